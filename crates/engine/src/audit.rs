@@ -1,0 +1,195 @@
+//! The audit log: who did what to whose data, without the data.
+//!
+//! Every record is sealed with the sequence and tag of the one before it as associated data, so the chain cannot be
+//! cut, reordered or forged without the audit key; the keyring remembers how long it was. Reads are recorded as well
+//! as writes. Subjects are tags: whoever holds the keyring can tell whether a record is about a given person, and
+//! nobody can tell whom it is about from the record alone.
+
+use std::sync::Arc;
+
+use confidant_seal::{Context, Key, Suite, Tag, open, seal};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Millis;
+use crate::error::Error;
+use crate::keyring::Keyring;
+use crate::log::hex;
+use crate::store::{PendingAudit, Store};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Action {
+    /// A session's log was opened.
+    #[serde(rename = "session.opened")]
+    SessionOpened,
+    /// A turn was accepted.
+    #[serde(rename = "turn.accepted")]
+    TurnAccepted,
+    /// A turn was answered.
+    #[serde(rename = "turn.answered")]
+    TurnAnswered,
+    /// A turn ended without an answer.
+    #[serde(rename = "turn.failed")]
+    TurnFailed,
+    /// A turn that was cut off is being tried again.
+    #[serde(rename = "turn.resumed")]
+    TurnResumed,
+    /// A conversation was written without a model, as by an import.
+    #[serde(rename = "session.recorded")]
+    SessionRecorded,
+    /// The person changed a choice of theirs.
+    #[serde(rename = "session.choice")]
+    SessionChoice,
+    /// A session was exported.
+    #[serde(rename = "session.exported")]
+    SessionExported,
+    /// A session was erased.
+    #[serde(rename = "session.erased")]
+    SessionErased,
+    /// A session's lifetime was over, and it was erased.
+    #[serde(rename = "session.expired")]
+    SessionExpired,
+    /// Sessions were listed.
+    #[serde(rename = "session.listed")]
+    SessionListed,
+    /// Everything of a person was exported.
+    #[serde(rename = "person.exported")]
+    PersonExported,
+    /// Everything of a person was erased.
+    #[serde(rename = "person.erased")]
+    PersonErased,
+    /// Somebody asked for what is not theirs.
+    #[serde(rename = "access.refused")]
+    AccessRefused,
+    /// Everything was re-sealed under another root.
+    #[serde(rename = "keys.rotated")]
+    KeysRotated,
+    /// A token was made.
+    #[serde(rename = "token.created")]
+    TokenCreated,
+    /// A token was revoked.
+    #[serde(rename = "token.revoked")]
+    TokenRevoked,
+    /// A restored backup was accepted as the truth.
+    #[serde(rename = "restore.accepted")]
+    RestoreAccepted,
+}
+
+/// Who did it: a token by its id, the command line, or the program itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Actor(String);
+
+impl Actor {
+    /// The command line.
+    #[must_use]
+    pub fn cli() -> Self {
+        Self("cli".to_owned())
+    }
+
+    /// The program itself, such as its sweeper.
+    #[must_use]
+    pub fn system() -> Self {
+        Self("system".to_owned())
+    }
+
+    /// The bearer of a token, by the token's id.
+    #[must_use]
+    pub fn token(id: &str) -> Self {
+        Self(format!("token:{id}"))
+    }
+}
+
+/// One record of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    /// When.
+    pub at: Millis,
+    /// Who.
+    pub actor: Actor,
+    /// What.
+    pub action: Action,
+    /// To which session or person, as a tag in hex.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub subject: Option<String>,
+    /// How many things it concerned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+}
+
+/// A record with its place in the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditLine {
+    /// Its sequence.
+    pub seq: u64,
+    /// The record.
+    #[serde(flatten)]
+    pub record: AuditRecord,
+    /// Its tag in hex, which the next record's seal binds.
+    pub tag: String,
+}
+
+impl AuditRecord {
+    pub(crate) fn new(at: Millis, actor: &Actor, action: Action) -> Self {
+        Self { at, actor: actor.clone(), action, subject: None, count: None }
+    }
+
+    pub(crate) fn about(mut self, subject: Tag) -> Self {
+        self.subject = Some(subject.to_string());
+        self
+    }
+
+    pub(crate) fn counting(mut self, count: u64) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// The record, ready to be sealed into its place.
+    pub(crate) fn pending(self, keyring: &Keyring) -> PendingAudit {
+        let key = keyring.audit_key().clone();
+        PendingAudit::new(move |seq, previous| {
+            let plain = serde_json::to_vec(&self).expect("an audit record has string keys only, so it is always JSON");
+            let (object, field) = (seq.to_string(), hex(previous.as_ref()));
+            seal(&key, Suite::ChaCha20Poly1305, &context(&object, &field), 1, &plain)
+        })
+    }
+}
+
+/// Reads records after `after`, checking that each follows from the one before.
+///
+/// `previous` is the tag of the record at `after`, nothing at the beginning.
+pub(crate) async fn read(
+    store: &Arc<dyn Store>,
+    key: &Key,
+    after: u64,
+    previous: Option<[u8; 16]>,
+    limit: usize,
+) -> Result<Vec<AuditLine>, Error> {
+    let mut lines = Vec::new();
+    let (mut last, mut previous) = (after, previous);
+    for (seq, sealed) in store.audit(after, limit).await? {
+        if seq != last + 1 {
+            return Err(broken(last + 1, "is missing"));
+        }
+        let (object, field) = (seq.to_string(), hex(previous.as_ref()));
+        let opened = open(key, &context(&object, &field), &sealed);
+        let opened = opened.map_err(|_| broken(seq, "does not follow from the one before it"))?;
+        let record =
+            serde_json::from_slice(&opened.data).map_err(|_| broken(seq, "is not an audit record"))?;
+        previous = sealed.tag();
+        last = seq;
+        lines.push(AuditLine { seq, record, tag: hex(previous.as_ref()) });
+    }
+    Ok(lines)
+}
+
+pub(crate) fn broken(seq: u64, how: &str) -> Error {
+    Error::Unverified {
+        what: format!("the audit chain is broken: record {seq} {how}"),
+        hint: "the log was altered or cut; compare confidant.db with a backup and keep both",
+    }
+}
+
+fn context<'a>(object: &'a str, field: &'a str) -> Context<'a> {
+    Context { purpose: "audit", owner: "", container: "", object, field }
+}

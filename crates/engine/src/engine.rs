@@ -1,0 +1,499 @@
+//! The engine: everything a running Confidant shares, behind one handle.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use confidant_seal::{Kid, Scope, Tag};
+use tokio::sync::Notify;
+
+use crate::aspects::Aspects;
+use crate::audit::{Action, Actor, AuditRecord};
+use crate::clock::{Clock, Millis, SystemClock};
+use crate::error::{Error, OpenError};
+use crate::keyring::{KeySource, Keyring, Rotated};
+use crate::model::{Model, ModelError};
+use crate::retention::{self, Lifetimes};
+use crate::rights::Administrator;
+use crate::room::RoomLimits;
+use crate::session::{Session, Slots};
+use crate::store::memory::{MemoryKeys, MemoryStore};
+pub use crate::store::sqlite::Durability;
+use crate::store::sqlite::{SqliteKeys, SqliteStore};
+use crate::store::{Anchor, Find, Instance, KeyStore, Store};
+use crate::turn::{self, Turn, TurnRequest};
+
+/// A running engine. Clones are the same engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// Where data and keys are kept. Opaque: only an engine can look inside.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    store: Arc<dyn Store>,
+    keys: Arc<dyn KeyStore>,
+}
+
+impl Storage {
+    /// In memory, for tests and for trying out. Clones share what they hold.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self { store: Arc::new(MemoryStore::default()), keys: Arc::new(MemoryKeys::default()) }
+    }
+
+    /// `confidant.db` in one folder and `keyring.db` in another, or the same.
+    pub fn sqlite(data: &Path, keyring: &Path, durability: Durability) -> Result<Self, OpenError> {
+        let store = SqliteStore::open(data, durability)?;
+        Ok(Self { store: Arc::new(store), keys: Arc::new(SqliteKeys::open(keyring)?) })
+    }
+}
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Where data and keys are kept.
+    pub storage: Storage,
+    /// Where master keys come from.
+    pub keys: Arc<dyn KeySource>,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// What the system prompt says.
+    pub aspects: Aspects,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+    /// Limits and lifetimes.
+    pub settings: Settings,
+}
+
+impl Parts {
+    /// Parts with the machine's clock, no aspects and default settings.
+    #[must_use]
+    pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
+        let clock = Arc::new(SystemClock);
+        Self { storage, keys, model, aspects: Aspects::default(), clock, settings: Settings::default() }
+    }
+}
+
+/// Limits and lifetimes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How much of a conversation is kept and recalled.
+    pub history: HistoryLimits,
+    /// How much of a room goes into a prompt.
+    pub room: RoomLimits,
+    /// How long sessions live.
+    pub lifetimes: Lifetimes,
+    /// The longest that a model may take for an answer.
+    pub answer_timeout: Duration,
+    /// The longest that a turn waits for the session's previous one.
+    pub wait_for_turn: Duration,
+    /// What happens to turns that were cut off.
+    pub recovery: Recovery,
+    /// How many sessions are kept warm.
+    pub warm_sessions: usize,
+    /// How long an unused session stays warm.
+    pub warm_for: Duration,
+    /// The longest query, in bytes.
+    pub max_query_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            history: HistoryLimits { max_messages: 100, token_budget: 6000 },
+            room: RoomLimits { lines: 20, max_age_seconds: None },
+            lifetimes: Lifetimes::default(),
+            answer_timeout: Duration::from_secs(120),
+            wait_for_turn: Duration::from_secs(60),
+            recovery: Recovery::Resume,
+            warm_sessions: 1024,
+            warm_for: Duration::from_secs(900),
+            max_query_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// How much of a conversation is kept and recalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// The most messages kept; older ones go when the log is folded.
+    pub max_messages: usize,
+    /// Tokens that a whole prompt may have.
+    pub token_budget: u32,
+}
+
+/// What happens to turns that were cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// They are answered at the next start.
+    Resume,
+    /// They are closed as interrupted at the next start.
+    Report,
+}
+
+/// What a start found of the run before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Turns that were answered now.
+    pub resumed: u64,
+    /// Turns that were closed without an answer.
+    pub reported: u64,
+    /// Turns whose log could not be opened; they are left as they are.
+    pub unreadable: u64,
+}
+
+/// How a stop went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// Turns that were still running and are left for the next start.
+    pub parked: u64,
+}
+
+impl Engine {
+    /// Opens an engine. Must be called within a Tokio runtime.
+    pub async fn open(parts: Parts) -> Result<Self, OpenError> {
+        let Storage { store, keys } = parts.storage;
+        let has_data = !store.list(Find::All, None, 1).await?.is_empty();
+        let keyring = Keyring::open(keys, parts.keys, has_data).await?;
+        let instance = Instance(random_id());
+        let enlisted = store.enlist(instance).await?;
+        let inner = Arc::new(Inner {
+            slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
+            store,
+            keyring,
+            model: parts.model,
+            aspects: parts.aspects,
+            clock: parts.clock,
+            settings: parts.settings,
+            instance,
+            enlisted: Mutex::new(Some(enlisted)),
+            anchors: Arc::default(),
+            counters: Counters::default(),
+            running: Running::default(),
+        });
+        tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// The session of a scope, on behalf of `actor`.
+    #[must_use]
+    pub fn session(&self, scope: Scope, actor: Actor) -> Session {
+        Session::new(Arc::clone(&self.inner), scope, actor)
+    }
+
+    /// A turn that neither recalls nor keeps anything.
+    #[must_use]
+    pub fn turn_without_memory(&self, request: TurnRequest) -> Turn {
+        turn::start_without_memory(&self.inner, request)
+    }
+
+    /// The handle that can see and erase what is not its own. Everything it does is audited.
+    #[must_use]
+    pub fn dangerously_administer(&self, actor: Actor) -> Administrator {
+        Administrator::new(Arc::clone(&self.inner), actor)
+    }
+
+    /// Takes up the turns that a dead process left open, each once.
+    pub async fn recover(&self) -> Result<Recovered, Error> {
+        turn::recover(&self.inner).await
+    }
+
+    /// Erases the sessions whose lifetime is over; says how many.
+    pub async fn sweep(&self) -> Result<u64, Error> {
+        self.inner.slots.cool(self.inner.now());
+        retention::sweep(&self.inner).await
+    }
+
+    /// Re-seals every key under the key source's current root, beside running turns. `progress` gets keys done and
+    /// in all.
+    pub async fn rotate_keys(
+        &self,
+        actor: &Actor,
+        progress: &(dyn Fn(u64, u64) + Send + Sync),
+    ) -> Result<Rotated, Error> {
+        let rotated = self.inner.keyring.rotate(progress).await?;
+        let note = AuditRecord::new(self.inner.now(), actor, Action::KeysRotated).counting(rotated.rewrapped);
+        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        Ok(rotated)
+    }
+
+    /// Which roots are held and how many session keys each state has.
+    pub async fn key_status(&self) -> Result<KeyStatus, Error> {
+        let keyring = &self.inner.keyring;
+        let held = keyring.kids();
+        let current = keyring.store().root().await?.unwrap_or(held[0]);
+        let (keys, under_others) = keyring.store().count(current).await?;
+        Ok(KeyStatus { current, held, keys, under_others })
+    }
+
+    /// Whether the model can be reached.
+    pub async fn check_model(&self) -> Result<(), ModelError> {
+        self.inner.model.check().await
+    }
+
+    /// The model's name.
+    #[must_use]
+    pub fn model_name(&self) -> &str {
+        self.inner.model.name()
+    }
+
+    /// Checks the store's files for damage.
+    pub async fn check_storage(&self) -> Result<(), Error> {
+        self.inner.store.check().await?;
+        self.inner.keyring.store().check().await?;
+        Ok(())
+    }
+
+    /// What was counted since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.inner.counters.read(self.inner.running.count())
+    }
+
+    /// Stops taking turns, waits up to `grace` for those that run, and leaves the rest for the next start.
+    pub async fn stop(&self, grace: Duration) -> Stopped {
+        let inner = &self.inner;
+        inner.running.stop();
+        let _ = tokio::time::timeout(grace, inner.running.idle()).await;
+        let parked = inner.running.abort_all();
+        if let Err(error) = inner.flush_anchors().await {
+            tracing::warn!(error = %error, "anchors could not be written at the stop");
+        }
+        inner.slots.clear();
+        drop(inner.enlisted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+        Stopped { parked }
+    }
+}
+
+/// The state of the keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStatus {
+    /// The root that seals.
+    pub current: Kid,
+    /// The roots that this process can open with.
+    pub held: Vec<Kid>,
+    /// Session keys in all.
+    pub keys: u64,
+    /// Session keys that another root seals: a rotation is not done while there are any.
+    pub under_others: u64,
+}
+
+/// What all handles of an engine share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keyring: Keyring,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) aspects: Aspects,
+    clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    /// This engine among those on the same store.
+    pub(crate) instance: Instance,
+    /// Keeps the instance alive in the eyes of others; let go of at the stop.
+    enlisted: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+    pub(crate) slots: Slots,
+    pub(crate) anchors: Arc<Anchors>,
+    pub(crate) counters: Counters,
+    pub(crate) running: Running,
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Writes the versions that were reached to the keyring.
+    pub(crate) async fn flush_anchors(&self) -> Result<(), Error> {
+        let marked = self.anchors.take();
+        if marked.is_empty() {
+            return Ok(());
+        }
+        let audit = self.store.record(Vec::new()).await?.map(|head| head.seq);
+        if let Err(error) = self.keyring.anchor(&marked, audit).await {
+            // Not lost: the next flush tries again, and a log ahead of its anchor opens all the same.
+            marked.into_iter().for_each(|anchor| self.anchors.mark(anchor));
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+/// Log versions on their way to the keyring, where they reveal a rollback.
+///
+/// They are written a moment after the turn and many at a time, so that a turn waits for one file only. What a crash
+/// takes from here is the power to notice a rollback of the last moment, never a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Anchors {
+    marked: Mutex<HashMap<Tag, Anchor>>,
+    some: Notify,
+}
+
+impl Anchors {
+    pub(crate) fn mark(&self, anchor: Anchor) {
+        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = marked.entry(anchor.scope).or_insert(anchor);
+        if known.kid != anchor.kid || known.version < anchor.version {
+            *known = anchor;
+        }
+        self.some.notify_one();
+    }
+
+    fn take(&self) -> Vec<Anchor> {
+        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        marked.drain().map(|(_, anchor)| anchor).collect()
+    }
+}
+
+/// How long anchors gather before they are written.
+const ANCHORS_GATHER: Duration = Duration::from_millis(200);
+
+/// Holds the engine only while it writes, so that dropping the engine ends this task.
+async fn keep_anchoring(anchors: Arc<Anchors>, inner: Weak<Inner>) {
+    loop {
+        let woken = tokio::time::timeout(Duration::from_secs(5), anchors.some.notified()).await;
+        if woken.is_ok() {
+            tokio::time::sleep(ANCHORS_GATHER).await;
+        }
+        let Some(engine) = inner.upgrade() else { return };
+        if let Err(error) = engine.flush_anchors().await {
+            tracing::warn!(error = %error, "anchors could not be written; trying again");
+        }
+    }
+}
+
+/// The turns that run now.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    tasks: Mutex<HashMap<u64, tokio::task::AbortHandle>>,
+    next: AtomicU64,
+    stopping: AtomicBool,
+    fewer: Notify,
+}
+
+impl Running {
+    /// Runs a turn's task; refuses when the engine is stopping.
+    pub(crate) fn spawn(inner: &Arc<Inner>, turn: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let running = &inner.running;
+        if running.stopping.load(Ordering::SeqCst) {
+            return Err(Error::Stopping);
+        }
+        let id = running.next.fetch_add(1, Ordering::Relaxed);
+        let done = Done { inner: Arc::clone(inner), id };
+        let mut tasks = running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let task = tokio::spawn(async move {
+            let _done = done;
+            turn.await;
+        });
+        tasks.insert(id, task.abort_handle());
+        Ok(())
+    }
+
+    fn count(&self) -> u64 {
+        self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len() as u64
+    }
+
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    async fn idle(&self) {
+        while self.count() > 0 {
+            // The timeout covers a turn that ended between the look and the wait.
+            let _ = tokio::time::timeout(Duration::from_millis(50), self.fewer.notified()).await;
+        }
+    }
+
+    fn abort_all(&self) -> u64 {
+        let tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tasks.values().for_each(tokio::task::AbortHandle::abort);
+        tasks.len() as u64
+    }
+}
+
+/// Takes a turn off the list when its task ends, however it ends.
+struct Done {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        let running = &self.inner.running;
+        running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        running.fewer.notify_waiters();
+    }
+}
+
+/// Things counted since the start, by the engine itself.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) accepted: Counter,
+    pub(crate) answered: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) replayed: Counter,
+    pub(crate) resumed: Counter,
+    pub(crate) degraded: Counter,
+    pub(crate) conflicts: Counter,
+    pub(crate) erased: Counter,
+}
+
+/// One count.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What was counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Turns accepted.
+    pub accepted: u64,
+    /// Turns answered.
+    pub answered: u64,
+    /// Turns that ended without an answer.
+    pub failed: u64,
+    /// Turns that were answered from the log, since they had been answered before.
+    pub replayed: u64,
+    /// Turns that were cut off and taken up again.
+    pub resumed: u64,
+    /// Turns answered without memory, since it could not be opened.
+    pub degraded: u64,
+    /// Writes that lost to another process and were tried again.
+    pub conflicts: u64,
+    /// Sessions erased.
+    pub erased: u64,
+    /// Turns running now.
+    pub running: u64,
+}
+
+impl Counters {
+    fn read(&self, running: u64) -> Counts {
+        let get = |counter: &Counter| counter.0.load(Ordering::Relaxed);
+        Counts {
+            accepted: get(&self.accepted),
+            answered: get(&self.answered),
+            failed: get(&self.failed),
+            replayed: get(&self.replayed),
+            resumed: get(&self.resumed),
+            degraded: get(&self.degraded),
+            conflicts: get(&self.conflicts),
+            erased: get(&self.erased),
+            running,
+        }
+    }
+}
+
+pub(crate) fn random_id() -> [u8; 16] {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).expect("the operating system gives random bytes, or nothing here can be safe");
+    id
+}

@@ -1,0 +1,338 @@
+//! The keys of a running engine: the roots it holds, the named keys it works with, and each session's data key.
+//!
+//! The key store says which root is current; the key source (environment, file, command) yields the roots. They
+//! disagree for a while during a rotation, and a process that meets a root it does not know asks its source again, so
+//! that `confidant keys rotate` can run beside a server.
+
+use std::sync::{Arc, RwLock};
+
+use confidant_seal::{
+    Key, Kid, MasterKey, Roots, Scope, Tag, UserId, TenantId, unwrap_named_key, unwrap_scope, unwrap_session_key,
+    wrap_named_key, wrap_scope, wrap_session_key,
+};
+
+use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
+use crate::store::{Anchor, Created, KeyRow, KeyStore, Names};
+
+/// Where master keys come from; asked at start and again whenever an unknown root turns up.
+pub trait KeySource: Send + Sync + std::fmt::Debug {
+    /// The master keys as they are configured now.
+    fn load(&self) -> Result<MasterKeys, KeySourceError>;
+}
+
+/// The master keys that an operator configured.
+#[derive(Debug)]
+pub struct MasterKeys {
+    /// The one to seal under.
+    pub current: MasterKey,
+    /// Older ones, still good for opening.
+    pub retired: Vec<MasterKey>,
+}
+
+/// The keyring as an engine uses it.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    store: Arc<dyn KeyStore>,
+    source: Arc<dyn KeySource>,
+    roots: RwLock<Arc<Roots>>,
+    names: Key,
+    audit: Key,
+    tokens: Key,
+}
+
+/// A session's data key with what the keyring knows of its log.
+#[derive(Debug)]
+pub(crate) struct DataKey {
+    pub(crate) key: Key,
+    pub(crate) anchor: u64,
+}
+
+impl Keyring {
+    /// Opens the keyring, or makes one on the first start.
+    pub(crate) async fn open(
+        store: Arc<dyn KeyStore>,
+        source: Arc<dyn KeySource>,
+        has_data: bool,
+    ) -> Result<Self, OpenError> {
+        let configured = stretched(&*source)?;
+        let current = match store.root().await? {
+            Some(kid) => kid,
+            None if has_data => return Err(OpenError::KeyringMissing),
+            None => {
+                store.set_root(None, configured.current().kid()).await?;
+                // Read back: another process may have been first.
+                store.root().await?.unwrap_or_else(|| configured.current().kid())
+            }
+        };
+        let found = configured.kids().iter().map(Kid::to_string).collect::<Vec<_>>().join(", ");
+        let roots =
+            configured.with_current(current).ok_or(OpenError::WrongKey { expected: current, found })?;
+        let names = named_key(&*store, &roots, "names").await?;
+        let audit = named_key(&*store, &roots, "audit").await?;
+        let tokens = named_key(&*store, &roots, "tokens").await?;
+        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens })
+    }
+
+    /// The names under which a store knows this scope.
+    pub(crate) fn names(&self, scope: &Scope) -> Names {
+        Names {
+            scope: self.names.tag("scope", &scope.canonical()),
+            person: self.person(scope.tenant(), scope.user()),
+            tenant: self.tenant(scope.tenant()),
+        }
+    }
+
+    /// The name of a person: the same in every channel of a tenant, so that all of theirs can be found.
+    pub(crate) fn person(&self, tenant: &TenantId, user: &UserId) -> Tag {
+        let (tenant, user) = (tenant.as_str().as_bytes(), user.as_str().as_bytes());
+        let mut bytes = Vec::with_capacity(8 + tenant.len() + user.len());
+        bytes.extend_from_slice(&(tenant.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(tenant);
+        bytes.extend_from_slice(user);
+        self.names.tag("person", &bytes)
+    }
+
+    pub(crate) fn tenant(&self, tenant: &TenantId) -> Tag {
+        self.names.tag("tenant", tenant.as_str().as_bytes())
+    }
+
+    pub(crate) fn audit_key(&self) -> &Key {
+        &self.audit
+    }
+
+    pub(crate) fn token_key(&self) -> &Key {
+        &self.tokens
+    }
+
+    pub(crate) fn store(&self) -> &dyn KeyStore {
+        &*self.store
+    }
+
+    /// A session's data key, if it has one.
+    pub(crate) async fn data_key(&self, scope: &Scope, names: &Names) -> Result<Option<DataKey>, Error> {
+        let Some(row) = self.store.get(names.scope).await? else { return Ok(None) };
+        self.unwrap(scope, &row).map(Some)
+    }
+
+    /// A session's data key, made if it has none.
+    pub(crate) async fn data_key_or_new(&self, scope: &Scope, names: &Names) -> Result<DataKey, Error> {
+        if let Some(found) = self.data_key(scope, names).await? {
+            return Ok(found);
+        }
+        let key = Key::random();
+        loop {
+            let row = self.seal_row(scope, names.scope, 1, &key, 0);
+            match self.store.create(row).await? {
+                Created::New => return Ok(DataKey { key, anchor: 0 }),
+                Created::Existing(row) => return self.unwrap(scope, &row),
+                Created::RootChanged(root) => self.follow(root)?,
+            }
+        }
+    }
+
+    /// Whether the keyring still has exactly this key for the session.
+    pub(crate) async fn still_has(&self, scope: Tag, kid: Kid) -> Result<bool, Error> {
+        Ok(self.store.get(scope).await?.is_some_and(|row| row.kid == kid))
+    }
+
+    /// The readable scope of a row.
+    pub(crate) fn scope_of(&self, row: &KeyRow) -> Result<Scope, Error> {
+        let opened = unwrap_scope(&self.roots(), &row.scope, &row.sealed_scope);
+        match opened {
+            Ok(scope) => Ok(scope),
+            Err(_) if self.roots().get(row.root).is_none() => {
+                self.reload()?;
+                unwrap_scope(&self.roots(), &row.scope, &row.sealed_scope).map_err(|_| Tampering::KeyRefused.into())
+            }
+            Err(_) => Err(Tampering::KeyRefused.into()),
+        }
+    }
+
+    /// Destroys data keys beyond recovery.
+    pub(crate) async fn destroy(&self, scopes: &[Tag]) -> Result<u64, Error> {
+        let gone = self.store.destroy(scopes).await?;
+        if gone > 0 {
+            self.store.scrub().await?;
+        }
+        Ok(gone)
+    }
+
+    pub(crate) async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<(), StoreError> {
+        self.store.anchor(logs, audit).await
+    }
+
+    /// Re-seals everything under the source's current root. Can be cut off anywhere and run again.
+    ///
+    /// `progress` gets the number of keys done so far and in all.
+    pub(crate) async fn rotate(&self, progress: &(dyn Fn(u64, u64) + Send + Sync)) -> Result<Rotated, Error> {
+        let configured = stretched(&*self.source)?;
+        let target = configured.current().kid();
+        let before = self.store.root().await?;
+        if let Some(current) = before
+            && configured.get(current).is_none()
+        {
+            return Err(KeySourceError {
+                what: format!("the keyring is sealed under root {current}, which is not among the configured keys"),
+                hint: "give the old key in OLD_CHECKPOINT_ENCRYPTION_KEY until the rotation is done".to_owned(),
+            }
+            .into());
+        }
+        self.hold(configured);
+        // From here on, every process that makes a session is turned to the new root by the key store.
+        if before != Some(target) && !self.store.set_root(before, target).await? {
+            return Err(Error::Busy);
+        }
+        for name in NAMED {
+            self.rotate_named(name, target).await?;
+        }
+        let (all, mut left) = self.store.count(target).await?;
+        let mut rewrapped = 0;
+        progress(all - left, all);
+        loop {
+            let rows = self.store.not_under(target, ROTATED_AT_ONCE).await?;
+            if rows.is_empty() {
+                break;
+            }
+            let mut pairs = Vec::with_capacity(rows.len());
+            for row in rows {
+                let scope = self.scope_of(&row)?;
+                let key = self.unwrap(&scope, &row)?;
+                let resealed = self.seal_row(&scope, row.scope, row.generation, &key.key, row.anchor);
+                pairs.push((row, resealed));
+            }
+            let changed = self.store.rewrap(pairs).await?;
+            rewrapped += changed;
+            left = left.saturating_sub(changed);
+            progress(all - left, all);
+        }
+        // Nothing that the old key opens may be left in a journal or a free page.
+        self.store.scrub().await?;
+        Ok(Rotated { root: target, keys: all, rewrapped })
+    }
+
+    /// Opens every key of the keyring; says how many there are.
+    pub(crate) async fn verify(&self) -> Result<u64, Error> {
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let rows = self.store.list(after, ROTATED_AT_ONCE).await?;
+            let Some(last) = rows.last() else { return Ok(count) };
+            after = Some(last.scope);
+            for row in &rows {
+                let scope = self.scope_of(row)?;
+                if self.names(&scope).scope != row.scope || self.unwrap(&scope, row)?.key.kid() != row.kid {
+                    return Err(Tampering::KeyRefused.into());
+                }
+                count += 1;
+            }
+        }
+    }
+
+    pub(crate) fn kids(&self) -> Vec<Kid> {
+        self.roots().kids()
+    }
+
+    async fn rotate_named(&self, name: &'static str, target: Kid) -> Result<(), Error> {
+        loop {
+            let Some((root, sealed)) = self.store.named(name).await? else { return Ok(()) };
+            if root == target {
+                return Ok(());
+            }
+            let roots = self.roots();
+            let key = unwrap_named_key(&roots, name, &sealed).map_err(|_| Tampering::KeyRefused)?;
+            let resealed = wrap_named_key(roots.current(), name, &key);
+            self.store.put_named(name, Some(&sealed), target, &resealed).await?;
+        }
+    }
+
+    fn unwrap(&self, scope: &Scope, row: &KeyRow) -> Result<DataKey, Error> {
+        if self.roots().get(row.root).is_none() {
+            self.reload()?;
+        }
+        let key = unwrap_session_key(&self.roots(), scope, row.generation, &row.sealed_key);
+        let key = key.map_err(|_| Tampering::KeyRefused)?;
+        if key.kid() != row.kid {
+            return Err(Tampering::KeyRefused.into());
+        }
+        Ok(DataKey { key, anchor: row.anchor })
+    }
+
+    fn seal_row(&self, scope: &Scope, tag: Tag, generation: u32, key: &Key, anchor: u64) -> KeyRow {
+        let roots = self.roots();
+        let root = roots.current();
+        KeyRow {
+            scope: tag,
+            generation,
+            root: root.kid(),
+            kid: key.kid(),
+            sealed_key: wrap_session_key(root, scope, generation, key),
+            sealed_scope: wrap_scope(root, &tag, scope),
+            anchor,
+        }
+    }
+
+    /// Makes `root` current, asking the source again if it is new to us.
+    fn follow(&self, root: Kid) -> Result<(), Error> {
+        if self.roots().get(root).is_none() {
+            self.reload()?;
+        }
+        let moved = self.roots().with_current(root).ok_or_else(|| unknown_root(root))?;
+        self.hold(moved);
+        Ok(())
+    }
+
+    /// Takes in keys that were configured since the start; never lets go of one that is still in use.
+    fn reload(&self) -> Result<(), Error> {
+        let configured = stretched(&*self.source)?;
+        let held = self.roots();
+        let keys = |roots: &Roots| roots.kids().iter().filter_map(|kid| roots.get(*kid).cloned()).collect::<Vec<_>>();
+        let others = keys(&held).into_iter().chain(keys(&configured)).collect();
+        self.hold(Roots::new(held.current().clone(), others));
+        Ok(())
+    }
+
+    fn hold(&self, roots: Roots) {
+        *self.roots.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(roots);
+    }
+
+    fn roots(&self) -> Arc<Roots> {
+        Arc::clone(&self.roots.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}
+
+/// What a rotation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// The root that everything is sealed under now.
+    pub root: Kid,
+    /// Session keys in all.
+    pub keys: u64,
+    /// Session keys that this run re-sealed.
+    pub rewrapped: u64,
+}
+
+/// The keys that have a name instead of a scope.
+const NAMED: [&str; 3] = ["names", "audit", "tokens"];
+const ROTATED_AT_ONCE: usize = 256;
+
+fn unknown_root(root: Kid) -> Error {
+    KeySourceError {
+        what: format!("the keyring is now sealed under root {root}, which this process has no key for"),
+        hint: "restart it with the new key (and the old one in OLD_CHECKPOINT_ENCRYPTION_KEY)".to_owned(),
+    }
+    .into()
+}
+
+/// Stretches every configured key into its root.
+fn stretched(source: &dyn KeySource) -> Result<Roots, KeySourceError> {
+    let keys = source.load()?;
+    Ok(Roots::new(keys.current.root(), keys.retired.iter().map(MasterKey::root).collect()))
+}
+
+async fn named_key(store: &dyn KeyStore, roots: &Roots, name: &'static str) -> Result<Key, OpenError> {
+    if store.named(name).await?.is_none() {
+        let root = roots.current();
+        store.put_named(name, None, root.kid(), &wrap_named_key(root, name, &Key::random())).await?;
+    }
+    let (_, sealed) = store.named(name).await?.ok_or(OpenError::KeyringTampered(name))?;
+    unwrap_named_key(roots, name, &sealed).map_err(|_| OpenError::KeyringTampered(name))
+}

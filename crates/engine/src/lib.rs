@@ -1,0 +1,70 @@
+//! What a conversation is: sessions, their sealed log, and the life of a turn.
+//!
+//! An [`Engine`] is opened on a [`Storage`] with a [`KeySource`] and a [`Model`]. Ask it for the [`Session`] of a
+//! [`Scope`] and run a [`Turn`]; that is all a channel does. A session is the only door to its data: the stores are
+//! private to this crate, and another scope's key does not open the row even if a query is wrong.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use confidant_engine::*;
+//! # #[derive(Debug)] struct Keys;
+//! # impl KeySource for Keys {
+//! #     fn load(&self) -> Result<MasterKeys, KeySourceError> {
+//! #         Ok(MasterKeys { current: MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap(), retired: vec![] })
+//! #     }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let parts = Parts::new(Storage::memory(), Arc::new(Keys), Arc::new(Extractive::default()));
+//! let engine = Engine::open(parts).await?;
+//! let scope = Scope::parse(TenantId::new("acme")?, "discord_conv:111")?;
+//! let session = engine.session(scope, Actor::cli());
+//! let say = |query: &str| TurnRequest { query: query.to_owned(), ..TurnRequest::default() };
+//! session.turn(say("Hello, I'm Alice and I prefer Rust")).finish().await?;
+//! let answer = session.turn(say("What is my name?")).finish().await?;
+//! assert!(answer.content.contains("Alice"));
+//! # Ok(()) }
+//! ```
+
+mod access;
+mod aspects;
+mod audience;
+mod audit;
+mod clock;
+mod engine;
+mod entry;
+mod error;
+mod keyring;
+mod log;
+mod model;
+mod retention;
+mod rights;
+mod room;
+mod session;
+mod store;
+mod tokens;
+mod turn;
+
+pub use access::{Bearer, Role, Wish};
+pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Situation, Slot};
+pub use audience::{Audience, Sharing};
+pub use audit::{Action, Actor, AuditLine, AuditRecord};
+pub use clock::{Clock, ManualClock, Millis, SystemClock};
+pub use confidant_seal::{
+    ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
+};
+pub use engine::{
+    Counts, Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
+};
+pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
+pub use keyring::{KeySource, MasterKeys, Rotated};
+pub use model::{
+    Answer, Block, BlockLine, Deltas, Extractive, Model, ModelError, Prompt, PromptMessage, Provider, Remote,
+    RemoteSettings, Role as MessageRole, Sampling, Usage, Voice,
+};
+pub use retention::Lifetimes;
+pub use rights::{
+    Administrator, Export, ExportedMessage, MessageKind, PersonExport, Receipt, SessionSummary, Verified,
+};
+pub use room::{RoomContext, RoomLimits, RoomLine};
+pub use session::Session;
+pub use turn::{Final, MemoryState, Metadata, Outbound, TokenUsage, Turn, TurnRequest};

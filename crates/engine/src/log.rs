@@ -1,0 +1,194 @@
+//! A session's log: what is opened from a store, and how the next entries are sealed onto it.
+//!
+//! Pure: no store, no clock. Each entry's associated data has its scope, its key, its sequence and the tag of the entry
+//! before it, so that no record opens anywhere but in its place; the snapshot carries the last tag it covers, so that
+//! the chain goes on across it. What is easy to get wrong: a log that advanced and was not stored is ahead of the truth;
+//! [`Log::advance`] therefore consumes it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use confidant_seal::{Context, Key, Scope, Sealed, Suite, open, seal};
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Checkpoint, Entry};
+use crate::error::Tampering;
+use crate::store::Loaded;
+
+/// A tail below this is not worth folding.
+const SMALLEST_FOLD: usize = 16 * 1024;
+/// Nor is one of fewer entries than this, however large they are.
+const FEWEST_FOLDED: u64 = 16;
+/// Every object in a log is written once.
+const REVISION: u32 = 1;
+
+/// An opened log.
+pub(crate) struct Log {
+    /// The canonical scope, as associated data has it.
+    owner: String,
+    key: Key,
+    /// The key's id in hex, as associated data has it.
+    container: String,
+    version: u64,
+    head: Option<[u8; 16]>,
+    /// Sealed bytes of the snapshot and of the entries after it: their ratio decides when to fold.
+    snapshot_bytes: usize,
+    tail_bytes: usize,
+    covers: u64,
+    checkpoint: Checkpoint,
+}
+
+/// What a store must take for a log to have advanced.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) entries: Vec<Sealed>,
+    pub(crate) snapshot: Option<(u64, Sealed)>,
+}
+
+/// The plaintext of a snapshot.
+#[derive(Serialize, Deserialize)]
+struct Snapshot<C> {
+    /// The tag of the last entry covered, in hex.
+    head: String,
+    checkpoint: C,
+}
+
+impl Log {
+    /// A log that holds nothing yet.
+    pub(crate) fn new(scope: &Scope, key: Key) -> Self {
+        Self {
+            owner: URL_SAFE_NO_PAD.encode(scope.canonical()),
+            container: key.kid().to_string(),
+            key,
+            version: 0,
+            head: None,
+            snapshot_bytes: 0,
+            tail_bytes: 0,
+            covers: 0,
+            checkpoint: Checkpoint::default(),
+        }
+    }
+
+    /// Opens what a store had, and refuses whatever is not exactly what was written.
+    ///
+    /// `anchor` is the highest version that the keyring has seen.
+    pub(crate) fn open(scope: &Scope, key: Key, loaded: &Loaded, anchor: u64) -> Result<Self, Tampering> {
+        if loaded.version < anchor {
+            return Err(Tampering::RolledBack);
+        }
+        let mut log = Self::new(scope, key);
+        if let Some((covers, sealed)) = &loaded.snapshot {
+            log.open_snapshot(*covers, sealed)?;
+        }
+        for (seq, sealed) in &loaded.entries {
+            if *seq != log.version + 1 {
+                return Err(if *seq > log.version { Tampering::LogTruncated } else { Tampering::LogOverfull });
+            }
+            let entry = log.open_entry(*seq, sealed)?;
+            log.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
+            log.version = *seq;
+            log.head = sealed.tag();
+            log.tail_bytes += sealed.as_bytes().len();
+        }
+        match log.version.cmp(&loaded.version) {
+            std::cmp::Ordering::Less => Err(Tampering::LogTruncated),
+            std::cmp::Ordering::Equal => Ok(log),
+            std::cmp::Ordering::Greater => Err(Tampering::LogOverfull),
+        }
+    }
+
+    /// Seals `entries` as the next of the log, with a snapshot when the tail has outgrown the one before.
+    ///
+    /// Takes the log and gives it back advanced: whoever cannot store what was written has no log any more, and must
+    /// open it again. At a fold, at most `max_messages` messages are kept.
+    pub(crate) fn advance(mut self, entries: Vec<Entry>, max_messages: usize) -> Result<(Self, Written), Tampering> {
+        let mut written = Written { entries: Vec::with_capacity(entries.len()), snapshot: None };
+        for entry in entries {
+            let sealed = self.seal_entry(&entry);
+            self.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
+            self.version += 1;
+            self.head = sealed.tag();
+            self.tail_bytes += sealed.as_bytes().len();
+            written.entries.push(sealed);
+        }
+        let outgrown = self.tail_bytes > self.snapshot_bytes.max(SMALLEST_FOLD);
+        if outgrown && self.version - self.covers >= FEWEST_FOLDED {
+            written.snapshot = Some((self.version, self.fold(max_messages)));
+        }
+        Ok((self, written))
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    fn fold(&mut self, max_messages: usize) -> Sealed {
+        self.checkpoint.trim(max_messages);
+        let snapshot = Snapshot { head: hex(self.head.as_ref()), checkpoint: &self.checkpoint };
+        let object = self.version.to_string();
+        let sealed = seal(&self.key, SUITE, &self.context(&object, "snapshot"), REVISION, &json(&snapshot));
+        self.covers = self.version;
+        self.snapshot_bytes = sealed.as_bytes().len();
+        self.tail_bytes = 0;
+        sealed
+    }
+
+    fn seal_entry(&self, entry: &Entry) -> Sealed {
+        let (object, field) = ((self.version + 1).to_string(), hex(self.head.as_ref()));
+        seal(&self.key, SUITE, &self.context(&object, &field), REVISION, &json(entry))
+    }
+
+    fn open_entry(&self, seq: u64, sealed: &Sealed) -> Result<Entry, Tampering> {
+        let (object, field) = (seq.to_string(), hex(self.head.as_ref()));
+        let opened = open(&self.key, &self.context(&object, &field), sealed);
+        let opened = opened.map_err(|_| Tampering::RecordRefused)?;
+        serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)
+    }
+
+    fn open_snapshot(&mut self, covers: u64, sealed: &Sealed) -> Result<(), Tampering> {
+        let object = covers.to_string();
+        let opened = open(&self.key, &self.context(&object, "snapshot"), sealed);
+        let opened = opened.map_err(|_| Tampering::RecordRefused)?;
+        let snapshot: Snapshot<Checkpoint> =
+            serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)?;
+        self.head = Some(unhex(&snapshot.head).ok_or(Tampering::RecordRefused)?);
+        self.checkpoint = snapshot.checkpoint.revived();
+        self.version = covers;
+        self.covers = covers;
+        self.snapshot_bytes = sealed.as_bytes().len();
+        Ok(())
+    }
+
+    fn context<'a>(&'a self, object: &'a str, field: &'a str) -> Context<'a> {
+        Context { purpose: "session", owner: &self.owner, container: &self.container, object, field }
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// Sessions use ChaCha20-Poly1305: as fast without special instructions, and what seed data used.
+const SUITE: Suite = Suite::ChaCha20Poly1305;
+
+/// A tag in hex; nothing for none, as for the first entry.
+pub(crate) fn hex(tag: Option<&[u8; 16]>) -> String {
+    tag.map_or_else(String::new, |tag| confidant_seal::Tag::from_bytes(*tag).to_string())
+}
+
+fn json(value: &impl Serialize) -> zeroize::Zeroizing<Vec<u8>> {
+    serde_json::to_vec(value).expect("stored types have string keys only, so they are always JSON").into()
+}
+
+fn unhex(text: &str) -> Option<[u8; 16]> {
+    confidant_seal::Tag::from_hex(text).map(|tag| *tag.as_bytes())
+}

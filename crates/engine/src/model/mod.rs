@@ -1,0 +1,205 @@
+//! The one port behind which every language model stands.
+//!
+//! A model gets a [`Prompt`], which keeps its parts apart (system text, quoted blocks, history, query), so that the
+//! built-in answerer can tell a room line from a memory and a remote adapter can decide how to flatten them. What is
+//! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
+
+mod extractive;
+mod remote;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+pub use extractive::Extractive;
+pub use remote::{Provider, Remote, RemoteSettings};
+
+/// A language model, or something that answers like one.
+#[async_trait]
+pub trait Model: Send + Sync + std::fmt::Debug {
+    /// The name that answers, exports and `/v1/models` give.
+    fn name(&self) -> &str;
+
+    /// Answers `prompt`. Each piece of text goes to `deltas` as soon as it is there, in order; their concatenation is
+    /// the answer's text.
+    async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError>;
+
+    /// Whether the model can be reached now, without asking it anything.
+    async fn check(&self) -> Result<(), ModelError>;
+}
+
+/// Where a model puts its answer while it is being made.
+pub type Deltas<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Everything a model is told in one turn.
+#[derive(Clone, Default)]
+pub struct Prompt {
+    /// Instructions of the operator; never holds anything a person said.
+    pub system: String,
+    /// Quoted data, each fenced and labelled as untrusted.
+    pub blocks: Vec<Block>,
+    /// What this person and the agent said before, oldest first.
+    pub history: Vec<PromptMessage>,
+    /// What the person says now.
+    pub query: String,
+    /// How to answer; unset means the model's own default.
+    pub sampling: Sampling,
+}
+
+/// A block of quoted lines, such as the recent room discussion.
+#[derive(Clone)]
+pub struct Block {
+    /// What the lines are, as one sentence for the model.
+    pub intro: String,
+    /// A word that names the fence, such as `room`.
+    pub label: &'static str,
+    /// The lines, oldest first, already sanitised.
+    pub lines: Vec<BlockLine>,
+}
+
+/// One quoted line.
+#[derive(Clone)]
+pub struct BlockLine {
+    /// Who said it, under a name that is unambiguous in its block.
+    pub speaker: String,
+    /// Whose words these are, as the asker sees it.
+    pub voice: Voice,
+    /// What was said: one line, without invisible characters or fences.
+    pub text: String,
+}
+
+/// Whose words a quoted line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// The person who asks.
+    Asker,
+    /// Somebody else.
+    Other,
+    /// The agent itself.
+    Agent,
+}
+
+/// A message of the history.
+#[derive(Clone)]
+pub struct PromptMessage {
+    /// Whose message it is.
+    pub role: Role,
+    /// Its text.
+    pub text: String,
+}
+
+/// The two sides of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    Human,
+    /// The agent.
+    Ai,
+}
+
+/// How to answer; unset fields leave the choice to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Randomness, 0 for none.
+    pub temperature: Option<f64>,
+    /// Probability mass to sample from.
+    pub top_p: Option<f64>,
+    /// The most tokens an answer may have.
+    pub max_tokens: Option<u32>,
+}
+
+/// A finished answer.
+#[derive(Clone)]
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// The name of the model that made it.
+    pub model: String,
+    /// Tokens as the provider counted them, if it did.
+    pub usage: Option<Usage>,
+}
+
+/// Tokens as a provider counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// Tokens of the answer.
+    pub completion: u32,
+}
+
+/// Why a model gave no answer. Says nothing of what was asked or answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// No connection.
+    #[error("the model cannot be reached; check model.base_url and that the server runs")]
+    Unreachable,
+    /// Credentials were refused.
+    #[error("the model's server refused the credentials; check its API key variable")]
+    Unauthorised,
+    /// Too many requests.
+    #[error("the model's server is rate-limiting; try again later")]
+    RateLimited,
+    /// Any other refusal, by HTTP status.
+    #[error("the model's server answered with status {0}; check model.model and the server's log")]
+    Refused(u16),
+    /// No answer in time.
+    #[error("the model did not answer in time; raise model.timeout_seconds or use a faster model")]
+    TimedOut,
+    /// A reply that is not one.
+    #[error("the model's reply could not be understood; check that model.provider fits the server")]
+    Malformed,
+    /// The stream ended before the answer did.
+    #[error("the model's answer was cut off; send the turn again")]
+    CutOff,
+}
+
+impl Block {
+    /// The block as text: intro, opening fence, one `speaker: text` per line, closing fence.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = format!("{}\n<<<{}\n", self.intro, self.label);
+        for line in &self.lines {
+            text.push_str(&line.speaker);
+            text.push_str(": ");
+            text.push_str(&line.text);
+            text.push('\n');
+        }
+        text.push_str(self.label);
+        text.push_str(">>>");
+        text
+    }
+}
+
+impl std::fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prompt")
+            .field("blocks", &self.blocks.len())
+            .field("history", &self.history.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for BlockLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockLine").field("voice", &self.voice).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for PromptMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptMessage").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("model", &self.model).field("usage", &self.usage).finish_non_exhaustive()
+    }
+}

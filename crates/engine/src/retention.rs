@@ -1,0 +1,67 @@
+//! How long things live, and what ends them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use confidant_seal::{Scope, Tag};
+
+use crate::audit::{Action, Actor, AuditRecord};
+use crate::clock::Millis;
+use crate::engine::Inner;
+use crate::error::Error;
+
+/// How long a session lives after its last turn; `None` is for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Sessions keyed by room and thread.
+    pub place: Option<Duration>,
+    /// Sessions keyed by person alone.
+    pub person: Option<Duration>,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self { place: Some(Duration::from_secs(86_400)), person: None }
+    }
+}
+
+impl Lifetimes {
+    /// When a session of this scope ends if nothing more is said.
+    pub(crate) fn expiry(&self, scope: &Scope, now: Millis) -> Option<Millis> {
+        let lifetime = if scope.is_person() { self.person } else { self.place }?;
+        // Rounded up, so that the index by expiry is not rewritten for every turn.
+        let grain = i64::try_from(lifetime.as_millis() / 1000).unwrap_or(i64::MAX).clamp(1, 60_000);
+        let exact = now.plus(lifetime).0;
+        Some(Millis(exact.saturating_add(grain - 1) / grain * grain))
+    }
+}
+
+/// Erases every session whose lifetime is over; says how many.
+pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
+    let mut swept = 0;
+    loop {
+        let expired = inner.store.expired(inner.now(), SWEPT_AT_ONCE).await?;
+        if expired.is_empty() {
+            break;
+        }
+        for scope in expired {
+            inner.slots.forget(scope);
+            expire(inner, scope).await?;
+            swept += 1;
+        }
+    }
+    if swept > 0 {
+        inner.store.scrub().await?;
+    }
+    Ok(swept)
+}
+
+/// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
+pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
+    inner.keyring.destroy(&[scope]).await?;
+    let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
+    inner.store.erase(scope, vec![note.pending(&inner.keyring)]).await?;
+    Ok(())
+}
+
+const SWEPT_AT_ONCE: usize = 100;

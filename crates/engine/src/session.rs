@@ -1,0 +1,261 @@
+//! A session: the handle for one scope, and the only door to its data.
+//!
+//! Handles are cheap; what they open is kept warm in a [`Slot`] that all handles of a scope share. The slot's lock is
+//! the session's order (a turn waits for the one before it) and its single flight (a cold log is opened once, however
+//! many ask). What is easy to get wrong: the lock orders one process only; between processes the store's
+//! compare-and-set decides, and whoever loses opens the log again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use confidant_seal::{Scope, Tag};
+use hashlink::LruCache;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use crate::audit::{Action, Actor, AuditRecord};
+use crate::clock::Millis;
+use crate::engine::Inner;
+use crate::entry::Entry;
+use crate::error::{Error, Tampering};
+use crate::log::Log;
+use crate::store::{Anchor, Append, Appended, Instance, Names};
+
+/// The handle for one scope, on behalf of somebody.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) scope: Scope,
+    pub(crate) names: Names,
+    pub(crate) actor: Actor,
+}
+
+impl Session {
+    pub(crate) fn new(inner: Arc<Inner>, scope: Scope, actor: Actor) -> Self {
+        let names = inner.keyring.names(&scope);
+        Self { inner, scope, names, actor }
+    }
+
+    /// Whose memory this is.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The session's readable id.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.scope.session_id()
+    }
+
+    /// The name under which logs may mention it.
+    #[must_use]
+    pub fn tag(&self) -> String {
+        self.names.scope.to_string()
+    }
+
+    /// Waits for the session's turn to write, and takes it.
+    pub(crate) async fn lock(&self) -> Result<Held<'_>, Error> {
+        let slot = self.inner.slots.slot(self.names.scope, self.inner.now());
+        let waiting = tokio::time::timeout(self.inner.settings.wait_for_turn, slot.lock_owned());
+        let slot = waiting.await.map_err(|_| Error::Busy)?;
+        Ok(Held { session: self, slot, notes: Vec::new() })
+    }
+
+    pub(crate) fn record(&self, action: Action) -> AuditRecord {
+        AuditRecord::new(self.inner.now(), &self.actor, action).about(self.names.scope)
+    }
+}
+
+/// What is kept warm of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    /// The log at the version that this process last saw.
+    log: Option<Log>,
+    /// Who is answering its open turn, as of then.
+    owner: Option<Instance>,
+}
+
+/// A session while this task has its turn.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    session: &'a Session,
+    slot: OwnedMutexGuard<Slot>,
+    /// Audit records that go with the next write, such as that the log was opened.
+    notes: Vec<AuditRecord>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    Done,
+    /// Somebody else wrote in between; the log must be opened again.
+    Conflict,
+}
+
+impl Held<'_> {
+    /// The log, opened if it is not warm; `None` if there is no such session yet.
+    pub(crate) async fn log(&mut self) -> Result<Option<&Log>, Error> {
+        if self.slot.log.is_none()
+            && let Some((log, owner)) = open(self.session).await?
+        {
+            self.notes.push(self.session.record(Action::SessionOpened).counting(log.version()));
+            self.slot.log = Some(log);
+            self.slot.owner = owner;
+        }
+        Ok(self.slot.log.as_ref())
+    }
+
+    /// The log as it is warm, without looking.
+    pub(crate) fn warm(&self) -> Option<&Log> {
+        self.slot.log.as_ref()
+    }
+
+    /// Who was answering the open turn when the log was last seen.
+    pub(crate) fn owner(&self) -> Option<Instance> {
+        self.slot.owner
+    }
+
+    /// Forgets what is warm, so that the next look opens it again.
+    pub(crate) fn cool(&mut self) {
+        *self.slot = Slot::default();
+    }
+
+    /// Appends `entries` and says who answers the open turn after them.
+    pub(crate) async fn write(
+        &mut self,
+        entries: Vec<Entry>,
+        owner: Option<Instance>,
+        note: AuditRecord,
+    ) -> Result<Wrote, Error> {
+        let session = self.session;
+        let inner = &session.inner;
+        let log = match self.slot.log.take() {
+            Some(log) => log,
+            None => Log::new(&session.scope, inner.keyring.data_key_or_new(&session.scope, &session.names).await?.key),
+        };
+        let expected = log.version();
+        let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
+        self.notes.push(note);
+        let append = Append {
+            names: session.names,
+            kid: log.key().kid(),
+            expected,
+            entries: written.entries,
+            snapshot: written.snapshot,
+            expires_at: inner.settings.lifetimes.expiry(&session.scope, inner.now()),
+            owner,
+            audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
+        };
+        let kid = append.kid;
+        if inner.store.append(append).await? == Appended::Conflict {
+            inner.counters.conflicts.add();
+            self.cool();
+            return Ok(Wrote::Conflict);
+        }
+        // A session that was erased while it was being made has rows but no key any more.
+        if expected == 0 && !inner.keyring.still_has(session.names.scope, kid).await? {
+            inner.store.erase(session.names.scope, Vec::new()).await?;
+            self.cool();
+            return Ok(Wrote::Conflict);
+        }
+        inner.anchors.mark(Anchor { scope: session.names.scope, kid, version: log.version() });
+        self.slot.log = Some(log);
+        self.slot.owner = owner;
+        Ok(Wrote::Done)
+    }
+}
+
+/// Opens a session's log from the store, afresh.
+pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {
+    let Session { inner, scope, names, .. } = session;
+    for _ in 0..OPENING_TRIES {
+        // The key first: its anchor must not be newer than the log that is held against it.
+        let data_key = inner.keyring.data_key(scope, names).await?;
+        let loaded = inner.store.load(names.scope).await?;
+        match (data_key, loaded) {
+            (None, None) => return Ok(None),
+            (Some(key), None) if key.anchor == 0 => return Ok(None),
+            (Some(_), None) => {
+                // Erased between the two looks, or the rows were taken away behind our back.
+                if inner.keyring.data_key(scope, names).await?.is_some_and(|key| key.anchor > 0)
+                    && inner.store.load(names.scope).await?.is_none()
+                {
+                    return Err(Tampering::RolledBack.into());
+                }
+            }
+            (_, Some(loaded)) if loaded.expires_at.is_some_and(|at| at <= inner.now()) => {
+                crate::retention::expire(inner, names.scope).await?;
+                return Ok(None);
+            }
+            (Some(key), Some(loaded)) if key.key.kid() == loaded.kid => {
+                let log = Log::open(scope, key.key, &loaded, key.anchor)?;
+                return Ok(Some((log, loaded.owner)));
+            }
+            // The key is missing or another's: look again, since it may just be changing.
+            _ => {}
+        }
+    }
+    Err(Tampering::KeyGone.into())
+}
+
+/// How often opening looks again when key and log do not belong together.
+const OPENING_TRIES: usize = 3;
+
+/// The warm sessions of a process: bounded in number and in time, since each holds a key and plaintext.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    inner: Mutex<LruCache<Tag, Warm>>,
+    most: usize,
+    idle: Duration,
+}
+
+#[derive(Debug)]
+struct Warm {
+    slot: Arc<AsyncMutex<Slot>>,
+    used: Millis,
+}
+
+impl Slots {
+    pub(crate) fn new(most: usize, idle: Duration) -> Self {
+        Self { inner: Mutex::new(LruCache::new_unbounded()), most: most.max(1), idle }
+    }
+
+    /// Lets go of what has been idle for too long.
+    pub(crate) fn cool(&self, now: Millis) {
+        let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while let Some((_, warm)) = slots.iter().next() {
+            let stale = warm.used.plus(self.idle) <= now || slots.len() > self.most;
+            // One that is in use stays: dropping it would let a second turn of the session run beside it.
+            if !stale || Arc::strong_count(&warm.slot) > 1 {
+                break;
+            }
+            slots.remove_lru();
+        }
+    }
+
+    /// Lets go of one session, as when it was erased.
+    pub(crate) fn forget(&self, scope: Tag) {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&scope);
+    }
+
+    /// Lets go of everything.
+    pub(crate) fn clear(&self) {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+    }
+
+    fn slot(&self, scope: Tag, now: Millis) -> Arc<AsyncMutex<Slot>> {
+        let slot = {
+            let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(warm) = slots.get_mut(&scope) {
+                warm.used = now;
+                Arc::clone(&warm.slot)
+            } else {
+                let slot = Arc::new(AsyncMutex::default());
+                slots.insert(scope, Warm { slot: Arc::clone(&slot), used: now });
+                slot
+            }
+        };
+        self.cool(now);
+        slot
+    }
+}

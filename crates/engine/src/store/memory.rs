@@ -1,0 +1,338 @@
+//! The reference: short enough to be obviously right. The others must agree with it.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use confidant_seal::{Kid, Sealed, Tag};
+
+use super::{
+    Anchor, Append, Appended, AuditHead, Created, Find, Instance, KeyRow, KeyStore, Listed, Loaded, Names,
+    PendingAudit, Result, Store, TokenRow, TokenSelector,
+};
+use crate::clock::Millis;
+
+/// Everything in maps behind one lock.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryStore {
+    inner: Mutex<Inner>,
+    alive: Arc<Mutex<HashSet<Instance>>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    sessions: BTreeMap<Tag, (Names, Loaded)>,
+    audit: Vec<Sealed>,
+    tokens: BTreeMap<String, TokenRow>,
+}
+
+impl Inner {
+    fn record(&mut self, audit: &[PendingAudit]) -> Option<AuditHead> {
+        for pending in audit {
+            let previous = self.audit.last().and_then(Sealed::tag);
+            self.audit.push(pending.link(self.audit.len() as u64 + 1, previous));
+        }
+        let tag = self.audit.last().and_then(Sealed::tag)?;
+        Some(AuditHead { seq: self.audit.len() as u64, tag })
+    }
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
+        Ok(self.lock().sessions.get(&scope).map(|(_, loaded)| loaded.clone()))
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended> {
+        let mut inner = self.lock();
+        let fresh = Loaded {
+            version: 0,
+            kid: append.kid,
+            expires_at: None,
+            owner: None,
+            snapshot: None,
+            entries: Vec::new(),
+        };
+        let mut loaded = match inner.sessions.get(&append.names.scope) {
+            Some((_, loaded)) => loaded.clone(),
+            None => fresh,
+        };
+        if loaded.version != append.expected || loaded.kid != append.kid {
+            return Ok(Appended::Conflict);
+        }
+        for sealed in append.entries {
+            loaded.version += 1;
+            loaded.entries.push((loaded.version, sealed));
+        }
+        if let Some((covers, sealed)) = append.snapshot {
+            loaded.entries.retain(|(seq, _)| *seq > covers);
+            loaded.snapshot = Some((covers, sealed));
+        }
+        loaded.expires_at = append.expires_at;
+        loaded.owner = append.owner;
+        inner.sessions.insert(append.names.scope, (append.names, loaded));
+        inner.record(&append.audit);
+        Ok(Appended::Done)
+    }
+
+    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+        let mut inner = self.lock();
+        let gone = inner.sessions.remove(&scope);
+        inner.record(&audit);
+        Ok(gone.map_or(0, |(_, l)| l.entries.len() as u64 + u64::from(l.snapshot.is_some())))
+    }
+
+    async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>> {
+        let inner = self.lock();
+        let all = inner.sessions.values().filter(|(names, _)| match find {
+            Find::All => true,
+            Find::Tenant(tag) => names.tenant == tag,
+            Find::Person(tag) => names.person == tag,
+        });
+        let listed = all.filter(|(names, _)| after.is_none_or(|after| names.scope > after)).map(|(names, l)| Listed {
+            names: *names,
+            kid: l.kid,
+            version: l.version,
+            expires_at: l.expires_at,
+            owner: l.owner,
+        });
+        Ok(listed.take(limit).collect())
+    }
+
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
+        let inner = self.lock();
+        let over = inner.sessions.iter().filter(|(_, (_, l))| l.expires_at.is_some_and(|at| at <= now));
+        Ok(over.map(|(tag, _)| *tag).take(limit).collect())
+    }
+
+    async fn orphans(&self) -> Result<Vec<(Tag, Instance)>> {
+        let alive = self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let inner = self.lock();
+        let open = inner.sessions.iter().filter_map(|(tag, (_, l))| Some((*tag, l.owner?)));
+        Ok(open.filter(|(_, owner)| !alive.contains(owner)).collect())
+    }
+
+    async fn claim(&self, scope: Tag, from: Instance, to: Instance) -> Result<bool> {
+        let mut inner = self.lock();
+        match inner.sessions.get_mut(&scope) {
+            Some((_, loaded)) if loaded.owner == Some(from) => {
+                loaded.owner = Some(to);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn enlist(&self, instance: Instance) -> Result<Box<dyn Any + Send + Sync>> {
+        self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(instance);
+        Ok(Box::new(Enlisted { instance, alive: Arc::clone(&self.alive) }))
+    }
+
+    async fn is_alive(&self, instance: Instance) -> Result<bool> {
+        Ok(self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(&instance))
+    }
+
+    async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
+        Ok(self.lock().record(&audit))
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+        let inner = self.lock();
+        let records = inner.audit.iter().enumerate().map(|(i, sealed)| (i as u64 + 1, sealed.clone()));
+        Ok(records.filter(|(seq, _)| *seq > after).take(limit).collect())
+    }
+
+    async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()> {
+        let mut inner = self.lock();
+        inner.tokens.insert(row.id.clone(), row);
+        inner.record(&audit);
+        Ok(())
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>> {
+        Ok(self.lock().tokens.values().cloned().collect())
+    }
+
+    async fn token(&self, hash: [u8; 32]) -> Result<Option<TokenRow>> {
+        Ok(self.lock().tokens.values().find(|row| row.hash == hash).cloned())
+    }
+
+    async fn remove_tokens(&self, which: TokenSelector, audit: Vec<PendingAudit>) -> Result<u64> {
+        let mut inner = self.lock();
+        let before = inner.tokens.len();
+        inner.tokens.retain(|id, row| match &which {
+            TokenSelector::Id(wanted) => id != wanted,
+            TokenSelector::Person(person) => row.person != Some(*person),
+        });
+        inner.record(&audit);
+        Ok((before - inner.tokens.len()) as u64)
+    }
+
+    async fn scrub(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes the instance off the list of the living when it goes.
+struct Enlisted {
+    instance: Instance,
+    alive: Arc<Mutex<HashSet<Instance>>>,
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.instance);
+    }
+}
+
+/// The keyring in maps behind one lock.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryKeys {
+    inner: Mutex<KeysInner>,
+}
+
+#[derive(Debug, Default)]
+struct KeysInner {
+    root: Option<Kid>,
+    named: BTreeMap<String, (Kid, Sealed)>,
+    rows: BTreeMap<Tag, KeyRow>,
+    audit: u64,
+}
+
+impl MemoryKeys {
+    fn lock(&self) -> MutexGuard<'_, KeysInner> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl KeyStore for MemoryKeys {
+    async fn root(&self) -> Result<Option<Kid>> {
+        Ok(self.lock().root)
+    }
+
+    async fn set_root(&self, from: Option<Kid>, to: Kid) -> Result<bool> {
+        let mut inner = self.lock();
+        let same = inner.root == from;
+        if same {
+            inner.root = Some(to);
+        }
+        Ok(same)
+    }
+
+    async fn named(&self, name: &str) -> Result<Option<(Kid, Sealed)>> {
+        Ok(self.lock().named.get(name).cloned())
+    }
+
+    async fn put_named(&self, name: &str, from: Option<&Sealed>, root: Kid, to: &Sealed) -> Result<bool> {
+        let mut inner = self.lock();
+        let same = inner.named.get(name).map(|(_, sealed)| sealed) == from;
+        if same {
+            inner.named.insert(name.to_owned(), (root, to.clone()));
+        }
+        Ok(same)
+    }
+
+    async fn get(&self, scope: Tag) -> Result<Option<KeyRow>> {
+        Ok(self.lock().rows.get(&scope).cloned())
+    }
+
+    async fn create(&self, row: KeyRow) -> Result<Created> {
+        let mut inner = self.lock();
+        if let Some(existing) = inner.rows.get(&row.scope) {
+            return Ok(Created::Existing(existing.clone()));
+        }
+        match inner.root {
+            Some(root) if root != row.root => Ok(Created::RootChanged(root)),
+            _ => {
+                inner.rows.insert(row.scope, row);
+                Ok(Created::New)
+            }
+        }
+    }
+
+    async fn destroy(&self, scopes: &[Tag]) -> Result<u64> {
+        let mut inner = self.lock();
+        Ok(scopes.iter().filter(|tag| inner.rows.remove(tag).is_some()).count() as u64)
+    }
+
+    async fn list(&self, after: Option<Tag>, limit: usize) -> Result<Vec<KeyRow>> {
+        let inner = self.lock();
+        let rows = inner.rows.values().filter(|row| after.is_none_or(|after| row.scope > after));
+        Ok(rows.take(limit).cloned().collect())
+    }
+
+    async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
+        Ok(self.lock().rows.values().filter(|row| row.root != root).take(limit).cloned().collect())
+    }
+
+    async fn count(&self, root: Kid) -> Result<(u64, u64)> {
+        let inner = self.lock();
+        let others = inner.rows.values().filter(|row| row.root != root).count();
+        Ok((inner.rows.len() as u64, others as u64))
+    }
+
+    async fn rewrap(&self, rows: Vec<(KeyRow, KeyRow)>) -> Result<u64> {
+        let mut inner = self.lock();
+        let mut changed = 0;
+        for (from, to) in rows {
+            if let Some(row) = inner.rows.get_mut(&from.scope)
+                && row.sealed_key == from.sealed_key
+            {
+                let anchor = row.anchor;
+                *row = KeyRow { anchor, ..to };
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()> {
+        let mut inner = self.lock();
+        for anchor in logs {
+            if let Some(row) = inner.rows.get_mut(&anchor.scope)
+                && row.kid == anchor.kid
+            {
+                row.anchor = row.anchor.max(anchor.version);
+            }
+        }
+        inner.audit = inner.audit.max(audit.unwrap_or(0));
+        Ok(())
+    }
+
+    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()> {
+        let mut inner = self.lock();
+        for anchor in logs {
+            if let Some(row) = inner.rows.get_mut(&anchor.scope)
+                && row.kid == anchor.kid
+            {
+                row.anchor = anchor.version;
+            }
+        }
+        inner.audit = audit;
+        Ok(())
+    }
+
+    async fn audit_anchor(&self) -> Result<u64> {
+        Ok(self.lock().audit)
+    }
+
+    async fn scrub(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}

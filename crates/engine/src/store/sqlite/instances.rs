@@ -1,0 +1,66 @@
+//! Which engines are alive on this data folder: each holds a lock on a file of its own, which the operating system
+//! lets go of when the process ends, however it ends.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::Result;
+use crate::error::StoreError;
+use crate::store::Instance;
+
+#[derive(Clone, Debug)]
+pub(super) struct Instances {
+    folder: PathBuf,
+}
+
+impl Instances {
+    /// Opens the folder and clears away what the dead left behind.
+    pub(super) fn open(folder: PathBuf) -> Result<Self> {
+        std::fs::create_dir_all(&folder).map_err(|_| StoreError::ReadOnly)?;
+        for entry in std::fs::read_dir(&folder).map_err(|_| StoreError::ReadOnly)?.flatten() {
+            if !is_locked(&entry.path()) {
+                // Losing this race only leaves an empty file for the next start.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        Ok(Self { folder })
+    }
+
+    pub(super) fn enlist(&self, instance: Instance) -> Result<Enlisted> {
+        let path = self.path(instance);
+        let file = File::create(&path).map_err(|_| StoreError::ReadOnly)?;
+        file.try_lock().map_err(|_| StoreError::Busy)?;
+        Ok(Enlisted { _file: file, path })
+    }
+
+    pub(super) fn is_alive(&self, instance: Instance) -> bool {
+        is_locked(&self.path(instance))
+    }
+
+    fn path(&self, instance: Instance) -> PathBuf {
+        use std::fmt::Write as _;
+        let mut name = String::with_capacity(37);
+        for byte in instance.0 {
+            let _ = write!(name, "{byte:02x}");
+        }
+        self.folder.join(name + ".lock")
+    }
+}
+
+/// The lock, for as long as the engine lives.
+#[derive(Debug)]
+pub(super) struct Enlisted {
+    _file: File,
+    path: PathBuf,
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn is_locked(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}

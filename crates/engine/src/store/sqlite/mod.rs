@@ -1,0 +1,180 @@
+//! The embedded default: two plain SQLite files in WAL mode, `confidant.db` and `keyring.db`, holding tags and sealed
+//! bytes only.
+//!
+//! Writes go through one thread that commits whatever has queued up in one transaction ([`writer`]); reads take a
+//! connection from a small pool. What is easy to get wrong: `secure_delete` clears pages in the database, but erased
+//! bytes live on in the WAL until it is truncated, which is what `scrub` is for.
+
+mod data;
+mod instances;
+mod keys;
+mod writer;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use confidant_seal::{Kid, Sealed, Tag};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::Result;
+use crate::error::StoreError;
+
+pub(crate) use data::SqliteStore;
+pub(crate) use keys::SqliteKeys;
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the disk has it: survives a loss of power.
+    #[default]
+    Power,
+    /// When the operating system has it: survives the end of the process, not of the machine.
+    Process,
+}
+
+/// One database file: what it is called in errors, and what makes it.
+#[derive(Clone, Copy, Debug)]
+struct File {
+    name: &'static str,
+    /// Applied in order; the count applied is the file's `user_version`. Only ever added to.
+    migrations: &'static [&'static str],
+}
+
+impl File {
+    fn open(self, path: &Path, durability: Durability) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|e| self.error(&e))?;
+        self.prepare(&connection, durability).map_err(|e| self.error(&e))?;
+        Ok(connection)
+    }
+
+    fn prepare(self, connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        // Temporary tables and sorts stay in memory: nothing of ours is ever in a file that we do not know of.
+        connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;")?;
+        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        debug_assert_eq!(mode, "wal");
+        connection.execute_batch(match durability {
+            Durability::Power => "PRAGMA synchronous = FULL",
+            Durability::Process => "PRAGMA synchronous = NORMAL",
+        })
+    }
+
+    fn migrate(self, connection: &mut Connection) -> Result<()> {
+        let version = |c: &Connection| c.query_row("PRAGMA user_version", [], |row| row.get::<_, usize>(0));
+        let failed = |e| self.error(&e);
+        match version(connection).map_err(failed)? {
+            have if have == self.migrations.len() => return Ok(()),
+            have if have > self.migrations.len() => return Err(StoreError::Newer),
+            _ => {}
+        }
+        let tx = connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        // Asked again: another process may have migrated while we waited for the lock.
+        let have = version(&tx).map_err(failed)?;
+        for step in self.migrations.iter().skip(have) {
+            tx.execute_batch(step).map_err(failed)?;
+        }
+        tx.pragma_update(None, "user_version", self.migrations.len()).map_err(failed)?;
+        tx.commit().map_err(failed)
+    }
+
+    fn error(self, error: &rusqlite::Error) -> StoreError {
+        let rusqlite::Error::SqliteFailure(cause, _) = error else {
+            // A row of the wrong type: somebody put something there that we never write.
+            return StoreError::Corrupt(self.name);
+        };
+        match cause.code {
+            ErrorCode::DiskFull => StoreError::Full,
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => StoreError::ReadOnly,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(self.name),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy,
+            // Only the code: a driver's message may quote a statement.
+            _ => StoreError::Failed(format!("{} code {}", self.name, cause.extended_code)),
+        }
+    }
+
+    fn check(self, connection: &Connection) -> Result<()> {
+        let verdict: String = connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(|e| self.error(&e))?;
+        if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(self.name)) }
+    }
+
+    /// Moves the WAL into the database and truncates it, so that no overwritten page outlives its erasure there.
+    fn scrub(self, connection: &Connection) -> Result<()> {
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .map_err(|e| self.error(&e))
+    }
+}
+
+/// Connections for reading, made as needed and kept.
+#[derive(Debug)]
+struct Readers {
+    file: File,
+    path: std::path::PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let pooled = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        let connection = match pooled {
+            Some(connection) => connection,
+            None => self.file.open(&self.path, Durability::Process)?,
+        };
+        let outcome = read(&connection).map_err(|e| self.file.error(&e));
+        let mut idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_READERS {
+            idle.push(connection);
+        }
+        outcome
+    }
+}
+
+const MAX_IDLE_READERS: usize = 4;
+
+/// Runs blocking work on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(StoreError::Failed("a store task was cut off".to_owned())),
+    }
+}
+
+/// Rows into types. A wrong length is a damaged row, never a panic.
+fn tag_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Tag> {
+    Ok(Tag::from_bytes(row.get(index)?))
+}
+
+fn kid_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Kid> {
+    Ok(Kid::from_bytes(row.get(index)?))
+}
+
+fn sealed_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Sealed> {
+    // Text in place of bytes is somebody's plaintext row; it must be refused by the seal, not by the driver.
+    let bytes = match row.get_ref(index)? {
+        rusqlite::types::ValueRef::Blob(bytes) | rusqlite::types::ValueRef::Text(bytes) => bytes.to_vec(),
+        _ => Vec::new(),
+    };
+    Ok(Sealed::from_bytes(bytes))
+}
+
+fn number_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(index).map(i64::cast_unsigned)
+}
+
+/// SQLite's integers are signed; ours never come near the sign.
+fn number(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+fn many(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,106 @@
+//! The turn's place in the log, taken before any model is called.
+//!
+//! Accepting is an append of the sealed request that also names this process as the one that answers. Whoever finds an
+//! open turn of a living process waits; of a dead one, takes it over, once.
+
+use std::time::Duration;
+
+use super::{Final, Inbound, MemoryState, Metadata, resume};
+use crate::audit::Action;
+use crate::entry::{Entry, Outcome};
+use crate::error::Error;
+use crate::session::{Held, Session, Wrote};
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    /// It was answered before; this is the recorded answer.
+    Before(Final),
+    /// It is in the log, and this task answers it.
+    Now {
+        /// Whether an earlier try was cut off or failed.
+        resumed: bool,
+    },
+}
+
+/// How long to wait before looking again whether another process has finished.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+pub(super) async fn accept(
+    session: &Session,
+    held: &mut Held<'_>,
+    inbound: &Inbound,
+) -> Result<Accepted, Error> {
+    let waiting = tokio::time::Instant::now();
+    loop {
+        if let Some(accepted) = attempt(session, held, inbound).await? {
+            return Ok(accepted);
+        }
+        if waiting.elapsed() > session.inner.settings.wait_for_turn {
+            return Err(Error::Busy);
+        }
+    }
+}
+
+/// One try; `None` says that the log changed under it.
+async fn attempt(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+    let inner = &session.inner;
+    let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
+    let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
+    if known.is_some_and(|exchange| exchange.content != inbound.query) {
+        return Err(Error::RequestReused);
+    }
+    if let Some(answer) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience))) {
+        let (reply, audience) = answer;
+        let mut metadata = Metadata::new(MemoryState::Kept, audience);
+        metadata.replayed = true;
+        metadata.model = Some(reply.name.clone());
+        let request_id = inbound.request_id.clone();
+        return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
+    }
+    if checkpoint.is_some_and(|checkpoint| checkpoint.is_settled(&inbound.request_id)) {
+        return Err(Error::AnswerGone);
+    }
+    let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
+    let open = checkpoint.and_then(crate::entry::Checkpoint::open_exchange).map(|open| open.request_id.clone());
+    if let Some(open) = open {
+        if !resume::take_over(session, held).await? {
+            held.cool();
+            tokio::time::sleep(LOOK_AGAIN).await;
+            return Ok(None);
+        }
+        // Ours was cut off before: it goes on here. Somebody else's: it is settled first, then we look again.
+        if open != inbound.request_id {
+            resume::settle(session, held).await?;
+            return Ok(None);
+        }
+        return resumed(session, held, inbound).await;
+    }
+    if failed_before {
+        return resumed(session, held, inbound).await;
+    }
+    let entry = Entry::Accepted {
+        request_id: inbound.request_id.clone(),
+        at: inner.now(),
+        audience: inbound.audience,
+        content: inbound.query.clone(),
+        tokens: inbound.tokens,
+    };
+    let note = session.record(Action::TurnAccepted);
+    if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+        return Ok(None);
+    }
+    inner.counters.accepted.add();
+    Ok(Some(Accepted::Now { resumed: false }))
+}
+
+async fn resumed(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+    let inner = &session.inner;
+    let entry = Entry::Resumed { request_id: inbound.request_id.clone(), at: inner.now() };
+    let note = session.record(Action::TurnResumed);
+    if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+        return Ok(None);
+    }
+    inner.counters.resumed.add();
+    Ok(Some(Accepted::Now { resumed: true }))
+}

@@ -1,0 +1,61 @@
+//! Stage 2: what this person and the agent said before, as far as the answer's readers may know it.
+
+use super::Inbound;
+use crate::engine::HistoryLimits;
+use crate::entry::{Exchange, ReplyFrom};
+use crate::model::{PromptMessage, Role};
+use crate::session::Held;
+
+/// What is recalled for a turn.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    /// Whole exchanges, oldest first, each with its tokens.
+    pub(super) exchanges: Vec<RecalledExchange>,
+    /// Messages left out because of the audience.
+    pub(super) withheld: usize,
+}
+
+/// One exchange as a prompt has it; never parted.
+#[derive(Debug)]
+pub(super) struct RecalledExchange {
+    pub(super) messages: Vec<PromptMessage>,
+    pub(super) tokens: u32,
+}
+
+/// The newest exchanges within the limits, oldest first, without the turn's own and without what the audience rule
+/// withholds. Only ever reads: what is not recalled is still there.
+pub(super) fn recall(held: &Held<'_>, inbound: &Inbound, limits: &HistoryLimits) -> Recalled {
+    let Some(checkpoint) = held.warm().map(crate::log::Log::checkpoint) else { return Recalled::default() };
+    let sharing = checkpoint.sharing();
+    let mut recalled = Recalled::default();
+    let (mut messages, mut tokens) = (0, 0);
+    for exchange in checkpoint.exchanges().iter().rev().filter(|e| e.request_id != inbound.request_id) {
+        if !exchange.audience.may_reach(inbound.audience, sharing) {
+            recalled.withheld += exchange.messages();
+            continue;
+        }
+        let one = prompt_messages(exchange);
+        messages += one.messages.len();
+        tokens += one.tokens;
+        // The exact share of the budget is settled in compose; beyond the whole of it nothing can fit.
+        if messages > limits.max_messages || tokens > limits.token_budget {
+            break;
+        }
+        recalled.exchanges.push(one);
+    }
+    recalled.exchanges.reverse();
+    recalled
+}
+
+fn prompt_messages(exchange: &Exchange) -> RecalledExchange {
+    let mut messages = vec![PromptMessage { role: Role::Human, text: exchange.content.clone() }];
+    let mut tokens = exchange.tokens + MESSAGE_OVERHEAD;
+    for reply in exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai) {
+        messages.push(PromptMessage { role: Role::Ai, text: reply.content.clone() });
+        tokens += reply.tokens + MESSAGE_OVERHEAD;
+    }
+    RecalledExchange { messages, tokens }
+}
+
+/// Tokens that a message costs beside its text: role and separators.
+pub(super) const MESSAGE_OVERHEAD: u32 = 4;

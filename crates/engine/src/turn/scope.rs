@@ -1,0 +1,152 @@
+//! Stage 1: who asks what, and whether that is acceptable.
+
+use confidant_seal::Scope;
+
+use super::{Final, Inbound, MemoryState, Metadata, TurnRequest};
+use crate::audience::{Audience, Sharing};
+use crate::audit::Action;
+use crate::engine::Settings;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::session::{Session, Wrote};
+use crate::tokens;
+
+/// Turns a request into one that later stages need not doubt.
+pub(super) fn inbound(request: TurnRequest, audience: Audience, settings: &Settings) -> Result<Inbound, Error> {
+    let query = request.query;
+    if query.trim().is_empty() {
+        return Err(invalid("the query is empty", "say something"));
+    }
+    if query.len() > settings.max_query_bytes {
+        let most = settings.max_query_bytes;
+        return Err(invalid(&format!("the query has more than {most} bytes"), "shorten it or send it in parts"));
+    }
+    let request_id = request.request_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let printable = |c: char| c.is_ascii_graphic();
+    if request_id.is_empty() || request_id.len() > 128 || !request_id.chars().all(printable) {
+        let hint = "use up to 128 visible ASCII characters, such as a UUID";
+        return Err(invalid("the request_id is not usable", hint));
+    }
+    Ok(Inbound {
+        request_id,
+        tokens: tokens::count(&query),
+        query,
+        audience,
+        room: request.room,
+        instructions: request.instructions,
+        brought: request.brought,
+        sampling: request.sampling,
+    })
+}
+
+/// Who reads the answer when the channel does not say: the narrowest that fits what it does say.
+pub(super) fn default_audience(scope: &Scope, request: &TurnRequest) -> Audience {
+    match request.audience {
+        Some(audience) => audience,
+        None if scope.is_person() && request.room.is_empty() => Audience::Private,
+        None => Audience::Room,
+    }
+}
+
+/// Something a person tells the memory itself, not the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Forget,
+    Share(Sharing),
+}
+
+/// The command that a query is, if it is one. Exact phrases only: a question about forgetting is a question.
+pub(super) fn command(inbound: &Inbound) -> Option<Command> {
+    let lower = inbound.query.to_lowercase();
+    let mut words: Vec<&str> = lower
+        .split(|c: char| c.is_whitespace() || c == ',')
+        .map(|word| word.trim_end_matches(['.', '!', '?', ':']))
+        .filter(|word| !word.is_empty())
+        .collect();
+    // "@bot forget our conversation", "please forget our conversation".
+    while words.len() > 1 && (words[0].starts_with('@') || words[0] == "please") {
+        words.remove(0);
+    }
+    match words.as_slice() {
+        ["!forget"] | ["forget", "our", "conversation"] => Some(Command::Forget),
+        ["!share-private", "on"] => Some(Command::Share(Sharing::PrivateInRooms)),
+        ["!share-private", "off"] => Some(Command::Share(Sharing::KeepPrivate)),
+        _ => None,
+    }
+}
+
+/// Does what the person told the memory.
+pub(super) async fn obey(session: &Session, command: Command, inbound: &Inbound) -> Result<Final, Error> {
+    let mut metadata = Metadata::new(MemoryState::Forgotten, inbound.audience);
+    let content = match command {
+        Command::Forget => {
+            let receipt = session.erase().await?;
+            let said = "I have erased our conversation: its key is destroyed, and nothing of it can be read again.";
+            metadata.receipt = Some(receipt);
+            said
+        }
+        // In a room anyone could be talked into it; the choice is made where only the person listens.
+        Command::Share(_) if inbound.audience == Audience::Room => {
+            return Err(invalid(
+                "this choice concerns what you said in private, so it is made in private",
+                "send it in a direct message",
+            ));
+        }
+        Command::Share(sharing) => {
+            share(session, sharing).await?;
+            metadata.memory = MemoryState::Kept;
+            match sharing {
+                Sharing::PrivateInRooms => "From now on I may recall in rooms what you told me in private.",
+                Sharing::KeepPrivate => "What you told me in private stays private again.",
+            }
+        }
+    };
+    Ok(Final { request_id: inbound.request_id.clone(), content: content.to_owned(), metadata })
+}
+
+async fn share(session: &Session, sharing: Sharing) -> Result<(), Error> {
+    let mut held = session.lock().await?;
+    loop {
+        held.log().await?;
+        let owner = held.owner();
+        let entry = Entry::Sharing { at: session.inner.now(), sharing };
+        if held.write(vec![entry], owner, session.record(Action::SessionChoice)).await? == Wrote::Done {
+            return Ok(());
+        }
+    }
+}
+
+fn invalid(what: &str, hint: &str) -> Error {
+    Error::Invalid { what: what.to_owned(), hint: hint.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(query: &str) -> Option<Command> {
+        let request = TurnRequest { query: query.to_owned(), ..TurnRequest::default() };
+        command(&inbound(request, Audience::Private, &Settings::default()).unwrap())
+    }
+
+    #[test]
+    fn only_the_exact_words_are_commands() {
+        for query in ["!forget", "forget our conversation", "@bot forget our conversation.", "Please forget our conversation!", "@bot:matrix.org: !forget"] {
+            assert_eq!(parsed(query), Some(Command::Forget), "{query}");
+        }
+        for query in ["do not forget our conversation", "did you forget our conversation", "forget it", "what does !forget do?", "!forget me not"] {
+            assert_eq!(parsed(query), None, "{query}");
+        }
+        assert_eq!(parsed("!share-private on"), Some(Command::Share(Sharing::PrivateInRooms)));
+    }
+
+    #[test]
+    fn bad_requests_are_refused_with_a_hint() {
+        let too_long = "x".repeat(70_000);
+        for (query, id) in [("  ", "r"), (too_long.as_str(), "r"), ("hi", ""), ("hi", "a b"), ("hi", "é")] {
+            let request = TurnRequest { query: query.to_owned(), request_id: Some(id.to_owned()), ..TurnRequest::default() };
+            let error = inbound(request, Audience::Room, &Settings::default()).unwrap_err();
+            assert!(error.to_string().contains("; hint: "), "{error}");
+        }
+    }
+}
