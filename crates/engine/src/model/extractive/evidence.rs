@@ -66,7 +66,8 @@ pub(super) fn find<'a>(sayings: &[Saying<'a>], question: &Question) -> Vec<Quote
         return super::names::find(sayings.iter().filter(|saying| allowed(saying)));
     }
     let weights = weights(sayings, &question.terms);
-    let scored: Vec<Scored> = sayings.iter().map(|saying| score(saying, question, &weights)).collect();
+    let cues: Vec<String> = question.subject.cues().iter().map(stem).collect();
+    let scored: Vec<Scored> = sayings.iter().map(|saying| score(saying, question, &weights, &cues)).collect();
     let mut ranked: Vec<(f64, usize)> = Vec::new();
     for (at, saying) in sayings.iter().enumerate() {
         if saying.asks || !allowed(saying) {
@@ -74,7 +75,7 @@ pub(super) fn find<'a>(sayings: &[Saying<'a>], question: &Question) -> Vec<Quote
         }
         let replied = reply_bonus(sayings, &scored, at);
         let own = if scored[at].fits { scored[at].points } else { 0.0 };
-        let impersonal = question.about == About::Asker && !scored[at].personal && replied == 0.0;
+        let impersonal = !scored[at].personal && replied == 0.0;
         let total = (own + replied) * if impersonal { 0.5 } else { 1.0 };
         if total >= LEAST_POINTS {
             ranked.push((total, at));
@@ -119,17 +120,18 @@ struct Scored {
     points: f64,
     /// Whether the points alone are reason enough to quote it.
     fits: bool,
-    /// Whether the speaker speaks of themselves.
+    /// Whether the speaker speaks of themselves, where that matters.
     personal: bool,
     focus: usize,
 }
 
-fn score(saying: &Saying<'_>, question: &Question, weights: &HashMap<&str, f64>) -> Scored {
+fn score(saying: &Saying<'_>, question: &Question, weights: &HashMap<&str, f64>, cues: &[String]) -> Scored {
     let whole: f64 = weights.values().sum();
     let met = |term: &str| saying.stems.contains(term) || is_kind_of(saying, term);
     let matched: f64 = weights.iter().filter(|(term, _)| met(term)).map(|(_, weight)| weight).sum();
     let coverage = if whole > 0.0 { matched / whole } else { 0.0 };
-    let cue = cue(saying, question.subject);
+    let cue_word = saying.words.iter().find(|word| cues.contains(&word.stem));
+    let cue = cue(saying, question.subject, cue_word.is_some());
     let expected = if meets(saying, question.expects) { 0.3 } else { 0.0 };
     let least = if expected > 0.0 { LEAST_COVERAGE / 2.0 } else { LEAST_COVERAGE };
     let fits = match question.subject {
@@ -147,8 +149,9 @@ fn score(saying: &Saying<'_>, question: &Question, weights: &HashMap<&str, f64>)
     Scored {
         points,
         fits,
-        personal: saying.words.iter().any(|word| is_first_person(&word.plain)),
-        focus: focus.or_else(|| cue_word(saying, question.subject)).map_or(0, |word| word.at),
+        personal: question.about == About::Everyone
+            || saying.words.iter().any(|word| is_first_person(&word.plain)),
+        focus: focus.or(cue_word).map_or(0, |word| word.at),
     }
 }
 
@@ -208,21 +211,14 @@ fn same_thing(early: &Saying<'_>, late: &Saying<'_>) -> bool {
     matches!((thing(early), thing(late)), (Some(one), Some(other)) if !one.is_empty() && one == other)
 }
 
-fn cue_word<'s, 'a>(saying: &'s Saying<'a>, subject: Subject) -> Option<&'s Word<'a>> {
-    let cues: Vec<String> = subject.cues().iter().map(|cue| stem(cue)).collect();
-    saying.words.iter().find(|word| cues.contains(&word.stem))
-}
-
 /// How clearly a sentence speaks of the subject: 0 for not at all.
-fn cue(saying: &Saying<'_>, subject: Subject) -> f64 {
-    let plain = |word: &str| saying.words.iter().any(|other| other.plain == word);
+fn cue(saying: &Saying<'_>, subject: Subject, found: bool) -> f64 {
     let pair = |one: &str, two: &str| {
         saying.words.windows(2).any(|pair| pair[0].plain == one && pair[1].plain == two)
     };
-    let found = cue_word(saying, subject).is_some();
     match subject {
         Subject::Choice if found || pair("go", "with") || pair("going", "with") || pair("went", "with") => {
-            let firm = DECISIONS.iter().any(|word| plain(word));
+            let firm = saying.words.iter().any(|word| DECISIONS.has(&word.plain));
             if firm { 1.0 } else { 0.8 }
         }
         Subject::Home if found || pair("i'm", "from") || pair("am", "from") => 1.0,

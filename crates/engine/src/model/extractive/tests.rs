@@ -304,7 +304,7 @@ fn a_megabyte_is_read_in_linear_time() {
         assert_eq!(given.contains("tulip"), text == &words);
         assert!(answer(&prompt(&[], text)).len() < 4_000);
     }
-    // About a second in a debug build; quadratic work would take hours.
+    // A few seconds in a debug build; quadratic work would take hours.
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 

@@ -1,0 +1,119 @@
+//! Engines on folders: opened for measuring, filled, copied.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use confidant_engine::{
+    Actor, Audience, Durability, Engine, Extractive, HistoryLimits, KeySource, KeySourceError, MasterKey,
+    MasterKeys, Parts, Scope, Session, Settings, Storage, TenantId,
+};
+
+use crate::words::Words;
+
+/// An engine that keeps every message and as many warm sessions as asked for.
+pub(crate) async fn open(folder: &Path, durability: Durability, warm_sessions: usize) -> Result<Engine> {
+    std::fs::create_dir_all(folder)?;
+    let storage = Storage::sqlite(folder, folder, durability)?;
+    let mut parts = Parts::new(storage, Arc::new(OneKey), Arc::new(Extractive::default()));
+    let history = HistoryLimits { max_messages: 1_000_000, ..Settings::default().history };
+    parts.settings = Settings { history, warm_sessions, ..Settings::default() };
+    Ok(Engine::open(parts).await?)
+}
+
+/// Stops an engine; what was written is folded into the files when the last handle goes.
+pub(crate) async fn close(engine: Engine) {
+    engine.stop(Duration::from_secs(1)).await;
+}
+
+/// The session of the conversation with this number.
+pub(crate) fn session(engine: &Engine, number: usize) -> Result<Session> {
+    let id = format!("!room{number}:example.org:main:@user{number}:example.org");
+    Ok(engine.session(Scope::parse(TenantId::new("acme")?, &id)?, Actor::system()))
+}
+
+/// One turn: load, append two messages, save.
+pub(crate) async fn turn(session: &Session, said: &Said) -> Result<()> {
+    Ok(session.record_exchange(Audience::Room, &said.human, &said.ai, "bench").await?)
+}
+
+/// What a turn adds.
+#[derive(Debug)]
+pub(crate) struct Said {
+    human: String,
+    ai: String,
+}
+
+impl Said {
+    pub(crate) fn new(words: &mut Words) -> Self {
+        Self { human: words.message(), ai: words.message() }
+    }
+}
+
+/// Fills a folder with conversations, many at a time so that they share commits.
+pub(crate) async fn fill(folder: &Path, conversations: usize, messages: usize) -> Result<()> {
+    let engine = open(folder, Durability::Process, 1024).await?;
+    let mut words = Words::new();
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..conversations {
+        let said: Vec<Said> = (0..messages / 2).map(|_| Said::new(&mut words)).collect();
+        let session = session(&engine, number)?;
+        running.spawn(async move {
+            for one in &said {
+                turn(&session, one).await?;
+            }
+            anyhow::Ok(())
+        });
+        if running.len() >= AT_ONCE
+            && let Some(done) = running.join_next().await
+        {
+            done??;
+        }
+    }
+    while let Some(done) = running.join_next().await {
+        done??;
+    }
+    close(engine).await;
+    Ok(())
+}
+
+const AT_ONCE: usize = 32;
+
+/// Copies the database files of a closed folder.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for file in std::fs::read_dir(from)? {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            std::fs::copy(file.path(), to.join(file.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a folder's databases take on disk with their logs folded in, which this does first.
+pub(crate) fn stored_bytes(folder: &Path) -> Result<u64> {
+    let mut total = 0;
+    for name in ["confidant.db", "keyring.db"] {
+        let path = folder.join(name);
+        let connection = rusqlite::Connection::open(&path)?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        total += std::fs::metadata(&path)?.len();
+        total += std::fs::metadata(folder.join(format!("{name}-wal"))).map_or(0, |wal| wal.len());
+    }
+    Ok(total)
+}
+
+/// One fixed key: every engine of a run must open what the one before wrote.
+#[derive(Debug)]
+struct OneKey;
+
+impl KeySource for OneKey {
+    fn load(&self) -> Result<MasterKeys, KeySourceError> {
+        let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+        let current =
+            current.map_err(|error| KeySourceError { what: error.to_string(), hint: String::new() })?;
+        Ok(MasterKeys { current, retired: Vec::new() })
+    }
+}

@@ -1,0 +1,244 @@
+//! The engine on SQLite: what a turn costs at each length, and what a conversation takes.
+//!
+//! Warm turns are measured while conversations of n messages grow to 2n, so that exactly the folds of one doubling are
+//! in the mean; `at_length` has the turns within 2 % of n, which is what the peers' numbers are. Cold turns find their
+//! session not warm, since only one is kept warm and another is always in between; they are within 2 % of n, as a
+//! cold turn's cost does grow with the length.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use confidant_engine::{Durability, Engine, Session};
+use serde::Serialize;
+
+use crate::folder::{self, Said};
+use crate::meter::{Cost, Meter, Reading, Some, middle, rounded, wchar};
+use crate::words::Words;
+
+/// How much of one length is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) messages: usize,
+    /// Conversations that double, warm.
+    pub(crate) warm: usize,
+    /// Conversations that take cold turns, at least two; each takes those that fit into 2 % of its length.
+    pub(crate) cold: usize,
+}
+
+/// What was measured at one length.
+#[derive(Debug, Serialize)]
+pub(crate) struct Point {
+    messages: usize,
+    warm: Cost,
+    /// The warm turns within 2 % of the length.
+    at_length: Some,
+    cold: Cost,
+    /// One conversation alone, with the empty database.
+    stored_bytes: u64,
+    /// One conversation among many.
+    stored_bytes_each: u64,
+}
+
+/// Conversations of one length, written once and copied for each measurement.
+#[derive(Debug)]
+pub(crate) struct Seeded {
+    plan: Plan,
+    warm: PathBuf,
+    cold: PathBuf,
+    stored_bytes: u64,
+    stored_bytes_each: u64,
+}
+
+impl Seeded {
+    pub(crate) async fn new(folder: &Path, plan: Plan, empty: u64) -> Result<Self> {
+        let (warm, cold) = (folder.join("warm"), folder.join("cold"));
+        // The turn that warms a conversation up is its last before it is measured.
+        folder::fill(&warm, plan.warm, plan.messages - 2).await?;
+        folder::fill(&cold, plan.cold, plan.messages).await?;
+        let one = folder.join("one");
+        folder::fill(&one, 1, plan.messages).await?;
+        let stored_bytes = folder::stored_bytes(&one)?;
+        let stored_bytes_each = (folder::stored_bytes(&cold)? - empty) / plan.cold as u64;
+        Ok(Self { plan, warm, cold, stored_bytes, stored_bytes_each })
+    }
+
+    /// All of one length and durability.
+    pub(crate) async fn measure(
+        &self,
+        scratch: &Path,
+        durability: Durability,
+        rounds: usize,
+    ) -> Result<Point> {
+        let (mut warm, mut cold) = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            let folder = scratch.join(round.to_string());
+            folder::copy(&self.warm, &folder.join("warm"))?;
+            warm.push(self.warm(&folder.join("warm"), durability).await?);
+            folder::copy(&self.cold, &folder.join("cold"))?;
+            cold.push(self.cold(&folder.join("cold"), durability).await?);
+            std::fs::remove_dir_all(folder)?;
+        }
+        let (warm, at_length) = middle(warm, |(cost, _)| cost.cpu_ms).context("at least one round")?;
+        let cold = middle(cold, |cost| cost.cpu_ms).context("at least one round")?;
+        let Self { plan, stored_bytes, stored_bytes_each, .. } = *self;
+        Ok(Point { messages: plan.messages, warm, at_length, cold, stored_bytes, stored_bytes_each })
+    }
+
+    async fn warm(&self, folder: &Path, durability: Durability) -> Result<(Cost, Some)> {
+        let Plan { messages, warm, .. } = self.plan;
+        let engine = folder::open(folder, durability, warm + 1).await?;
+        let sessions = sessions(&engine, warm)?;
+        let mut words = Words::new();
+        for session in &sessions {
+            folder::turn(session, &Said::new(&mut words)).await?;
+        }
+        let (cost, samples) = rotate(&sessions, messages / 2, &mut words).await?;
+        let near = turns_near(messages) * warm;
+        expect_length(&sessions[0], 2 * messages).await?;
+        drop(sessions);
+        folder::close(engine).await;
+        Ok((cost, Some::of(&samples[..near])))
+    }
+
+    async fn cold(&self, folder: &Path, durability: Durability) -> Result<Cost> {
+        let Plan { messages, cold, .. } = self.plan;
+        let engine = folder::open(folder, durability, 1).await?;
+        let sessions = sessions(&engine, cold)?;
+        // The engine's own first time (connections, statements) is not a session's.
+        folder::turn(&folder::session(&engine, usize::MAX)?, &Said::new(&mut Words::new())).await?;
+        let turns = turns_near(messages);
+        let (cost, _) = rotate(&sessions, turns, &mut Words::new()).await?;
+        expect_length(&sessions[0], messages + 2 * turns).await?;
+        drop(sessions);
+        folder::close(engine).await;
+        Ok(cost)
+    }
+}
+
+/// What a lone conversation has cost when it reached a length, turn by turn from nothing.
+#[derive(Debug, Serialize)]
+pub(crate) struct Grown {
+    variant: &'static str,
+    messages: usize,
+    stored_bytes: u64,
+    wchar_total: u64,
+    cpu_ms_total: f64,
+}
+
+/// Grows one conversation through `lengths`.
+pub(crate) async fn grow(
+    folder: &Path,
+    variant: &'static str,
+    durability: Durability,
+    lengths: &[usize],
+) -> Result<Vec<Grown>> {
+    let engine = folder::open(folder, durability, 2).await?;
+    let session = folder::session(&engine, 0)?;
+    let mut words = Words::new();
+    let (mut grown, mut messages) = (Vec::new(), 0);
+    let (mut cpu_ms_total, mut wchar_total) = (0.0, 0);
+    for &target in lengths {
+        let said: Vec<Said> = (messages..target).step_by(2).map(|_| Said::new(&mut words)).collect();
+        let (before, written) = (Reading::now(), wchar()?);
+        for one in &said {
+            folder::turn(&session, one).await?;
+        }
+        cpu_ms_total += Reading::now().since(before).cpu_ms();
+        wchar_total += wchar()? - written;
+        messages = target;
+        let stored_bytes = folder::stored_bytes(folder)?;
+        grown.push(Grown {
+            variant,
+            messages,
+            stored_bytes,
+            wchar_total,
+            cpu_ms_total: rounded(cpu_ms_total),
+        });
+    }
+    folder::close(engine).await;
+    Ok(grown)
+}
+
+/// Turns with pauses between them, as people take them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Spaced {
+    variant: &'static str,
+    messages: usize,
+    pause_ms: u64,
+    #[serde(flatten)]
+    cost: Cost,
+}
+
+/// Measures turns so far apart that each pays alone for what busy ones share: the write of its anchor to the keyring.
+pub(crate) async fn spaced(
+    folder: &Path,
+    variant: &'static str,
+    durability: Durability,
+    turns: usize,
+) -> Result<Spaced> {
+    let engine = folder::open(folder, durability, 2).await?;
+    let session = folder::session(&engine, 0)?;
+    let mut words = Words::new();
+    for _ in 0..SPACED_AT / 2 {
+        folder::turn(&session, &Said::new(&mut words)).await?;
+    }
+    tokio::time::sleep(PAUSE).await;
+    let mut meter = Meter::start()?;
+    for _ in 0..turns {
+        let said = Said::new(&mut words);
+        meter.begin();
+        folder::turn(&session, &said).await?;
+        meter.end();
+        tokio::time::sleep(PAUSE).await;
+    }
+    let (cost, _) = meter.finish()?;
+    folder::close(engine).await;
+    let pause_ms = u64::try_from(PAUSE.as_millis()).unwrap_or(u64::MAX);
+    Ok(Spaced { variant, messages: SPACED_AT, pause_ms, cost })
+}
+
+/// Longer than anchors gather.
+const PAUSE: Duration = Duration::from_millis(300);
+const SPACED_AT: usize = 20;
+
+/// What an engine's folder takes before anything was said.
+pub(crate) async fn empty_bytes(folder: &Path) -> Result<u64> {
+    folder::fill(folder, 0, 0).await?;
+    folder::stored_bytes(folder)
+}
+
+fn sessions(engine: &Engine, count: usize) -> Result<Vec<Session>> {
+    (0..count).map(|number| folder::session(engine, number)).collect()
+}
+
+/// `turns` turns of every session, each session once in every rotation.
+async fn rotate(
+    sessions: &[Session],
+    turns: usize,
+    words: &mut Words,
+) -> Result<(Cost, Vec<crate::meter::Sample>)> {
+    let said: Vec<Said> = (0..turns * sessions.len()).map(|_| Said::new(words)).collect();
+    let mut said = said.iter();
+    let mut meter = Meter::start()?;
+    for _ in 0..turns {
+        for (session, said) in sessions.iter().zip(&mut said) {
+            meter.begin();
+            folder::turn(session, said).await?;
+            meter.end();
+        }
+    }
+    meter.finish()
+}
+
+/// How many turns a conversation takes while it is within 2 % of its length; at least one.
+fn turns_near(messages: usize) -> usize {
+    (messages / 100).max(1)
+}
+
+async fn expect_length(session: &Session, messages: usize) -> Result<()> {
+    let export = session.export().await?.context("the session is there")?;
+    let found = export.messages.len();
+    anyhow::ensure!(found == messages, "{found} messages where {messages} were written");
+    Ok(())
+}

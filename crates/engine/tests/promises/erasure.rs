@@ -1,0 +1,155 @@
+//! Promise 6, forgotten is gone.
+
+use std::time::Duration;
+
+use confidant_engine::*;
+
+use crate::on_every_store;
+use crate::rig::*;
+
+on_every_store! {
+    promise_6_forgotten_is_gone,
+    promise_6_a_person_is_gone_everywhere,
+    a_session_ends_with_its_lifetime,
+    erasing_while_a_turn_runs_keeps_nothing,
+}
+
+async fn promise_6_forgotten_is_gone(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let alice = session(&engine, "!r:x.org:main:@alice:x.org");
+    alice.turn(says("my name is Alice")).finish().await.unwrap();
+    let answer = alice.turn(says("@bot forget our conversation")).finish().await.unwrap();
+    assert_eq!(answer.metadata.memory, MemoryState::Forgotten);
+    let receipt = answer.metadata.receipt.unwrap();
+    assert_eq!((receipt.sessions, receipt.keys.len()), (1, 1));
+    assert!(alice.export().await.unwrap().is_none());
+    alice.turn(says("who am I?")).finish().await.unwrap();
+    assert!(!model.last().contains("Alice"));
+    let admin = engine.dangerously_administer(Actor::cli());
+    admin.verify_receipt(&receipt).await.unwrap();
+    for forged in [
+        Receipt { sessions: 2, ..receipt.clone() },
+        Receipt { subject: "00".repeat(16), ..receipt.clone() },
+        Receipt { audit_seq: receipt.audit_seq - 1, ..receipt.clone() },
+        Receipt { signature: "00".repeat(32), ..receipt.clone() },
+    ] {
+        assert_eq!(admin.verify_receipt(&forged).await.unwrap_err().code(), "unverified");
+    }
+}
+
+async fn promise_6_a_person_is_gone_everywhere(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let (tenant, alice) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());
+    let ids = ["discord_conv:alice", "http:a:main:alice", "http:b:t1:alice", "openai_conv:alice"];
+    for id in ids.iter().chain(&["discord_conv:bob"]) {
+        session(&engine, id).turn(says("remember me")).finish().await.unwrap();
+    }
+    let admin = engine.dangerously_administer(Actor::cli());
+    let (_, token) = admin.new_token(&tenant, &Role::User(alice.clone())).await.unwrap();
+    let token = secrecy::ExposeSecret::expose_secret(&token).to_owned();
+    assert!(engine.authenticate(&token).await.unwrap().is_some());
+    assert_eq!(admin.export_person(&tenant, &alice).await.unwrap().sessions.len(), 4);
+    let receipt = admin.erase_person(&tenant, &alice).await.unwrap();
+    assert_eq!((receipt.sessions, receipt.keys.len(), receipt.tokens), (4, 4, 1));
+    assert!(admin.export_person(&tenant, &alice).await.unwrap().sessions.is_empty());
+    assert!(engine.authenticate(&token).await.unwrap().is_none());
+    for id in ids {
+        assert!(session(&engine, id).export().await.unwrap().is_none());
+    }
+    assert_eq!(transcript(&engine, "discord_conv:bob").await.len(), 2);
+    admin.verify_receipt(&receipt).await.unwrap();
+    // Somebody who is not there is erased without fuss.
+    let nobody = admin.erase_person(&tenant, &UserId::new("nobody").unwrap()).await.unwrap();
+    assert_eq!(nobody.sessions, 0);
+}
+
+/// Yesterday's `confidant.db` beside today's `keyring.db` does not open what was erased since; and no table or file has
+/// a trace of the rows or of the key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
+    let place = Place::sqlite();
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    for id in ["discord_conv:alice", "discord_conv:bob"] {
+        session(&engine, id).turn(says("remember me")).finish().await.unwrap();
+    }
+    let tag = session(&engine, "discord_conv:alice").tag();
+    stop(engine.clone()).await;
+    drop(engine);
+    std::fs::copy(place.file("confidant.db"), place.file("yesterday")).unwrap();
+    let row = |file: &str, sql: &str| -> Vec<u8> {
+        let db = rusqlite::Connection::open(place.file(file)).unwrap();
+        db.query_row(&sql.replace("$alice", &format!("x'{tag}'")), [], |row| row.get(0)).unwrap()
+    };
+    let sealed_key = row("keyring.db", "SELECT sealed_key FROM session_keys WHERE scope_tag = $alice");
+    let entry = row("confidant.db", "SELECT sealed FROM session_entries WHERE scope_tag = $alice AND seq = 1");
+
+    let engine = place.engine(&model).await;
+    let (tenant, alice) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());
+    let admin = engine.dangerously_administer(Actor::cli());
+    let receipt = admin.erase_person(&tenant, &alice).await.unwrap();
+    // No trace, while the engine still runs: not in the tables, not in free pages, not in the write-ahead logs.
+    for file in ["confidant.db", "confidant.db-wal", "keyring.db", "keyring.db-wal"] {
+        let bytes = std::fs::read(place.file(file)).unwrap_or_default();
+        for trace in [&sealed_key[70..], &entry[70..]] {
+            assert!(!bytes.windows(trace.len()).any(|window| window == trace), "a trace in {file}");
+        }
+    }
+    stop(engine).await;
+    drop(admin);
+    std::fs::copy(place.file("yesterday"), place.file("confidant.db")).unwrap();
+    let engine = place.engine(&model).await;
+    assert_eq!(session(&engine, "discord_conv:alice").export().await.unwrap_err().code(), "key-gone");
+    let admin = engine.dangerously_administer(Actor::cli());
+    let export = admin.export_person(&tenant, &alice).await.unwrap();
+    assert_eq!((export.sessions.len(), export.unreadable), (0, vec!["key-gone".to_owned()]));
+    assert_eq!(transcript(&engine, "discord_conv:bob").await.len(), 2);
+    // The receipt says which keys are gone, and they are.
+    assert_eq!(receipt.keys.len(), 1);
+}
+
+async fn a_session_ends_with_its_lifetime(place: Place) {
+    let model = Recorder::new();
+    let clock = std::sync::Arc::new(ManualClock::new(Millis(1_700_000_000_000)));
+    let hour = Duration::from_secs(3600);
+    let parts = Parts { clock: clock.clone(), ..Parts::new(place.storage(), keys(&[1]), model.clone() as _) };
+    let engine = Engine::open(parts).await.unwrap();
+    let (room, person) = ("http:r:main:alice", "discord_conv:alice");
+    for id in [room, person] {
+        session(&engine, id).turn(says("BEFORE")).finish().await.unwrap();
+    }
+    clock.advance(23 * hour);
+    session(&engine, room).turn(says("still here")).finish().await.unwrap();
+    assert!(model.last().contains("BEFORE"));
+    clock.advance(23 * hour);
+    assert_eq!(engine.sweep().await.unwrap(), 0);
+    clock.advance(2 * hour);
+    // Over is over, whether or not the sweeper has come by.
+    session(&engine, room).turn(says("anybody?")).finish().await.unwrap();
+    assert!(!model.last().contains("BEFORE") && !model.last().contains("still here"));
+    clock.advance(25 * hour);
+    assert_eq!(engine.sweep().await.unwrap(), 1);
+    assert!(session(&engine, room).export().await.unwrap().is_none());
+    // Histories keyed by person have no end by themselves.
+    assert_eq!(transcript(&engine, person).await.len(), 2);
+    let status = engine.key_status().await.unwrap();
+    assert_eq!(status.keys, 1);
+}
+
+async fn erasing_while_a_turn_runs_keeps_nothing(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let alice = session(&engine, "discord_conv:alice");
+    alice.turn(says("one")).finish().await.unwrap();
+    model.shut();
+    model.take();
+    let running = alice.turn(says("two"));
+    model.until(1).await;
+    alice.erase().await.unwrap();
+    model.open();
+    assert_eq!(running.finish().await.unwrap_err().code(), "erased");
+    assert!(alice.export().await.unwrap().is_none());
+    assert_eq!(engine.key_status().await.unwrap().keys, 0);
+}

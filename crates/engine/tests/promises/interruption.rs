@@ -1,0 +1,218 @@
+//! Promise 5, accepted is never lost, answered is never doubled.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use confidant_engine::*;
+
+use crate::on_every_store;
+use crate::rig::*;
+
+on_every_store! {
+    promise_5_a_turn_that_was_cut_off_is_answered_once,
+    promise_5_a_turn_that_was_cut_off_is_reported_once,
+    promise_5_a_retry_gets_the_recorded_answer,
+    promise_5_two_processes_keep_order_and_lose_nothing,
+    a_turn_that_failed_can_be_tried_again,
+    a_turn_waits_for_the_one_before_it,
+    a_client_that_goes_away_does_not_take_its_turn_along,
+    a_request_id_names_one_query,
+    stopping_finishes_or_parks,
+    a_cold_session_is_opened_once,
+}
+
+const ID: &str = "http:r:main:alice";
+
+/// Cuts a turn off: the engine is gone, its turn is open.
+async fn cut_off(place: &Place, model: &Arc<Recorder>) {
+    let engine = place.engine(model).await;
+    session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    model.shut();
+    model.take();
+    drop(session(&engine, ID).turn(says_as("r2", "two")));
+    model.until(1).await;
+    assert_eq!(engine.stop(Duration::ZERO).await.parked, 1);
+    model.open();
+}
+
+async fn promise_5_a_turn_that_was_cut_off_is_answered_once(place: Place) {
+    let model = Recorder::new();
+    cut_off(&place, &model).await;
+    let engine = place.engine(&model).await;
+    assert_eq!(engine.recover().await.unwrap(), Recovered { resumed: 1, ..Recovered::default() });
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    let whole = ["human:one", "ai:noted: one", "human:two", "ai:noted: two"];
+    assert_eq!(transcript(&engine, ID).await, whole);
+    // The client that was cut off asks again and gets the answer that was recorded.
+    let answer = session(&engine, ID).turn(says_as("r2", "two")).finish().await.unwrap();
+    assert!(answer.metadata.replayed && answer.content == "noted: two");
+    assert_eq!(transcript(&engine, ID).await, whole);
+    stop(engine).await;
+    // Without a recovery, the next turn of the session takes it up first.
+    model.take();
+    cut_off_again(&place, &model).await;
+    let engine = place.engine(&model).await;
+    session(&engine, ID).turn(says_as("r4", "four")).finish().await.unwrap();
+    let all = transcript(&engine, ID).await;
+    assert_eq!(all[4..], ["human:three", "ai:noted: three", "human:four", "ai:noted: four"]);
+}
+
+async fn cut_off_again(place: &Place, model: &Arc<Recorder>) {
+    let engine = place.engine(model).await;
+    model.shut();
+    drop(session(&engine, ID).turn(says_as("r3", "three")));
+    model.until(1).await;
+    engine.stop(Duration::ZERO).await;
+    model.open();
+}
+
+async fn promise_5_a_turn_that_was_cut_off_is_reported_once(place: Place) {
+    let model = Recorder::new();
+    cut_off(&place, &model).await;
+    let settings = Settings { recovery: Recovery::Report, ..Settings::default() };
+    let engine = place.engine_with(&model, settings).await;
+    assert_eq!(engine.recover().await.unwrap(), Recovered { reported: 1, ..Recovered::default() });
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    assert_eq!(transcript(&engine, ID).await, ["human:one", "ai:noted: one", "human:two"]);
+    let export = session(&engine, ID).export().await.unwrap().unwrap();
+    assert_eq!(export.messages[2].unanswered.as_deref(), Some("interrupted"));
+}
+
+async fn promise_5_a_retry_gets_the_recorded_answer(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let first = session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    // At once, twenty times side by side, and after a restart.
+    let alice = session(&engine, ID);
+    let retries: Vec<Turn> = (0..20).map(|_| alice.turn(says_as("r1", "one"))).collect();
+    for retry in retries {
+        let answer = retry.finish().await.unwrap();
+        assert_eq!((answer.content.as_str(), answer.metadata.replayed), (first.content.as_str(), true));
+    }
+    stop(engine).await;
+    let engine = place.engine(&model).await;
+    assert!(session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap().metadata.replayed);
+    assert_eq!((model.take().len(), transcript(&engine, ID).await.len()), (1, 2));
+}
+
+/// Two engines on one store, as two processes are: same session, same request ids, all at once.
+async fn promise_5_two_processes_keep_order_and_lose_nothing(place: Place) {
+    let model = Recorder::new();
+    let engines = [place.engine(&model).await, place.engine(&model).await];
+    let mut tasks = Vec::new();
+    for (side, engine) in engines.iter().enumerate() {
+        for lane in 0..3 {
+            let alice = session(engine, ID);
+            tasks.push(tokio::spawn(async move {
+                for i in 0..8 {
+                    // Lane 0 asks the same on both sides: one of them gets the other's answer.
+                    let id = if lane == 0 { format!("both-{i}") } else { format!("{side}-{lane}-{i}") };
+                    let answer = alice.turn(says_as(&id, &id)).finish().await.unwrap();
+                    assert_eq!(answer.content, format!("noted: {id}"));
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for engine in &engines {
+        let all = transcript(engine, ID).await;
+        let queries: Vec<&str> = all.iter().filter_map(|line| line.strip_prefix("human:")).collect();
+        assert_eq!((queries.len(), all.len()), (40, 80));
+        for (i, query) in queries.iter().enumerate() {
+            assert_eq!(all[2 * i + 1], format!("ai:noted: {query}"));
+        }
+        // Each asker's own order is the log's order.
+        for lane in ["0-1", "0-2", "1-1", "1-2", "both"] {
+            let own: Vec<&&str> = queries.iter().filter(|query| query.starts_with(lane)).collect();
+            let expected: Vec<String> = (0..8).map(|i| format!("{lane}-{i}")).collect();
+            assert_eq!(own, expected.iter().map(String::as_str).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        }
+    }
+    assert_eq!(model.take().len(), 40, "a request was answered twice");
+}
+
+async fn a_turn_that_failed_can_be_tried_again(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.broken.store(true, Ordering::SeqCst);
+    let error = session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap_err();
+    assert_eq!(error.code(), "model_failed");
+    model.broken.store(false, Ordering::SeqCst);
+    session(&engine, ID).turn(says_as("r2", "two")).finish().await.unwrap();
+    assert!(model.last().contains("Human: one"), "what the person said counts, answered or not");
+    let answer = session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    assert!(answer.metadata.resumed);
+    // The answer stands by its question, though it came later.
+    let whole = ["human:one", "ai:noted: one", "human:two", "ai:noted: two"];
+    assert_eq!(transcript(&engine, ID).await, whole);
+}
+
+async fn a_turn_waits_for_the_one_before_it(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.shut();
+    let first = session(&engine, ID).turn(says("first"));
+    model.until(1).await;
+    let second = session(&engine, ID).turn(says("second"));
+    // Another session is not kept waiting.
+    let other = session(&engine, "http:r:main:bob").turn(says("other"));
+    model.until(2).await;
+    assert!(model.last().ends_with("other"));
+    model.open();
+    let (first, second, other) = (first.finish().await, second.finish().await, other.finish().await);
+    assert!(first.is_ok() && second.is_ok() && other.is_ok());
+    assert!(model.last().contains("noted: first"));
+}
+
+async fn a_client_that_goes_away_does_not_take_its_turn_along(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    drop(session(&engine, ID).turn(says_as("r1", "one")));
+    let answer = session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    assert_eq!((answer.content.as_str(), model.take().len()), ("noted: one", 1));
+}
+
+async fn a_request_id_names_one_query(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    let error = session(&engine, ID).turn(says_as("r1", "two")).finish().await.unwrap_err();
+    assert_eq!(error.code(), "request_id_reused");
+    // In another session the same id means another turn.
+    session(&engine, "http:r:main:bob").turn(says_as("r1", "two")).finish().await.unwrap();
+}
+
+async fn stopping_finishes_or_parks(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.shut();
+    let turn = session(&engine, ID).turn(says("one"));
+    model.until(1).await;
+    let stopping = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.stop(Duration::from_secs(20)).await }
+    });
+    tokio::task::yield_now().await;
+    while !matches!(session(&engine, ID).turn(says("late")).finish().await, Err(Error::Stopping)) {}
+    model.open();
+    assert_eq!(turn.finish().await.unwrap().content, "noted: one");
+    assert_eq!(stopping.await.unwrap().parked, 0);
+}
+
+async fn a_cold_session_is_opened_once(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    session(&engine, ID).turn(says("one")).finish().await.unwrap();
+    stop(engine).await;
+    let engine = place.engine(&model).await;
+    let turns: Vec<Turn> = (0..10).map(|i| session(&engine, ID).turn(says(&format!("turn {i}")))).collect();
+    for turn in turns {
+        turn.finish().await.unwrap();
+    }
+    let admin = engine.dangerously_administer(Actor::cli());
+    let opened = admin.audit(0, 1000).await.unwrap().iter().filter(|l| l.record.action == Action::SessionOpened).count();
+    assert_eq!(opened, 1);
+}

@@ -1,0 +1,189 @@
+//! Promise 1, nobody else's words; promise 10, a narrow audience stays narrow; promise 8, memory never fails the chat.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use confidant_engine::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use crate::on_every_store;
+use crate::rig::*;
+
+on_every_store! {
+    promise_1_nobody_elses_words,
+    promise_10_a_narrow_audience_stays_narrow,
+    a_person_can_let_private_words_reach_rooms,
+    the_newest_history_is_recalled_in_order,
+    a_tenant_never_sees_another,
+}
+
+/// One step of a random history: who, where, how, and what.
+#[derive(Clone, Debug)]
+enum Step {
+    Turn { person: u8, place: u8, private: bool },
+    Restart,
+    Forget { person: u8, place: u8 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // 20 people, each in up to 10 places (place 0: keyed by person alone): 200 sessions.
+    let turn = (0..20u8, 0..10u8, any::<bool>())
+        .prop_map(|(person, place, private)| Step::Turn { person, place, private });
+    let forget = (0..20u8, 0..10u8).prop_map(|(person, place)| Step::Forget { person, place });
+    proptest::collection::vec(prop_oneof![60 => turn, 1 => Just(Step::Restart), 3 => forget], 700)
+}
+
+fn id(person: u8, place: u8) -> String {
+    match place {
+        0 => format!("discord_conv:{person}"),
+        // Ids that collide when parts are joined carelessly: user `1:2` in `a`, user `2` in `a:1`.
+        1 => format!("http:a:main:1%3A{person}"),
+        2 => format!("http:a%3A1:main:{person}"),
+        _ => format!("!room{place}:x.org:main:@p{person}:x.org"),
+    }
+}
+
+/// 200 interleaved sessions of 20 people with a marker in each message: no prompt ever holds another scope's marker,
+/// one that was forgotten, or a private one in a room turn; and every prompt holds the newest of its own.
+async fn promise_1_nobody_elses_words(place: Place) {
+    let model = Recorder::new();
+    let mut engine = place.engine(&model).await;
+    let steps = steps().new_tree(&mut TestRunner::deterministic()).unwrap().current();
+    let mut said: HashMap<String, Vec<(String, bool)>> = HashMap::new();
+    for (n, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Restart => {
+                stop(engine).await;
+                engine = place.engine(&model).await;
+            }
+            Step::Forget { person, place } => {
+                let id = id(person, place);
+                session(&engine, &id).turn(says("forget our conversation")).finish().await.unwrap();
+                said.remove(&id);
+            }
+            Step::Turn { person, place, private } => {
+                let id = id(person, place);
+                let marker = format!("[m{n}]");
+                let room_marker = format!("[r{n}]");
+                let room: RoomContext = serde_json::from_value(serde_json::json!([
+                    {"sender": "@other:x.org", "content": format!("room says {room_marker}")}
+                ]))
+                .unwrap();
+                let audience = if private { Audience::Private } else { Audience::Room };
+                let room = if private { RoomContext::default() } else { room };
+                let request = TurnRequest { audience: Some(audience), room, ..says(&format!("I say {marker}")) };
+                session(&engine, &id).turn(request).finish().await.unwrap();
+                let prompt = model.last();
+                let own = said.entry(id).or_default();
+                let mut expected: Vec<String> =
+                    own.iter().filter(|(_, was_private)| private || !was_private).map(|(m, _)| m.clone()).collect();
+                expected.push(marker.clone());
+                if !private {
+                    expected.push(room_marker);
+                }
+                let found: std::collections::BTreeSet<&str> = prompt
+                    .match_indices('[')
+                    .filter_map(|(at, _)| prompt[at..].find(']').map(|end| &prompt[at..=at + end]))
+                    .collect();
+                assert_eq!(found, expected.iter().map(String::as_str).collect(), "step {n}");
+                own.push((marker, private));
+            }
+        }
+    }
+    stop(engine).await;
+}
+
+async fn promise_10_a_narrow_audience_stays_narrow(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let alice = session(&engine, "discord_conv:alice");
+    let in_room = |query: &str| TurnRequest { audience: Some(Audience::Room), ..says(query) };
+    alice.turn(says("my salary is SECRET-1")).finish().await.unwrap();
+    alice.turn(in_room("I like tea")).finish().await.unwrap();
+    let answer = alice.turn(in_room("what do you know?")).finish().await.unwrap();
+    assert!(!model.last().contains("SECRET-1") && model.last().contains("I like tea"));
+    assert_eq!((answer.metadata.withheld, answer.metadata.recalled), (2, 2));
+    // In private, both are there; and a room block alone already makes the audience a room.
+    alice.turn(says("and now?")).finish().await.unwrap();
+    assert!(model.last().contains("SECRET-1") && model.last().contains("I like tea"));
+    let room = serde_json::from_str(r#"[{"sender":"bob","content":"hello"}]"#).unwrap();
+    alice.turn(TurnRequest { room, ..says("hm?") }).finish().await.unwrap();
+    assert!(!model.last().contains("SECRET-1"));
+}
+
+async fn a_person_can_let_private_words_reach_rooms(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let alice = session(&engine, "discord_conv:alice");
+    let in_room = |query: &str| TurnRequest { audience: Some(Audience::Room), ..says(query) };
+    alice.turn(says("my birthday is MAY-1")).finish().await.unwrap();
+    let refused = alice.turn(in_room("!share-private on")).finish().await.unwrap_err();
+    assert!(matches!(refused, Error::Invalid { .. }));
+    alice.turn(says("!share-private on")).finish().await.unwrap();
+    stop(engine).await;
+    let engine = place.engine(&model).await;
+    let alice = session(&engine, "discord_conv:alice");
+    alice.turn(in_room("when is my birthday?")).finish().await.unwrap();
+    assert!(model.last().contains("MAY-1"));
+    alice.turn(says("!share-private off")).finish().await.unwrap();
+    alice.turn(in_room("when is my birthday, again?")).finish().await.unwrap();
+    assert!(!model.last().contains("MAY-1"));
+}
+
+/// Seed 002's faults: the oldest were restored instead of the newest, and a small window erased the rest.
+async fn the_newest_history_is_recalled_in_order(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    for i in 1..=60 {
+        session(&engine, "discord_conv:a").turn(says(&format!("message <{i}>"))).finish().await.unwrap();
+    }
+    stop(engine).await;
+    let few = Settings { history: HistoryLimits { max_messages: 10, token_budget: 6000 }, ..Settings::default() };
+    let engine = place.engine_with(&model, few).await;
+    let answer = session(&engine, "discord_conv:a").turn(says("continue")).finish().await.unwrap();
+    let order: Vec<String> = (56..=60).map(|i| format!("Human: message <{i}>")).collect();
+    let recalled: Vec<String> =
+        model.last().lines().filter(|l| l.starts_with("Human: ")).map(str::to_owned).collect();
+    assert_eq!((recalled, answer.metadata.recalled), (order, 10));
+    stop(engine).await;
+    // Loading less deleted nothing: with the old limit, more is there again.
+    let engine = place.engine(&model).await;
+    let answer = session(&engine, "discord_conv:a").turn(says("continue again")).finish().await.unwrap();
+    assert!(answer.metadata.recalled > 50, "{:?}", answer.metadata);
+}
+
+async fn a_tenant_never_sees_another(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    let other = Scope::parse(TenantId::new("other").unwrap(), "discord_conv:alice").unwrap();
+    session(&engine, "discord_conv:alice").turn(says("ACME-ONLY")).finish().await.unwrap();
+    engine.session(other, Actor::cli()).turn(says("hello")).finish().await.unwrap();
+    assert!(!model.last().contains("ACME-ONLY"));
+    let admin = engine.dangerously_administer(Actor::cli());
+    let alice = UserId::new("alice").unwrap();
+    admin.erase_person(&TenantId::new("other").unwrap(), &alice).await.unwrap();
+    assert_eq!(transcript(&engine, "discord_conv:alice").await.len(), 2);
+    assert_eq!(admin.sessions(Some(&TenantId::new("other").unwrap()), 10).await.unwrap().len(), 0);
+    assert_eq!(admin.sessions(Some(&TenantId::new("acme").unwrap()), 10).await.unwrap().len(), 1);
+}
+
+/// Compiles only while room context cannot be cloned or serialised: promise 3 is a matter of types.
+#[test]
+fn promise_3_room_context_has_no_way_to_a_writer() {
+    trait Ambiguous<A> {
+        fn some() {}
+    }
+    struct Serialisable;
+    struct Cloneable;
+    impl<T: ?Sized> Ambiguous<()> for T {}
+    impl<T: serde::Serialize + ?Sized> Ambiguous<Serialisable> for T {}
+    impl<T: Clone + ?Sized> Ambiguous<Cloneable> for T {}
+    // Resolves to exactly one impl only if neither trait is implemented.
+    let _ = <RoomContext as Ambiguous<_>>::some;
+    let _ = <RoomLine as Ambiguous<_>>::some;
+    let shown = format!("{:?}", RoomContext::new(Vec::new()));
+    assert_eq!(shown, "RoomContext(0 lines)");
+    let _keep: Option<Arc<RoomContext>> = None;
+}

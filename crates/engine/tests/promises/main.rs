@@ -1,0 +1,30 @@
+//! The promises, each a named test on every store that it concerns.
+//!
+//! Promises 7 (secrets do not leave) and 9 (one decision per approval) arrive with what they are about.
+
+mod erasure;
+mod interruption;
+mod isolation;
+mod rig;
+mod rotation;
+mod secrecy;
+mod tampering;
+
+/// One named test per promise and back end, so that a failure reads `sqlite::promise_6_forgotten_is_gone`.
+macro_rules! on_every_store {
+    ($($test:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test($crate::rig::Place::memory()).await;
+            })*
+        }
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test($crate::rig::Place::sqlite()).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_every_store;

@@ -1,0 +1,190 @@
+//! What the promise tests share: places to keep data, a model that records what it is told, and short words for both.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use confidant_engine::*;
+use tokio::sync::Semaphore;
+
+/// Where an engine keeps things; can be opened again and again, as by restarts.
+pub(crate) struct Place {
+    memory: Option<Storage>,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn memory() -> Self {
+        Self { memory: Some(Storage::memory()), folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        Self { memory: None, folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn storage(&self) -> Storage {
+        match &self.memory {
+            Some(storage) => storage.clone(),
+            None => Storage::sqlite(self.path(), self.path(), Durability::Process).unwrap(),
+        }
+    }
+
+    pub(crate) async fn engine(&self, model: &Arc<Recorder>) -> Engine {
+        self.engine_with(model, Settings::default()).await
+    }
+
+    pub(crate) async fn engine_with(&self, model: &Arc<Recorder>, settings: Settings) -> Engine {
+        let parts = Parts { settings, ..Parts::new(self.storage(), keys(&[1]), Arc::clone(model) as _) };
+        Engine::open(parts).await.unwrap()
+    }
+
+    /// Every byte that is in a file of this place.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => all.extend(std::fs::read(entry.path()).unwrap()),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Master keys made of one byte each, the first of them current.
+pub(crate) fn keys(bytes: &[u8]) -> Arc<TestKeys> {
+    Arc::new(TestKeys(Mutex::new(bytes.to_vec())))
+}
+
+/// A key source that a test can change under a running engine.
+#[derive(Debug)]
+pub(crate) struct TestKeys(Mutex<Vec<u8>>);
+
+impl TestKeys {
+    pub(crate) fn set(&self, bytes: &[u8]) {
+        *self.0.lock().unwrap() = bytes.to_vec();
+    }
+}
+
+impl KeySource for TestKeys {
+    fn load(&self) -> Result<MasterKeys, KeySourceError> {
+        let mut keys = self.0.lock().unwrap().clone().into_iter().map(|byte| {
+            use base64::Engine as _;
+            MasterKey::from_base64(&base64::engine::general_purpose::STANDARD.encode([byte; 32])).unwrap()
+        });
+        Ok(MasterKeys { current: keys.next().unwrap(), retired: keys.collect() })
+    }
+}
+
+/// A model that keeps every prompt it gets, and answers "noted: <query>".
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    prompts: Mutex<Vec<String>>,
+    /// Permits to answer; a test that takes them all has every turn hanging.
+    pub(crate) gate: Semaphore,
+    pub(crate) broken: std::sync::atomic::AtomicBool,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { prompts: Mutex::default(), gate: Semaphore::new(1_000_000), broken: false.into() })
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.prompts.lock().unwrap())
+    }
+
+    pub(crate) fn last(&self) -> String {
+        self.prompts.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    /// Makes every turn hang until `open` is called.
+    pub(crate) fn shut(&self) {
+        self.gate.forget_permits(1_000_000);
+    }
+
+    pub(crate) fn open(&self) {
+        self.gate.add_permits(1_000_000);
+    }
+
+    /// Waits until that many prompts have come in.
+    pub(crate) async fn until(&self, prompts: usize) {
+        while self.prompts.lock().unwrap().len() < prompts {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Recorder {
+    fn name(&self) -> &str {
+        "recorder"
+    }
+
+    async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
+        let mut whole = format!("{}\n", prompt.system);
+        for block in &prompt.blocks {
+            whole.push_str(&block.render());
+        }
+        for message in &prompt.history {
+            whole.push_str(&format!("{:?}: {}\n", message.role, message.text));
+        }
+        whole.push_str(&prompt.query);
+        self.prompts.lock().unwrap().push(whole);
+        let _permit = self.gate.acquire().await.unwrap();
+        if self.broken.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(ModelError::Unreachable);
+        }
+        let text = format!("noted: {}", prompt.query);
+        deltas(&text);
+        Ok(Answer { text, model: "recorder".into(), usage: None })
+    }
+
+    async fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+pub(crate) fn scope(id: &str) -> Scope {
+    Scope::parse(TenantId::new("acme").unwrap(), id).unwrap()
+}
+
+pub(crate) fn session(engine: &Engine, id: &str) -> Session {
+    engine.session(scope(id), Actor::cli())
+}
+
+pub(crate) fn says(query: &str) -> TurnRequest {
+    TurnRequest { query: query.to_owned(), ..TurnRequest::default() }
+}
+
+pub(crate) fn says_as(id: &str, query: &str) -> TurnRequest {
+    TurnRequest { request_id: Some(id.to_owned()), ..says(query) }
+}
+
+/// What a session holds, as `type:content` in order; empty if there is none.
+pub(crate) async fn transcript(engine: &Engine, id: &str) -> Vec<String> {
+    let export = session(engine, id).export().await.unwrap();
+    let messages = export.map_or_else(Vec::new, |export| export.messages);
+    messages.iter().map(|m| format!("{:?}:{}", m.kind, m.content).to_lowercase()).collect()
+}
+
+/// Ends an engine the way a stopped process does.
+pub(crate) async fn stop(engine: Engine) {
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+pub(crate) fn contains(haystack: &[u8], needle: &str) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
+}
