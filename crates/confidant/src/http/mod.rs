@@ -1,31 +1,250 @@
-//! HTTP: the engine's surface for agents and OpenAI clients.
+//! HTTP: the engine's surface for agents, OpenAI clients and whoever keeps the server running.
+//!
+//! ```text
+//! observe ─▶ dress ─▶ same_host ─▶ route ─▶ guard ─▶ handler
+//! (counts,   (errors,  (browsers)           (token,   (gets only what has
+//!  log)       headers)                       limits)   been decided for it)
+//! ```
+//!
+//! One file per resource. [`auth`] decides who may have what, [`error`] how a refusal reads, [`body`] how a body is read.
+//! [`router`] is a plain function, so that tests need no socket. Nothing here logs content, tokens or ids: a log line has
+//! the route's template, and the token by its id.
 
-use std::time::Duration;
+mod auth;
+mod body;
+mod error;
+mod health;
+mod limits;
+mod metrics;
+mod openai;
+mod openapi;
+mod person;
+mod sessions;
+mod turns;
 
-use confidant_engine::Engine;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt as _;
+use confidant_engine::{Clock, Engine, SystemClock};
+use futures_util::FutureExt as _;
+use tokio::net::TcpListener;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use auth::TokenId;
+use error::{ApiError, Form};
+use limits::Limits;
+use metrics::Metrics;
 
 /// What the operator chose for HTTP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpSettings {
     /// The largest body that is read.
     pub max_body_bytes: usize,
-    /// The longest that an answer may take, unless it is streamed.
+    /// The longest that a body or an answer may take, unless the answer is streamed.
     pub request_timeout: Duration,
     /// Requests that a token may make in a minute; 0 for no limit.
     pub requests_per_minute: u32,
 }
 
-/// Serves until `shutdown` resolves; then stops accepting and drains.
+/// Serves until `shutdown` resolves; then accepts nothing more and finishes what is under way.
 pub(crate) async fn serve(
-    listener: tokio::net::TcpListener,
+    listener: TcpListener,
     engine: Engine,
     settings: HttpSettings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(engine, settings)).with_graceful_shutdown(shutdown).await
+    let (router, app) = build(engine, settings);
+    let shutdown = async move {
+        shutdown.await;
+        app.stopping.store(true, Ordering::Relaxed);
+    };
+    // Small pieces of an answer go out at once.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(error = %error, "a connection keeps its delay");
+        }
+    });
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
 }
 
-/// Every route.
-pub(crate) fn router(_engine: Engine, _settings: HttpSettings) -> axum::Router {
-    axum::Router::new()
+/// Every route, ready to be called.
+#[cfg(test)]
+pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
+    build(engine, settings).0
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    settings: HttpSettings,
+    limits: Limits,
+    metrics: Metrics,
+    clock: SystemClock,
+    /// `/openapi.json`, written once.
+    description: Bytes,
+    /// Set when the server was asked to stop; turns that end without a word were parked then.
+    stopping: AtomicBool,
+}
+
+type App = Arc<Shared>;
+
+impl Shared {
+    /// Seconds since 1970.
+    fn now(&self) -> i64 {
+        self.clock.now().0 / 1000
+    }
+
+    /// Does something to its end, even if the client goes away: a half-done erasure would have no receipt.
+    async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, confidant_engine::Error>> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        match tokio::time::timeout(self.settings.request_timeout, tokio::spawn(work)).await {
+            Ok(Ok(outcome)) => Ok(outcome?),
+            Ok(Err(_)) => Err(ApiError::internal()),
+            Err(_) => {
+                let hint = "ask again in a while; the audit log says when it is done";
+                let message = "this takes longer than a request may; it goes on";
+                Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", message, hint))
+            }
+        }
+    }
+}
+
+fn build(engine: Engine, settings: HttpSettings) -> (Router, App) {
+    let open = OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(openapi::document));
+    let guarded = OpenApiRouter::new()
+        .routes(routes!(turns::create))
+        .routes(routes!(sessions::export))
+        .routes(routes!(sessions::erase))
+        .routes(routes!(person::export))
+        .routes(routes!(person::erase))
+        .routes(routes!(openai::complete))
+        .routes(routes!(openai::models))
+        .routes(routes!(openai::model))
+        .routes(routes!(metrics::metrics));
+    let (open, open_paths) = open.split_for_parts();
+    let (guarded, guarded_paths) = guarded.split_for_parts();
+    let mut description = openapi::Description::openapi();
+    description.merge(open_paths);
+    description.merge(guarded_paths);
+    let app = Arc::new(Shared {
+        limits: Limits::new(settings.requests_per_minute),
+        metrics: Metrics::new(engine.clone()),
+        clock: SystemClock,
+        description: serde_json::to_vec(&description).unwrap_or_default().into(),
+        stopping: AtomicBool::new(false),
+        engine,
+        settings,
+    });
+    let router = guarded
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::guard))
+        .merge(open)
+        .method_not_allowed_fallback(async || wrong_method())
+        .fallback(async || no_route())
+        .layer(middleware::from_fn(same_host))
+        .layer(middleware::from_fn(dress))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
+        .with_state(Arc::clone(&app));
+    (router, app)
+}
+
+/// Counts a request and writes its line in the log.
+async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    app.metrics.request(route, &method, status, took);
+    let token = response.extensions().get::<TokenId>().map_or("-", |TokenId(id)| id.as_str());
+    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    if matches!(route, "/healthz" | "/readyz" | "/metrics") {
+        tracing::debug!(http.method = metrics::method_name(&method), http.route = route, http.status = status, duration_ms, token.id = token);
+    } else {
+        tracing::info!(http.method = metrics::method_name(&method), http.route = route, http.status = status, duration_ms, token.id = token);
+    }
+    response
+}
+
+/// Writes errors down in the form that the path's clients understand, turns a panic into one, and sets the headers that
+/// every answer has.
+async fn dress(request: Request, next: Next) -> Response {
+    let form = Form::of(request.uri().path());
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = outcome.unwrap_or_else(|_| {
+        tracing::error!("a request panicked");
+        ApiError::internal().into_response()
+    });
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        let mut rendered = error.render(form);
+        *rendered.extensions_mut() = std::mem::take(response.extensions_mut());
+        rendered.headers_mut().extend(response.headers_mut().remove(header::ALLOW).map(|v| (header::ALLOW, v)));
+        response = rendered;
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Refuses a page of another site that has a browser ask for it.
+///
+/// A browser says in `Origin` where a script comes from; that must be the host that is asked. A name that an attacker
+/// points at this machine passes this check, but a browser has no token to send along, and everything here wants one.
+async fn same_host(request: Request, next: Next) -> Response {
+    if is_same_host(request.headers()) {
+        return next.run(request).await;
+    }
+    let hint = "call this server from a program, or from a page that it serves itself";
+    let message = "the request comes from a page of another site";
+    ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", message, hint).into_response()
+}
+
+fn is_same_host(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let Some((scheme, origin)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let default = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    let place = |text: &str| {
+        let authority = text.parse::<Authority>().ok()?;
+        Some((authority.host().to_ascii_lowercase(), authority.port_u16().unwrap_or(default)))
+    };
+    place(origin).is_some_and(|origin| place(text(header::HOST)) == Some(origin))
+}
+
+fn no_route() -> ApiError {
+    let hint = "see /openapi.json for the routes; a session id in a path is percent-encoded";
+    ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such route", hint)
+}
+
+fn wrong_method() -> ApiError {
+    let hint = "see the Allow header and /openapi.json";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this route has no such method", hint)
 }

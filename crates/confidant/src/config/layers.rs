@@ -1,0 +1,310 @@
+//! Sources laid over one another, the later one winning.
+//!
+//! Every single value is tried on its own before it is laid over the others, so that an error can name the key and
+//! the file or variable it stands in.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError, Environment, Flags, Loaded, Secrets};
+
+/// Reads all sources.
+pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
+    let mut layers = Layers::default();
+    let file = flags.config.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+    if let Some(file) = &file {
+        layers.add_file(file)?;
+    }
+    for (name, value) in environment.beginning_with(PREFIX) {
+        layers.add_variable(name, value)?;
+    }
+    for (name, section, key) in SEEDS {
+        let value = super::secrets::plain(environment, name)?;
+        if let Some((name, value)) = value {
+            layers.add_text(&name, section, key, &value)?;
+        }
+    }
+    if let Some(folder) = &flags.data_dir {
+        layers.put("server", "data_dir", Value::String(folder.to_string_lossy().into_owned()));
+    }
+    if let Some(listen) = flags.listen {
+        layers.put("server", "listen", Value::String(listen.to_string()));
+    }
+    let config: Config = layers.0.try_into().map_err(|error: toml::de::Error| ConfigError {
+        source_name: "configuration".to_owned(),
+        what: error.message().to_owned(),
+        hint: EXAMPLE_HINT.to_owned(),
+    })?;
+    let secrets = Secrets::find(environment, &config)?;
+    let login = environment.value("USER").or_else(|| environment.value("LOGNAME")).map(str::to_owned);
+    Ok(Loaded { config, secrets, file, login })
+}
+
+#[derive(Debug, Default)]
+struct Layers(Table);
+
+impl Layers {
+    fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let source = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+            source_name: source.clone(),
+            what: format!("the file cannot be read ({})", error.kind()),
+            hint: "check --config, the file's owner and its permissions".to_owned(),
+        })?;
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            ConfigError {
+                source_name: format!("{source}, line {}", before.matches('\n').count() + 1),
+                what: format!("this is not TOML: {}", error.message().lines().next().unwrap_or_default()),
+                hint: EXAMPLE_HINT.to_owned(),
+            }
+        })?;
+        for (section, value) in table {
+            let Value::Table(keys) = value else {
+                try_on(&source, Table::from_iter([(section.clone(), value)]), &section)?;
+                continue;
+            };
+            // An empty section may be unknown, too.
+            try_on(&source, Table::from_iter([(section.clone(), Value::Table(Table::new()))]), &section)?;
+            for (key, value) in keys {
+                try_on(&source, single(&section, &key, value.clone()), &format!("{section}.{key}"))?;
+                self.put(&section, &key, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a `CONFIDANT_…` variable, or says why it is none.
+    fn add_variable(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let rest = name[PREFIX.len()..].to_lowercase();
+        if let Some((section, key)) = rest.split_once("__") {
+            return self.add_text(name, section, key, value);
+        }
+        // Platforms put names of their own beside ours (a Kubernetes service called `confidant` brings
+        // CONFIDANT_PORT and CONFIDANT_SERVICE_HOST), so what does not look like a setting is not taken for one.
+        match meant(&rest) {
+            None => Ok(()),
+            Some((section, key)) => Err(ConfigError {
+                source_name: name.to_owned(),
+                what: format!("unknown key {name}"),
+                hint: format!("write {}, with two underscores between section and key", variable(&section, &key)),
+            }),
+        }
+    }
+
+    /// Takes a value that is text, as a string if the key wants one and as TOML if it does not.
+    fn add_text(&mut self, source: &str, section: &str, key: &str, text: &str) -> Result<(), ConfigError> {
+        let name = if source.starts_with(PREFIX) { variable(section, key) } else { format!("{section}.{key}") };
+        let string = Value::String(text.to_owned());
+        let value = match try_on(source, single(section, key, string.clone()), &name) {
+            Ok(()) => string,
+            Err(as_string) => {
+                let value = format!("it = {}", text.trim()).parse::<Table>().ok().and_then(|mut t| t.remove("it"));
+                let Some(value) = value.filter(|value| !value.is_str()) else { return Err(as_string) };
+                try_on(source, single(section, key, value.clone()), &name)?;
+                value
+            }
+        };
+        self.put(section, key, value);
+        Ok(())
+    }
+
+    fn put(&mut self, section: &str, key: &str, value: Value) {
+        let section = self.0.entry(section).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(keys) = section {
+            keys.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Whether these settings would be accepted alone; if not, says why, naming `key` in `source`.
+fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
+    let Err(error) = table.try_into::<Config>() else { return Ok(()) };
+    let message = error.message();
+    let (what, hint) = match refused_name(message) {
+        Some((unknown, known)) => (format!("unknown key {key}"), suggestion(key, unknown, &known)),
+        None => {
+            let (what, hint) = message.split_once("; hint: ").unwrap_or((message, EXAMPLE_HINT));
+            (format!("{key}: {what}"), hint.to_owned())
+        }
+    };
+    Err(ConfigError { source_name: source.to_owned(), what, hint })
+}
+
+/// Takes serde's `unknown field` message apart: the name that was refused and those that are known.
+fn refused_name(message: &str) -> Option<(&str, Vec<&str>)> {
+    let mut quoted = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
+    Some((quoted.next()?, quoted.collect()))
+}
+
+fn suggestion(key: &str, unknown: &str, known: &[&str]) -> String {
+    let nearest = nearest(unknown, known.iter().copied());
+    // A variable's name is upper case, a key's is not.
+    let shown = |name: &str| {
+        let name = if key.starts_with(PREFIX) { name.to_uppercase() } else { name.to_owned() };
+        let unknown = if key.starts_with(PREFIX) { unknown.to_uppercase() } else { unknown.to_owned() };
+        match key.rfind(&unknown) {
+            Some(at) => format!("{}{name}{}", &key[..at], &key[at + unknown.len()..]),
+            None => name,
+        }
+    };
+    match nearest {
+        Some(name) => format!("did you mean {}? {EXAMPLE_HINT}", shown(name)),
+        None => format!("known here are {}; {EXAMPLE_HINT}", known.join(", ")),
+    }
+}
+
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    scored.filter(|(score, _)| *score > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// The setting that somebody meant who wrote `CONFIDANT_` and this, with too few underscores.
+fn meant(rest: &str) -> Option<(String, String)> {
+    for section in known_sections() {
+        let keys = known_keys(&section);
+        if let Some(key) = rest.strip_prefix(&format!("{section}_")) {
+            let nearest = nearest(key, keys.iter().map(String::as_str)).map(str::to_owned);
+            return Some((section, nearest.unwrap_or_else(|| key.to_owned())));
+        }
+        if keys.iter().any(|key| key == rest) {
+            return Some((section, rest.to_owned()));
+        }
+    }
+    None
+}
+
+/// The names of all sections.
+pub(super) fn known_sections() -> Vec<String> {
+    known(Table::from_iter([(NO_NAME.to_owned(), Value::Boolean(true))]))
+}
+
+/// The names of a section's keys.
+pub(super) fn known_keys(section: &str) -> Vec<String> {
+    known(single(section, NO_NAME, Value::Boolean(true)))
+}
+
+/// Asks serde, by offering a name that cannot be one.
+fn known(with_no_name: Table) -> Vec<String> {
+    let error = with_no_name.try_into::<Config>().err();
+    let message = error.as_ref().map_or("", |error| error.message());
+    refused_name(message).map_or_else(Vec::new, |(_, known)| known.into_iter().map(str::to_owned).collect())
+}
+
+fn single(section: &str, key: &str, value: Value) -> Table {
+    let keys = Table::from_iter([(key.to_owned(), value)]);
+    Table::from_iter([(section.to_owned(), Value::Table(keys))])
+}
+
+fn variable(section: &str, key: &str) -> String {
+    format!("{PREFIX}{}__{}", section.to_uppercase(), key.to_uppercase())
+}
+
+const DEFAULT_FILE: &str = "confidant.toml";
+const PREFIX: &str = "CONFIDANT_";
+const NO_NAME: &str = "\u{0}";
+const EXAMPLE_HINT: &str = "`confidant config` prints every key with its default";
+/// Names that older systems gave to settings, beside their secrets.
+const SEEDS: [(&str, &str, &str); 4] = [
+    ("CHECKPOINT_TTL", "checkpoint", "ttl_seconds"),
+    ("ROOM_CONTEXT_LIMIT", "room_context", "limit"),
+    ("ROOM_CONTEXT_MAX_AGE", "room_context", "max_age_seconds"),
+    ("REDIS_URL", "store", "url"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn with<const N: usize>(file: &str, vars: [(&str, &str); N]) -> Result<Loaded, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        std::fs::write(&path, file).unwrap();
+        let flags = Flags { config: Some(path.clone()), ..Flags::default() };
+        load(&flags, &Environment::from(vars)).map_err(|error| ConfigError {
+            source_name: error.source_name.replace(&path.display().to_string(), "c.toml"),
+            ..error
+        })
+    }
+
+    fn refused<const N: usize>(file: &str, vars: [(&str, &str); N]) -> String {
+        with(file, vars).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn later_sources_win() {
+        let file = "[checkpoint]\nttl_seconds = 10\n[room_context]\nlimit = 3\n[history]\nmax_messages = 7";
+        let vars = [
+            ("CONFIDANT_CHECKPOINT__TTL_SECONDS", "20"),
+            ("CONFIDANT_ROOM_CONTEXT__LIMIT", "4"),
+            ("CHECKPOINT_TTL", "30"),
+            ("CONFIDANT_ASPECTS__MATE", "12"),
+            ("CONFIDANT_KEYS__COMMAND", r#"["vault", "get"]"#),
+        ];
+        let config = with(file, vars).unwrap().config;
+        assert_eq!(config.checkpoint.ttl, Duration::from_secs(30));
+        assert_eq!(config.room_context.limit, 4);
+        assert_eq!(config.history.max_messages, 7);
+        assert_eq!(config.aspects.mate.as_deref(), Some("12"));
+        assert_eq!(config.keys.command, ["vault", "get"]);
+    }
+
+    #[test]
+    fn unknown_keys_are_named_with_their_source_and_the_nearest_known() {
+        for (error, source, key, hint) in [
+            (refused("[server]\nlisten_on = 1", []), "c.toml: ", "server.listen_on", "did you mean server.listen?"),
+            (refused("[sever]", []), "c.toml: ", "unknown key sever", "did you mean server?"),
+            (refused("data_dir = 'x'", []), "c.toml: ", "unknown key data_dir", "known here are server, store"),
+            (
+                refused("", [("CONFIDANT_SERVER__LISTN", "x")]),
+                "CONFIDANT_SERVER__LISTN: ",
+                "unknown key",
+                "did you mean CONFIDANT_SERVER__LISTEN?",
+            ),
+            (
+                refused("", [("CONFIDANT_SERVER_LISTEN", "x")]),
+                "CONFIDANT_SERVER_LISTEN: ",
+                "unknown key",
+                "write CONFIDANT_SERVER__LISTEN",
+            ),
+            (
+                refused("", [("CONFIDANT_DATA_DIR", "x")]),
+                "CONFIDANT_DATA_DIR: ",
+                "unknown key",
+                "write CONFIDANT_SERVER__DATA_DIR",
+            ),
+        ] {
+            assert!(error.starts_with(source) && error.contains(key) && error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_named_with_their_source() {
+        for (error, source, key) in [
+            (refused("[history]\nmax_messages = 'many'", []), "c.toml: ", "history.max_messages"),
+            (refused("[server]\nlisten = 'here'", []), "c.toml: ", "server.listen"),
+            (refused("[checkpoint]\nttl_seconds = 0", []), "c.toml: ", "checkpoint.ttl_seconds"),
+            (refused("\n[server\n", []), "c.toml, line 2: ", "not TOML"),
+            (refused("", [("CHECKPOINT_TTL", "a day")]), "CHECKPOINT_TTL: ", "checkpoint.ttl_seconds"),
+            (refused("", [("REDIS_URL", "redis://h")]), "REDIS_URL: ", "this build has no such store"),
+        ] {
+            assert!(error.starts_with(source) && error.contains(key) && error.contains("hint: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_platform_are_left_alone() {
+        let vars = [("CONFIDANT_PORT", "tcp://10.0.0.1"), ("CONFIDANT_SERVICE_HOST", "10.0.0.1")];
+        assert_eq!(with("", vars).unwrap().config, Config::default());
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_when_it_was_asked_for() {
+        let flags = Flags { config: Some("/nonexistent/c.toml".into()), ..Flags::default() };
+        let error = load(&flags, &Environment::default()).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/c.toml: the file cannot be read"), "{error}");
+    }
+}

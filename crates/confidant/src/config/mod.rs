@@ -1,0 +1,145 @@
+//! Settings: what an operator chose, checked and turned into the types that the rest works with.
+//!
+//! A section is a struct in a file of its own, with its defaults. [`load`] lays the sources over one another: the
+//! defaults, the file, `CONFIDANT_SECTION__KEY` in the environment, the names that older systems used, and flags.
+//! This is the only place that reads the environment. Secrets are not settings: they are in [`Secrets`] and come from
+//! the environment or from files it names, never from `confidant.toml` and never from a flag.
+
+mod aspects;
+mod checkpoint;
+mod environment;
+mod history;
+mod keyring;
+mod keys;
+mod layers;
+mod log;
+mod model;
+mod room_context;
+mod secrets;
+mod seconds;
+mod server;
+mod store;
+mod turn;
+
+use std::path::PathBuf;
+
+use confidant_engine::Settings;
+use serde::Deserialize;
+
+pub(crate) use environment::Environment;
+pub(crate) use layers::load;
+pub(crate) use log::{LogFormat, LogLevel, LogSection};
+pub(crate) use secrets::{Secret, Secrets};
+pub(crate) use store::StoreKind;
+
+/// The settings, section by section.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) server: server::ServerSection,
+    pub(crate) store: store::StoreSection,
+    pub(crate) keyring: keyring::KeyringSection,
+    pub(crate) keys: keys::KeysSection,
+    pub(crate) checkpoint: checkpoint::CheckpointSection,
+    pub(crate) room_context: room_context::RoomContextSection,
+    pub(crate) history: history::HistorySection,
+    pub(crate) model: model::ModelSection,
+    pub(crate) turn: turn::TurnSection,
+    pub(crate) aspects: aspects::AspectsSection,
+    pub(crate) log: LogSection,
+}
+
+impl Config {
+    /// The engine's limits and lifetimes.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            history: self.history.limits(),
+            room: self.room_context.limits(),
+            lifetimes: self.checkpoint.lifetimes(),
+            answer_timeout: self.turn.answer_timeout,
+            wait_for_turn: self.turn.wait,
+            recovery: self.turn.recovery(),
+            ..Settings::default()
+        }
+    }
+
+    /// The folder of `confidant.db`; nothing when data is kept in memory.
+    pub(crate) fn data_folder(&self) -> Option<PathBuf> {
+        match &self.store.url {
+            StoreKind::Memory => None,
+            StoreKind::Sqlite(folder) => Some(folder.clone().unwrap_or_else(|| self.server.data_dir.clone())),
+        }
+    }
+
+    /// The folder of `keyring.db`; nothing when data is kept in memory.
+    pub(crate) fn keyring_folder(&self) -> Option<PathBuf> {
+        let data = self.data_folder()?;
+        Some(self.keyring.folder().cloned().unwrap_or(data))
+    }
+}
+
+/// Everything that was chosen, wherever it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(crate) secrets: Secrets,
+    /// The file that was read, if there was one.
+    pub(crate) file: Option<PathBuf>,
+    /// Who is at the keyboard, as the system calls them.
+    pub(crate) login: Option<String>,
+}
+
+/// What flags may override.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) listen: Option<std::net::SocketAddr>,
+}
+
+/// Why the settings cannot be used: which one, where it stands, and what to do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{source_name}: {what}; hint: {hint}")]
+pub(crate) struct ConfigError {
+    /// The file or variable.
+    pub(crate) source_name: String,
+    pub(crate) what: String,
+    pub(crate) hint: String,
+}
+
+/// Every key with its default, in the order of the sections.
+pub(crate) const EXAMPLE: &str = include_str!("../../../../confidant.example.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_the_default() {
+        assert_eq!(toml::from_str::<Config>(EXAMPLE).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn the_example_names_every_key_and_no_other() {
+        // Keys without a default stand in the example as comments.
+        let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.split(' ').nth(1) == Some("=") => rest,
+            _ => line,
+        });
+        let text = all.collect::<Vec<_>>().join("\n");
+        let named: toml::Table = text.parse().unwrap();
+        toml::from_str::<Config>(&text).unwrap();
+        for (section, keys) in &named {
+            let mut expected = layers::known_keys(section);
+            let mut found: Vec<String> = keys.as_table().unwrap().keys().cloned().collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "[{section}]");
+        }
+        let mut sections: Vec<&String> = named.keys().collect();
+        let mut expected = layers::known_sections();
+        sections.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(sections, expected.iter().collect::<Vec<_>>());
+    }
+}

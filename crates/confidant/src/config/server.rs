@@ -1,0 +1,49 @@
+//! `[server]`: where it listens, where it keeps things, and what it takes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::seconds;
+use crate::http::HttpSettings;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerSection {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    max_body_bytes: NonZeroUsize,
+    #[serde(rename = "request_timeout_seconds", deserialize_with = "seconds::some")]
+    request_timeout: Duration,
+    /// Of one token; 0 is no limit.
+    requests_per_minute: u32,
+    #[serde(rename = "shutdown_grace_seconds", deserialize_with = "seconds::some")]
+    pub(crate) shutdown_grace: Duration,
+}
+
+impl ServerSection {
+    /// What the HTTP surface needs to know.
+    pub(crate) fn http(&self) -> HttpSettings {
+        HttpSettings {
+            max_body_bytes: self.max_body_bytes.get(),
+            request_timeout: self.request_timeout,
+            requests_per_minute: self.requests_per_minute,
+        }
+    }
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7367)),
+            data_dir: PathBuf::from("./confidant-data"),
+            max_body_bytes: NonZeroUsize::new(1024 * 1024).expect("1 MiB is not zero"),
+            request_timeout: Duration::from_secs(150),
+            requests_per_minute: 600,
+            shutdown_grace: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Who asks, and what they may have.
+//!
+//! [`guard`] stands before every route but the open ones and turns a bearer token into a [`Caller`]. A caller decides in
+//! one place, [`Caller::session`] and [`Caller::person`], whether a session or person may be had; the extractors
+//! [`Talk`], [`Own`] and [`Person`] yield handles for which that has been decided, so a handler cannot forget to ask.
+//! A refusal says the same whether or not there is anything to be had, and goes into the audit log.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use confidant_engine::{
+    Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId, UserId,
+    Wish,
+};
+
+use super::App;
+use super::error::ApiError;
+
+/// Lets a request through if it bears a token that is known and not too busy.
+pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let bearer = match admit(&app, &request).await {
+        Ok(bearer) => bearer,
+        Err(error) => return error.into_response(),
+    };
+    let token_id = TokenId(bearer.token_id.clone());
+    request.extensions_mut().insert(Caller { bearer: Arc::new(bearer), engine: app.engine.clone() });
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(token_id);
+    response
+}
+
+/// Which token a response was for; the request log may have it.
+#[derive(Clone, Debug)]
+pub(super) struct TokenId(pub(super) String);
+
+async fn admit(app: &App, request: &Request) -> Result<Bearer, ApiError> {
+    let Some(token) = bearer_token(request) else {
+        app.limits.strike(peer(request))?;
+        return Err(ApiError::unauthenticated("this needs a bearer token"));
+    };
+    let Some(bearer) = app.engine.authenticate(token).await? else {
+        app.limits.strike(peer(request))?;
+        return Err(ApiError::unauthenticated("the bearer token is unknown or revoked"));
+    };
+    app.limits.admit(&bearer.token_id)?;
+    Ok(bearer)
+}
+
+fn bearer_token(request: &Request) -> Option<&str> {
+    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= 512).then_some(token)
+}
+
+fn peer(request: &Request) -> Option<SocketAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer)
+}
+
+/// Somebody with a token.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    bearer: Arc<Bearer>,
+    engine: Engine,
+}
+
+impl Caller {
+    /// The person whose token this is, if it is a person's.
+    pub(super) fn own_user(&self) -> Option<&UserId> {
+        match &self.bearer.role {
+            Role::User(user) => Some(user),
+            Role::Admin | Role::Agent => None,
+        }
+    }
+
+    /// The scope that a session id names in the caller's tenant.
+    pub(super) fn scope(&self, session_id: &str) -> Result<Scope, ApiError> {
+        Scope::parse(self.bearer.tenant.clone(), session_id).map_err(|error| Error::from(error).into())
+    }
+
+    /// The scope of a person's memory on a channel, in the caller's tenant.
+    pub(super) fn person_scope(&self, channel: &str, user: UserId) -> Result<Scope, ApiError> {
+        let channel = ChannelName::new(channel).map_err(Error::from)?;
+        Ok(Scope::person(self.bearer.tenant.clone(), channel, user))
+    }
+
+    /// The session of `scope`, if the caller may do this with it.
+    pub(super) async fn session(&self, wish: Wish, scope: Scope) -> Result<Session, ApiError> {
+        let allowed = self.bearer.may(wish, &scope);
+        let session = self.engine.session(scope, self.bearer.actor());
+        if allowed { Ok(session) } else { Err(refused(&session).await) }
+    }
+
+    /// Everything of a person in the caller's tenant, if the caller may have it.
+    async fn person(&self, user: UserId) -> Result<Person, ApiError> {
+        if !self.bearer.may_for(Wish::Rights, &user) {
+            let session = self.engine.session(self.person_scope("http", user)?, self.bearer.actor());
+            return Err(refused(&session).await);
+        }
+        let administrator = self.engine.dangerously_administer(self.bearer.actor());
+        Ok(Person { administrator, tenant: self.bearer.tenant.clone(), user })
+    }
+}
+
+/// Puts a refusal into the audit log. The answer is the same if that fails.
+async fn refused(session: &Session) -> ApiError {
+    if let Err(error) = session.refuse().await {
+        tracing::warn!(error = %error, "a refusal could not be recorded");
+    }
+    ApiError::forbidden()
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        // A route without the guard has no caller, and nothing that needs one.
+        parts.extensions.get::<Self>().cloned().ok_or_else(ApiError::internal)
+    }
+}
+
+/// A session named in the path, whose turns the caller may run.
+#[derive(Debug)]
+pub(super) struct Talk(pub(super) Session);
+
+impl<S: Send + Sync> FromRequestParts<S> for Talk {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        named_session(parts, state, Wish::Talk).await.map(Self)
+    }
+}
+
+/// A session named in the path, which the caller may see and end.
+#[derive(Debug)]
+pub(super) struct Own(pub(super) Session);
+
+impl<S: Send + Sync> FromRequestParts<S> for Own {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        named_session(parts, state, Wish::Rights).await.map(Self)
+    }
+}
+
+async fn named_session<S: Send + Sync>(parts: &mut Parts, state: &S, wish: Wish) -> Result<Session, ApiError> {
+    let caller = Caller::from_request_parts(parts, state).await?;
+    let id = path_id(parts, state).await?;
+    caller.session(wish, caller.scope(&id)?).await
+}
+
+/// A person named in the path, whom the caller may see and end: themselves, or anyone for an administrator.
+#[derive(Clone, Debug)]
+pub(super) struct Person {
+    administrator: Administrator,
+    tenant: TenantId,
+    user: UserId,
+}
+
+impl Person {
+    pub(super) async fn export(&self) -> Result<PersonExport, Error> {
+        self.administrator.export_person(&self.tenant, &self.user).await
+    }
+
+    pub(super) async fn erase(&self) -> Result<Receipt, Error> {
+        self.administrator.erase_person(&self.tenant, &self.user).await
+    }
+
+    /// How many sessions an erasure would end.
+    pub(super) async fn count(&self) -> Result<u64, Error> {
+        self.administrator.count_person(&self.tenant, &self.user).await
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Person {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let user = UserId::new(&path_id(parts, state).await?);
+        let user = user.map_err(|error| ApiError::from(Error::from(error)))?;
+        caller.person(user).await
+    }
+}
+
+/// Somebody who may look at the server itself: an administrator or an agent.
+#[derive(Debug)]
+pub(super) struct Operator;
+
+impl<S: Send + Sync> FromRequestParts<S> for Operator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.own_user().is_some() { Err(ApiError::forbidden()) } else { Ok(Self) }
+    }
+}
+
+/// The one id in the path, percent-decoded once.
+async fn path_id<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, ApiError> {
+    let path = Path::<String>::from_request_parts(parts, state).await;
+    path.map(|Path(id)| id).map_err(|_| {
+        ApiError::invalid("the id in the path is not percent-encoded UTF-8", "encode it as one path segment")
+    })
+}

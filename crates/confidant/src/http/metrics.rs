@@ -1,0 +1,122 @@
+//! What is counted, for Prometheus.
+//!
+//! Labels are route templates, methods and statuses: few in number, and never an id of anything. Turns are counted by the
+//! engine itself; this only reads its counts when asked. A streamed answer counts as done when it starts.
+
+use std::fmt;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, Method, header};
+use axum::response::{IntoResponse, Response};
+use confidant_engine::Engine;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::App;
+use super::auth::Operator;
+use super::error::ApiError;
+use super::openapi::Failures;
+
+/// The counts of one server.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<Request, Counter>,
+    durations: Family<Route, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    route: String,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    route: String,
+    method: &'static str,
+}
+
+impl Metrics {
+    pub(super) fn new(engine: Engine) -> Self {
+        let mut registry = Registry::with_prefix("confidant");
+        let requests = Family::<Request, Counter>::default();
+        registry.register("http_requests", "HTTP requests by route, method and status", requests.clone());
+        let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let durations = Family::new_with_constructor(buckets);
+        let help = "Time until an answer was there, or began to stream";
+        registry.register_with_unit("http_request_duration", help, Unit::Seconds, durations.clone());
+        registry.register_collector(Box::new(Turns(engine)));
+        Self { registry, requests, durations }
+    }
+
+    /// Counts a request. `route` is the template, never the path.
+    pub(super) fn request(&self, route: &str, method: &Method, status: u16, took: Duration) {
+        let (route, method) = (route.to_owned(), method_name(method));
+        self.requests.get_or_create(&Request { route: route.clone(), method, status }).inc();
+        self.durations.get_or_create(&Route { route, method }).observe(took.as_secs_f64());
+    }
+}
+
+const BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0, 60.0];
+
+/// A client may invent methods; labels may not grow with them.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// The engine's own counts, read at each scrape.
+#[derive(Debug)]
+struct Turns(Engine);
+
+impl Collector for Turns {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = self.0.counts();
+        let counted = [
+            ("turns_accepted", "Turns accepted", counts.accepted),
+            ("turns_answered", "Turns answered", counts.answered),
+            ("turns_failed", "Turns that ended without an answer", counts.failed),
+            ("turns_replayed", "Turns answered from the log", counts.replayed),
+            ("turns_resumed", "Turns that were cut off and taken up again", counts.resumed),
+            ("turns_degraded", "Turns answered without memory because it could not be opened", counts.degraded),
+            ("store_conflicts", "Writes that lost to another process and were tried again", counts.conflicts),
+            ("sessions_erased", "Sessions erased", counts.erased),
+        ];
+        for (name, help, value) in counted {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let running = ConstGauge::new(i64::try_from(counts.running).unwrap_or(i64::MAX));
+        let kind = running.metric_type();
+        running.encode(encoder.encode_descriptor("turns_running", "Turns running now", None, kind)?)
+    }
+}
+
+/// Counts for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", tag = "server", security(("bearer" = [])),
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"), Failures)
+)]
+pub(super) async fn metrics(State(app): State<App>, _: Operator) -> Result<Response, ApiError> {
+    let mut text = String::new();
+    encode(&mut text, &app.metrics.registry).map_err(|_| ApiError::internal())?;
+    let media = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, media)], text).into_response())
+}

@@ -1,0 +1,81 @@
+//! A session's rights: a portable copy, and its end.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use confidant_engine::Error;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::App;
+use super::auth::Own;
+use super::body::{Params, reply};
+use super::error::ApiError;
+use super::openapi::{Erased, ExportSchema, Failures};
+
+/// Whether to erase or only to say what would go.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EraseParams {
+    /// Erase nothing; say what would go.
+    pub(super) dry_run: bool,
+}
+
+/// What an erasure would take.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WouldErase {
+    /// Always true: nothing was erased.
+    pub(super) dry_run: bool,
+    /// `session` or `person`.
+    pub(super) erased: &'static str,
+    /// Sessions that would go.
+    pub(super) sessions: u64,
+    /// Messages that would go, where they can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) messages: Option<u64>,
+}
+
+/// Export a session
+///
+/// Decrypted and portable. The export itself is recorded in the audit log.
+#[utoipa::path(
+    get, path = "/api/v1/session/{session_id}/export", tag = "session", security(("bearer" = [])),
+    params(("session_id" = String, Path, description = "The session's id, percent-encoded")),
+    responses((status = 200, description = "What is kept", body = ExportSchema), Failures)
+)]
+pub(super) async fn export(State(app): State<App>, Own(session): Own) -> Result<Response, ApiError> {
+    let export = app.detached(async move { session.export().await }).await?;
+    reply(&export.ok_or_else(nothing)?)
+}
+
+/// Erase a session
+///
+/// Destroys its key, its log and every copy in memory. Erasing what is not there is no error: the receipt says 0.
+#[utoipa::path(
+    delete, path = "/api/v1/session/{session_id}", tag = "session", security(("bearer" = [])),
+    params(("session_id" = String, Path, description = "The session's id, percent-encoded"), EraseParams),
+    responses((status = 200, description = "The receipt, or what would go", body = Erased), Failures)
+)]
+pub(super) async fn erase(
+    State(app): State<App>,
+    Own(session): Own,
+    Params(params): Params<EraseParams>,
+) -> Result<Response, ApiError> {
+    if !params.dry_run {
+        return reply(&app.detached(async move { session.erase().await }).await?);
+    }
+    // Looking is reading: the engine records it as such.
+    let (sessions, messages) = match session.export().await {
+        Ok(Some(export)) => (1, Some(export.messages.len() as u64)),
+        Ok(None) => (0, Some(0)),
+        Err(Error::Tampered(_)) => (1, None),
+        Err(error) => return Err(error.into()),
+    };
+    reply(&WouldErase { dry_run: true, erased: "session", sessions, messages })
+}
+
+fn nothing() -> ApiError {
+    let hint = "check the session id and the token's tenant; it may also have expired or been erased";
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", "nothing is kept under this session id", hint)
+}
