@@ -1,4 +1,4 @@
-//! Measures Confidant and prints one JSON document: `ours`, `bare`, `cold_open`, `startup`.
+//! Measures Confidant and prints one JSON document: `ours`, `bare`, `tokenizer`, `cold_open`, `startup`.
 //!
 //! The shape is that of `bench/peers/*.py`, which measure the same task, and what `bench/plot.py` draws; `scripts/bench`
 //! puts them together. Ours and the bare floor are measured in turns, length by length, so that a machine that becomes
@@ -10,6 +10,7 @@ mod folder;
 mod meter;
 mod ours;
 mod startup;
+mod tokenizer;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -53,6 +54,8 @@ struct Options {
     dir: Option<PathBuf>,
     confidant: Option<PathBuf>,
     only: Option<String>,
+    /// Nothing but this many warm turns at 100 messages, for a profiler to look at.
+    spin: Option<usize>,
 }
 
 impl Options {
@@ -65,6 +68,7 @@ impl Options {
                 "--dir" => options.dir = Some(value()?.into()),
                 "--confidant-bin" => options.confidant = Some(value()?.into()),
                 "--only" => options.only = Some(value()?),
+                "--spin" => options.spin = Some(value()?.parse()?),
                 _ => anyhow::bail!("unknown argument {argument}"),
             }
         }
@@ -95,7 +99,17 @@ fn run(options: &Options) -> Result<()> {
         None => tempfile::tempdir()?,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    if let Some(turns) = options.spin {
+        let path = folder.path().join("spin");
+        let cost = on(&runtime, async move { ours::spin(&path, turns).await })?;
+        println!("{}", serde_json::to_string_pretty(&cost)?);
+        return Ok(());
+    }
     let mut document = json!({ "quick": options.quick });
+    // First, while its table is not yet loaded: that is measured, too.
+    if options.wants("tokenizer") {
+        document["tokenizer"] = json!(tokenizer::measure(if options.quick { 10 } else { 2000 })?);
+    }
     if options.wants("turns") {
         let (ours, bare) =
             on(&runtime, turns(folder.path().join("turns"), options.plans(), options.rounds()))?;

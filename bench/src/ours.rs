@@ -160,6 +160,18 @@ pub(crate) async fn grow(
     Ok(grown)
 }
 
+/// Warm turns and nothing else: ten conversations from 100 messages on.
+pub(crate) async fn spin(folder: &Path, turns: usize) -> Result<Cost> {
+    folder::fill(folder, SPINNING, 100).await?;
+    let engine = folder::open(folder, Durability::Process, SPINNING + 1).await?;
+    let sessions = sessions(&engine, SPINNING)?;
+    let (cost, _) = rotate(&sessions, turns / SPINNING, &mut Words::new()).await?;
+    folder::close(engine).await;
+    Ok(cost)
+}
+
+const SPINNING: usize = 10;
+
 /// Turns with pauses between them, as people take them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Spaced {

@@ -1,1 +1,33 @@
-fn main() {}
+//! Confidant: the private memory of AI agents. One program: the server, a chat, and everything an operator needs.
+
+mod cli;
+mod config;
+mod daemon;
+mod files;
+mod http;
+mod keys;
+mod logging;
+mod open;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4)))
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return cli::fail(&anyhow::Error::new(error)),
+    };
+    let ended = runtime.block_on(cli::run(cli));
+    // A blocked thread, such as one that waits for a line, must not keep us.
+    runtime.shutdown_background();
+    match ended {
+        Ok(outcome) => outcome.into(),
+        Err(error) => cli::fail(&error),
+    }
+}

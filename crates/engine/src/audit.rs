@@ -148,7 +148,8 @@ impl AuditRecord {
     pub(crate) fn pending(self, keyring: &Keyring) -> PendingAudit {
         let key = keyring.audit_key().clone();
         PendingAudit::new(move |seq, previous| {
-            let plain = serde_json::to_vec(&self).expect("an audit record has string keys only, so it is always JSON");
+            let plain = serde_json::to_vec(&self)
+                .expect("an audit record has string keys only, so it is always JSON");
             let (object, field) = (seq.to_string(), hex(previous.as_ref()));
             seal(&key, Suite::ChaCha20Poly1305, &context(&object, &field), 1, &plain)
         })

@@ -377,7 +377,10 @@ pub(crate) struct Running {
 
 impl Running {
     /// Runs a turn's task; refuses when the engine is stopping.
-    pub(crate) fn spawn(inner: &Arc<Inner>, turn: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+    pub(crate) fn spawn(
+        inner: &Arc<Inner>,
+        turn: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
         let running = &inner.running;
         if running.stopping.load(Ordering::SeqCst) {
             return Err(Error::Stopping);

@@ -16,7 +16,14 @@ use crate::clock::Millis;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Entry {
     /// A turn was accepted: what the person said, before any model saw it.
-    Accepted { request_id: String, at: Millis, audience: Audience, content: String, tokens: u32 },
+    Accepted {
+        request_id: String,
+        at: Millis,
+        audience: Audience,
+        content: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<u32>,
+    },
     /// A turn that was cut off or failed is being tried again.
     Resumed { request_id: String, at: Millis },
     /// A turn was answered.
@@ -33,7 +40,9 @@ pub(crate) struct Reply {
     /// Who speaks: the agent or a tool.
     pub(crate) from: ReplyFrom,
     pub(crate) content: String,
-    pub(crate) tokens: u32,
+    /// Tokens of the content, once somebody needed to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u32>,
     /// The model or the tool, by name.
     pub(crate) name: String,
 }
@@ -52,7 +61,8 @@ pub(crate) struct Exchange {
     pub(crate) at: Millis,
     pub(crate) audience: Audience,
     pub(crate) content: String,
-    pub(crate) tokens: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u32>,
     pub(crate) outcome: Outcome,
 }
 
@@ -60,9 +70,18 @@ pub(crate) struct Exchange {
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Outcome {
     /// Accepted and not yet answered; `attempts` counts the runs, the first included.
-    Open { attempts: u32 },
-    Answered { at: Millis, replies: Vec<Reply> },
-    Failed { at: Millis, reason: String, attempts: u32 },
+    Open {
+        attempts: u32,
+    },
+    Answered {
+        at: Millis,
+        replies: Vec<Reply>,
+    },
+    Failed {
+        at: Millis,
+        reason: String,
+        attempts: u32,
+    },
 }
 
 impl Exchange {
@@ -81,6 +100,16 @@ impl Exchange {
     /// The answer as the person got it.
     pub(crate) fn answer(&self) -> Option<&Reply> {
         self.replies().iter().rev().find(|reply| reply.from == ReplyFrom::Ai)
+    }
+
+    /// Tokens of the question and of the answer's messages; counted now where nobody did before.
+    fn count_tokens(&mut self, count: impl Fn(&str) -> u32) {
+        self.tokens.get_or_insert_with(|| count(&self.content));
+        if let Outcome::Answered { replies, .. } = &mut self.outcome {
+            for reply in replies {
+                reply.tokens.get_or_insert_with(|| count(&reply.content));
+            }
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -170,6 +199,13 @@ impl Checkpoint {
         }
     }
 
+    /// Counts the tokens of the newest `exchanges` where that was not done before.
+    pub(crate) fn count_tokens(&mut self, exchanges: usize, count: impl Fn(&str) -> u32) {
+        for exchange in self.exchanges.iter_mut().rev().take(exchanges) {
+            exchange.count_tokens(&count);
+        }
+    }
+
     pub(crate) fn exchanges(&self) -> &VecDeque<Exchange> {
         &self.exchanges
     }
@@ -209,18 +245,19 @@ mod tests {
             at: Millis(1),
             audience: Audience::Room,
             content: "q".to_owned(),
-            tokens: 1,
+            tokens: Some(1),
         }
     }
 
     fn answered(id: &str) -> Entry {
-        let reply = Reply { from: ReplyFrom::Ai, content: "a".to_owned(), tokens: 1, name: "m".to_owned() };
+        let reply =
+            Reply { from: ReplyFrom::Ai, content: "a".to_owned(), tokens: Some(1), name: "m".to_owned() };
         Entry::Answered { request_id: id.to_owned(), at: Millis(2), replies: vec![reply] }
     }
 
     #[test]
     fn stored_forms_are_pinned() {
-        let entries = vec![
+        let entries = [
             accepted("r1"),
             Entry::Resumed { request_id: "r1".into(), at: Millis(2) },
             answered("r1"),
@@ -260,7 +297,10 @@ mod tests {
         checkpoint.apply(answered("r1")).unwrap();
         assert_eq!(checkpoint.apply(answered("r1")), Err(OutOfPlace));
         assert_eq!(checkpoint.apply(accepted("r1")), Err(OutOfPlace));
-        assert_eq!(checkpoint.apply(Entry::Resumed { request_id: "r1".into(), at: Millis(3) }), Err(OutOfPlace));
+        assert_eq!(
+            checkpoint.apply(Entry::Resumed { request_id: "r1".into(), at: Millis(3) }),
+            Err(OutOfPlace)
+        );
     }
 
     #[test]

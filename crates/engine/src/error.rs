@@ -62,13 +62,17 @@ pub enum StoreError {
     #[error("the data folder cannot be written; hint: check its owner and permissions")]
     ReadOnly,
     /// Not a database, or damaged.
-    #[error("the database file {0} is damaged or not a database; hint: restore it from a backup, `confidant doctor` checks it")]
+    #[error(
+        "the database file {0} is damaged or not a database; hint: restore it from a backup, `confidant doctor` checks it"
+    )]
     Corrupt(&'static str),
     /// Made by a newer version.
     #[error("the database was written by a newer version of Confidant; hint: upgrade this program")]
     Newer,
     /// Locked by others for too long.
-    #[error("the database is busy; hint: try again, and look for a long-running process on the same data folder")]
+    #[error(
+        "the database is busy; hint: try again, and look for a long-running process on the same data folder"
+    )]
     Busy,
     /// Anything else, by a word that says nothing of the data.
     #[error("the store failed ({0}); hint: run `confidant doctor`")]
@@ -120,7 +124,9 @@ impl Tampering {
             Self::RolledBack => {
                 "if you restored a backup on purpose, `confidant doctor --accept-restore` records that and opens it"
             }
-            Self::KeyGone => "this conversation was erased or belongs to another keyring; `confidant session delete` removes the dead rows",
+            Self::KeyGone => {
+                "this conversation was erased or belongs to another keyring; `confidant session delete` removes the dead rows"
+            }
             _ => "restore the data folder from a backup, or delete this session to start it anew",
         }
     }
@@ -148,13 +154,19 @@ pub enum Error {
     #[error("this request_id was used for another query; hint: use a new request_id for each turn")]
     RequestReused,
     /// The request was answered so long ago that its answer is no longer kept.
-    #[error("this request_id was answered before and its answer is no longer kept; hint: use a new request_id")]
+    #[error(
+        "this request_id was answered before and its answer is no longer kept; hint: use a new request_id"
+    )]
     AnswerGone,
     /// Another turn of this session is still running.
-    #[error("another turn of this session is still running; hint: send it again later with the same request_id")]
+    #[error(
+        "another turn of this session is still running; hint: send it again later with the same request_id"
+    )]
     Busy,
     /// The session was erased while the turn ran.
-    #[error("the session was erased while this turn ran, so nothing of it was kept; hint: start again if you wish")]
+    #[error(
+        "the session was erased while this turn ran, so nothing of it was kept; hint: start again if you wish"
+    )]
     Erased,
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
@@ -177,7 +189,9 @@ pub enum Error {
         hint: &'static str,
     },
     /// The turn broke off by a fault of this program.
-    #[error("the turn broke off by an internal fault; hint: send it again with the same request_id, and report it")]
+    #[error(
+        "the turn broke off by an internal fault; hint: send it again with the same request_id, and report it"
+    )]
     Internal,
 }
 

@@ -7,8 +7,8 @@
 use std::sync::{Arc, RwLock};
 
 use confidant_seal::{
-    Key, Kid, MasterKey, Roots, Scope, Tag, UserId, TenantId, unwrap_named_key, unwrap_scope, unwrap_session_key,
-    wrap_named_key, wrap_scope, wrap_session_key,
+    Key, Kid, MasterKey, Roots, Scope, Tag, TenantId, UserId, unwrap_named_key, unwrap_scope,
+    unwrap_session_key, wrap_named_key, wrap_scope, wrap_session_key,
 };
 
 use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
@@ -142,7 +142,8 @@ impl Keyring {
             Ok(scope) => Ok(scope),
             Err(_) if self.roots().get(row.root).is_none() => {
                 self.reload()?;
-                unwrap_scope(&self.roots(), &row.scope, &row.sealed_scope).map_err(|_| Tampering::KeyRefused.into())
+                unwrap_scope(&self.roots(), &row.scope, &row.sealed_scope)
+                    .map_err(|_| Tampering::KeyRefused.into())
             }
             Err(_) => Err(Tampering::KeyRefused.into()),
         }
@@ -172,8 +173,11 @@ impl Keyring {
             && configured.get(current).is_none()
         {
             return Err(KeySourceError {
-                what: format!("the keyring is sealed under root {current}, which is not among the configured keys"),
-                hint: "give the old key in OLD_CHECKPOINT_ENCRYPTION_KEY until the rotation is done".to_owned(),
+                what: format!(
+                    "the keyring is sealed under root {current}, which is not among the configured keys"
+                ),
+                hint: "give the old key in OLD_CHECKPOINT_ENCRYPTION_KEY until the rotation is done"
+                    .to_owned(),
             }
             .into());
         }
@@ -284,7 +288,9 @@ impl Keyring {
     fn reload(&self) -> Result<(), Error> {
         let configured = stretched(&*self.source)?;
         let held = self.roots();
-        let keys = |roots: &Roots| roots.kids().iter().filter_map(|kid| roots.get(*kid).cloned()).collect::<Vec<_>>();
+        let keys = |roots: &Roots| {
+            roots.kids().iter().filter_map(|kid| roots.get(*kid).cloned()).collect::<Vec<_>>()
+        };
         let others = keys(&held).into_iter().chain(keys(&configured)).collect();
         self.hold(Roots::new(held.current().clone(), others));
         Ok(())

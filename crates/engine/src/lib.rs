@@ -53,13 +53,14 @@ pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };
 pub use engine::{
-    Counts, Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
+    Counts, Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped,
+    Storage,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
     Answer, Block, BlockLine, Deltas, Extractive, Model, ModelError, Prompt, PromptMessage, Provider, Remote,
-    RemoteSettings, Role as MessageRole, Sampling, Usage, Voice,
+    RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Usage, Voice,
 };
 pub use retention::Lifetimes;
 pub use rights::{

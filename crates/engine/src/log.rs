@@ -81,7 +81,11 @@ impl Log {
         }
         for (seq, sealed) in &loaded.entries {
             if *seq != log.version + 1 {
-                return Err(if *seq > log.version { Tampering::LogTruncated } else { Tampering::LogOverfull });
+                return Err(if *seq > log.version {
+                    Tampering::LogTruncated
+                } else {
+                    Tampering::LogOverfull
+                });
             }
             let entry = log.open_entry(*seq, sealed)?;
             log.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
@@ -100,7 +104,11 @@ impl Log {
     ///
     /// Takes the log and gives it back advanced: whoever cannot store what was written has no log any more, and must
     /// open it again. At a fold, at most `max_messages` messages are kept.
-    pub(crate) fn advance(mut self, entries: Vec<Entry>, max_messages: usize) -> Result<(Self, Written), Tampering> {
+    pub(crate) fn advance(
+        mut self,
+        entries: Vec<Entry>,
+        max_messages: usize,
+    ) -> Result<(Self, Written), Tampering> {
         let mut written = Written { entries: Vec::with_capacity(entries.len()), snapshot: None };
         for entry in entries {
             let sealed = self.seal_entry(&entry);
@@ -123,6 +131,11 @@ impl Log {
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Counts the tokens of the newest `exchanges` where that was not done before.
+    pub(crate) fn count_tokens(&mut self, exchanges: usize, count: impl Fn(&str) -> u32) {
+        self.checkpoint.count_tokens(exchanges, count);
     }
 
     pub(crate) fn checkpoint(&self) -> &Checkpoint {

@@ -17,7 +17,6 @@ use crate::entry::{Entry, Exchange, Reply, ReplyFrom};
 use crate::error::{Error, Tampering};
 use crate::session::{self, Session, Wrote};
 use crate::store::{Anchor, Find, Listed};
-use crate::tokens;
 
 /// A session's content, decrypted and portable.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +165,13 @@ impl Session {
     }
 
     /// Appends an exchange that no model of ours made, such as one that is being imported.
-    pub async fn record_exchange(&self, audience: Audience, human: &str, ai: &str, by: &str) -> Result<(), Error> {
+    pub async fn record_exchange(
+        &self,
+        audience: Audience,
+        human: &str,
+        ai: &str,
+        by: &str,
+    ) -> Result<(), Error> {
         let mut held = self.lock().await?;
         loop {
             let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).is_some();
@@ -175,19 +180,15 @@ impl Session {
             }
             let at = self.inner.now();
             let request_id = uuid::Uuid::now_v7().to_string();
-            let reply = Reply {
-                from: ReplyFrom::Ai,
-                content: ai.to_owned(),
-                tokens: tokens::count(ai),
-                name: by.to_owned(),
-            };
+            let reply =
+                Reply { from: ReplyFrom::Ai, content: ai.to_owned(), tokens: None, name: by.to_owned() };
             let entries = vec![
                 Entry::Accepted {
                     request_id: request_id.clone(),
                     at,
                     audience,
                     content: human.to_owned(),
-                    tokens: tokens::count(human),
+                    tokens: None,
                 },
                 Entry::Answered { request_id, at, replies: vec![reply] },
             ];
@@ -226,7 +227,11 @@ impl Administrator {
     }
 
     /// Sessions of a tenant or of everyone, `limit` at most.
-    pub async fn sessions(&self, tenant: Option<&TenantId>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+    pub async fn sessions(
+        &self,
+        tenant: Option<&TenantId>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, Error> {
         let find = tenant.map_or(Find::All, |tenant| Find::Tenant(self.inner.keyring.tenant(tenant)));
         let listed = self.all(find, limit).await?;
         let note = self.note(Action::SessionListed).counting(listed.len() as u64);
@@ -255,7 +260,9 @@ impl Administrator {
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for one in listed {
             let exported = match self.scope_of(&one).await? {
-                Some(scope) => Session::new(Arc::clone(&self.inner), scope, self.actor.clone()).export().await,
+                Some(scope) => {
+                    Session::new(Arc::clone(&self.inner), scope, self.actor.clone()).export().await
+                }
                 None => Err(Tampering::KeyGone.into()),
             };
             match exported {
@@ -279,7 +286,8 @@ impl Administrator {
     /// Ends everything of a person in a tenant, in every channel.
     pub async fn erase_person(&self, tenant: &TenantId, user: &UserId) -> Result<Receipt, Error> {
         let person = self.inner.keyring.person(tenant, user);
-        let scopes: Vec<Tag> = self.all(Find::Person(person), usize::MAX).await?.iter().map(|l| l.names.scope).collect();
+        let scopes: Vec<Tag> =
+            self.all(Find::Person(person), usize::MAX).await?.iter().map(|l| l.names.scope).collect();
         erase(&self.inner, &self.actor, Subject::Person, person, &scopes).await
     }
 
@@ -355,7 +363,9 @@ impl Administrator {
             };
             match opened {
                 Ok(()) => verified.sessions += 1,
-                Err(Error::Tampered(t)) => verified.refused.push((one.names.scope.to_string(), t.name().to_owned())),
+                Err(Error::Tampered(t)) => {
+                    verified.refused.push((one.names.scope.to_string(), t.name().to_owned()))
+                }
                 Err(error) => return Err(error),
             }
         }

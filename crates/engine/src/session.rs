@@ -106,8 +106,8 @@ impl Held<'_> {
     }
 
     /// The log as it is warm, without looking.
-    pub(crate) fn warm(&self) -> Option<&Log> {
-        self.slot.log.as_ref()
+    pub(crate) fn warm(&mut self) -> Option<&mut Log> {
+        self.slot.log.as_mut()
     }
 
     /// Who was answering the open turn when the log was last seen.
@@ -131,7 +131,10 @@ impl Held<'_> {
         let inner = &session.inner;
         let log = match self.slot.log.take() {
             Some(log) => log,
-            None => Log::new(&session.scope, inner.keyring.data_key_or_new(&session.scope, &session.names).await?.key),
+            None => Log::new(
+                &session.scope,
+                inner.keyring.data_key_or_new(&session.scope, &session.names).await?.key,
+            ),
         };
         let expected = log.version();
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
@@ -175,14 +178,11 @@ pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instan
         match (data_key, loaded) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
-            (Some(_), None) => {
-                // Erased between the two looks, or the rows were taken away behind our back.
-                if inner.keyring.data_key(scope, names).await?.is_some_and(|key| key.anchor > 0)
-                    && inner.store.load(names.scope).await?.is_none()
-                {
-                    return Err(Tampering::RolledBack.into());
-                }
+            // The rows were taken away behind our back; or the session was erased between the two looks, and is not.
+            (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
+                return Err(Tampering::RolledBack.into());
             }
+            (Some(_), None) => {}
             (_, Some(loaded)) if loaded.expires_at.is_some_and(|at| at <= inner.now()) => {
                 crate::retention::expire(inner, names.scope).await?;
                 return Ok(None);

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -17,13 +18,14 @@ use confidant_engine::{
     Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId, UserId,
     Wish,
 };
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::App;
 use super::error::ApiError;
 
 /// Lets a request through if it bears a token that is known and not too busy.
 pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let bearer = match admit(&app, &request).await {
+    let bearer = match admit(&app, bearer_token(request.headers()), peer(&request)).await {
         Ok(bearer) => bearer,
         Err(error) => return error.into_response(),
     };
@@ -38,25 +40,29 @@ pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Ne
 #[derive(Clone, Debug)]
 pub(super) struct TokenId(pub(super) String);
 
-async fn admit(app: &App, request: &Request) -> Result<Bearer, ApiError> {
-    let Some(token) = bearer_token(request) else {
-        app.limits.strike(peer(request))?;
+async fn admit(app: &App, token: Option<SecretString>, peer: Option<SocketAddr>) -> Result<Bearer, ApiError> {
+    let Some(token) = token else {
+        app.limits.strike(peer)?;
         return Err(ApiError::unauthenticated("this needs a bearer token"));
     };
-    let Some(bearer) = app.engine.authenticate(token).await? else {
-        app.limits.strike(peer(request))?;
+    let Some(bearer) = app.engine.authenticate(token.expose_secret()).await? else {
+        app.limits.strike(peer)?;
         return Err(ApiError::unauthenticated("the bearer token is unknown or revoked"));
     };
     app.limits.admit(&bearer.token_id)?;
     Ok(bearer)
 }
 
-fn bearer_token(request: &Request) -> Option<&str> {
-    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+fn bearer_token(headers: &HeaderMap) -> Option<SecretString> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= 512).then_some(token)
+    let usable = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= LONGEST_TOKEN;
+    usable.then(|| SecretString::from(token))
 }
+
+/// Longer ones are not looked up.
+const LONGEST_TOKEN: usize = 512;
 
 fn peer(request: &Request) -> Option<SocketAddr> {
     request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer)

@@ -9,8 +9,9 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder};
-use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
+use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::{IntoResponses, Modify, OpenApi, PartialSchema, ToSchema};
 
 use super::App;
 use super::error::{ErrorBody, OpenAiErrorBody};
@@ -99,15 +100,21 @@ fn failures(schema: &str) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> 
     texts.into_iter().map(|(status, text)| (status.to_owned(), RefOr::T(response(text)))).collect()
 }
 
-/// What an erasure answers.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes a reply that is one of two types")]
-pub(super) enum Erased {
-    /// It was done.
-    Receipt(ReceiptSchema),
-    /// It was only asked about.
-    WouldErase(WouldErase),
+/// What an erasure answers: its receipt, or on a dry run what would go.
+pub(super) struct Erased;
+
+impl PartialSchema for Erased {
+    fn schema() -> RefOr<Schema> {
+        let one_of = OneOfBuilder::new().item(Ref::from_schema_name("Receipt"));
+        RefOr::T(one_of.item(Ref::from_schema_name("WouldErase")).into())
+    }
+}
+
+impl ToSchema for Erased {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((ReceiptSchema::name().into_owned(), ReceiptSchema::schema()));
+        schemas.push((WouldErase::name().into_owned(), WouldErase::schema()));
+    }
 }
 
 /// Who reads a message and its answer.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 pub use extractive::Extractive;
-pub use remote::{Provider, Remote, RemoteSettings};
+pub use remote::{Provider, Remote, RemoteSettings, RemoteSetupError};
 
 /// A language model, or something that answers like one.
 #[async_trait]
@@ -200,6 +200,9 @@ impl std::fmt::Debug for PromptMessage {
 
 impl std::fmt::Debug for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer").field("model", &self.model).field("usage", &self.usage).finish_non_exhaustive()
+        f.debug_struct("Answer")
+            .field("model", &self.model)
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
     }
 }

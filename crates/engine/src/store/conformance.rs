@@ -8,8 +8,8 @@ use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 use super::memory::{MemoryKeys, MemoryStore};
 use super::sqlite::{Durability, SqliteKeys, SqliteStore};
 use super::{
-    Anchor, Append, Appended, Created, Find, Instance, KeyRow, KeyStore, Names, PendingAudit, Store, TokenRow,
-    TokenSelector,
+    Anchor, Append, Appended, Created, Find, Instance, KeyRow, KeyStore, Names, PendingAudit, Store,
+    TokenRow, TokenSelector,
 };
 use crate::clock::Millis;
 
@@ -244,7 +244,10 @@ async fn the_audit_chain_has_no_gap_under_race(f: &Fresh) {
         let store = Arc::clone(&f.store);
         tasks.push(tokio::spawn(async move {
             for i in 0..10 {
-                store.append(Append { audit: vec![note()], ..append(n, i, vec![sealed("x")]) }).await.unwrap();
+                store
+                    .append(Append { audit: vec![note()], ..append(n, i, vec![sealed("x")]) })
+                    .await
+                    .unwrap();
                 store.record(vec![note()]).await.unwrap();
             }
         }));

@@ -96,13 +96,14 @@ impl Store for MemoryStore {
             Find::Tenant(tag) => names.tenant == tag,
             Find::Person(tag) => names.person == tag,
         });
-        let listed = all.filter(|(names, _)| after.is_none_or(|after| names.scope > after)).map(|(names, l)| Listed {
-            names: *names,
-            kid: l.kid,
-            version: l.version,
-            expires_at: l.expires_at,
-            owner: l.owner,
-        });
+        let listed =
+            all.filter(|(names, _)| after.is_none_or(|after| names.scope > after)).map(|(names, l)| Listed {
+                names: *names,
+                kid: l.kid,
+                version: l.version,
+                expires_at: l.expires_at,
+                owner: l.owner,
+            });
         Ok(listed.take(limit).collect())
     }
 

@@ -43,7 +43,11 @@ pub(super) async fn accept(
 }
 
 /// One try; `None` says that the log changed under it.
-async fn attempt(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+async fn attempt(
+    session: &Session,
+    held: &mut Held<'_>,
+    inbound: &Inbound,
+) -> Result<Option<Accepted>, Error> {
     let inner = &session.inner;
     let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
@@ -62,7 +66,8 @@ async fn attempt(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> R
         return Err(Error::AnswerGone);
     }
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
-    let open = checkpoint.and_then(crate::entry::Checkpoint::open_exchange).map(|open| open.request_id.clone());
+    let open =
+        checkpoint.and_then(crate::entry::Checkpoint::open_exchange).map(|open| open.request_id.clone());
     if let Some(open) = open {
         if !resume::take_over(session, held).await? {
             held.cool();
@@ -84,7 +89,7 @@ async fn attempt(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> R
         at: inner.now(),
         audience: inbound.audience,
         content: inbound.query.clone(),
-        tokens: inbound.tokens,
+        tokens: Some(inbound.tokens),
     };
     let note = session.record(Action::TurnAccepted);
     if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
@@ -94,7 +99,11 @@ async fn attempt(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> R
     Ok(Some(Accepted::Now { resumed: false }))
 }
 
-async fn resumed(session: &Session, held: &mut Held<'_>, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+async fn resumed(
+    session: &Session,
+    held: &mut Held<'_>,
+    inbound: &Inbound,
+) -> Result<Option<Accepted>, Error> {
     let inner = &session.inner;
     let entry = Entry::Resumed { request_id: inbound.request_id.clone(), at: inner.now() };
     let note = session.record(Action::TurnResumed);

@@ -21,7 +21,7 @@ pub(super) async fn commit(
             let reply = Reply {
                 from: ReplyFrom::Ai,
                 content: answered.text.clone(),
-                tokens: answered.tokens,
+                tokens: Some(answered.tokens),
                 name: answered.draft.metadata.model.clone().unwrap_or_default(),
             };
             let entry = Entry::Answered { request_id: request_id.clone(), at, replies: vec![reply] };

@@ -117,7 +117,7 @@ pub struct Metadata {
     pub usage: Option<TokenUsage>,
     /// What was erased, when the person asked to be forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<Box<Receipt>>,
 }
 
 /// What memory did in a turn.
@@ -299,7 +299,7 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Fin
             Ok(answer)
         }
         Ok(accept::Accepted::Now { resumed }) => {
-            let recalled = recall::recall(&held, &inbound, &inner.settings.history);
+            let recalled = recall::recall(&mut held, &inbound, &inner.settings.history);
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
             let outcome = answer(inner, Some(session), inbound, recalled, draft, outlet).await;

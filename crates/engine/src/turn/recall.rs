@@ -5,6 +5,7 @@ use crate::engine::HistoryLimits;
 use crate::entry::{Exchange, ReplyFrom};
 use crate::model::{PromptMessage, Role};
 use crate::session::Held;
+use crate::tokens;
 
 /// What is recalled for a turn.
 #[derive(Debug, Default)]
@@ -24,11 +25,13 @@ pub(super) struct RecalledExchange {
 
 /// The newest exchanges within the limits, oldest first, without the turn's own and without what the audience rule
 /// withholds. Only ever reads: what is not recalled is still there.
-pub(super) fn recall(held: &Held<'_>, inbound: &Inbound, limits: &HistoryLimits) -> Recalled {
-    let Some(checkpoint) = held.warm().map(crate::log::Log::checkpoint) else { return Recalled::default() };
+pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLimits) -> Recalled {
+    let Some(log) = held.warm() else { return Recalled::default() };
+    log.count_tokens(limits.max_messages, tokens::count);
+    let checkpoint = log.checkpoint();
     let sharing = checkpoint.sharing();
     let mut recalled = Recalled::default();
-    let (mut messages, mut tokens) = (0, 0);
+    let (mut messages, mut spent) = (0, 0);
     for exchange in checkpoint.exchanges().iter().rev().filter(|e| e.request_id != inbound.request_id) {
         if !exchange.audience.may_reach(inbound.audience, sharing) {
             recalled.withheld += exchange.messages();
@@ -36,9 +39,9 @@ pub(super) fn recall(held: &Held<'_>, inbound: &Inbound, limits: &HistoryLimits)
         }
         let one = prompt_messages(exchange);
         messages += one.messages.len();
-        tokens += one.tokens;
+        spent += one.tokens;
         // The exact share of the budget is settled in compose; beyond the whole of it nothing can fit.
-        if messages > limits.max_messages || tokens > limits.token_budget {
+        if messages > limits.max_messages || spent > limits.token_budget {
             break;
         }
         recalled.exchanges.push(one);
@@ -49,10 +52,10 @@ pub(super) fn recall(held: &Held<'_>, inbound: &Inbound, limits: &HistoryLimits)
 
 fn prompt_messages(exchange: &Exchange) -> RecalledExchange {
     let mut messages = vec![PromptMessage { role: Role::Human, text: exchange.content.clone() }];
-    let mut tokens = exchange.tokens + MESSAGE_OVERHEAD;
+    let mut tokens = exchange.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
     for reply in exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai) {
         messages.push(PromptMessage { role: Role::Ai, text: reply.content.clone() });
-        tokens += reply.tokens + MESSAGE_OVERHEAD;
+        tokens += reply.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
     }
     RecalledExchange { messages, tokens }
 }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::model::Sampling;
 use crate::room::RoomContext;
 use crate::session::{Held, Session, Wrote};
+use crate::tokens;
 
 /// A turn that was tried so often is reported instead: it may be what ends the process.
 const MOST_ATTEMPTS: u32 = 3;
@@ -73,19 +74,22 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     };
     let Outcome::Open { attempts } = open.outcome else { return Ok(None) };
     if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
-        let entry = Entry::Failed { request_id: open.request_id, at: inner.now(), reason: "interrupted".to_owned() };
+        let entry =
+            Entry::Failed { request_id: open.request_id, at: inner.now(), reason: "interrupted".to_owned() };
         let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
         inner.counters.failed.add();
         return Ok((wrote == Wrote::Done).then_some(Settled::Reported));
     }
     let entry = Entry::Resumed { request_id: open.request_id.clone(), at: inner.now() };
-    if held.write(vec![entry], Some(inner.instance), session.record(Action::TurnResumed)).await? == Wrote::Conflict {
+    if held.write(vec![entry], Some(inner.instance), session.record(Action::TurnResumed)).await?
+        == Wrote::Conflict
+    {
         return Ok(None);
     }
     inner.counters.resumed.add();
     let inbound = Inbound {
         request_id: open.request_id,
-        tokens: open.tokens,
+        tokens: open.tokens.unwrap_or_else(|| tokens::count(&open.content)),
         query: open.content,
         audience: open.audience,
         room: RoomContext::default(),

@@ -12,14 +12,21 @@ use crate::session::{Session, Wrote};
 use crate::tokens;
 
 /// Turns a request into one that later stages need not doubt.
-pub(super) fn inbound(request: TurnRequest, audience: Audience, settings: &Settings) -> Result<Inbound, Error> {
+pub(super) fn inbound(
+    request: TurnRequest,
+    audience: Audience,
+    settings: &Settings,
+) -> Result<Inbound, Error> {
     let query = request.query;
     if query.trim().is_empty() {
         return Err(invalid("the query is empty", "say something"));
     }
     if query.len() > settings.max_query_bytes {
         let most = settings.max_query_bytes;
-        return Err(invalid(&format!("the query has more than {most} bytes"), "shorten it or send it in parts"));
+        return Err(invalid(
+            &format!("the query has more than {most} bytes"),
+            "shorten it or send it in parts",
+        ));
     }
     let request_id = request.request_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let printable = |c: char| c.is_ascii_graphic();
@@ -81,8 +88,9 @@ pub(super) async fn obey(session: &Session, command: Command, inbound: &Inbound)
     let content = match command {
         Command::Forget => {
             let receipt = session.erase().await?;
-            let said = "I have erased our conversation: its key is destroyed, and nothing of it can be read again.";
-            metadata.receipt = Some(receipt);
+            let said =
+                "I have erased our conversation: its key is destroyed, and nothing of it can be read again.";
+            metadata.receipt = Some(Box::new(receipt));
             said
         }
         // In a room anyone could be talked into it; the choice is made where only the person listens.
@@ -131,10 +139,22 @@ mod tests {
 
     #[test]
     fn only_the_exact_words_are_commands() {
-        for query in ["!forget", "forget our conversation", "@bot forget our conversation.", "Please forget our conversation!", "@bot:matrix.org: !forget"] {
+        for query in [
+            "!forget",
+            "forget our conversation",
+            "@bot forget our conversation.",
+            "Please forget our conversation!",
+            "@bot:matrix.org: !forget",
+        ] {
             assert_eq!(parsed(query), Some(Command::Forget), "{query}");
         }
-        for query in ["do not forget our conversation", "did you forget our conversation", "forget it", "what does !forget do?", "!forget me not"] {
+        for query in [
+            "do not forget our conversation",
+            "did you forget our conversation",
+            "forget it",
+            "what does !forget do?",
+            "!forget me not",
+        ] {
             assert_eq!(parsed(query), None, "{query}");
         }
         assert_eq!(parsed("!share-private on"), Some(Command::Share(Sharing::PrivateInRooms)));
@@ -144,7 +164,11 @@ mod tests {
     fn bad_requests_are_refused_with_a_hint() {
         let too_long = "x".repeat(70_000);
         for (query, id) in [("  ", "r"), (too_long.as_str(), "r"), ("hi", ""), ("hi", "a b"), ("hi", "é")] {
-            let request = TurnRequest { query: query.to_owned(), request_id: Some(id.to_owned()), ..TurnRequest::default() };
+            let request = TurnRequest {
+                query: query.to_owned(),
+                request_id: Some(id.to_owned()),
+                ..TurnRequest::default()
+            };
             let error = inbound(request, Audience::Room, &Settings::default()).unwrap_err();
             assert!(error.to_string().contains("; hint: "), "{error}");
         }

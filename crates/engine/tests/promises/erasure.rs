@@ -21,7 +21,7 @@ async fn promise_6_forgotten_is_gone(place: Place) {
     alice.turn(says("my name is Alice")).finish().await.unwrap();
     let answer = alice.turn(says("@bot forget our conversation")).finish().await.unwrap();
     assert_eq!(answer.metadata.memory, MemoryState::Forgotten);
-    let receipt = answer.metadata.receipt.unwrap();
+    let receipt = *answer.metadata.receipt.unwrap();
     assert_eq!((receipt.sessions, receipt.keys.len()), (1, 1));
     assert!(alice.export().await.unwrap().is_none());
     alice.turn(says("who am I?")).finish().await.unwrap();
@@ -84,7 +84,8 @@ async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
         db.query_row(&sql.replace("$alice", &format!("x'{tag}'")), [], |row| row.get(0)).unwrap()
     };
     let sealed_key = row("keyring.db", "SELECT sealed_key FROM session_keys WHERE scope_tag = $alice");
-    let entry = row("confidant.db", "SELECT sealed FROM session_entries WHERE scope_tag = $alice AND seq = 1");
+    let entry =
+        row("confidant.db", "SELECT sealed FROM session_entries WHERE scope_tag = $alice AND seq = 1");
 
     let engine = place.engine(&model).await;
     let (tenant, alice) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());

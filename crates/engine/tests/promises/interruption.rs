@@ -128,7 +128,10 @@ async fn promise_5_two_processes_keep_order_and_lose_nothing(place: Place) {
         for lane in ["0-1", "0-2", "1-1", "1-2", "both"] {
             let own: Vec<&&str> = queries.iter().filter(|query| query.starts_with(lane)).collect();
             let expected: Vec<String> = (0..8).map(|i| format!("{lane}-{i}")).collect();
-            assert_eq!(own, expected.iter().map(String::as_str).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+            assert_eq!(
+                own,
+                expected.iter().map(String::as_str).collect::<Vec<_>>().iter().collect::<Vec<_>>()
+            );
         }
     }
     assert_eq!(model.take().len(), 40, "a request was answered twice");
@@ -213,6 +216,12 @@ async fn a_cold_session_is_opened_once(place: Place) {
         turn.finish().await.unwrap();
     }
     let admin = engine.dangerously_administer(Actor::cli());
-    let opened = admin.audit(0, 1000).await.unwrap().iter().filter(|l| l.record.action == Action::SessionOpened).count();
+    let opened = admin
+        .audit(0, 1000)
+        .await
+        .unwrap()
+        .iter()
+        .filter(|l| l.record.action == Action::SessionOpened)
+        .count();
     assert_eq!(opened, 1);
 }

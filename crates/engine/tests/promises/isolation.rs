@@ -29,8 +29,11 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // 20 people, each in up to 10 places (place 0: keyed by person alone): 200 sessions.
-    let turn = (0..20u8, 0..10u8, any::<bool>())
-        .prop_map(|(person, place, private)| Step::Turn { person, place, private });
+    let turn = (0..20u8, 0..10u8, any::<bool>()).prop_map(|(person, place, private)| Step::Turn {
+        person,
+        place,
+        private,
+    });
     let forget = (0..20u8, 0..10u8).prop_map(|(person, place)| Step::Forget { person, place });
     proptest::collection::vec(prop_oneof![60 => turn, 1 => Just(Step::Restart), 3 => forget], 700)
 }
@@ -73,12 +76,16 @@ async fn promise_1_nobody_elses_words(place: Place) {
                 .unwrap();
                 let audience = if private { Audience::Private } else { Audience::Room };
                 let room = if private { RoomContext::default() } else { room };
-                let request = TurnRequest { audience: Some(audience), room, ..says(&format!("I say {marker}")) };
+                let request =
+                    TurnRequest { audience: Some(audience), room, ..says(&format!("I say {marker}")) };
                 session(&engine, &id).turn(request).finish().await.unwrap();
                 let prompt = model.last();
                 let own = said.entry(id).or_default();
-                let mut expected: Vec<String> =
-                    own.iter().filter(|(_, was_private)| private || !was_private).map(|(m, _)| m.clone()).collect();
+                let mut expected: Vec<String> = own
+                    .iter()
+                    .filter(|(_, was_private)| private || !was_private)
+                    .map(|(m, _)| m.clone())
+                    .collect();
                 expected.push(marker.clone());
                 if !private {
                     expected.push(room_marker);
@@ -140,7 +147,8 @@ async fn the_newest_history_is_recalled_in_order(place: Place) {
         session(&engine, "discord_conv:a").turn(says(&format!("message <{i}>"))).finish().await.unwrap();
     }
     stop(engine).await;
-    let few = Settings { history: HistoryLimits { max_messages: 10, token_budget: 6000 }, ..Settings::default() };
+    let few =
+        Settings { history: HistoryLimits { max_messages: 10, token_budget: 6000 }, ..Settings::default() };
     let engine = place.engine_with(&model, few).await;
     let answer = session(&engine, "discord_conv:a").turn(says("continue")).finish().await.unwrap();
     let order: Vec<String> = (56..=60).map(|i| format!("Human: message <{i}>")).collect();
@@ -179,7 +187,7 @@ fn promise_3_room_context_has_no_way_to_a_writer() {
     struct Cloneable;
     impl<T: ?Sized> Ambiguous<()> for T {}
     impl<T: serde::Serialize + ?Sized> Ambiguous<Serialisable> for T {}
-    impl<T: Clone + ?Sized> Ambiguous<Cloneable> for T {}
+    impl<T: Clone> Ambiguous<Cloneable> for T {}
     // Resolves to exactly one impl only if neither trait is implemented.
     let _ = <RoomContext as Ambiguous<_>>::some;
     let _ = <RoomLine as Ambiguous<_>>::some;

@@ -32,7 +32,11 @@ async fn a_rotation_runs_beside_turns_and_leaves_nothing_to_the_old_key(place: P
             let mut turns = 0;
             while !done.load(Ordering::SeqCst) || turns < 50 {
                 // Old sessions, warm and cold, and ever new ones.
-                let id = format!("http:r:main:{}{}", if turns % 2 == 0 { "u" } else { "new" }, lane * 1000 + turns);
+                let id = format!(
+                    "http:r:main:{}{}",
+                    if turns % 2 == 0 { "u" } else { "new" },
+                    lane * 1000 + turns
+                );
                 session(&server, &id).turn(says("during")).finish().await.unwrap();
                 turns += 1;
             }

@@ -20,7 +20,8 @@ async fn promise_2_nothing_readable_at_rest() {
                 {"sender": "@MARKbob:x.org", "content": format!("room line MARKline{i}")}
             ]))
             .unwrap();
-            let mut turn = alice.turn(TurnRequest { room, ..says_as(&format!("MARKrequest{i}"), &format!("MARKquery{i}")) });
+            let mut turn = alice
+                .turn(TurnRequest { room, ..says_as(&format!("MARKrequest{i}"), &format!("MARKquery{i}")) });
             if i == 7 {
                 // Also one that fails, and one that is cut off in the middle.
                 turn = alice.turn(says("MARKfailed"));

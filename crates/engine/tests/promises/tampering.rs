@@ -189,7 +189,9 @@ async fn promise_4_an_old_snapshot_is_refused() {
     let engine = place.engine(&model).await;
     assert_eq!(session(&engine, ALICE).export().await.unwrap_err().code(), "log-truncated");
     let (seq, _) = copies.last().unwrap();
-    open(&place).execute("UPDATE session_snapshots SET seq = ?1, sealed = ?2", rusqlite::params![seq, sealed]).unwrap();
+    open(&place)
+        .execute("UPDATE session_snapshots SET seq = ?1, sealed = ?2", rusqlite::params![seq, sealed])
+        .unwrap();
     assert_eq!(session(&engine, ALICE).export().await.unwrap_err().code(), "record-refused");
 }
 

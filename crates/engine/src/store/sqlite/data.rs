@@ -13,8 +13,8 @@ use super::writer::Writer;
 use super::{Durability, File, Readers, blocking, kid_at, many, number, number_at, sealed_at, tag_at};
 use crate::clock::Millis;
 use crate::store::{
-    Append, Appended, AuditHead, Find, Instance, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow,
-    TokenSelector,
+    Append, Appended, AuditHead, Find, Instance, Listed, Loaded, Names, PendingAudit, Result, Store,
+    TokenRow, TokenSelector,
 };
 
 const DATA: File = File {
@@ -98,7 +98,8 @@ impl Store for SqliteStore {
     async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
         let erase = move |c: &Connection| {
             let delete = |table: &str| {
-                c.prepare_cached(&format!("DELETE FROM {table} WHERE scope_tag = ?1"))?.execute([scope.as_bytes()])
+                c.prepare_cached(&format!("DELETE FROM {table} WHERE scope_tag = ?1"))?
+                    .execute([scope.as_bytes()])
             };
             let entries = delete("session_entries")? + delete("session_snapshots")?;
             delete("sessions")?;
@@ -138,7 +139,8 @@ impl Store for SqliteStore {
 
     async fn orphans(&self) -> Result<Vec<(Tag, Instance)>> {
         let open = |c: &Connection| {
-            let mut statement = c.prepare_cached("SELECT scope_tag, owner FROM sessions WHERE owner IS NOT NULL")?;
+            let mut statement =
+                c.prepare_cached("SELECT scope_tag, owner FROM sessions WHERE owner IS NOT NULL")?;
             let rows = statement.query_map([], |row| Ok((tag_at(row, 0)?, Instance(row.get(1)?))))?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
@@ -190,7 +192,8 @@ impl Store for SqliteStore {
 
     async fn tokens(&self) -> Result<Vec<TokenRow>> {
         let all = |c: &Connection| {
-            let mut statement = c.prepare_cached("SELECT id, hash, person_tag, sealed FROM tokens ORDER BY id")?;
+            let mut statement =
+                c.prepare_cached("SELECT id, hash, person_tag, sealed FROM tokens ORDER BY id")?;
             statement.query_map([], token)?.collect()
         };
         self.read(all).await
@@ -208,7 +211,9 @@ impl Store for SqliteStore {
     async fn remove_tokens(&self, which: TokenSelector, audit: Vec<PendingAudit>) -> Result<u64> {
         let remove = move |c: &Connection| {
             let gone = match &which {
-                TokenSelector::Id(id) => c.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([id])?,
+                TokenSelector::Id(id) => {
+                    c.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([id])?
+                }
                 TokenSelector::Person(tag) => {
                     c.prepare_cached("DELETE FROM tokens WHERE person_tag = ?1")?.execute([tag.as_bytes()])?
                 }
@@ -298,8 +303,10 @@ fn write_append(c: &Connection, append: &Append) -> rusqlite::Result<Appended> {
     if let Some((covers, sealed)) = &append.snapshot {
         c.prepare_cached("DELETE FROM session_entries WHERE scope_tag = ?1 AND seq <= ?2")?
             .execute(params![scope.as_bytes(), number(*covers)])?;
-        c.prepare_cached("INSERT OR REPLACE INTO session_snapshots (scope_tag, seq, sealed) VALUES (?1, ?2, ?3)")?
-            .execute(params![scope.as_bytes(), number(*covers), sealed.as_bytes()])?;
+        c.prepare_cached(
+            "INSERT OR REPLACE INTO session_snapshots (scope_tag, seq, sealed) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![scope.as_bytes(), number(*covers), sealed.as_bytes()])?;
     }
     record(c, &append.audit)?;
     Ok(Appended::Done)

@@ -142,8 +142,9 @@ impl KeyStore for SqliteKeys {
 
     async fn list(&self, after: Option<Tag>, limit: usize) -> Result<Vec<KeyRow>> {
         let list = move |c: &Connection| {
-            let sql =
-                format!("SELECT {COLUMNS} FROM session_keys WHERE scope_tag > ?1 ORDER BY scope_tag LIMIT ?2");
+            let sql = format!(
+                "SELECT {COLUMNS} FROM session_keys WHERE scope_tag > ?1 ORDER BY scope_tag LIMIT ?2"
+            );
             let after = after.map_or_else(Vec::new, |tag| tag.as_bytes().to_vec());
             let mut statement = c.prepare_cached(&sql)?;
             statement.query_map(params![after, many(limit)], key_row)?.collect()
@@ -210,7 +211,8 @@ impl KeyStore for SqliteKeys {
         let logs = logs.to_vec();
         let set = move |c: &Connection| {
             set_anchors(c, "?3", &logs)?;
-            c.execute("INSERT OR REPLACE INTO audit_anchor (one, seq) VALUES (1, ?1)", [number(audit)]).map(drop)
+            c.execute("INSERT OR REPLACE INTO audit_anchor (one, seq) VALUES (1, ?1)", [number(audit)])
+                .map(drop)
         };
         self.writer.write(set).await
     }

@@ -55,7 +55,9 @@ impl File {
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.set_prepared_statement_cache_capacity(64);
         // Temporary tables and sorts stay in memory: nothing of ours is ever in a file that we do not know of.
-        connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;")?;
+        connection.execute_batch(
+            "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;",
+        )?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         debug_assert_eq!(mode, "wal");
         connection.execute_batch(match durability {
@@ -72,9 +74,8 @@ impl File {
             have if have > self.migrations.len() => return Err(StoreError::Newer),
             _ => {}
         }
-        let tx = connection
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .map_err(failed)?;
+        let tx =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
         // Asked again: another process may have migrated while we waited for the lock.
         let have = version(&tx).map_err(failed)?;
         for step in self.migrations.iter().skip(have) {
@@ -108,9 +109,7 @@ impl File {
 
     /// Moves the WAL into the database and truncates it, so that no overwritten page outlives its erasure there.
     fn scrub(self, connection: &Connection) -> Result<()> {
-        connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-            .map_err(|e| self.error(&e))
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| self.error(&e))
     }
 }
 

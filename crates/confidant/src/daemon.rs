@@ -1,0 +1,170 @@
+//! The server's life: open, listen, look after what is left over, stop in good order.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use confidant_engine::{Actor, Engine, Role, TenantId};
+use secrecy::ExposeSecret as _;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::cli::{DEFAULT_TENANT, note};
+use crate::config::{Loaded, StoreKind};
+use crate::files::{self, Made};
+use crate::http;
+use crate::open::{self, Expect};
+
+/// Serves until a signal says to stop.
+pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    // From here on a signal stops us in good order, however early it comes.
+    let mut signals = Signals::listen()?;
+    let listener = bind(config.server.listen).await?;
+    open::make_folder(&config.server.data_dir)?;
+    let opened = open::open(loaded, Expect::Nothing).await?;
+    crate::cli::tell_of_new_key(&opened.prepared);
+    let engine = opened.engine;
+    admin_token(&engine, loaded).await?;
+
+    let recovering = tokio::spawn(recover(engine.clone()));
+    let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
+    let (stop, mut stopped) = watch::channel(());
+    let server = tokio::spawn(http::serve(listener, engine.clone(), config.server.http(), async move {
+        let _ = stopped.changed().await;
+    }));
+    note(&format!("listening on http://{}", config.server.listen));
+    tracing::info!(server.listen = %config.server.listen, model.name = engine.model_name(), "started");
+
+    signals.next().await;
+    tracing::info!("stopping");
+    let _ = stop.send(());
+    recovering.abort();
+    sweeping.abort();
+    tokio::select! {
+        result = wind_down(&engine, server, config.server.shutdown_grace) => result,
+        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
+    }
+}
+
+/// Lets running turns finish and their connections drain, within the grace.
+async fn wind_down(
+    engine: &Engine,
+    server: tokio::task::JoinHandle<std::io::Result<()>>,
+    grace: Duration,
+) -> anyhow::Result<()> {
+    let abort = server.abort_handle();
+    let stopped = engine.stop(grace).await;
+    // Turns are over or parked by now; what is left is the last bytes on their way to clients.
+    match tokio::time::timeout(LAST_BYTES, server).await {
+        Ok(Ok(served)) => served.context("serving failed")?,
+        Ok(Err(_)) => tracing::error!("the HTTP server ended by a fault"),
+        Err(_) => abort.abort(),
+    }
+    tracing::info!(turns.parked = stopped.parked, "stopped");
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use; hint: is a server running already? Choose another with server.listen or --listen"
+        ),
+        kind => anyhow!("cannot listen on {address} ({kind}); hint: choose another with server.listen or --listen"),
+    })
+}
+
+/// Writes the administrator's token at the first start. The token itself is never shown.
+async fn admin_token(engine: &Engine, loaded: &Loaded) -> anyhow::Result<()> {
+    let path = loaded.config.server.data_dir.join(ADMIN_TOKEN);
+    let passing = loaded.config.store.url == StoreKind::Memory;
+    if path.exists() && !passing {
+        return check_admin_token(engine, &path).await;
+    }
+    let administrator = engine.dangerously_administer(Actor::system());
+    let (bearer, token) = administrator.new_token(&TenantId::new(DEFAULT_TENANT)?, &Role::Admin).await?;
+    let content = zeroize::Zeroizing::new(format!("{}\n", token.expose_secret()));
+    let made = if passing {
+        files::replace(&path, content.as_bytes()).map(|()| Made::New)
+    } else {
+        files::create(&path, content.as_bytes())
+    };
+    match made {
+        Ok(Made::New) => note(&format!("the administrator's token is in {}", path.display())),
+        // Another process was first, and its token is the one in the file.
+        Ok(Made::Existing) => drop(administrator.revoke_token(&bearer.token_id).await?),
+        Err(error) => {
+            administrator.revoke_token(&bearer.token_id).await?;
+            return Err(anyhow!(
+                "{} cannot be written ({}); hint: check the data folder's permissions",
+                path.display(),
+                error.kind()
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn check_admin_token(engine: &Engine, path: &Path) -> anyhow::Result<()> {
+    let known = match files::read_secret(path) {
+        Ok(token) => engine.authenticate(token.trim()).await?.is_some(),
+        Err(error) => {
+            tracing::warn!(error = %error, "the administrator's token cannot be used");
+            return Ok(());
+        }
+    };
+    if !known {
+        tracing::warn!(file = %path.display(), "the administrator's token is not valid here; remove the file to have one made");
+    }
+    Ok(())
+}
+
+async fn recover(engine: Engine) {
+    match engine.recover().await {
+        Ok(found) if found == confidant_engine::Recovered::default() => {}
+        Ok(found) => tracing::info!(
+            turns.resumed = found.resumed,
+            turns.reported = found.reported,
+            turns.unreadable = found.unreadable,
+            "took up turns that were cut off"
+        ),
+        Err(error) => tracing::warn!(error = %error, "turns that were cut off could not be taken up"),
+    }
+}
+
+async fn sweep(engine: Engine, every: Duration) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match engine.sweep().await {
+            Ok(0) => {}
+            Ok(swept) => tracing::info!(sessions.expired = swept, "erased sessions whose lifetime was over"),
+            Err(error) => tracing::warn!(error = %error, "sessions whose lifetime is over could not be erased"),
+        }
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be listened for");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+const ADMIN_TOKEN: &str = "admin.token";
+const LAST_BYTES: Duration = Duration::from_secs(2);

@@ -1,0 +1,82 @@
+//! From settings to an engine.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use confidant_engine::{Engine, Parts, Storage};
+
+use crate::config::Loaded;
+use crate::files;
+use crate::keys::{Keys, Prepared};
+
+/// An engine, and where its keys come from.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) engine: Engine,
+    pub(crate) keys: Arc<Keys>,
+    /// Whether a master key was made just now.
+    pub(crate) prepared: Prepared,
+}
+
+/// What is to be there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Nothing: folder, key and databases are made.
+    Nothing,
+    /// Data: looking at what is not there must not make it.
+    Data,
+}
+
+/// Opens the engine that the settings describe.
+pub(crate) async fn open(loaded: &Loaded, expect: Expect) -> anyhow::Result<Opened> {
+    let config = &loaded.config;
+    if expect == Expect::Data {
+        require_data(loaded)?;
+    }
+    let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
+    let model = config.model.build(loaded.secrets.model.as_ref())?;
+    let (storage, prepared) = match (config.data_folder(), config.keyring_folder()) {
+        (Some(data), Some(keyring)) => {
+            for folder in [config.server.data_dir.as_path(), &data, &keyring] {
+                make_folder(folder)?;
+            }
+            let prepared = keys.prepare(loaded).context(NO_KEY)?;
+            (Storage::sqlite(&data, &keyring, config.store.durability())?, prepared)
+        }
+        _ => (Storage::memory(), Prepared::Found),
+    };
+    let parts = Parts {
+        aspects: config.aspects.aspects(),
+        settings: config.settings(),
+        ..Parts::new(storage, Arc::clone(&keys) as _, model)
+    };
+    let engine = Engine::open(parts).await?;
+    Ok(Opened { engine, keys, prepared })
+}
+
+/// Makes a folder that only its owner can enter.
+pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    files::make_folder(folder).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file of that name is in the way",
+            _ => "check the permissions above it, or choose another with server.data_dir or --data-dir",
+        };
+        anyhow!("the folder {} cannot be made ({}); hint: {hint}", folder.display(), error.kind())
+    })
+}
+
+fn require_data(loaded: &Loaded) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    let Some(data) = config.data_folder() else {
+        return Err(anyhow!("store.url is memory:, which ends with its process; hint: use sqlite: to keep data"));
+    };
+    let keyring = config.keyring_folder().unwrap_or_else(|| data.clone());
+    if data.join("confidant.db").exists() || keyring.join("keyring.db").exists() {
+        return Ok(());
+    }
+    Err(anyhow!("there is no data in {}; hint: start with `confidant serve` or `confidant chat`, or check --data-dir and --config", data.display()))
+}
+
+const NO_KEY: &str = "no usable master key";
