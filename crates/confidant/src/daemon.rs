@@ -23,6 +23,8 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     // From here on a signal stops us in good order, however early it comes.
     let mut signals = Signals::listen()?;
     let listener = bind(config.server.listen).await?;
+    // Not the one that was asked for, whose port may be 0.
+    let address = listener.local_addr()?;
     open::make_folder(&config.server.data_dir)?;
     let opened = open::open(loaded, Expect::Nothing).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
@@ -32,14 +34,20 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let recovering = tokio::spawn(recover(engine.clone()));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let (stop, mut stopped) = watch::channel(());
-    let server = tokio::spawn(http::serve(listener, engine.clone(), config.server.http(), async move {
+    let mut server = tokio::spawn(http::serve(listener, engine.clone(), config.server.http(), async move {
         let _ = stopped.changed().await;
     }));
-    note(&format!("listening on http://{}", config.server.listen));
-    tracing::info!(server.listen = %config.server.listen, model.name = engine.model_name(), "started");
+    note(&format!("listening on http://{address}"));
+    tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
 
-    signals.next().await;
-    tracing::info!("stopping");
+    tokio::select! {
+        () = signals.next() => tracing::info!("stopping"),
+        ended = &mut server => {
+            engine.stop(Duration::ZERO).await;
+            ended.context("the HTTP server ended by a fault")?.context("serving failed")?;
+            return Err(anyhow!("the HTTP server ended by itself; hint: start it again and report this"));
+        }
+    }
     let _ = stop.send(());
     recovering.abort();
     sweeping.abort();

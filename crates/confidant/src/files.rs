@@ -56,6 +56,11 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
+/// Makes an empty private file unless there is one, for others to fill: SQLite gives its journals the same mode.
+pub(crate) fn touch(path: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+}
+
 /// Reads a file that holds a secret; refuses one that others can read.
 pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>, ReadError> {
     let failed = |error| ReadError::Io(path.to_owned(), error);

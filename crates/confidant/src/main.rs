@@ -10,6 +10,7 @@ mod logging;
 mod open;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 
@@ -24,8 +25,8 @@ fn main() -> ExitCode {
         Err(error) => return cli::fail(&anyhow::Error::new(error)),
     };
     let ended = runtime.block_on(cli::run(cli));
-    // A blocked thread, such as one that waits for a line, must not keep us.
-    runtime.shutdown_background();
+    // Ends what is left, which closes the databases; a thread that waits for a line must not keep us, though.
+    runtime.shutdown_timeout(Duration::from_millis(300));
     match ended {
         Ok(outcome) => outcome.into(),
         Err(error) => cli::fail(&error),

@@ -43,6 +43,8 @@ pub(crate) async fn open(loaded: &Loaded, expect: Expect) -> anyhow::Result<Open
                 make_folder(folder)?;
             }
             let prepared = keys.prepare(loaded).context(NO_KEY)?;
+            // If this does not work, opening says why.
+            let _ = files::touch(&data.join("confidant.db")).and_then(|()| files::touch(&keyring.join("keyring.db")));
             (Storage::sqlite(&data, &keyring, config.store.durability())?, prepared)
         }
         _ => (Storage::memory(), Prepared::Found),

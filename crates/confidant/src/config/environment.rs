@@ -22,6 +22,12 @@ impl Environment {
         self.0.get(name).map(SecretString::expose_secret).filter(|value| !value.trim().is_empty())
     }
 
+    /// Whether colours are welcome: <https://no-color.org>.
+    pub(crate) fn welcomes_colour(&self) -> bool {
+        !self.0.get("NO_COLOR").is_some_and(|value| !value.expose_secret().is_empty())
+            && self.value("TERM") != Some("dumb")
+    }
+
     /// All variables whose names begin like this.
     pub(crate) fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
         let named = self.0.iter().map(|(name, value)| (name.as_str(), value.expose_secret()));

@@ -84,8 +84,10 @@ async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
         db.query_row(&sql.replace("$alice", &format!("x'{tag}'")), [], |row| row.get(0)).unwrap()
     };
     let sealed_key = row("keyring.db", "SELECT sealed_key FROM session_keys WHERE scope_tag = $alice");
-    let entry =
-        row("confidant.db", "SELECT sealed FROM session_entries WHERE scope_tag = $alice AND seq = 1");
+    let entry = row(
+        "confidant.db",
+        "SELECT sealed FROM session_entries WHERE session = (SELECT id FROM sessions WHERE scope_tag = $alice) AND seq = 1",
+    );
 
     let engine = place.engine(&model).await;
     let (tenant, alice) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());

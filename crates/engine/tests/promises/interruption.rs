@@ -198,8 +198,14 @@ async fn stopping_finishes_or_parks(place: Place) {
         let engine = engine.clone();
         async move { engine.stop(Duration::from_secs(20)).await }
     });
-    tokio::task::yield_now().await;
-    while !matches!(session(&engine, ID).turn(says("late")).finish().await, Err(Error::Stopping)) {}
+    // A turn that comes before the stop hangs like the first; one that comes after is refused at once.
+    loop {
+        let late = session(&engine, "http:r:main:bob").turn(says("late")).finish();
+        match tokio::time::timeout(Duration::from_millis(20), late).await {
+            Err(_) => {}
+            Ok(refused) => break assert!(matches!(refused, Err(Error::Stopping))),
+        }
+    }
     model.open();
     assert_eq!(turn.finish().await.unwrap().content, "noted: one");
     assert_eq!(stopping.await.unwrap().parked, 0);

@@ -50,8 +50,17 @@ async fn tags(place: &Place) -> (String, String) {
 async fn attacked(attack: &str) -> &'static str {
     let place = prepared().await;
     let (alice, bob) = tags(&place).await;
-    let sql = attack.replace("$alice", &format!("x'{alice}'")).replace("$bob", &format!("x'{bob}'"));
-    open(&place).execute_batch(&sql).unwrap();
+    let db = open(&place);
+    let id = |tag: &str| -> i64 {
+        db.query_row(&format!("SELECT id FROM sessions WHERE scope_tag = x'{tag}'"), [], |row| row.get(0))
+            .unwrap()
+    };
+    let sql = attack
+        .replace("$alice", &id(&alice).to_string())
+        .replace("$bobs_tag", &format!("x'{bob}'"))
+        .replace("$bob", &id(&bob).to_string())
+        .replace("$tag", &format!("x'{alice}'"));
+    db.execute_batch(&sql).unwrap();
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     let refused = session(&engine, ALICE).export().await;
@@ -62,6 +71,7 @@ async fn attacked(attack: &str) -> &'static str {
     if name == "opened" {
         return name;
     }
+    drop(db);
     assert!(refused.unwrap_err().to_string().contains("hint: "));
     // Promise 8: the chat goes on without memory, says so, and nothing is saved over the evidence.
     let before = place_rows(&place);
@@ -77,12 +87,10 @@ async fn attacked(attack: &str) -> &'static str {
     name
 }
 
-fn place_rows(place: &Place) -> Vec<(Vec<u8>, i64, Vec<u8>)> {
+fn place_rows(place: &Place) -> Vec<(i64, Vec<u8>)> {
     let db = open(place);
-    let mut rows = db
-        .prepare("SELECT scope_tag, seq, CAST(sealed AS BLOB) FROM session_entries ORDER BY scope_tag, seq")
-        .unwrap();
-    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let mut rows = db.prepare("SELECT id, CAST(sealed AS BLOB) FROM session_entries ORDER BY id").unwrap();
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
@@ -99,49 +107,60 @@ attacks! {
     promise_4_without_an_attack_it_opens: "SELECT 1" => "opened";
     promise_4_a_flipped_byte_is_refused:
         "UPDATE session_entries SET sealed = CAST(substr(sealed, 1, 90) || x'00' || substr(sealed, 92) AS BLOB)
-         WHERE scope_tag = $alice AND seq = 3" => "record-refused";
+         WHERE session = $alice AND seq = 3" => "record-refused";
     promise_4_a_swap_within_the_log_is_refused:
-        "UPDATE session_entries SET seq = CASE seq WHEN 1 THEN -2 WHEN 2 THEN -1 END WHERE scope_tag = $alice AND seq < 3;
-         UPDATE session_entries SET seq = -seq WHERE scope_tag = $alice AND seq < 0" => "record-refused";
+        "UPDATE session_entries SET id = CASE seq WHEN 1 THEN -2 WHEN 2 THEN -1 END WHERE session = $alice AND seq < 3;
+         UPDATE session_entries SET id = ($alice << 32) - id WHERE id < 0" => "record-refused";
     promise_4_a_swap_between_people_is_refused:
-        "UPDATE session_entries SET sealed = (SELECT sealed FROM session_entries WHERE scope_tag = $bob AND seq = 1)
-         WHERE scope_tag = $alice AND seq = 1" => "record-refused";
+        "UPDATE session_entries SET sealed = (SELECT sealed FROM session_entries WHERE session = $bob AND seq = 1)
+         WHERE session = $alice AND seq = 1" => "record-refused";
     promise_4_somebody_elses_whole_log_is_refused:
-        "DELETE FROM session_entries WHERE scope_tag = $alice; DELETE FROM sessions WHERE scope_tag = $alice;
-         UPDATE session_entries SET scope_tag = $alice WHERE scope_tag = $bob;
-         UPDATE sessions SET scope_tag = $alice WHERE scope_tag = $bob" => "key-gone";
+        "DELETE FROM session_entries WHERE session = $alice;
+         UPDATE sessions SET scope_tag = zeroblob(16) WHERE id = $alice;
+         UPDATE sessions SET scope_tag = $tag WHERE scope_tag = $bobs_tag" => "key-gone";
+    promise_4_somebody_elses_records_are_refused:
+        "DELETE FROM session_entries WHERE session = $alice;
+         UPDATE session_entries SET id = ($alice << 32) | seq WHERE session = $bob" => "record-refused";
     promise_4_a_missing_middle_is_noticed:
-        "DELETE FROM session_entries WHERE scope_tag = $alice AND seq = 3" => "log-truncated";
+        "DELETE FROM session_entries WHERE session = $alice AND seq = 3" => "log-truncated";
     promise_4_a_missing_beginning_is_noticed:
-        "DELETE FROM session_entries WHERE scope_tag = $alice AND seq = 1" => "log-truncated";
+        "DELETE FROM session_entries WHERE session = $alice AND seq = 1" => "log-truncated";
     promise_4_a_missing_end_is_noticed:
-        "DELETE FROM session_entries WHERE scope_tag = $alice AND seq = 6" => "log-truncated";
+        "DELETE FROM session_entries WHERE session = $alice AND seq = 6" => "log-truncated";
     promise_4_a_hidden_end_is_noticed:
-        "DELETE FROM session_entries WHERE scope_tag = $alice AND seq > 4;
-         UPDATE sessions SET version = 4 WHERE scope_tag = $alice" => "rolled-back";
+        "DELETE FROM session_entries WHERE session = $alice AND seq > 4;
+         UPDATE sessions SET version = 4 WHERE id = $alice" => "rolled-back";
     promise_4_a_record_too_many_is_noticed:
-        "INSERT INTO session_entries SELECT scope_tag, 7, sealed FROM session_entries WHERE scope_tag = $alice AND seq = 6"
-        => "record-refused";
+        "INSERT INTO session_entries (id, sealed)
+         SELECT id + 1, sealed FROM session_entries WHERE session = $alice AND seq = 6" => "record-refused";
+    promise_4_a_record_that_the_head_does_not_know_is_noticed:
+        "UPDATE sessions SET version = 5 WHERE id = $alice;
+         DELETE FROM sessions WHERE id = -1" => "rolled-back";
     promise_4_a_replayed_record_is_refused:
-        "INSERT INTO session_entries SELECT scope_tag, 7, sealed FROM session_entries WHERE scope_tag = $alice AND seq = 5;
-         UPDATE sessions SET version = 7 WHERE scope_tag = $alice" => "record-refused";
+        "INSERT INTO session_entries (id, sealed)
+         SELECT id + 2, sealed FROM session_entries WHERE session = $alice AND seq = 5;
+         UPDATE sessions SET version = 7 WHERE id = $alice" => "record-refused";
     promise_4_a_rolled_back_log_is_refused:
-        "DELETE FROM session_entries WHERE scope_tag = $alice; DELETE FROM sessions WHERE scope_tag = $alice;
-         INSERT INTO session_entries SELECT * FROM old_session_entries WHERE scope_tag = $alice;
-         INSERT INTO sessions SELECT * FROM old_sessions WHERE scope_tag = $alice" => "rolled-back";
+        "DELETE FROM session_entries WHERE session = $alice; DELETE FROM sessions WHERE id = $alice;
+         INSERT INTO session_entries (id, sealed) SELECT id, sealed FROM old_session_entries WHERE session = $alice;
+         INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "rolled-back";
     promise_4_a_vanished_log_is_noticed:
-        "DELETE FROM session_entries WHERE scope_tag = $alice; DELETE FROM sessions WHERE scope_tag = $alice" => "rolled-back";
+        "DELETE FROM session_entries WHERE session = $alice; DELETE FROM sessions WHERE id = $alice" => "rolled-back";
     promise_4_a_plaintext_row_is_refused:
-        "INSERT INTO session_entries VALUES ($alice, 7, '{\"kind\":\"accepted\",\"request_id\":\"x\",\"at\":1,\"audience\":\"room\",\"content\":\"obey\",\"tokens\":1}');
-         UPDATE sessions SET version = 7 WHERE scope_tag = $alice" => "record-refused";
+        "INSERT INTO session_entries (id, sealed) VALUES (($alice << 32) | 7,
+         '{\"kind\":\"accepted\",\"request_id\":\"x\",\"at\":1,\"audience\":\"room\",\"content\":\"obey\"}');
+         UPDATE sessions SET version = 7 WHERE id = $alice" => "record-refused";
     promise_4_an_old_format_row_is_refused:
-        "UPDATE session_entries SET sealed = '{\"_encrypted\":false,\"data\":\"\"}' WHERE scope_tag = $alice AND seq = 2" => "record-refused";
-    promise_4_another_suite_or_version_is_refused:
-        "UPDATE session_entries SET sealed = CAST(x'0101' || substr(sealed, 3) AS BLOB) WHERE scope_tag = $alice AND seq = 2" => "record-refused";
+        "UPDATE session_entries SET sealed = '{\"_encrypted\":false,\"data\":\"\"}'
+         WHERE session = $alice AND seq = 2" => "record-refused";
+    promise_4_another_suite_is_refused:
+        "UPDATE session_entries SET sealed = CAST(x'0101' || substr(sealed, 3) AS BLOB)
+         WHERE session = $alice AND seq = 2" => "record-refused";
     promise_4_an_empty_record_is_refused:
-        "UPDATE session_entries SET sealed = x'' WHERE scope_tag = $alice AND seq = 1" => "record-refused";
+        "UPDATE session_entries SET sealed = x'' WHERE session = $alice AND seq = 1" => "record-refused";
     promise_4_a_foreign_snapshot_is_refused:
-        "INSERT INTO session_snapshots SELECT scope_tag, 2, sealed FROM session_entries WHERE scope_tag = $alice AND seq = 2" => "record-refused";
+        "INSERT INTO session_snapshots
+         SELECT session, 2, sealed FROM session_entries WHERE session = $alice AND seq = 2" => "record-refused";
 }
 
 /// The keyring is attacked, too: rows swapped between sessions, or a key replaced.

@@ -9,7 +9,7 @@ use crate::http::error::ApiError;
 
 /// A chat to complete. Parameters that are not listed are ignored, since ignoring them changes nothing.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct ChatRequest {
+pub(in crate::http) struct ChatRequest {
     /// Any name; the configured model answers.
     model: String,
     /// The last one is the query and must be the user's. Earlier ones are used for this answer and not kept.

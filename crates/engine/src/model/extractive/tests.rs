@@ -1,6 +1,5 @@
 //! Questions and what may and may not be in their answers.
 
-
 use super::text::{sentences, stem, words};
 use super::*;
 use crate::model::{Block, BlockLine, PromptMessage};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use confidant_seal::{Sealed, Tag};
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::instances::Instances;
 use super::writer::Writer;
@@ -21,27 +21,29 @@ const DATA: File = File {
     name: "confidant.db",
     migrations: &["
         CREATE TABLE sessions (
-            scope_tag  BLOB PRIMARY KEY,
+            id         INTEGER PRIMARY KEY,
+            scope_tag  BLOB NOT NULL UNIQUE,
             person_tag BLOB NOT NULL,
             tenant_tag BLOB NOT NULL,
             kid        BLOB NOT NULL,
             version    INTEGER NOT NULL,
             expires_at INTEGER,
             owner      BLOB
-        ) WITHOUT ROWID;
+        );
         CREATE INDEX sessions_by_person ON sessions (person_tag);
         CREATE INDEX sessions_by_expiry ON sessions (expires_at) WHERE expires_at IS NOT NULL;
         CREATE INDEX sessions_by_owner ON sessions (owner) WHERE owner IS NOT NULL;
+        -- One tree ordered by session, then sequence: an append dirties one page, a load reads neighbours.
         CREATE TABLE session_entries (
-            scope_tag BLOB NOT NULL,
-            seq       INTEGER NOT NULL,
-            sealed    BLOB NOT NULL,
-            PRIMARY KEY (scope_tag, seq)
-        ) WITHOUT ROWID;
+            id      INTEGER PRIMARY KEY,
+            sealed  BLOB NOT NULL,
+            session INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL,
+            seq     INTEGER GENERATED ALWAYS AS (id & 0xffffffff) VIRTUAL
+        );
         CREATE TABLE session_snapshots (
-            scope_tag BLOB PRIMARY KEY,
-            seq       INTEGER NOT NULL,
-            sealed    BLOB NOT NULL
+            session INTEGER PRIMARY KEY,
+            seq     INTEGER NOT NULL,
+            sealed  BLOB NOT NULL
         );
         CREATE TABLE audit (
             seq    INTEGER PRIMARY KEY,
@@ -71,7 +73,7 @@ impl SqliteStore {
         let path = folder.join(DATA.name);
         let mut connection = DATA.open(&path, durability)?;
         DATA.migrate(&mut connection)?;
-        let writer = Writer::start(DATA, connection)?;
+        let writer = Writer::new(DATA, connection);
         let readers = Arc::new(Readers { file: DATA, path, idle: Mutex::default() });
         Ok(Self { writer, readers, instances: Instances::open(folder.join("instances"))? })
     }
@@ -88,7 +90,8 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
-        self.read(move |c| load(c, scope)).await
+        // Short, and never kept waiting by a writer, so not worth a thread.
+        self.readers.with(|c| load(c, scope))
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -97,14 +100,21 @@ impl Store for SqliteStore {
 
     async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
         let erase = move |c: &Connection| {
-            let delete = |table: &str| {
-                c.prepare_cached(&format!("DELETE FROM {table} WHERE scope_tag = ?1"))?
-                    .execute([scope.as_bytes()])
-            };
-            let entries = delete("session_entries")? + delete("session_snapshots")?;
-            delete("sessions")?;
+            let id = c
+                .prepare_cached("DELETE FROM sessions WHERE scope_tag = ?1 RETURNING id")?
+                .query_row([scope.as_bytes()], |row| row.get::<_, i64>(0))
+                .optional()?;
+            let mut gone = 0;
+            if let Some(id) = id {
+                let (from, to) = entry_ids(id);
+                gone += c
+                    .prepare_cached("DELETE FROM session_entries WHERE id BETWEEN ?1 AND ?2")?
+                    .execute([from, to])?;
+                gone +=
+                    c.prepare_cached("DELETE FROM session_snapshots WHERE session = ?1")?.execute([id])?;
+            }
             record(c, &audit)?;
-            Ok(entries as u64)
+            Ok(gone as u64)
         };
         self.writer.write(erase).await
     }
@@ -239,77 +249,87 @@ fn load(c: &Connection, scope: Tag) -> rusqlite::Result<Option<Loaded>> {
     // One read transaction, so that the three tables are seen at one moment.
     let tx = c.unchecked_transaction()?;
     let head = tx
-        .prepare_cached("SELECT version, kid, expires_at, owner FROM sessions WHERE scope_tag = ?1")?
+        .prepare_cached("SELECT id, version, kid, expires_at, owner FROM sessions WHERE scope_tag = ?1")?
         .query_row([scope.as_bytes()], |row| {
-            Ok(Loaded {
-                version: number_at(row, 0)?,
-                kid: kid_at(row, 1)?,
-                expires_at: row.get::<_, Option<i64>>(2)?.map(Millis),
-                owner: row.get::<_, Option<[u8; 16]>>(3)?.map(Instance),
+            let loaded = Loaded {
+                version: number_at(row, 1)?,
+                kid: kid_at(row, 2)?,
+                expires_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+                owner: row.get::<_, Option<[u8; 16]>>(4)?.map(Instance),
                 snapshot: None,
                 entries: Vec::new(),
-            })
+            };
+            Ok((row.get::<_, i64>(0)?, loaded))
         })
         .optional()?;
-    let Some(mut loaded) = head else { return Ok(None) };
+    let Some((id, mut loaded)) = head else { return Ok(None) };
     loaded.snapshot = tx
-        .prepare_cached("SELECT seq, sealed FROM session_snapshots WHERE scope_tag = ?1")?
-        .query_row([scope.as_bytes()], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
+        .prepare_cached("SELECT seq, sealed FROM session_snapshots WHERE session = ?1")?
+        .query_row([id], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
         .optional()?;
+    let (from, to) = entry_ids(id);
     loaded.entries = tx
-        .prepare_cached("SELECT seq, sealed FROM session_entries WHERE scope_tag = ?1 ORDER BY seq")?
-        .query_map([scope.as_bytes()], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))?
+        .prepare_cached("SELECT id, sealed FROM session_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?
+        .query_map([from, to], |row| Ok((number_at(row, 0)? & SEQUENCES, sealed_at(row, 1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(Some(loaded))
 }
 
+/// The lower half of an entry's id is its sequence, the upper half its session.
+const SEQUENCES: u64 = 0xffff_ffff;
+
+fn entry_ids(session: i64) -> (i64, i64) {
+    (session << 32, (session << 32) | number(SEQUENCES))
+}
+
 fn write_append(c: &Connection, append: &Append) -> rusqlite::Result<Appended> {
-    let scope = append.names.scope;
-    let version = append.expected + append.entries.len() as u64;
-    let sql = if append.expected == 0 {
-        "INSERT INTO sessions (scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner)
-         VALUES (:scope, :person, :tenant, :kid, :version, :expires, :owner) ON CONFLICT DO NOTHING"
-    } else {
-        "UPDATE sessions SET version = :version, expires_at = :expires, owner = :owner
-         WHERE scope_tag = :scope AND kid = :kid AND version = :expected"
-    };
-    let (person, tenant) = (append.names.person, append.names.tenant);
-    let kid = append.kid;
-    let expires = append.expires_at.map(|at| at.0);
-    let owner = append.owner.map(|owner| owner.0);
-    let mut statement = c.prepare_cached(sql)?;
-    let changed = if append.expected == 0 {
-        statement.execute(named_params! {
-            ":scope": scope.as_bytes(), ":person": person.as_bytes(), ":tenant": tenant.as_bytes(),
-            ":kid": kid.as_bytes(), ":version": number(version), ":expires": expires, ":owner": owner,
-        })?
-    } else {
-        statement.execute(named_params! {
-            ":scope": scope.as_bytes(), ":kid": kid.as_bytes(), ":version": number(version),
-            ":expected": number(append.expected), ":expires": expires, ":owner": owner,
-        })?
-    };
-    if changed == 0 {
-        return Ok(Appended::Conflict);
-    }
+    let Some(id) = advance_head(c, append)? else { return Ok(Appended::Conflict) };
+    let (first, _) = entry_ids(id);
     let covers = append.snapshot.as_ref().map_or(0, |(covers, _)| *covers);
-    let mut insert =
-        c.prepare_cached("INSERT INTO session_entries (scope_tag, seq, sealed) VALUES (?1, ?2, ?3)")?;
+    let mut insert = c.prepare_cached("INSERT INTO session_entries (id, sealed) VALUES (?1, ?2)")?;
     for (seq, sealed) in (append.expected + 1..).zip(&append.entries) {
         if seq > covers {
-            insert.execute(params![scope.as_bytes(), number(seq), sealed.as_bytes()])?;
+            insert.execute(params![first | number(seq), sealed.as_bytes()])?;
         }
     }
     if let Some((covers, sealed)) = &append.snapshot {
-        c.prepare_cached("DELETE FROM session_entries WHERE scope_tag = ?1 AND seq <= ?2")?
-            .execute(params![scope.as_bytes(), number(*covers)])?;
+        c.prepare_cached("DELETE FROM session_entries WHERE id BETWEEN ?1 AND ?2")?
+            .execute([first, first | number(*covers)])?;
         c.prepare_cached(
-            "INSERT OR REPLACE INTO session_snapshots (scope_tag, seq, sealed) VALUES (?1, ?2, ?3)",
+            "INSERT OR REPLACE INTO session_snapshots (session, seq, sealed) VALUES (?1, ?2, ?3)",
         )?
-        .execute(params![scope.as_bytes(), number(*covers), sealed.as_bytes()])?;
+        .execute(params![id, number(*covers), sealed.as_bytes()])?;
     }
     record(c, &append.audit)?;
     Ok(Appended::Done)
+}
+
+/// The compare-and-set: moves the session's version on, and returns its id; nothing if it was not as expected.
+fn advance_head(c: &Connection, append: &Append) -> rusqlite::Result<Option<i64>> {
+    let Names { scope, person, tenant } = append.names;
+    let version = number(append.expected + append.entries.len() as u64);
+    let expires = append.expires_at.map(|at| at.0);
+    let owner = append.owner.map(|owner| owner.0);
+    let id = |row: &Row<'_>| row.get(0);
+    if append.expected == 0 {
+        let sql = "INSERT INTO sessions (scope_tag, kid, version, expires_at, owner, person_tag, tenant_tag)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING RETURNING id";
+        let (kid, person, tenant) = (append.kid.as_bytes(), person.as_bytes(), tenant.as_bytes());
+        let values = params![scope.as_bytes(), kid, version, expires, owner, person, tenant];
+        c.prepare_cached(sql)?.query_row(values, id).optional()
+    } else {
+        let sql = "UPDATE sessions SET version = ?3, expires_at = ?4, owner = ?5
+                   WHERE scope_tag = ?1 AND kid = ?2 AND version = ?6 RETURNING id";
+        let values = params![
+            scope.as_bytes(),
+            append.kid.as_bytes(),
+            version,
+            expires,
+            owner,
+            number(append.expected)
+        ];
+        c.prepare_cached(sql)?.query_row(values, id).optional()
+    }
 }
 
 fn record(c: &Connection, audit: &[PendingAudit]) -> rusqlite::Result<Option<AuditHead>> {

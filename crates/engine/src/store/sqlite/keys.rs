@@ -48,7 +48,7 @@ impl SqliteKeys {
         let path = folder.join(KEYS.name);
         let mut connection = KEYS.open(&path, Durability::Power)?;
         KEYS.migrate(&mut connection)?;
-        let writer = Writer::start(KEYS, connection)?;
+        let writer = Writer::new(KEYS, connection);
         Ok(Self { writer, readers: Arc::new(Readers { file: KEYS, path, idle: Mutex::default() }) })
     }
 
@@ -99,7 +99,8 @@ impl KeyStore for SqliteKeys {
     }
 
     async fn get(&self, scope: Tag) -> Result<Option<KeyRow>> {
-        self.read(move |c| get(c, scope)).await
+        // Short, and never kept waiting by a writer, so not worth a thread.
+        self.readers.with(|c| get(c, scope))
     }
 
     async fn create(&self, row: KeyRow) -> Result<Created> {

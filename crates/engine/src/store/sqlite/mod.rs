@@ -1,8 +1,7 @@
 //! The embedded default: two plain SQLite files in WAL mode, `confidant.db` and `keyring.db`, holding tags and sealed
 //! bytes only.
 //!
-//! Writes go through one thread that commits whatever has queued up in one transaction ([`writer`]); reads take a
-//! connection from a small pool. What is easy to get wrong: `secure_delete` clears pages in the database, but erased
+//! Writes share commits ([`writer`]); reads take a connection from a small pool. What is easy to get wrong: `secure_delete` clears pages in the database, but erased
 //! bytes live on in the WAL until it is truncated, which is what `scrub` is for.
 
 mod data;

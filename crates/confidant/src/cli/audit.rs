@@ -1,0 +1,103 @@
+//! `confidant audit`: who did what to whose data, and that nobody changed the record of it.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use confidant_engine::{Actor, AuditLine, Receipt};
+
+use super::output::{self, counted, moment, note};
+use super::{JsonArg, Outcome, with_engine};
+use crate::config::Loaded;
+use crate::open::{Expect, Opened};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  confidant audit show --last 20
+  confidant audit verify
+  confidant audit verify --receipt receipt.json")]
+pub(super) enum AuditCommand {
+    /// Show the newest records: who, what, and whose data as a tag
+    Show(ShowArgs),
+    /// Check the whole chain, and a receipt if one is given
+    Verify(VerifyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    last: u64,
+    /// The first ones after this sequence instead
+    #[arg(long, value_name = "SEQ")]
+    after: Option<u64>,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// A receipt of an erasure; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+pub(super) async fn run(command: AuditCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    with_engine(loaded, Expect::Data, async |opened| match command {
+        AuditCommand::Show(args) => show(&args, opened).await,
+        AuditCommand::Verify(args) => verify(&args, opened).await,
+    })
+    .await
+}
+
+async fn show(args: &ShowArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let administrator = opened.engine.dangerously_administer(Actor::cli());
+    let after = match args.after {
+        Some(after) => after,
+        None => administrator.verify_audit().await?.saturating_sub(args.last),
+    };
+    let lines = administrator.audit(after, usize::try_from(args.last).unwrap_or(usize::MAX)).await?;
+    if args.output.json {
+        output::json(&lines)?;
+    } else {
+        for line in &lines {
+            output::line(&written(line)?)?;
+        }
+    }
+    Ok(if lines.is_empty() { Outcome::NothingFound } else { Outcome::Done })
+}
+
+fn written(line: &AuditLine) -> anyhow::Result<String> {
+    // Actor and action are words in JSON, and nowhere else.
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let actor = word(serde_json::to_value(&line.record.actor)?);
+    let action = word(serde_json::to_value(line.record.action)?);
+    let subject = line.record.subject.as_deref().unwrap_or("-");
+    let count = line.record.count.map_or_else(String::new, |count| format!("\t{count}"));
+    Ok(format!("{}\t{}\t{actor}\t{action}\t{subject}{count}", line.seq, moment(line.record.at)))
+}
+
+async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let administrator = opened.engine.dangerously_administer(Actor::cli());
+    let records = administrator.verify_audit().await?;
+    if let Some(path) = &args.receipt {
+        let receipt: Receipt = serde_json::from_str(&output::read(path)?)
+            .map_err(|error| anyhow!("this is not a receipt (line {}); hint: give the JSON that the erasure printed, unchanged", error.line()))?;
+        administrator.verify_receipt(&receipt).await?;
+    }
+    if args.output.json {
+        output::json(&serde_json::json!({ "records": records, "receipt": args.receipt.is_some() }))?;
+    } else {
+        output::line(&format!("the chain holds: {}", counted(records, "record")))?;
+        if args.receipt.is_some() {
+            output::line("the receipt is genuine, and what it names is gone")?;
+        }
+    }
+    if records == 0 {
+        note("the audit log is empty");
+    }
+    Ok(Outcome::Done)
+}

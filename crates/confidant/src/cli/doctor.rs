@@ -1,0 +1,248 @@
+//! `confidant doctor`: looks at everything and says what to do about what is wrong. Changes nothing by itself.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use confidant_engine::{Actor, Engine, KeySource as _};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::output::{self, Paint, counted, note};
+use super::{JsonArg, Outcome};
+use crate::config::{ConfigError, Loaded, LogLevel};
+use crate::files;
+use crate::keys::Keys;
+use crate::open::{self, Expect};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  confidant doctor
+  confidant doctor --accept-restore    after restoring a backup of confidant.db on purpose")]
+pub(super) struct DoctorArgs {
+    /// Take the data as it is now for the truth, as after restoring a backup
+    #[arg(long)]
+    accept_restore: bool,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Check {
+    fn ok(name: &'static str, what: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, what: what.into(), hint: None }
+    }
+
+    fn warn(name: &'static str, message: &str) -> Self {
+        Self::with(name, State::Warn, message)
+    }
+
+    fn fail(name: &'static str, message: &str) -> Self {
+        Self::with(name, State::Fail, message)
+    }
+
+    fn with(name: &'static str, state: State, message: &str) -> Self {
+        let (what, hint) = output::parted(message);
+        Self { name, state, what: what.to_owned(), hint: hint.map(str::to_owned) }
+    }
+}
+
+pub(super) async fn run(args: &DoctorArgs, loaded: Result<Loaded, ConfigError>) -> anyhow::Result<Outcome> {
+    let mut checks = Vec::new();
+    match loaded {
+        Err(error) => checks.push(Check::fail("settings", &error.to_string())),
+        Ok(loaded) => {
+            crate::logging::start(loaded.config.log, LogLevel::Error);
+            let file = loaded.file.as_ref().map_or("defaults".to_owned(), |file| file.display().to_string());
+            checks.push(Check::ok("settings", file));
+            examine(args, &loaded, &mut checks).await;
+        }
+    }
+    tell(args, &checks)
+}
+
+async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
+    let config = &loaded.config;
+    let there = config.data_folder().is_some_and(|folder| folder.join("confidant.db").exists());
+    if there {
+        checks.extend(folders(loaded));
+        checks.push(key(loaded));
+        match open::open(loaded, Expect::Data).await {
+            Err(error) => checks.push(Check::fail("opening", &format!("{error:#}"))),
+            Ok(opened) => {
+                if args.accept_restore {
+                    checks.push(accept_restore(&opened.engine).await);
+                }
+                checks.extend(contents(&opened.engine).await);
+                super::stop(&opened.engine).await;
+            }
+        }
+    } else if config.data_folder().is_some() {
+        let what = format!("{} has no data yet; hint: the first start makes it", config.server.data_dir.display());
+        checks.push(Check::warn("data", &what));
+    } else {
+        checks.push(Check::warn("data", "store.url is memory:, nothing is kept; hint: use sqlite: to keep data"));
+    }
+    checks.push(model(loaded).await);
+    checks.push(address(config.server.listen).await);
+}
+
+fn folders(loaded: &Loaded) -> Vec<Check> {
+    let config = &loaded.config;
+    let mut folders = vec![config.server.data_dir.clone()];
+    folders.extend(config.data_folder());
+    folders.extend(config.keyring_folder());
+    folders.dedup();
+    folders.iter().map(|folder| folder_check(folder)).collect()
+}
+
+fn folder_check(folder: &Path) -> Check {
+    let shown = folder.display();
+    match files::mode(folder) {
+        Err(error) => Check::fail("folder", &format!("{shown} cannot be looked at ({}); hint: check its owner", error.kind())),
+        Ok(mode) if mode & 0o077 != 0 => {
+            Check::warn("folder", &format!("{shown} can be entered by other users (mode {mode:o}); hint: chmod 700 {shown}"))
+        }
+        Ok(_) => Check::ok("folder", format!("{shown}, only its owner can enter")),
+    }
+}
+
+fn key(loaded: &Loaded) -> Check {
+    let keys = match Keys::choose(loaded) {
+        Ok(keys) => keys,
+        Err(error) => return Check::fail("master key", &error.to_string()),
+    };
+    match keys.load() {
+        Ok(found) if found.retired.is_empty() => Check::ok("master key", keys.source()),
+        Ok(found) if keys.is_managed() => {
+            let _ = found;
+            Check::warn("master key", "a rotation was interrupted; hint: confidant keys rotate")
+        }
+        Ok(found) => Check::ok("master key", format!("{}, and {}", keys.source(), counted(found.retired.len() as u64, "old one"))),
+        Err(error) => Check::fail("master key", &error.to_string()),
+    }
+}
+
+async fn accept_restore(engine: &Engine) -> Check {
+    match engine.dangerously_administer(Actor::cli()).accept_restore().await {
+        Ok(behind) => Check::ok("restore", format!("accepted: {} had been newer", counted(behind, "session"))),
+        Err(error) => Check::fail("restore", &error.to_string()),
+    }
+}
+
+async fn contents(engine: &Engine) -> Vec<Check> {
+    let administrator = engine.dangerously_administer(Actor::cli());
+    let files = match engine.check_storage().await {
+        Ok(()) => Check::ok("databases", "confidant.db and keyring.db are sound"),
+        Err(error) => Check::fail("databases", &error.to_string()),
+    };
+    let audit = match administrator.verify_audit().await {
+        Ok(records) => Check::ok("audit log", format!("{} in their places", counted(records, "record"))),
+        Err(error) => Check::fail("audit log", &error.to_string()),
+    };
+    let logs = match administrator.verify_everything().await {
+        Ok(verified) if verified.refused.is_empty() => {
+            Check::ok("sessions", format!("{} and {} open", counted(verified.keys, "key"), counted(verified.sessions, "log")))
+        }
+        Ok(verified) => Check::fail("sessions", &refused(&verified.refused)),
+        // Already said above, and not of the sessions.
+        Err(confidant_engine::Error::Unverified { .. }) => Check::warn("sessions", "not all looked at; mend the audit log first"),
+        Err(error) => Check::fail("sessions", &error.to_string()),
+    };
+    vec![files, logs, audit]
+}
+
+fn refused(refused: &[(String, String)]) -> String {
+    let named: Vec<String> = refused.iter().take(5).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
+    let more = if refused.len() > named.len() { ", …" } else { "" };
+    let hint = if refused.iter().any(|(_, reason)| reason == "rolled-back") {
+        "if you restored a backup on purpose, run it again with --accept-restore"
+    } else {
+        "restore the data folder from a backup, or delete these sessions"
+    };
+    let count = counted(refused.len() as u64, "session");
+    format!("{count} refused: {}{more}; hint: {hint}", named.join(", "))
+}
+
+async fn model(loaded: &Loaded) -> Check {
+    match loaded.config.model.build(loaded.secrets.model.as_ref()) {
+        Err(error) => Check::fail("model", &error.to_string()),
+        Ok(model) => match model.check().await {
+            Ok(()) => Check::ok("model", format!("{} answers", model.name())),
+            Err(error) => Check::fail("model", &error.to_string()),
+        },
+    }
+}
+
+async fn address(listen: SocketAddr) -> Check {
+    match TcpListener::bind(listen).await {
+        Ok(_) => Check::ok("address", format!("{listen} is free")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            if tokio::time::timeout(PATIENCE, is_ours(listen)).await.unwrap_or(false) {
+                Check::ok("address", format!("a server answers on {listen}"))
+            } else {
+                Check::fail("address", &format!("{listen} is taken by another program; hint: choose another with server.listen"))
+            }
+        }
+        Err(error) => Check::fail("address", &format!("cannot listen on {listen} ({}); hint: change server.listen", error.kind())),
+    }
+}
+
+/// Whether what listens there answers as a server of ours does.
+async fn is_ours(listen: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(listen).await?;
+        stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await?;
+        Ok::<bool, std::io::Error>(answer.ends_with(b" 200"))
+    };
+    asked.await.unwrap_or(false)
+}
+
+fn tell(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<Outcome> {
+    let failed = checks.iter().filter(|check| check.state == State::Fail).count();
+    if args.output.json {
+        output::json(&checks)?;
+    } else {
+        let paint = Paint::of_stdout();
+        for check in checks {
+            let state = match check.state {
+                State::Ok => paint.green("ok  "),
+                State::Warn => paint.yellow("warn"),
+                State::Fail => paint.red("fail"),
+            };
+            output::line(&format!("{state}  {}: {}", check.name, check.what))?;
+            if let Some(hint) = &check.hint {
+                output::line(&format!("      hint: {hint}"))?;
+            }
+        }
+    }
+    if failed > 0 {
+        note(&format!("{failed} of {} checks failed", checks.len()));
+        return Ok(Outcome::Faulty);
+    }
+    Ok(Outcome::Done)
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);

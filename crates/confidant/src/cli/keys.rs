@@ -1,0 +1,169 @@
+//! `confidant keys`: the master key's life.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use confidant_engine::{Actor, KeySource as _, MasterKey, Rotated};
+use indicatif::{ProgressBar, ProgressStyle};
+use zeroize::Zeroizing;
+
+use super::output::{self, counted, note};
+use super::{JsonArg, Outcome, with_engine};
+use crate::config::Loaded;
+use crate::keys::RotationStart;
+use crate::open::{Expect, Opened};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  confidant keys generate --output master.key
+  confidant keys rotate            also while a server runs; run it again if it was interrupted
+  confidant keys status --json")]
+pub(super) enum KeysCommand {
+    /// Make a new master key and print it; nothing is changed
+    Generate(GenerateArgs),
+    /// Re-seal every key under a new master key
+    Rotate(JsonArg),
+    /// Open every key and every log
+    Verify(JsonArg),
+    /// Say which master keys are held and what they seal
+    Status(JsonArg),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GenerateArgs {
+    /// Write to this file, which only you can read
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    form: JsonArg,
+}
+
+/// Makes a key; needs neither settings nor data.
+pub(super) fn generate(args: &GenerateArgs) -> anyhow::Result<Outcome> {
+    let key = MasterKey::random().dangerously_to_base64();
+    if let Some(path) = &args.output {
+        output::create(path, Zeroizing::new(format!("{}\n", *key)).as_bytes())?;
+        note(&format!("written to {}", path.display()));
+    } else if args.form.json {
+        output::json(&serde_json::json!({ "key": *key }))?;
+    } else {
+        output::line(&key)?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) async fn run(command: KeysCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    with_engine(loaded, Expect::Data, async |opened| match command {
+        KeysCommand::Generate(args) => generate(&args),
+        KeysCommand::Rotate(args) => rotate(&args, opened).await,
+        KeysCommand::Verify(args) => verify(&args, opened).await,
+        KeysCommand::Status(args) => status(&args, opened).await,
+    })
+    .await
+}
+
+async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
+    // The engine is open, so the key in use is the right one: only now may the file change.
+    let after = if opened.keys.is_managed() {
+        if opened.keys.begin_rotation()? == RotationStart::Continued {
+            note("an earlier rotation was interrupted; it goes on");
+        }
+        "the new key is in its place; back it up apart from the data"
+    } else {
+        if opened.keys.load()?.retired.is_empty() {
+            return Err(anyhow!(
+                "only one master key is given, so there is nothing to rotate to; hint: put a new one \
+                 (confidant keys generate) in its place and the old one into OLD_CHECKPOINT_ENCRYPTION_KEY"
+            ));
+        }
+        "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)"
+    };
+    let bar = progress_bar();
+    let progress = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let rotated = opened.engine.rotate_keys(&Actor::cli(), &progress).await;
+    bar.finish_and_clear();
+    let rotated = rotated?;
+    opened.keys.end_rotation()?;
+    tell(args, &rotated)?;
+    note(after);
+    Ok(Outcome::Done)
+}
+
+fn tell(args: &JsonArg, rotated: &Rotated) -> anyhow::Result<()> {
+    if args.json {
+        return output::json(&serde_json::json!({
+            "root": rotated.root.to_string(),
+            "keys": rotated.keys,
+            "rewrapped": rotated.rewrapped,
+        }));
+    }
+    output::line(&format!(
+        "{} now sealed under root {}, {} of them re-sealed in this run",
+        counted(rotated.keys, "session key"),
+        rotated.root,
+        rotated.rewrapped
+    ))
+}
+
+/// Draws on a terminal and nowhere else.
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("re-sealing {bar:30} {pos}/{len} keys, {eta} left");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
+    let verified = opened.engine.dangerously_administer(Actor::cli()).verify_everything().await?;
+    if args.json {
+        output::json(&verified)?;
+    } else {
+        output::line(&format!(
+            "{} and {} open; {} in their places",
+            counted(verified.keys, "key"),
+            counted(verified.sessions, "session"),
+            counted(verified.audit_records, "audit record")
+        ))?;
+        for (tag, reason) in &verified.refused {
+            output::line(&format!("{tag}\t{reason}"))?;
+        }
+    }
+    if verified.refused.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    output::error(&format!(
+        "{} not open; hint: `confidant doctor` says what to do",
+        if verified.refused.len() == 1 { "1 session does".to_owned() } else { format!("{} sessions do", verified.refused.len()) }
+    ));
+    Ok(Outcome::Faulty)
+}
+
+async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
+    let status = opened.engine.key_status().await?;
+    let held: Vec<String> = status.held.iter().map(ToString::to_string).collect();
+    if args.json {
+        output::json(&serde_json::json!({
+            "source": opened.keys.source(),
+            "current": status.current.to_string(),
+            "held": held,
+            "keys": status.keys,
+            "under_others": status.under_others,
+        }))?;
+    } else {
+        output::line(&format!("master key from  {}", opened.keys.source()))?;
+        output::line(&format!("current root     {}", status.current))?;
+        output::line(&format!("roots held       {}", held.join(", ")))?;
+        output::line(&format!("session keys     {}, {} under other roots", status.keys, status.under_others))?;
+    }
+    if status.under_others > 0 {
+        note("a rotation is not done; `confidant keys rotate` goes on with it");
+    }
+    Ok(Outcome::Done)
+}

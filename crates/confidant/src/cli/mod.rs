@@ -1,0 +1,227 @@
+//! The command line: a file per command, each from its arguments to what it prints.
+//!
+//! Data goes to stdout and everything else to stderr. Commands work on the data folder themselves, also while a
+//! server runs on it, and stop their engine before they end so that nothing is left unwritten.
+
+mod audit;
+mod chat;
+mod doctor;
+mod keys;
+mod output;
+mod person;
+mod session;
+mod token;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use confidant_engine::{Engine, TenantId};
+
+use crate::config::{self, Environment, Flags, Loaded, LogLevel};
+use crate::daemon;
+use crate::keys::Prepared;
+use crate::open::{self, Expect, Opened};
+
+pub(crate) use output::note;
+
+/// The private memory of AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "confidant", version, after_help = EXAMPLES, subcommand_negates_reqs = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArgs {
+    /// The settings file [default: ./confidant.toml if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The data folder [default: server.data_dir, ./confidant-data]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve agents and OpenAI clients over HTTP (the default command)
+    Serve(ServeArgs),
+    /// Talk to the agent, line by line or once
+    Chat(chat::ChatArgs),
+    /// List, show, export and delete sessions
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Export or erase everything of a person
+    #[command(subcommand)]
+    Person(person::PersonCommand),
+    /// Make, rotate and check master keys
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Show and verify the audit log, and receipts of erasures
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Make, list and revoke access tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Check everything and say what to do about what is wrong
+    Doctor(doctor::DoctorArgs),
+    /// Print every setting with its default, as a confidant.toml
+    #[command(after_help = "Example:\n  confidant config > confidant.toml")]
+    Config,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+struct ServeArgs {
+    /// Where to listen [default: server.listen, 127.0.0.1:7367]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+}
+
+/// How a command ended, if not by an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It did what it was asked to.
+    Done,
+    /// There was nothing to do it to.
+    NothingFound,
+    /// It found faults, and has named them.
+    Faulty,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        Self::from(match outcome {
+            Outcome::Done => 0,
+            Outcome::NothingFound => 1,
+            Outcome::Faulty => 2,
+        })
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    let command = cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default()));
+    let listen = if let Command::Serve(args) = &command { args.listen } else { None };
+    match command {
+        // These work without settings, good or bad.
+        Command::Config => return output::text(config::EXAMPLE).map(|()| Outcome::Done),
+        Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
+        _ => {}
+    }
+    let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
+    let loaded = config::load(&flags, &Environment::of_this_process());
+    if let Command::Doctor(args) = &command {
+        return doctor::run(args, loaded).await;
+    }
+    let loaded = loaded?;
+    let most = if matches!(command, Command::Serve(_)) { LogLevel::Trace } else { LogLevel::Warn };
+    crate::logging::start(loaded.config.log, most);
+    match command {
+        Command::Serve(_) => daemon::run(&loaded).await.map(|()| Outcome::Done),
+        Command::Chat(args) => chat::run(args, &loaded).await,
+        Command::Session(command) => session::run(command, &loaded).await,
+        Command::Person(command) => person::run(command, &loaded).await,
+        Command::Keys(command) => keys::run(command, &loaded).await,
+        Command::Audit(command) => audit::run(command, &loaded).await,
+        Command::Token(command) => token::run(command, &loaded).await,
+        Command::Doctor(_) | Command::Config => Ok(Outcome::Done),
+    }
+}
+
+/// Says why a command failed. A reader who went away is not a failure.
+pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
+    if output::is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    output::error(&format!("{error:#}"));
+    Outcome::Faulty.into()
+}
+
+/// Says, once, that a master key was made.
+pub(crate) fn tell_of_new_key(prepared: &Prepared) {
+    if let Prepared::Made(path) = prepared {
+        note(&format!(
+            "made a master key: {}\nback it up apart from the data: without it, nothing opens again",
+            path.display()
+        ));
+    }
+}
+
+/// Opens an engine, does something with it, and stops it whatever happened.
+async fn with_engine<T>(
+    loaded: &Loaded,
+    expect: Expect,
+    work: impl AsyncFnOnce(&Opened) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let opened = open::open(loaded, expect).await?;
+    tell_of_new_key(&opened.prepared);
+    let done = work(&opened).await;
+    stop(&opened.engine).await;
+    done
+}
+
+async fn stop(engine: &Engine) {
+    engine.stop(GRACE).await;
+}
+
+#[derive(Debug, Args)]
+struct TenantArg {
+    /// The tenant whose data it is
+    #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
+    tenant: String,
+}
+
+impl TenantArg {
+    fn id(&self) -> anyhow::Result<TenantId> {
+        Ok(TenantId::new(&self.tenant)?)
+    }
+}
+
+#[derive(Debug, Args)]
+struct JsonArg {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The tenant of an installation that has only one.
+pub(crate) const DEFAULT_TENANT: &str = "default";
+/// A command has waited for its own turns already.
+const GRACE: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples:
+  confidant                                  serve on 127.0.0.1:7367
+  confidant chat --user alice                talk to the agent
+  confidant chat --user alice --room db --once \"What is my name?\"
+  confidant session list                     what is kept
+  confidant person erase alice --dry-run     what an erasure would end
+  confidant doctor                           check everything
+
+Settings: `confidant config` prints them all. Exit status: 0 done, 1 nothing found, 2 error.";
+
+const SERVE_EXAMPLES: &str = "\
+The first start makes a master key and an administrator's token in the data folder.
+
+Examples:
+  confidant serve
+  confidant serve --listen 0.0.0.0:8080 --data-dir /var/lib/confidant
+  CONFIDANT_MODEL__PROVIDER=openai CONFIDANT_MODEL__MODEL=gpt-5-mini confidant serve";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,160 @@
+//! What a person or a pipe gets to see.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::anyhow;
+use confidant_engine::Millis;
+use serde::Serialize;
+
+use crate::files::{self, Made};
+
+/// Prints data as it is.
+pub(super) fn text(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Prints a line of data.
+pub(super) fn line(line: &str) -> anyhow::Result<()> {
+    text(&format!("{line}\n"))
+}
+
+/// Prints data as JSON.
+pub(super) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Writes data as JSON into a private file, or prints it.
+pub(super) fn json_to(file: Option<&Path>, value: &impl Serialize) -> anyhow::Result<()> {
+    let Some(path) = file else { return json(value) };
+    let content = serde_json::to_string_pretty(value)? + "\n";
+    create(path, content.as_bytes())?;
+    note(&format!("written to {}", path.display()));
+    Ok(())
+}
+
+/// Makes a private file; never writes over one.
+pub(super) fn create(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    match files::create(path, content) {
+        Ok(Made::New) => Ok(()),
+        Ok(Made::Existing) => Err(anyhow!("{} is there already; hint: choose another name", path.display())),
+        Err(error) => Err(anyhow!(
+            "{} cannot be written ({}); hint: check its folder and permissions",
+            path.display(),
+            error.kind()
+        )),
+    }
+}
+
+/// Reads a file that was named, or stdin for `-`.
+pub(super) fn read(path: &PathBuf) -> anyhow::Result<String> {
+    if path.as_os_str() == "-" {
+        return Ok(io::read_to_string(io::stdin())?);
+    }
+    std::fs::read_to_string(path)
+        .map_err(|error| anyhow!("{} cannot be read ({}); hint: check the path", path.display(), error.kind()))
+}
+
+/// Says something on stderr. That nobody listens is no reason to stop.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Says on stderr what went wrong and, on a line of its own, what to do.
+pub(super) fn error(message: &str) {
+    let (what, hint) = parted(message);
+    let painted = Paint::of_stderr().red("error:");
+    note(&format!("{painted} {what}"));
+    if let Some(hint) = hint {
+        note(&format!("hint: {hint}"));
+    }
+}
+
+/// Takes a message apart into what happened and what to do next.
+pub(super) fn parted(message: &str) -> (&str, Option<&str>) {
+    let parts = message.split_once("; hint: ").or_else(|| message.rsplit_once("; "));
+    parts.map_or((message, None), |(what, hint)| (what, Some(hint)))
+}
+
+/// Text that a terminal shows and does not obey.
+pub(super) fn clean(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(obeyed) { Cow::Owned(text.replace(obeyed, "")) } else { Cow::Borrowed(text) }
+}
+
+/// A moment as people write it, in UTC.
+pub(super) fn moment(at: Millis) -> String {
+    let since = Duration::from_millis(u64::try_from(at.0).unwrap_or_default());
+    let time = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// `1 session`, `2 sessions`.
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken))
+}
+
+/// Colours, where they are welcome. They add to words and never stand for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint(bool);
+
+impl Paint {
+    pub(super) fn of_stdout() -> Self {
+        Self(io::stdout().is_terminal() && crate::config::Environment::of_this_process().welcomes_colour())
+    }
+
+    pub(super) fn of_stderr() -> Self {
+        Self(io::stderr().is_terminal() && crate::config::Environment::of_this_process().welcomes_colour())
+    }
+
+    pub(super) fn red(self, text: &str) -> String {
+        self.with("31", text)
+    }
+
+    pub(super) fn yellow(self, text: &str) -> String {
+        self.with("33", text)
+    }
+
+    pub(super) fn green(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_part_into_what_and_hint() {
+        assert_eq!(parted("a; b; hint: c; d"), ("a; b", Some("c; d")));
+        assert_eq!(parted("a; do b"), ("a", Some("do b")));
+        assert_eq!(parted("a"), ("a", None));
+    }
+
+    #[test]
+    fn a_terminal_is_not_told_what_to_do() {
+        assert_eq!(clean("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
+    }
+
+    #[test]
+    fn moments_are_readable() {
+        assert_eq!(moment(Millis(1_700_000_000_000)), "2023-11-14T22:13:20Z");
+    }
+}

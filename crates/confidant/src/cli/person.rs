@@ -1,0 +1,95 @@
+//! `confidant person`: what is kept of one person, in every channel and room.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use confidant_engine::{Actor, UserId};
+
+use super::output::{self, counted, note};
+use super::{JsonArg, Outcome, TenantArg, with_engine};
+use crate::config::Loaded;
+use crate::open::{Expect, Opened};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  confidant person export alice --output alice.json
+  confidant person erase alice --dry-run
+  confidant person erase alice > receipt.json")]
+pub(super) enum PersonCommand {
+    /// Export everything that is kept of a person as JSON
+    Export(ExportArgs),
+    /// Erase everything of a person with its keys, and print a receipt
+    Erase(EraseArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The person, by the id that their channel knows
+    user: String,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// Write to this file, which only you can read
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EraseArgs {
+    /// The person, by the id that their channel knows
+    user: String,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// Say what would be erased, and erase nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+pub(super) async fn run(command: PersonCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    with_engine(loaded, Expect::Data, async |opened| match command {
+        PersonCommand::Export(args) => export(&args, opened).await,
+        PersonCommand::Erase(args) => erase(&args, opened).await,
+    })
+    .await
+}
+
+async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let administrator = opened.engine.dangerously_administer(Actor::cli());
+    let export = administrator.export_person(&args.tenant.id()?, &UserId::new(&args.user)?).await?;
+    output::json_to(args.output.as_deref(), &export)?;
+    if !export.unreadable.is_empty() {
+        note(&format!("{} could not be opened; see `confidant doctor`", counted(export.unreadable.len() as u64, "session")));
+        return Ok(Outcome::Faulty);
+    }
+    if export.sessions.is_empty() {
+        note("nothing is kept of this person");
+        return Ok(Outcome::NothingFound);
+    }
+    Ok(Outcome::Done)
+}
+
+async fn erase(args: &EraseArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let (tenant, user) = (args.tenant.id()?, UserId::new(&args.user)?);
+    let administrator = opened.engine.dangerously_administer(Actor::cli());
+    if args.dry_run {
+        let sessions = administrator.count_person(&tenant, &user).await?;
+        if args.output.json {
+            output::json(&serde_json::json!({ "dry_run": true, "sessions": sessions }))?;
+        } else {
+            output::line(&format!("would erase {} and their keys", counted(sessions, "session")))?;
+        }
+        return Ok(if sessions == 0 { Outcome::NothingFound } else { Outcome::Done });
+    }
+    let receipt = administrator.erase_person(&tenant, &user).await?;
+    output::json(&receipt)?;
+    if receipt.sessions == 0 && receipt.tokens == 0 {
+        note("nothing was kept of this person");
+        return Ok(Outcome::NothingFound);
+    }
+    note("erased; keep the receipt: `confidant audit verify --receipt FILE` checks it");
+    Ok(Outcome::Done)
+}

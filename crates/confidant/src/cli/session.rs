@@ -1,0 +1,185 @@
+//! `confidant session`: what is kept of one conversation.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use confidant_engine::{Actor, Export, MessageKind, Scope, Session, SessionSummary, TenantId};
+
+use super::output::{self, clean, counted, moment, note};
+use super::{JsonArg, Outcome, TenantArg, with_engine};
+use crate::config::Loaded;
+use crate::open::{Expect, Opened};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  confidant session list
+  confidant session show cli:db:main:alice
+  confidant session export cli_conv:alice --output alice.json
+  confidant session delete cli:db:main:alice > receipt.json")]
+pub(super) enum SessionCommand {
+    /// List sessions, of one tenant or of all
+    List(ListArgs),
+    /// Show what was said
+    Show(OneArgs),
+    /// Export what was said as JSON
+    Export(ExportArgs),
+    /// Delete a session with its key, and print a receipt
+    Delete(DeleteArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only this tenant's
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// The most to list
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: usize,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OneArgs {
+    /// The session, as `session list` prints it
+    session_id: String,
+    #[command(flatten)]
+    tenant: TenantArg,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The session, as `session list` prints it
+    session_id: String,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// Write to this file, which only you can read
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DeleteArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// Say what would be deleted, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn run(command: SessionCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    with_engine(loaded, Expect::Data, async |opened| match command {
+        SessionCommand::List(args) => list(&args, opened).await,
+        SessionCommand::Show(args) => show(&args, opened).await,
+        SessionCommand::Export(args) => {
+            let session = session(opened, args.tenant.id()?, &args.session_id)?;
+            match session.export().await? {
+                Some(export) => output::json_to(args.output.as_deref(), &export).map(|()| Outcome::Done),
+                None => Ok(not_found()),
+            }
+        }
+        SessionCommand::Delete(args) => delete(&args, opened).await,
+    })
+    .await
+}
+
+async fn list(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let tenant = args.tenant.as_deref().map(TenantId::new).transpose()?;
+    let administrator = opened.engine.dangerously_administer(Actor::cli());
+    let sessions = administrator.sessions(tenant.as_ref(), args.limit).await?;
+    if args.output.json {
+        output::json(&sessions)?;
+    } else {
+        for session in &sessions {
+            output::line(&summary(session))?;
+        }
+    }
+    if sessions.is_empty() {
+        note("no sessions");
+        return Ok(Outcome::NothingFound);
+    }
+    if sessions.len() == args.limit {
+        note("there may be more; raise --limit");
+    }
+    Ok(Outcome::Done)
+}
+
+/// Id first, so that `cut -f1` is enough for a script.
+fn summary(session: &SessionSummary) -> String {
+    let id = session.session_id.as_deref().map_or_else(|| format!("({}: its key is gone)", session.tag), str::to_owned);
+    let tenant = session.tenant.as_deref().unwrap_or("-");
+    let end = session.expires_at.map_or_else(|| "kept".to_owned(), |at| format!("until {}", moment(at)));
+    let open = if session.open_turn { "\topen turn" } else { "" };
+    format!("{id}\t{tenant}\t{}\t{end}{open}", counted(session.version, "record"))
+}
+
+async fn show(args: &OneArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let session = session(opened, args.tenant.id()?, &args.session_id)?;
+    let Some(export) = session.export().await? else { return Ok(not_found()) };
+    if args.output.json {
+        output::json(&export)?;
+    } else {
+        transcript(&export)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn transcript(export: &Export) -> anyhow::Result<()> {
+    output::line(&format!("{}: {}", export.session_id, counted(export.messages.len() as u64, "message")))?;
+    for message in &export.messages {
+        let who = match message.kind {
+            MessageKind::Human => "human",
+            MessageKind::Ai => "ai",
+            MessageKind::Tool => "tool",
+        };
+        let private = if message.audience == confidant_engine::Audience::Private { " (private)" } else { "" };
+        output::line(&format!("\n{} {who}{private}", moment(message.timestamp)))?;
+        for line in clean(&message.content).lines() {
+            output::line(&format!("  {line}"))?;
+        }
+        if let Some(reason) = &message.unanswered {
+            output::line(&format!("  [no answer: {reason}]"))?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete(args: &DeleteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let tenant = args.one.tenant.id()?;
+    let session = session(opened, tenant.clone(), &args.one.session_id)?;
+    if args.dry_run {
+        let administrator = opened.engine.dangerously_administer(Actor::cli());
+        let tag = session.tag();
+        let listed = administrator.sessions(Some(&tenant), usize::MAX).await?;
+        let Some(found) = listed.into_iter().find(|one| one.tag == tag) else { return Ok(not_found()) };
+        let records = found.version;
+        if args.one.output.json {
+            output::json(&serde_json::json!({ "dry_run": true, "sessions": 1, "records": records }))?;
+        } else {
+            output::line(&format!("would delete 1 session with {} and its key", counted(records, "record")))?;
+        }
+        return Ok(Outcome::Done);
+    }
+    let receipt = session.erase().await?;
+    if receipt.sessions == 0 && receipt.keys.is_empty() {
+        return Ok(not_found());
+    }
+    output::json(&receipt)?;
+    note("deleted; keep the receipt: `confidant audit verify --receipt FILE` checks it");
+    Ok(Outcome::Done)
+}
+
+fn session(opened: &Opened, tenant: TenantId, id: &str) -> anyhow::Result<Session> {
+    let scope = Scope::parse(tenant, id).map_err(confidant_engine::Error::from)?;
+    Ok(opened.engine.session(scope, Actor::cli()))
+}
+
+fn not_found() -> Outcome {
+    note("no such session; `confidant session list` prints those there are");
+    Outcome::NothingFound
+}

@@ -1,0 +1,201 @@
+//! OpenAI's clients feel at home.
+
+use super::*;
+
+const PATH: &str = "/v1/chat/completions";
+
+fn user(text: &str) -> Value {
+    json!({ "model": "gpt-whatever", "messages": [{ "role": "user", "content": text }] })
+}
+
+fn with(mut body: Value, name: &str, value: Value) -> Value {
+    body[name] = value;
+    body
+}
+
+fn chunks(reply: &Reply) -> Vec<Value> {
+    let mut events = reply.events();
+    assert_eq!(events.pop().unwrap().1, "[DONE]");
+    events.iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_whole_answer_has_openais_form() {
+    let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;
+    let reply = server.post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")]).await;
+    assert_eq!(reply.header("x-confidant-memory"), "kept");
+    let mut body = reply.ok();
+    assert!(body["created"].as_i64().unwrap() > 1_700_000_000);
+    body["created"] = json!(0);
+    let expected = json!({
+        "id": "chatcmpl-r1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "recorder",
+        "choices": [{
+            "index": 0,
+            "message": { "role": "assistant", "content": "answer 1: yes\nindeed", "refusal": null },
+            "logprobs": null,
+            "finish_reason": "stop",
+        }],
+        "usage": { "prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8 },
+        "confidant": {
+            "memory": "kept", "audience": "private", "model": "recorder", "recalled": 0, "room_lines": 0,
+            "usage": { "prompt_tokens": 5, "completion_tokens": 3 },
+        },
+    });
+    assert_eq!(body, expected);
+    // A retry with the same key is the same answer.
+    let again = server.post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")]).await.ok();
+    assert_eq!((&again["id"], &again["choices"]), (&expected["id"], &expected["choices"]));
+    assert_eq!((&again["confidant"]["replayed"], &again["usage"]["total_tokens"]), (&json!(true), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_stream_has_openais_chunks() {
+    let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;
+    let body = with(with(user("one"), "user", json!("alice")), "stream", json!(true));
+    let reply = server.post(PATH, &with(body.clone(), "stream_options", json!({ "include_usage": true })), &[]).await;
+    let got = chunks(&reply);
+    let choices: Vec<&Value> = got.iter().map(|chunk| &chunk["choices"]).collect();
+    let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason }]);
+    let expected = [
+        choice(json!({ "role": "assistant", "content": "", "refusal": null }), Value::Null),
+        choice(json!({ "content": "answer 1: " }), Value::Null),
+        choice(json!({ "content": "yes\nindeed" }), Value::Null),
+        choice(json!({}), json!("stop")),
+        json!([]),
+    ];
+    assert_eq!(choices, expected.iter().collect::<Vec<_>>());
+    assert!(got.iter().all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == got[0]["id"]));
+    assert!(got[..4].iter().all(|chunk| chunk.get("usage") == Some(&Value::Null)));
+    assert_eq!(got[4]["usage"]["total_tokens"], 8);
+    assert_eq!(got[3]["confidant"]["memory"], "kept");
+
+    let reply = server.post(PATH, &body, &[("idempotency-key", "r2")]).await;
+    assert!(chunks(&reply).iter().all(|chunk| chunk.get("usage").is_none()));
+    // A recorded answer is streamed in one piece.
+    let again = chunks(&server.post(PATH, &body, &[("idempotency-key", "r2")]).await);
+    assert_eq!(again[1]["choices"][0]["delta"]["content"], "answer 2: yes\nindeed");
+    assert_eq!(again.len(), 3);
+}
+
+#[tokio::test]
+async fn what_the_client_brings_reaches_the_model_and_is_not_kept() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let mut body = json!({
+        "model": "x", "user": "alice", "temperature": 0.5, "top_p": 1, "max_tokens": 9, "max_completion_tokens": 7,
+        "seed": 1, "metadata": {}, "store": true, "service_tier": "auto", "parallel_tool_calls": true, "n": 1,
+        "tools": [], "tool_choice": "none", "response_format": { "type": "text" }, "logprobs": false, "stop": null,
+        "presence_penalty": 0, "logit_bias": {}, "modalities": ["text"],
+        "messages": [
+            { "role": "system", "content": "be brief" },
+            { "role": "user", "content": "earlier question", "name": "alice" },
+            { "role": "developer", "content": [{ "type": "text", "text": "be kind" }] },
+            { "role": "assistant", "content": "earlier answer", "tool_calls": [] },
+            { "role": "user", "content": [{ "type": "text", "text": "now" }, { "type": "text", "text": "this" }] },
+        ],
+    });
+    server.post(PATH, &body, &[]).await.ok();
+    body["messages"] = json!([{ "role": "user", "content": "and then?" }]);
+    server.post(PATH, &body, &[]).await.ok();
+    let prompts = model.prompts.lock().unwrap();
+    assert_eq!(prompts[0].query, "now\nthis");
+    assert!(prompts[0].system.contains("be brief") && prompts[0].system.contains("be kind"));
+    let texts = |prompt: &Prompt| prompt.history.iter().map(|m| m.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&prompts[0]), ["earlier question", "earlier answer"]);
+    assert_eq!(texts(&prompts[1]), ["now\nthis", "answer 1: yes\nindeed"]);
+    let sampling = prompts[0].sampling;
+    assert_eq!((sampling.temperature, sampling.top_p, sampling.max_tokens), (Some(0.5), Some(1.0), Some(7)));
+}
+
+#[tokio::test]
+async fn the_header_goes_before_the_user() {
+    let server = Server::builtin().await;
+    let hello = with(user("Hello, I'm Alice"), "user", json!("frank"));
+    let session = [("x-confidant-session", "!abc:matrix.org:main:@erin:matrix.org")];
+    server.post(PATH, &hello, &session).await.ok();
+    let name = async |body: Value, headers: &[(&str, &str)]| {
+        let reply = server.post(PATH, &body, headers).await.ok();
+        reply["choices"][0]["message"]["content"].as_str().unwrap().contains("Alice")
+    };
+    assert!(name(user("What is my name?"), &session).await);
+    assert!(!name(with(user("What is my name?"), "user", json!("frank")), &[]).await);
+    assert!(!name(user("What is my name?"), &[]).await);
+    let export = server.ask(Method::GET, "/api/v1/session/openai_conv:frank/export", None).await.ok();
+    assert_eq!(export["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_honoured_is_named() {
+    let server = Server::builtin().await;
+    let message = |role: &str, content: Value| json!([{ "role": role, "content": content }]);
+    let image = json!([{ "type": "image_url", "image_url": { "url": "canary-7f3a" } }]);
+    let cases = [
+        ("n", json!(2), "n"),
+        ("tools", json!([{ "type": "function" }]), "tools"),
+        ("tool_choice", json!("required"), "tool_choice"),
+        ("functions", json!([{}]), "functions"),
+        ("response_format", json!({ "type": "json_schema" }), "response_format"),
+        ("logprobs", json!(true), "logprobs"),
+        ("stop", json!(["canary-7f3a"]), "stop"),
+        ("frequency_penalty", json!(0.5), "frequency_penalty"),
+        ("audio", json!({}), "audio"),
+        ("temperature", json!(3), "temperature"),
+        ("top_p", json!(-1), "top_p"),
+        ("max_tokens", json!(0), "max_tokens"),
+        ("max_tokens", json!("canary-7f3a"), "max_tokens"),
+        ("model", json!(""), "model"),
+        ("user", json!(""), "user"),
+        ("messages", json!([]), "messages"),
+        ("messages", message("wizard", json!("canary-7f3a")), "messages"),
+        ("messages", message("tool", json!("canary-7f3a")), "messages"),
+        ("messages", message("assistant", json!("canary-7f3a")), "messages"),
+        ("messages", message("user", Value::Null), "messages"),
+        ("messages", message("user", image), "messages"),
+    ];
+    for streaming in [false, true] {
+        for (name, value, param) in &cases {
+            let body = with(with(user("canary-7f3a"), "stream", json!(streaming)), name, value.clone());
+            let reply = server.post(PATH, &body, &[]).await;
+            let error = &reply.json()["error"];
+            assert_eq!((reply.status.as_u16(), &error["type"]), (400, &json!("invalid_request_error")), "{name}: {reply:?}");
+            assert_eq!(error["param"], *param, "{reply:?}");
+            assert!(error["message"].as_str().unwrap().contains("; hint: ") && !reply.text.contains("canary"), "{reply:?}");
+        }
+    }
+    let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
+    let reply = server.post(PATH, &with(user("x"), "messages", image), &[]).await;
+    assert!(reply.text.contains("`messages[0].content[0]` of type image_url"), "{reply:?}");
+    let reply = server.post(PATH, &user("x"), &[("x-confidant-session", "!:::")]).await;
+    let error = &reply.json()["error"];
+    assert_eq!((reply.status.as_u16(), &error["param"]), (400, &json!("X-Confidant-Session")));
+    assert!(error["message"].as_str().unwrap().contains("session"));
+}
+
+#[tokio::test]
+async fn errors_have_openais_form() {
+    let server = Server::with(Arc::new(Mute(Some(ModelError::RateLimited))), SETTINGS).await;
+    for streaming in [false, true] {
+        let reply = server.post(PATH, &with(user("x"), "stream", json!(streaming)), &[]).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status.as_u16(), &error["type"], &error["code"]), (502, &json!("server_error"), &json!("model_failed")));
+        assert_eq!(error["param"], Value::Null);
+    }
+    for (path, status) in [("/v1/nothing", 404), ("/v1/models/none", 404), (PATH, 405)] {
+        let reply = server.ask(Method::GET, path, None).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status.as_u16(), &error["type"]), (status, &json!("invalid_request_error")), "{reply:?}");
+    }
+    let reply = server.ask_as("cft_wrong", Method::GET, "/v1/models", None).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (401, &json!("unauthenticated")));
+}
+
+#[tokio::test]
+async fn models_are_listed_and_found() {
+    let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;
+    let list = server.ask(Method::GET, "/v1/models", None).await.ok();
+    assert_eq!((&list["object"], &list["data"][0]["id"]), (&json!("list"), &json!("recorder")));
+    assert_eq!(server.ask(Method::GET, "/v1/models/recorder", None).await.ok(), list["data"][0]);
+}

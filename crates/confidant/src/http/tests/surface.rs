@@ -1,0 +1,215 @@
+//! The surface as a whole: what it says of itself, counts and logs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::middleware;
+use axum::routing::get;
+
+use super::*;
+
+const SESSION: &str = "web:marker-place:main:marker-user";
+
+#[tokio::test]
+async fn the_description_lists_exactly_what_is_routed() {
+    let server = Server::builtin().await;
+    let document = server.ask(Method::GET, "/openapi.json", None).await.ok();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut described = BTreeMap::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods: BTreeSet<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
+        described.insert(path.as_str(), methods);
+    }
+    let expected = BTreeMap::from([
+        ("/api/v1/session/{session_id}/turns", BTreeSet::from(["post"])),
+        ("/api/v1/session/{session_id}/export", BTreeSet::from(["get"])),
+        ("/api/v1/session/{session_id}", BTreeSet::from(["delete"])),
+        ("/api/v1/person/{user_id}/export", BTreeSet::from(["get"])),
+        ("/api/v1/person/{user_id}", BTreeSet::from(["delete"])),
+        ("/v1/chat/completions", BTreeSet::from(["post"])),
+        ("/v1/models", BTreeSet::from(["get"])),
+        ("/v1/models/{id}", BTreeSet::from(["get"])),
+        ("/healthz", BTreeSet::from(["get"])),
+        ("/readyz", BTreeSet::from(["get"])),
+        ("/metrics", BTreeSet::from(["get"])),
+        ("/openapi.json", BTreeSet::from(["get"])),
+    ]);
+    assert_eq!(described, expected);
+    for (path, methods) in &expected {
+        let path = path.replace("{session_id}", "web_conv:x").replace("{user_id}", "x").replace("{id}", "x");
+        for method in ["get", "post", "delete", "put", "patch"] {
+            let routed = server.ask(method.to_uppercase().parse().unwrap(), &path, None).await;
+            let is_405 = routed.status == 405;
+            assert_eq!(is_405, !methods.contains(method), "{method} {path}: {routed:?}");
+            assert!(!routed.text.contains("no_route"), "{method} {path}");
+            if is_405 {
+                assert!(routed.header("allow").to_lowercase().contains(methods.first().unwrap()), "{routed:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_guarded_operation_is_described_with_its_errors_and_every_reference_resolves() {
+    let server = Server::builtin().await;
+    let document = server.ask(Method::GET, "/openapi.json", None).await.ok();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            assert!(operation["summary"].is_string() && operation["operationId"].is_string(), "{path}");
+            let guarded = !["/healthz", "/readyz", "/openapi.json"].contains(&path.as_str());
+            assert_eq!(operation["responses"].get("401").is_some(), guarded, "{path}");
+            assert_eq!(operation.get("security").is_some(), guarded, "{path}");
+        }
+    }
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1) {
+        let pointer = reference.split('"').next().unwrap();
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn replies_are_what_the_description_says() {
+    let server = Server::builtin().await;
+    let document = server.ask(Method::GET, "/openapi.json", None).await.ok();
+    let reply = server.ask(Method::POST, &turns(SESSION), said("hello")).await.ok();
+    conforms(&document, "TurnReply", &reply);
+    let again = json!({ "query": "again", "request_id": "r", "audience": "private" });
+    server.post(&turns(SESSION), &again, &[]).await.ok();
+    conforms(&document, "TurnReply", &server.post(&turns(SESSION), &again, &[]).await.ok());
+    let session = format!("/api/v1/session/{SESSION}");
+    conforms(&document, "Export", &server.ask(Method::GET, &format!("{session}/export"), None).await.ok());
+    conforms(&document, "PersonExport", &server.ask(Method::GET, "/api/v1/person/marker-user/export", None).await.ok());
+    conforms(&document, "WouldErase", &server.ask(Method::DELETE, &format!("{session}?dry_run=true"), None).await.ok());
+    conforms(&document, "Error", &server.ask(Method::DELETE, "/api/v1/session/x", None).await.json());
+    conforms(&document, "TurnReply", &server.ask(Method::POST, &turns(SESSION), said("!forget")).await.ok());
+    conforms(&document, "Receipt", &server.ask(Method::DELETE, &session, None).await.ok());
+    let chat = json!({ "model": "x", "messages": [{ "role": "user", "content": "hello" }] });
+    conforms(&document, "ChatCompletion", &server.post("/v1/chat/completions", &chat, &[]).await.ok());
+    conforms(&document, "OpenAiError", &server.post("/v1/chat/completions", &json!({}), &[]).await.json());
+    conforms(&document, "ModelList", &server.ask(Method::GET, "/v1/models", None).await.ok());
+}
+
+/// Every field is described, and every field that is required is there; recursively.
+fn conforms(document: &Value, schema: &str, value: &Value) {
+    check(document, &document["components"]["schemas"][schema], value, schema);
+}
+
+fn check(document: &Value, schema: &Value, value: &Value, place: &str) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return check(document, document.pointer(&reference[1..]).unwrap(), value, place);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let choice = choices.iter().find(|choice| choice["type"] != "null");
+        return if value.is_null() { () } else { check(document, choice.unwrap(), value, place) };
+    }
+    match value {
+        Value::Object(fields) => {
+            let properties = schema["properties"].as_object().unwrap_or_else(|| panic!("{place}: {schema}"));
+            for (name, value) in fields {
+                let property = properties.get(name).unwrap_or_else(|| panic!("{place}.{name} is not described"));
+                check(document, property, value, &format!("{place}.{name}"));
+            }
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let missing = required.iter().find(|name| !fields.contains_key(name.as_str().unwrap()));
+            assert_eq!(missing, None, "{place}");
+        }
+        Value::Array(items) => items.iter().for_each(|item| check(document, &schema["items"], item, place)),
+        Value::Null => assert!(schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("null"))), "{place}: {schema}"),
+        Value::String(text) => {
+            assert!(schema["type"] == "string" || schema["type"][0] == "string", "{place}: {schema}");
+            assert!(schema["enum"].as_array().is_none_or(|values| values.contains(&json!(text))), "{place}: {text}");
+        }
+        Value::Number(_) => assert!(schema["type"] == "integer" || schema["type"] == "number", "{place}: {schema}"),
+        Value::Bool(_) => assert_eq!(schema["type"], "boolean", "{place}"),
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_routes_and_turns_and_name_nobody() {
+    let server = Server::builtin().await;
+    let body = json!({ "query": "hello", "request_id": "marker-request" });
+    for _ in 0..2 {
+        server.post(&turns(SESSION), &body, &[]).await.ok();
+    }
+    server.ask("BREW".parse().unwrap(), "/marker-path", None).await;
+    server.ask(Method::GET, "/api/v1/person/marker-person/export", None).await.ok();
+    let reply = server.ask(Method::GET, "/metrics", None).await;
+    assert!(reply.header("content-type").starts_with("application/openmetrics-text"));
+    let text = reply.text;
+    let expected = [
+        "confidant_turns_accepted_total 1",
+        "confidant_turns_answered_total 1",
+        "confidant_turns_replayed_total 1",
+        "confidant_turns_failed_total 0",
+        "confidant_turns_resumed_total 0",
+        "confidant_turns_degraded_total 0",
+        "confidant_store_conflicts_total 0",
+        "confidant_sessions_erased_total 0",
+        "confidant_turns_running 0",
+        "confidant_http_requests_total{route=\"/api/v1/session/{session_id}/turns\",method=\"POST\",status=\"200\"} 2",
+        "confidant_http_requests_total{route=\"unmatched\",method=\"other\",status=\"404\"} 1",
+        "confidant_http_request_duration_seconds_count{route=\"/api/v1/person/{user_id}/export\",method=\"GET\"} 1",
+    ];
+    for line in expected {
+        assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("marker") && !text.contains("cft_"), "{text}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("confidant_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_are_told_in_json() {
+    let server = Server::builtin().await;
+    assert_eq!(server.ask(Method::GET, "/nothing", None).await.error(), (404, "no_route".to_owned()));
+    assert_eq!(server.ask(Method::GET, "/api/v1/session/a/b/turns", None).await.error(), (404, "no_route".to_owned()));
+    assert_eq!(server.ask(Method::PUT, "/healthz", None).await.error(), (405, "method_not_allowed".to_owned()));
+}
+
+#[tokio::test]
+async fn a_panic_is_the_requests_own() {
+    async fn boom() {
+        panic!("on purpose");
+    }
+    let router = Router::new().route("/boom", get(boom)).layer(middleware::from_fn(super::super::dress));
+    let response = router.oneshot(Request::get("/boom").body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 500);
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["error"]["code"], "internal");
+    assert!(!body.to_string().contains("on purpose"));
+}
+
+#[tokio::test]
+async fn the_log_has_routes_and_token_ids_and_nothing_else() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+    let writer = log.clone();
+    let _guard = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
+    let server = Server::builtin().await;
+    server.ask(Method::POST, &turns(SESSION), said("marker-query")).await.ok();
+    server.post(&turns(SESSION), &json!({ "query": { "marker-field": 1 } }), &[]).await;
+    server.ask_as("marker-token", Method::GET, "/v1/models?marker-parameter", None).await;
+    server.ask_as(&server.alice, Method::GET, "/api/v1/person/marker-person/export", None).await;
+    server.ask(Method::GET, "/marker-path", None).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("http.route=\"/api/v1/session/{session_id}/turns\" http.status=200"), "{text}");
+    assert!(!text.contains("marker") && !text.contains(&server.admin) && !text.contains("cft_"), "{text}");
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
