@@ -97,7 +97,7 @@ def test_history_that_the_client_sends_along_is_used(client: openai.OpenAI, mode
     assert "Grace" in completion.choices[0].message.content
 
 
-@pytest.mark.parametrize("token", ["wrong", "confidant_00000000000000000000000000000000"])
+@pytest.mark.parametrize("token", ["no-such-token", "confidant_00000000000000000000000000000000"])
 def test_a_wrong_token_is_refused(server: Confidant, token: str) -> None:
     with pytest.raises(openai.AuthenticationError):
         server.client(token).models.list()

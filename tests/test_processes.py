@@ -271,12 +271,12 @@ def chat(text, *more):
                           env=environment, capture_output=True, text=True)
 first = chat("my name is Alice")
 assert first.returncode == 0, first.stderr
-with open(folder + "/ballast", "wb") as ballast:
-    try:
-        while True:
-            ballast.write(b"x" * 4096); ballast.flush()
-    except OSError:
+ballast = os.open(folder + "/ballast", os.O_WRONLY | os.O_CREAT)
+try:
+    while os.write(ballast, b"x" * 4096):
         pass
+except OSError:
+    os.close(ballast)
 full = chat("y" * 60000)
 print(json.dumps({"code": full.returncode, "stderr": full.stderr}))
 os.remove(folder + "/ballast")

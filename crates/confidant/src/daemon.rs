@@ -15,7 +15,7 @@ use crate::cli::{DEFAULT_TENANT, note};
 use crate::config::{Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::http;
-use crate::open::{self, Expect};
+use crate::open::{self, Purpose};
 
 /// Serves until a signal says to stop.
 pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
@@ -26,7 +26,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     // Not the one that was asked for, whose port may be 0.
     let address = listener.local_addr()?;
     open::make_folder(&config.server.data_dir)?;
-    let opened = open::open(loaded, Expect::Nothing).await?;
+    let opened = open::open(loaded, Purpose::Answer).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine;
     admin_token(&engine, loaded).await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Engine, Parts, Storage};
+use confidant_engine::{Engine, Extractive, Parts, Storage};
 
 use crate::config::Loaded;
 use crate::files;
@@ -20,23 +20,28 @@ pub(crate) struct Opened {
     pub(crate) prepared: Prepared,
 }
 
-/// What is to be there before.
+/// What an engine is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expect {
-    /// Nothing: folder, key and databases are made.
-    Nothing,
-    /// Data: looking at what is not there must not make it.
-    Data,
+pub(crate) enum Purpose {
+    /// To run turns: folder, key and databases are made if they are not there.
+    Answer,
+    /// To prepare for that. No model is needed, so one that is set up badly does not matter.
+    SetUp,
+    /// To look at what is there, which must not make it; without a model, too.
+    LookAtData,
 }
 
 /// Opens the engine that the settings describe.
-pub(crate) async fn open(loaded: &Loaded, expect: Expect) -> anyhow::Result<Opened> {
+pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
     let config = &loaded.config;
-    if expect == Expect::Data {
+    if purpose == Purpose::LookAtData {
         require_data(loaded)?;
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
-    let model = config.model.build(loaded.secrets.model.as_ref())?;
+    let model = match purpose {
+        Purpose::Answer => config.model.build(loaded.secrets.model.as_ref())?,
+        Purpose::SetUp | Purpose::LookAtData => Arc::new(Extractive::default()),
+    };
     let (storage, prepared) = match (config.data_folder(), config.keyring_folder()) {
         (Some(data), Some(keyring)) => {
             for folder in [config.server.data_dir.as_path(), &data, &keyring] {

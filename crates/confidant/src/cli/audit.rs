@@ -9,7 +9,7 @@ use confidant_engine::{Actor, AuditLine, Receipt};
 use super::output::{self, counted, moment, note};
 use super::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -46,7 +46,7 @@ pub(super) struct VerifyArgs {
 }
 
 pub(super) async fn run(command: AuditCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    with_engine(loaded, Expect::Data, async |opened| match command {
+    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         AuditCommand::Show(args) => show(&args, opened).await,
         AuditCommand::Verify(args) => verify(&args, opened).await,
     })

@@ -17,7 +17,7 @@ use rustyline::history::MemHistory;
 use super::output::{self, Paint, clean, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -67,16 +67,15 @@ pub(super) struct ChatArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AudienceArg {
-    /// Only the person
+    // Without help of their own, which would make all of the help long.
     Private,
-    /// Everyone in the room
     Room,
 }
 
 pub(super) async fn run(args: ChatArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     let scope = scope(&args, loaded)?;
     let room = Room::read(&args)?;
-    with_engine(loaded, Expect::Nothing, async |opened| {
+    with_engine(loaded, Purpose::Answer, async |opened| {
         let session = opened.engine.session(scope, Actor::cli());
         match &args.once {
             Some(text) => once(&args, &session, &room, text).await,

@@ -15,7 +15,7 @@ use super::{JsonArg, Outcome};
 use crate::config::{ConfigError, Loaded, LogLevel};
 use crate::files;
 use crate::keys::Keys;
-use crate::open::{self, Expect};
+use crate::open::{self, Purpose};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -87,8 +87,8 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
     if there {
         checks.extend(folders(loaded));
         checks.push(key(loaded));
-        match open::open(loaded, Expect::Data).await {
-            Err(error) => checks.push(Check::fail("opening", &format!("{error:#}"))),
+        match open::open(loaded, Purpose::LookAtData).await {
+            Err(error) => checks.push(Check::fail("opening", &output::whole(&error))),
             Ok(opened) => {
                 if args.accept_restore {
                     checks.push(accept_restore(&opened.engine).await);

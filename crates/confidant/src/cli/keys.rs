@@ -13,7 +13,7 @@ use super::output::{self, counted, note};
 use super::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
 use crate::keys::RotationStart;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -56,7 +56,7 @@ pub(super) fn generate(args: &GenerateArgs) -> anyhow::Result<Outcome> {
 }
 
 pub(super) async fn run(command: KeysCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    with_engine(loaded, Expect::Data, async |opened| match command {
+    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         KeysCommand::Generate(args) => generate(&args),
         KeysCommand::Rotate(args) => rotate(&args, opened).await,
         KeysCommand::Verify(args) => verify(&args, opened).await,

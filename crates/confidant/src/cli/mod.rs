@@ -23,13 +23,13 @@ use confidant_engine::{Engine, TenantId};
 use crate::config::{self, Environment, Flags, Loaded, LogLevel};
 use crate::daemon;
 use crate::keys::Prepared;
-use crate::open::{self, Expect, Opened};
+use crate::open::{self, Opened, Purpose};
 
 pub(crate) use output::note;
 
 /// The private memory of AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "confidant", version, after_help = EXAMPLES, subcommand_negates_reqs = true)]
+#[command(name = "confidant", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     place: PlaceArgs,
@@ -40,10 +40,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 struct PlaceArgs {
     /// The settings file [default: ./confidant.toml if there is one]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
     /// The data folder [default: server.data_dir, ./confidant-data]
-    #[arg(long, global = true, value_name = "FOLDER")]
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = "Settings")]
     data_dir: Option<PathBuf>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         return doctor::run(args, loaded).await;
     }
     let loaded = loaded?;
-    let most = if matches!(command, Command::Serve(_)) { LogLevel::Trace } else { LogLevel::Warn };
+    let most = if matches!(command, Command::Serve(_)) { LogLevel::Trace } else { LogLevel::Error };
     crate::logging::start(loaded.config.log, most);
     match command {
         Command::Serve(_) => daemon::run(&loaded).await.map(|()| Outcome::Done),
@@ -139,7 +139,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if output::is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    output::error(&format!("{error:#}"));
+    output::error(&output::whole(error));
     Outcome::Faulty.into()
 }
 
@@ -156,10 +156,10 @@ pub(crate) fn tell_of_new_key(prepared: &Prepared) {
 /// Opens an engine, does something with it, and stops it whatever happened.
 async fn with_engine<T>(
     loaded: &Loaded,
-    expect: Expect,
+    purpose: Purpose,
     work: impl AsyncFnOnce(&Opened) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let opened = open::open(loaded, expect).await?;
+    let opened = open::open(loaded, purpose).await?;
     tell_of_new_key(&opened.prepared);
     let done = work(&opened).await;
     stop(&opened.engine).await;

@@ -74,6 +74,18 @@ pub(super) fn error(message: &str) {
     }
 }
 
+/// An error with its causes, each said once: many a message quotes its cause already.
+pub(super) fn whole(error: &anyhow::Error) -> String {
+    let mut whole = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !whole.contains(&cause) {
+            let gap = if whole.is_empty() { "" } else { ": " };
+            whole = format!("{whole}{gap}{cause}");
+        }
+    }
+    whole
+}
+
 /// Takes a message apart into what happened and what to do next.
 pub(super) fn parted(message: &str) -> (&str, Option<&str>) {
     let parts = message.split_once("; hint: ").or_else(|| message.rsplit_once("; "));
@@ -146,6 +158,12 @@ mod tests {
         assert_eq!(parted("a; b; hint: c; d"), ("a; b", Some("c; d")));
         assert_eq!(parted("a; do b"), ("a", Some("do b")));
         assert_eq!(parted("a"), ("a", None));
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let error = anyhow!("c; hint: d").context("b: c; hint: d").context("a");
+        assert_eq!(whole(&error), "a: b: c; hint: d");
     }
 
     #[test]

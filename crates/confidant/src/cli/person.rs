@@ -8,7 +8,7 @@ use confidant_engine::{Actor, UserId};
 use super::output::{self, counted, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -50,7 +50,7 @@ pub(super) struct EraseArgs {
 }
 
 pub(super) async fn run(command: PersonCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    with_engine(loaded, Expect::Data, async |opened| match command {
+    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         PersonCommand::Export(args) => export(&args, opened).await,
         PersonCommand::Erase(args) => erase(&args, opened).await,
     })

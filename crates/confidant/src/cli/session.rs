@@ -8,7 +8,7 @@ use confidant_engine::{Actor, Export, MessageKind, Scope, Session, SessionSummar
 use super::output::{self, clean, counted, moment, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -73,7 +73,7 @@ pub(super) struct DeleteArgs {
 }
 
 pub(super) async fn run(command: SessionCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    with_engine(loaded, Expect::Data, async |opened| match command {
+    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         SessionCommand::List(args) => list(&args, opened).await,
         SessionCommand::Show(args) => show(&args, opened).await,
         SessionCommand::Export(args) => {

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret as _;
 use super::output::{self, moment, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
-use crate::open::{Expect, Opened};
+use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -46,8 +46,8 @@ pub(super) struct RevokeArgs {
 
 pub(super) async fn run(command: TokenCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     // The first token may be made before the first start.
-    let expect = if matches!(command, TokenCommand::New(_)) { Expect::Nothing } else { Expect::Data };
-    with_engine(loaded, expect, async |opened| match command {
+    let purpose = if matches!(command, TokenCommand::New(_)) { Purpose::SetUp } else { Purpose::LookAtData };
+    with_engine(loaded, purpose, async |opened| match command {
         TokenCommand::New(args) => new(&args, opened).await,
         TokenCommand::List(args) => list(&args, opened).await,
         TokenCommand::Revoke(args) => revoke(&args, opened).await,

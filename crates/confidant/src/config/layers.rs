@@ -87,7 +87,7 @@ impl Layers {
             None => Ok(()),
             Some((section, key)) => Err(ConfigError {
                 source_name: name.to_owned(),
-                what: format!("unknown key {name}"),
+                what: "unknown key".to_owned(),
                 hint: format!("write {}, with two underscores between section and key", variable(&section, &key)),
             }),
         }
@@ -122,11 +122,16 @@ impl Layers {
 fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
     let Err(error) = table.try_into::<Config>() else { return Ok(()) };
     let message = error.message();
+    // A variable is a source and a key in one.
+    let named = key == source;
     let (what, hint) = match refused_name(message) {
-        Some((unknown, known)) => (format!("unknown key {key}"), suggestion(key, unknown, &known)),
+        Some((unknown, known)) => {
+            let what = if named { "unknown key".to_owned() } else { format!("unknown key {key}") };
+            (what, suggestion(key, unknown, &known))
+        }
         None => {
             let (what, hint) = message.split_once("; hint: ").unwrap_or((message, EXAMPLE_HINT));
-            (format!("{key}: {what}"), hint.to_owned())
+            (if named { what.to_owned() } else { format!("{key}: {what}") }, hint.to_owned())
         }
     };
     Err(ConfigError { source_name: source.to_owned(), what, hint })

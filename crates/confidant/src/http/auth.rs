@@ -15,8 +15,8 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use confidant_engine::{
-    Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId, UserId,
-    Wish,
+    Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId,
+    UserId, Wish,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -154,7 +154,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Own {
     }
 }
 
-async fn named_session<S: Send + Sync>(parts: &mut Parts, state: &S, wish: Wish) -> Result<Session, ApiError> {
+async fn named_session<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    wish: Wish,
+) -> Result<Session, ApiError> {
     let caller = Caller::from_request_parts(parts, state).await?;
     let id = path_id(parts, state).await?;
     caller.session(wish, caller.scope(&id)?).await

@@ -28,12 +28,22 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         if !is_json(request.headers()) {
             let hint = "send JSON with `Content-Type: application/json`";
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(ApiError::new(status, "unsupported_media_type", "the body is not declared as JSON", hint));
+            return Err(ApiError::new(
+                status,
+                "unsupported_media_type",
+                "the body is not declared as JSON",
+                hint,
+            ));
         }
         let reading = read(request, app.settings.max_body_bytes);
         let bytes = tokio::time::timeout(app.settings.request_timeout, reading).await.map_err(|_| {
             let hint = "send it faster, or raise server.request_timeout_seconds";
-            ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time", hint)
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                "the body did not arrive in time",
+                hint,
+            )
         })??;
         parse(&bytes).map(Self)
     }
@@ -49,7 +59,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         query.map(|Query(params)| Self(params)).map_err(|_| {
-            let hint = "see /openapi.json for the parameters of this route; yes and no are `true` and `false`";
+            let hint =
+                "see /openapi.json for the parameters of this route; yes and no are `true` and `false`";
             ApiError::invalid("the query string has a parameter that is not understood", hint)
         })
     }
@@ -62,7 +73,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read(request: Request, most: usize) -> Result<Bytes, ApiError> {
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let mut body = request.into_body().into_data_stream();
     if announced.is_some_and(|announced| announced > most as u64) {
         linger(body);
@@ -105,13 +117,17 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let fault = match serde_path_to_error::deserialize(&mut reader) {
         Ok(value) => match reader.end() {
-            Ok(()) => return Ok(value),
+            // Serde would take the fields of a struct from a list as well, by their order.
+            Ok(()) if bytes.trim_ascii_start().starts_with(b"{") => return Ok(value),
+            Ok(()) => return Err(ApiError::invalid("the body is not a JSON object", SEE_DESCRIPTION)),
             Err(error) => Fault::of(String::new(), &error),
         },
         Err(error) => Fault::of(error.path().to_string(), error.inner()),
     };
     Err(fault.into())
 }
+
+const SEE_DESCRIPTION: &str = "see /openapi.json for what this route takes";
 
 /// Where JSON is not what it should be.
 struct Fault {
@@ -144,7 +160,7 @@ impl From<Fault> for ApiError {
             let hint = "check quotes, commas and brackets, and send UTF-8";
             return Self::invalid(format!("the body is not valid JSON ({place})"), hint);
         }
-        let hint = "see /openapi.json for what this route takes";
+        let hint = SEE_DESCRIPTION;
         if let Some(name) = fault.name_after("missing field ") {
             return Self::invalid(format!("the field `{name}` is missing"), hint).at(name.to_owned());
         }
@@ -155,7 +171,8 @@ impl From<Fault> for ApiError {
             return Self::invalid(format!("unknown field `{name}` ({place})"), hint).at(name.to_owned());
         }
         if let Some(name) = fault.name_after("duplicate field ") {
-            return Self::invalid(format!("the field `{name}` is there twice ({place})"), hint).at(name.to_owned());
+            return Self::invalid(format!("the field `{name}` is there twice ({place})"), hint)
+                .at(name.to_owned());
         }
         // The path has only names that this program knows: where a type is wrong, the field was recognised.
         if fault.path.is_empty() || fault.path == "." {
@@ -202,11 +219,18 @@ mod tests {
             ("canary", "the body is not valid JSON (line 1, column 1)"),
             ("{\"query\": \"x\"} canary", "the body is not valid JSON (line 1, column 16)"),
             ("\"canary\"", "the body has the wrong type (line 1, column 8)"),
+            ("[\"canary\"]", "the body is not a JSON object"),
             ("{}", "the field `query` is missing"),
             ("{\"query\": 7}", "the field `query` has the wrong type (line 1, column 11)"),
             ("{\"query\": \"x\", \"wat\": \"canary\"}", "unknown field `wat` (line 1, column 20)"),
-            ("{\"query\": \"x\", \"canary with words\": 1}", "the body has an unknown field (line 1, column 34)"),
-            ("{\"query\": \"x\", \"query\": \"canary\"}", "the field `query` is there twice (line 1, column 22)"),
+            (
+                "{\"query\": \"x\", \"canary with words\": 1}",
+                "the body has an unknown field (line 1, column 34)",
+            ),
+            (
+                "{\"query\": \"x\", \"query\": \"canary\"}",
+                "the field `query` is there twice (line 1, column 22)",
+            ),
             (
                 "{\"query\": \"x\", \"lines\": [{\"at\": \"canary\"}]}",
                 "the field `lines[0].at` has the wrong type (line 1, column 40)",

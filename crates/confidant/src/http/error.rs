@@ -14,9 +14,13 @@ use confidant_engine::{Error, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Why a request has no other answer.
+/// Why a request has no other answer. Boxed, since most results have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ApiError {
+pub(super) struct ApiError(Box<Reason>);
+
+/// What an [`ApiError`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reason {
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
     pub(super) message: Cow<'static, str>,
@@ -37,7 +41,8 @@ impl ApiError {
         hint: impl Into<Cow<'static, str>>,
     ) -> Self {
         let (message, hint) = (message.into(), hint.into());
-        Self { status, code, message, hint, param: None, retry_after: None, request_id: None }
+        let reason = Reason { status, code, message, hint, param: None, retry_after: None, request_id: None };
+        Self(Box::new(reason))
     }
 
     /// The request is not acceptable as it is.
@@ -75,17 +80,17 @@ impl ApiError {
     }
 
     pub(super) fn at(mut self, param: impl Into<Cow<'static, str>>) -> Self {
-        self.param = Some(param.into());
+        self.0.param = Some(param.into());
         self
     }
 
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
-        self.retry_after = Some(seconds);
+        self.0.retry_after = Some(seconds);
         self
     }
 
     pub(super) fn about(mut self, request_id: String) -> Self {
-        self.request_id = Some(request_id);
+        self.0.request_id = Some(request_id);
         self
     }
 
@@ -136,6 +141,14 @@ impl ApiError {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+impl std::ops::Deref for ApiError {
+    type Target = Reason;
+
+    fn deref(&self) -> &Reason {
+        &self.0
     }
 }
 
@@ -218,8 +231,9 @@ impl From<Error> for ApiError {
         // The engine's messages have both parts in one line; those of ids and models leave the word "hint" out.
         let parts = text.split_once("; hint: ").or_else(|| text.split_once("; "));
         let (message, hint) = parts.unwrap_or((&text, "see the server's log"));
-        let api = Self::new(status, error.code(), message.to_owned(), hint.to_owned());
-        Self { retry_after, ..api }
+        let mut api = Self::new(status, error.code(), message.to_owned(), hint.to_owned());
+        api.0.retry_after = retry_after;
+        api
     }
 }
 
@@ -260,7 +274,10 @@ mod tests {
         for (error, status, code) in cases {
             let api = ApiError::from(error);
             assert_eq!((api.status.as_u16(), api.code), (status, code));
-            assert!(!api.message.is_empty() && !api.hint.is_empty() && !api.message.contains("hint"), "{api:?}");
+            assert!(
+                !api.message.is_empty() && !api.hint.is_empty() && !api.message.contains("hint"),
+                "{api:?}"
+            );
             assert_ne!(api.hint, "see the server's log", "{api:?}");
         }
     }

@@ -27,7 +27,11 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn new(requests_per_minute: u32) -> Self {
         let tokens = NonZeroU32::new(requests_per_minute).map(|n| RateLimiter::hashmap(Quota::per_minute(n)));
-        Self { tokens, failures: RateLimiter::hashmap(Quota::per_minute(FAILURES)), clock: DefaultClock::default() }
+        Self {
+            tokens,
+            failures: RateLimiter::hashmap(Quota::per_minute(FAILURES)),
+            clock: DefaultClock::default(),
+        }
     }
 
     /// Counts a request of a known token.

@@ -95,7 +95,11 @@ impl Collector for Turns {
             ("turns_failed", "Turns that ended without an answer", counts.failed),
             ("turns_replayed", "Turns answered from the log", counts.replayed),
             ("turns_resumed", "Turns that were cut off and taken up again", counts.resumed),
-            ("turns_degraded", "Turns answered without memory because it could not be opened", counts.degraded),
+            (
+                "turns_degraded",
+                "Turns answered without memory because it could not be opened",
+                counts.degraded,
+            ),
             ("store_conflicts", "Writes that lost to another process and were tried again", counts.conflicts),
             ("sessions_erased", "Sessions erased", counts.erased),
         ];

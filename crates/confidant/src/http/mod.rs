@@ -182,9 +182,21 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     let token = response.extensions().get::<TokenId>().map_or("-", |TokenId(id)| id.as_str());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     if matches!(route, "/healthz" | "/readyz" | "/metrics") {
-        tracing::debug!(http.method = metrics::method_name(&method), http.route = route, http.status = status, duration_ms, token.id = token);
+        tracing::debug!(
+            http.method = metrics::method_name(&method),
+            http.route = route,
+            http.status = status,
+            duration_ms,
+            token.id = token
+        );
     } else {
-        tracing::info!(http.method = metrics::method_name(&method), http.route = route, http.status = status, duration_ms, token.id = token);
+        tracing::info!(
+            http.method = metrics::method_name(&method),
+            http.route = route,
+            http.status = status,
+            duration_ms,
+            token.id = token
+        );
     }
     response
 }
@@ -201,7 +213,9 @@ async fn dress(request: Request, next: Next) -> Response {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         let mut rendered = error.render(form);
         *rendered.extensions_mut() = std::mem::take(response.extensions_mut());
-        rendered.headers_mut().extend(response.headers_mut().remove(header::ALLOW).map(|v| (header::ALLOW, v)));
+        rendered
+            .headers_mut()
+            .extend(response.headers_mut().remove(header::ALLOW).map(|v| (header::ALLOW, v)));
         response = rendered;
     }
     let headers = response.headers_mut();
@@ -226,7 +240,9 @@ async fn same_host(request: Request, next: Next) -> Response {
 fn is_same_host(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let Some((scheme, origin)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let Some((scheme, origin)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else {
+        return false;
+    };
     let default = match scheme {
         "http" => 80,
         "https" => 443,

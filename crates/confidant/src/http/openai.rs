@@ -48,7 +48,8 @@ pub(super) async fn complete(
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
     let Wanted { query, instructions, brought, sampling, streaming, .. } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
-    let request = TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
+    let request =
+        TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
     let turn = match &session {
         Some(session) => session.turn(request),
         None => app.engine.turn_without_memory(request),
@@ -65,7 +66,11 @@ pub(super) async fn complete(
 }
 
 /// Where this is remembered: the named session, the named user's own memory, or nowhere.
-async fn memory(caller: &Caller, headers: &HeaderMap, user: Option<&str>) -> Result<Option<Session>, ApiError> {
+async fn memory(
+    caller: &Caller,
+    headers: &HeaderMap,
+    user: Option<&str>,
+) -> Result<Option<Session>, ApiError> {
     let scope = if let Some(id) = header_text(headers, SESSION)? {
         caller.scope(id).map_err(|error| error.at("X-Confidant-Session"))?
     } else if let Some(user) = user {
@@ -82,7 +87,8 @@ async fn memory(caller: &Caller, headers: &HeaderMap, user: Option<&str>) -> Res
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get(&name) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes());
-    text.map(Some).map_err(|_| ApiError::invalid(format!("the header {name} is not UTF-8"), "encode it as UTF-8"))
+    text.map(Some)
+        .map_err(|_| ApiError::invalid(format!("the header {name} is not UTF-8"), "encode it as UTF-8"))
 }
 
 const SESSION: HeaderName = HeaderName::from_static("x-confidant-session");

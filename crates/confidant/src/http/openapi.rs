@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{IntoResponses, Modify, OpenApi, PartialSchema, ToSchema};
 
@@ -42,7 +42,8 @@ struct BearerToken;
 impl Modify for BearerToken {
     fn modify(&self, document: &mut Document) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-        let bearer = bearer.description(Some("A token of `confidant token new`, or confidant-data/admin.token"));
+        let bearer =
+            bearer.description(Some("A token of `confidant token new`, or confidant-data/admin.token"));
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
     }

@@ -14,8 +14,8 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use confidant_engine::{
-    Actor, Answer, Deltas, Engine, Extractive, KeySource, KeySourceError, MasterKey, MasterKeys, Model, ModelError, Parts,
-    Prompt, Role, Storage, TenantId, Usage,
+    Actor, Answer, Deltas, Engine, Extractive, KeySource, KeySourceError, MasterKey, MasterKeys, Model,
+    ModelError, Parts, Prompt, Role, Storage, TenantId, Usage,
 };
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -23,8 +23,11 @@ use tower::ServiceExt as _;
 
 use super::{HttpSettings, router};
 
-const SETTINGS: HttpSettings =
-    HttpSettings { max_body_bytes: 64 * 1024, request_timeout: Duration::from_secs(30), requests_per_minute: 0 };
+const SETTINGS: HttpSettings = HttpSettings {
+    max_body_bytes: 64 * 1024,
+    request_timeout: Duration::from_secs(30),
+    requests_per_minute: 0,
+};
 
 /// A server with tokens of every kind. Tenant `acme` unless said otherwise.
 struct Server {
@@ -40,7 +43,7 @@ struct Server {
 
 impl Server {
     async fn builtin() -> Self {
-        Self::with(Arc::new(Extractive::default()), SETTINGS).await
+        Self::with(Arc::new(Extractive), SETTINGS).await
     }
 
     async fn with(model: Arc<dyn Model>, settings: HttpSettings) -> Self {
@@ -63,9 +66,14 @@ impl Server {
     }
 
     async fn ask_as(&self, token: &str, method: Method, path: &str, body: Option<Value>) -> Reply {
-        let request = Request::builder().method(method).uri(path).header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
         self.send(match body {
-            Some(body) => request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string())),
+            Some(body) => {
+                request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string()))
+            }
             None => request.body(Body::empty()),
         })
         .await
@@ -121,12 +129,22 @@ impl Reply {
 
     /// Server-sent events as name and data.
     fn events(&self) -> Vec<(String, String)> {
-        assert_eq!((self.status.as_u16(), self.header("content-type")), (200, "text/event-stream"), "{self:?}");
+        assert_eq!(
+            (self.status.as_u16(), self.header("content-type")),
+            (200, "text/event-stream"),
+            "{self:?}"
+        );
         let event = |block: &str| {
-            let field = |name: &str| block.lines().filter_map(|l| l.strip_prefix(name)).collect::<Vec<_>>().join("\n");
+            let field = |name: &str| {
+                block.lines().filter_map(|l| l.strip_prefix(name)).collect::<Vec<_>>().join("\n")
+            };
             (field("event: "), field("data: "))
         };
-        self.text.split("\n\n").filter(|block| !block.is_empty() && !block.starts_with(':')).map(event).collect()
+        self.text
+            .split("\n\n")
+            .filter(|block| !block.is_empty() && !block.starts_with(':'))
+            .map(event)
+            .collect()
     }
 }
 

@@ -131,7 +131,8 @@ pub(super) fn cut_off(app: &App) -> ApiError {
 
 fn late(limit: Duration) -> ApiError {
     let message = format!("the answer was not there within {} s; the turn goes on", limit.as_secs());
-    let hint = "ask again with the same request_id, which gets the answer once it is there, or ask for a stream";
+    let hint =
+        "ask again with the same request_id, which gets the answer once it is there, or ask for a stream";
     ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", message, hint)
 }
 
@@ -176,7 +177,9 @@ impl Events {
     fn event(&mut self, outbound: Option<Outbound>) -> Event {
         let request_id = self.turn.request_id();
         let (name, data) = match outbound {
-            Some(Outbound::Progress { text }) => ("progress", message(request_id, "progress", text, &json!({}))),
+            Some(Outbound::Progress { text }) => {
+                ("progress", message(request_id, "progress", text, &json!({})))
+            }
             Some(Outbound::Delta { seq, text }) => {
                 ("delta", message(request_id, "delta", &text, &json!({ "seq": seq })))
             }
@@ -199,7 +202,8 @@ impl Events {
 }
 
 fn message(request_id: &str, kind: &str, content: &str, metadata: &serde_json::Value) -> String {
-    json!({ "request_id": request_id, "message_type": kind, "content": content, "metadata": metadata }).to_string()
+    json!({ "request_id": request_id, "message_type": kind, "content": content, "metadata": metadata })
+        .to_string()
 }
 
 impl std::fmt::Debug for TurnBody {

@@ -137,9 +137,10 @@ impl ChatRequest {
         };
         let is_no_choice = |value: &Value| matches!(value.as_str(), Some("none" | "auto"));
         let is_text = |value: &Value| value.get("type").and_then(Value::as_str) == Some("text");
-        let is_text_only = |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
+        let is_text_only =
+            |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
         let never = |_: &Value| false;
-        let table: [(&'static str, &Option<Value>, &dyn Fn(&Value) -> bool); 16] = [
+        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 16] = [
             ("n", &self.n, &|n| n.as_u64() == Some(1)),
             ("tools", &self.tools, &is_empty),
             ("tool_choice", &self.tool_choice, &is_no_choice),
@@ -174,7 +175,9 @@ impl ChatRequest {
         if !within(self.top_p, 1.0) {
             return Err(bad("top_p", "`top_p` is out of range", "use 0 to 1"));
         }
-        for (name, value) in [("max_tokens", self.max_tokens), ("max_completion_tokens", self.max_completion_tokens)] {
+        for (name, value) in
+            [("max_tokens", self.max_tokens), ("max_completion_tokens", self.max_completion_tokens)]
+        {
             if value == Some(0) {
                 return Err(bad(name, format!("`{name}` is 0"), "use at least 1, or leave it out"));
             }
@@ -183,6 +186,9 @@ impl ChatRequest {
         Ok(Sampling { temperature: self.temperature, top_p: self.top_p, max_tokens })
     }
 }
+
+/// Whether a value asks for nothing that is not done anyway.
+type IsDefault<'a> = &'a dyn Fn(&Value) -> bool;
 
 /// The messages by what they are for.
 struct Spoken {
@@ -208,7 +214,8 @@ impl Spoken {
             }
         }
         if last.role(place)? != Speaker::User {
-            let message = format!("`messages[{place}].role` is not `user`, but the last message is the query");
+            let message =
+                format!("`messages[{place}].role` is not `user`, but the last message is the query");
             return Err(bad("messages", message, "end with a message from the user"));
         }
         Ok(Self { instructions, brought, query: last.text(place)? })
@@ -266,7 +273,11 @@ fn joined(parts: Vec<Part>, index: usize) -> Result<String, ApiError> {
     Ok(texts.join("\n"))
 }
 
-fn bad(param: &'static str, message: impl Into<std::borrow::Cow<'static, str>>, hint: &'static str) -> ApiError {
+fn bad(
+    param: &'static str,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+    hint: &'static str,
+) -> ApiError {
     ApiError::invalid(message, hint).at(param)
 }
 

@@ -65,7 +65,10 @@ struct Chunks {
 }
 
 impl Chunks {
-    fn into_stream(mut self, first: Option<Outbound>) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    fn into_stream(
+        mut self,
+        first: Option<Outbound>,
+    ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
         self.push(&json!({ "role": "assistant", "content": "", "refusal": null }), &Value::Null, None);
         if let Some(first) = first {
             self.take(Some(first));
@@ -133,7 +136,8 @@ impl Chunks {
 
     fn chunk(&self, choices: Value) -> Value {
         let About { id, created, model } = &self.about;
-        let mut chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": created, "model": model });
+        let mut chunk =
+            json!({ "id": id, "object": "chat.completion.chunk", "created": created, "model": model });
         chunk["choices"] = choices;
         if self.options.include_usage {
             chunk["usage"] = Value::Null;

@@ -12,7 +12,7 @@ async fn inhabited() -> Server {
             let body = json!({ "query": format!("my secret is {user}-marker-4711"), "audience": "private" });
             server.post(&turns(&session), &body, &[]).await.ok();
         }
-        let chat = json!({ "model": "any", "user": user, "messages": [{ "role": "user", "content": format!("it is {user}-marker-4711") }] });
+        let chat = json!({ "model": "any", "user": user, "messages": [{ "role": "user", "content": format!("my secret is {user}-marker-4711") }] });
         server.post("/v1/chat/completions", &chat, &[]).await.ok();
     }
     server
@@ -27,13 +27,38 @@ fn chat() -> Value {
 
 /// Every way to reach somebody's memory, with what an agent may do with it and what another tenant finds.
 const WAYS: [(&str, Ask, u16, u16); 10] = [
-    ("turn", |user| (Method::POST, turns(&format!("web_conv:{user}")), said("what is my secret?"), None), 200, 200),
-    ("room turn", |user| (Method::POST, turns(&format!("web:room:main:{user}")), said("what?"), None), 200, 200),
     ("export", |user| (Method::GET, format!("/api/v1/session/web_conv:{user}/export"), None, None), 403, 404),
-    ("room export", |user| (Method::GET, format!("/api/v1/session/web:room:main:{user}/export"), None, None), 403, 404),
-    ("would erase", |user| (Method::DELETE, format!("/api/v1/session/web_conv:{user}?dry_run=true"), None, None), 403, 200),
+    (
+        "room export",
+        |user| (Method::GET, format!("/api/v1/session/web:room:main:{user}/export"), None, None),
+        403,
+        404,
+    ),
+    (
+        "turn",
+        |user| (Method::POST, turns(&format!("web_conv:{user}")), said("what is my secret?"), None),
+        200,
+        200,
+    ),
+    (
+        "room turn",
+        |user| (Method::POST, turns(&format!("web:room:main:{user}")), said("what?"), None),
+        200,
+        200,
+    ),
+    (
+        "would erase",
+        |user| (Method::DELETE, format!("/api/v1/session/web_conv:{user}?dry_run=true"), None, None),
+        403,
+        200,
+    ),
     ("person", |user| (Method::GET, format!("/api/v1/person/{user}/export"), None, None), 403, 200),
-    ("would erase person", |user| (Method::DELETE, format!("/api/v1/person/{user}?dry_run=true"), None, None), 403, 200),
+    (
+        "would erase person",
+        |user| (Method::DELETE, format!("/api/v1/person/{user}?dry_run=true"), None, None),
+        403,
+        200,
+    ),
     (
         "chat by user",
         |user| {
@@ -46,7 +71,9 @@ const WAYS: [(&str, Ask, u16, u16); 10] = [
     ),
     (
         "chat by session",
-        |user| (Method::POST, "/v1/chat/completions".to_owned(), Some(chat()), Some(format!("web_conv:{user}"))),
+        |user| {
+            (Method::POST, "/v1/chat/completions".to_owned(), Some(chat()), Some(format!("web_conv:{user}")))
+        },
         200,
         200,
     ),
@@ -55,7 +82,8 @@ const WAYS: [(&str, Ask, u16, u16); 10] = [
 
 async fn go(server: &Server, token: Option<&str>, way: Ask, user: &str) -> Reply {
     let (method, path, body, session) = way(user);
-    let mut request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+    let mut request =
+        Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
@@ -69,12 +97,17 @@ async fn go(server: &Server, token: Option<&str>, way: Ask, user: &str) -> Reply
 async fn every_role_reaches_what_is_its_own_and_nothing_else() {
     let server = inhabited().await;
     for (name, way, for_agent, from_elsewhere) in WAYS {
-        let status = async |token: &str, user: &str| go(&server, Some(token), way, user).await.status.as_u16();
+        let status =
+            async |token: &str, user: &str| go(&server, Some(token), way, user).await.status.as_u16();
         assert_eq!(status(&server.alice, "alice").await, 200, "{name}: her own");
         let refused = go(&server, Some(&server.alice), way, "bob").await;
         assert_eq!(refused.status, 403, "{name}: somebody else's: {refused:?}");
         let nobody = go(&server, Some(&server.alice), way, "nobody").await;
-        assert_eq!((nobody.status, &nobody.text), (refused.status, &refused.text), "{name}: says what exists");
+        assert_eq!(
+            (nobody.status, &nobody.text),
+            (refused.status, &refused.text),
+            "{name}: says what exists"
+        );
 
         assert_eq!(status(&server.agent, "bob").await, for_agent, "{name}: an agent");
         let elsewhere = go(&server, Some(&server.elsewhere), way, "bob").await;
@@ -93,7 +126,8 @@ async fn refusals_are_in_the_audit_log() {
         go(&server, Some(&server.alice), way, "bob").await;
     }
     let lines = server.engine.dangerously_administer(Actor::cli()).audit(0, 1000).await.unwrap();
-    let refused = lines.iter().filter(|line| line.record.action == confidant_engine::Action::AccessRefused).count();
+    let refused =
+        lines.iter().filter(|line| line.record.action == confidant_engine::Action::AccessRefused).count();
     assert_eq!(refused, WAYS.len());
 }
 
@@ -102,7 +136,10 @@ async fn a_users_token_means_that_user_and_an_agent_without_a_user_means_nobody(
     let server = inhabited().await;
     let mine = server.ask_as(&server.alice, Method::POST, "/v1/chat/completions", Some(chat())).await;
     assert_eq!(mine.header("x-confidant-memory"), "kept");
-    assert!(mine.ok()["choices"][0]["message"]["content"].as_str().unwrap().contains("alice-marker"), "{mine:?}");
+    assert!(
+        mine.ok()["choices"][0]["message"]["content"].as_str().unwrap().contains("alice-marker"),
+        "{mine:?}"
+    );
     let nobodys = server.ask_as(&server.agent, Method::POST, "/v1/chat/completions", Some(chat())).await;
     assert_eq!(nobodys.header("x-confidant-memory"), "off");
     assert_eq!(nobodys.ok()["confidant"]["memory"], "off");
@@ -114,7 +151,13 @@ async fn metrics_are_for_operators_and_models_for_all() {
     for (token, metrics) in [(&server.admin, 200), (&server.agent, 200), (&server.alice, 403)] {
         assert_eq!(server.ask_as(token, Method::GET, "/metrics", None).await.status, metrics);
         assert_eq!(server.ask_as(token, Method::GET, "/v1/models", None).await.status, 200);
-        assert_eq!(server.ask_as(token, Method::GET, "/v1/models/builtin-extractive", None).await.header("cache-control"), "no-store");
+        assert_eq!(
+            server
+                .ask_as(token, Method::GET, "/v1/models/builtin-extractive", None)
+                .await
+                .header("cache-control"),
+            "no-store"
+        );
     }
 }
 
@@ -123,14 +166,18 @@ async fn who_is_unknown_is_told_where_a_token_is() {
     let server = Server::builtin().await;
     let basic = format!("Basic {}", server.admin);
     let long = format!("Bearer {}", "x".repeat(5000));
-    for value in [None, Some("Bearer "), Some("Bearer cft_wrong"), Some(basic.as_str()), Some(long.as_str())] {
+    for value in [None, Some("Bearer "), Some("Bearer cft_wrong"), Some(basic.as_str()), Some(long.as_str())]
+    {
         let mut request = Request::get("/api/v1/person/alice/export");
         if let Some(value) = value {
             request = request.header(header::AUTHORIZATION, value);
         }
         let reply = server.send(request.body(Body::empty())).await;
         assert_eq!(reply.error(), (401, "unauthenticated".to_owned()));
-        assert!(reply.text.contains("confidant-data/admin.token") && !reply.text.contains("wrong"), "{reply:?}");
+        assert!(
+            reply.text.contains("confidant-data/admin.token") && !reply.text.contains("wrong"),
+            "{reply:?}"
+        );
         assert!(reply.header("www-authenticate").starts_with("Bearer"));
     }
     let lower = Request::get("/v1/models").header(header::AUTHORIZATION, format!("bearer {}", server.admin));
@@ -140,7 +187,7 @@ async fn who_is_unknown_is_told_where_a_token_is() {
 #[tokio::test]
 async fn a_token_has_a_rate_and_strangers_do_too() {
     let settings = HttpSettings { requests_per_minute: 2, ..SETTINGS };
-    let server = Server::with(Arc::new(Extractive::default()), settings).await;
+    let server = Server::with(Arc::new(Extractive), settings).await;
     for _ in 0..2 {
         server.ask(Method::GET, "/metrics", None).await;
     }

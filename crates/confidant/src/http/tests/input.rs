@@ -38,10 +38,17 @@ async fn malformed_json_is_located_and_never_quoted() {
             assert!(!reply.text.contains(CANARY), "{path} {body}: {reply:?}");
         }
     }
-    let invalid_utf8 = raw(&server, &turns("web_conv:alice"), "application/json").body(Body::from(&b"{\"query\": \"\xff\"}"[..]));
+    let invalid_utf8 = raw(&server, &turns("web_conv:alice"), "application/json")
+        .body(Body::from(&b"{\"query\": \"\xff\"}"[..]));
     assert_eq!(server.send(invalid_utf8).await.status, 400);
     let deep = "[".repeat(60_000);
-    assert_eq!(server.send(raw(&server, &turns("web_conv:a"), "application/json").body(Body::from(deep))).await.status, 400);
+    assert_eq!(
+        server
+            .send(raw(&server, &turns("web_conv:a"), "application/json").body(Body::from(deep)))
+            .await
+            .status,
+        400
+    );
 }
 
 #[tokio::test]
@@ -51,7 +58,10 @@ async fn a_fault_names_the_field() {
         (json!({}), "`query` is missing"),
         (json!({ "query": "x", "rom_context": [] }), "unknown field `rom_context`"),
         (json!({ "query": 7 }), "`query` has the wrong type"),
-        (json!({ "query": "x", "room_context": [{ "sender": "a", "content": "b", "is_bot": 1 }] }), "`room_context[0].is_bot`"),
+        (
+            json!({ "query": "x", "room_context": [{ "sender": "a", "content": "b", "is_bot": 1 }] }),
+            "`room_context[0].is_bot`",
+        ),
         (json!({ "query": "  " }), "the query is empty"),
     ];
     for (body, words) in cases {
@@ -66,13 +76,16 @@ async fn fifty_megabytes_are_refused_unread() {
     let server = Server::builtin().await;
     // Announced: not a byte is waited for, since this body never comes.
     let never = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-    let announced = raw(&server, &turns("web_conv:a"), "application/json").header(header::CONTENT_LENGTH, 50 << 20);
+    let announced =
+        raw(&server, &turns("web_conv:a"), "application/json").header(header::CONTENT_LENGTH, 50 << 20);
     let reply = server.send(announced.body(never)).await;
     assert_eq!(reply.error(), (413, "body_too_large".to_owned()));
     // Not announced: refused as soon as it is past the limit, since this body never ends.
     let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 8192])));
     for path in [turns("web_conv:a"), "/v1/chat/completions".to_owned()] {
-        let reply = server.send(raw(&server, &path, "application/json").body(Body::from_stream(endless.clone()))).await;
+        let reply = server
+            .send(raw(&server, &path, "application/json").body(Body::from_stream(endless.clone())))
+            .await;
         assert_eq!(reply.status, 413);
     }
     server.ask(Method::POST, &turns("web_conv:a"), said("still there?")).await.ok();
@@ -90,11 +103,15 @@ async fn a_body_that_does_not_come_is_not_waited_for_forever() {
 async fn only_json_is_read() {
     let server = Server::builtin().await;
     for media in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"] {
-        let reply = server.send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}"))).await;
+        let reply = server
+            .send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
+            .await;
         assert_eq!(reply.error(), (415, "unsupported_media_type".to_owned()), "{media}");
     }
     for media in ["application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"] {
-        let reply = server.send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}"))).await;
+        let reply = server
+            .send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
+            .await;
         assert_eq!(reply.status, 200, "{media}");
     }
 }
@@ -102,7 +119,16 @@ async fn only_json_is_read() {
 #[tokio::test]
 async fn bad_ids_and_parameters_are_refused_with_a_hint() {
     let server = Server::builtin().await;
-    for id in ["nonsense", "!:::", "web:a:b", "web_conv:", "Web_conv:x", "web:a%2525b:main", "%FF%FE", "web_conv:a%0Ab"] {
+    for id in [
+        "nonsense",
+        "!:::",
+        "web:a:b",
+        "web_conv:",
+        "Web_conv:x",
+        "web:a%2525b:main",
+        "%FF%FE",
+        "web_conv:a%0Ab",
+    ] {
         let reply = server.ask(Method::POST, &format!("/api/v1/session/{id}/turns"), said("x")).await;
         assert_eq!(reply.error().0, 400, "{id}: {reply:?}");
     }

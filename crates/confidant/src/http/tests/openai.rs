@@ -22,7 +22,8 @@ fn chunks(reply: &Reply) -> Vec<Value> {
 #[tokio::test]
 async fn a_whole_answer_has_openais_form() {
     let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;
-    let reply = server.post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")]).await;
+    let reply =
+        server.post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")]).await;
     assert_eq!(reply.header("x-confidant-memory"), "kept");
     let mut body = reply.ok();
     assert!(body["created"].as_i64().unwrap() > 1_700_000_000);
@@ -46,7 +47,10 @@ async fn a_whole_answer_has_openais_form() {
     });
     assert_eq!(body, expected);
     // A retry with the same key is the same answer.
-    let again = server.post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")]).await.ok();
+    let again = server
+        .post(PATH, &with(user("one"), "user", json!("alice")), &[("idempotency-key", "r1")])
+        .await
+        .ok();
     assert_eq!((&again["id"], &again["choices"]), (&expected["id"], &expected["choices"]));
     assert_eq!((&again["confidant"]["replayed"], &again["usage"]["total_tokens"]), (&json!(true), &json!(0)));
 }
@@ -55,7 +59,8 @@ async fn a_whole_answer_has_openais_form() {
 async fn a_stream_has_openais_chunks() {
     let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;
     let body = with(with(user("one"), "user", json!("alice")), "stream", json!(true));
-    let reply = server.post(PATH, &with(body.clone(), "stream_options", json!({ "include_usage": true })), &[]).await;
+    let reply =
+        server.post(PATH, &with(body.clone(), "stream_options", json!({ "include_usage": true })), &[]).await;
     let got = chunks(&reply);
     let choices: Vec<&Value> = got.iter().map(|chunk| &chunk["choices"]).collect();
     let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason }]);
@@ -67,7 +72,9 @@ async fn a_stream_has_openais_chunks() {
         json!([]),
     ];
     assert_eq!(choices, expected.iter().collect::<Vec<_>>());
-    assert!(got.iter().all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == got[0]["id"]));
+    assert!(
+        got.iter().all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == got[0]["id"])
+    );
     assert!(got[..4].iter().all(|chunk| chunk.get("usage") == Some(&Value::Null)));
     assert_eq!(got[4]["usage"]["total_tokens"], 8);
     assert_eq!(got[3]["confidant"]["memory"], "kept");
@@ -160,9 +167,16 @@ async fn what_cannot_be_honoured_is_named() {
             let body = with(with(user("canary-7f3a"), "stream", json!(streaming)), name, value.clone());
             let reply = server.post(PATH, &body, &[]).await;
             let error = &reply.json()["error"];
-            assert_eq!((reply.status.as_u16(), &error["type"]), (400, &json!("invalid_request_error")), "{name}: {reply:?}");
+            assert_eq!(
+                (reply.status.as_u16(), &error["type"]),
+                (400, &json!("invalid_request_error")),
+                "{name}: {reply:?}"
+            );
             assert_eq!(error["param"], *param, "{reply:?}");
-            assert!(error["message"].as_str().unwrap().contains("; hint: ") && !reply.text.contains("canary"), "{reply:?}");
+            assert!(
+                error["message"].as_str().unwrap().contains("; hint: ") && !reply.text.contains("canary"),
+                "{reply:?}"
+            );
         }
     }
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
@@ -180,13 +194,20 @@ async fn errors_have_openais_form() {
     for streaming in [false, true] {
         let reply = server.post(PATH, &with(user("x"), "stream", json!(streaming)), &[]).await;
         let error = &reply.json()["error"];
-        assert_eq!((reply.status.as_u16(), &error["type"], &error["code"]), (502, &json!("server_error"), &json!("model_failed")));
+        assert_eq!(
+            (reply.status.as_u16(), &error["type"], &error["code"]),
+            (502, &json!("server_error"), &json!("model_failed"))
+        );
         assert_eq!(error["param"], Value::Null);
     }
     for (path, status) in [("/v1/nothing", 404), ("/v1/models/none", 404), (PATH, 405)] {
         let reply = server.ask(Method::GET, path, None).await;
         let error = &reply.json()["error"];
-        assert_eq!((reply.status.as_u16(), &error["type"]), (status, &json!("invalid_request_error")), "{reply:?}");
+        assert_eq!(
+            (reply.status.as_u16(), &error["type"]),
+            (status, &json!("invalid_request_error")),
+            "{reply:?}"
+        );
     }
     let reply = server.ask_as("cft_wrong", Method::GET, "/v1/models", None).await;
     assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (401, &json!("unauthenticated")));

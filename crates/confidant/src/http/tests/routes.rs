@@ -27,7 +27,8 @@ async fn escapes_inside_an_id_survive_the_path() {
     let server = Server::builtin().await;
     let session = "web:a%3Ab%25/c:main:ünïcode";
     server.ask(Method::POST, &turns(session), said("hello")).await.ok();
-    let export = server.ask(Method::GET, &format!("/api/v1/session/{}/export", encoded(session)), None).await.ok();
+    let export =
+        server.ask(Method::GET, &format!("/api/v1/session/{}/export", encoded(session)), None).await.ok();
     assert_eq!(export["session_id"], session);
 }
 
@@ -100,7 +101,10 @@ async fn a_stream_that_fails_says_why() {
     // What is refused at once is refused with a status.
     let reply = server.post(&turns(SESSION), &said(" ").unwrap(), &[("accept", "text/event-stream")]).await;
     assert_eq!(reply.error(), (400, "invalid_request".to_owned()));
-    assert_eq!(server.ask(Method::POST, &turns(SESSION), said("two")).await.error(), (502, "model_failed".to_owned()));
+    assert_eq!(
+        server.ask(Method::POST, &turns(SESSION), said("two")).await.error(),
+        (502, "model_failed".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +135,10 @@ async fn a_session_is_exported_and_erased_with_a_receipt() {
     let exported = server.ask(Method::GET, &export, None).await.ok();
     let kinds: Vec<&Value> = exported["messages"].as_array().unwrap().iter().map(|m| &m["type"]).collect();
     assert_eq!(kinds, ["human", "ai"]);
-    assert_eq!((&exported["session_id"], &exported["messages"][0]["content"]), (&json!(SESSION), &json!(HELLO)));
+    assert_eq!(
+        (&exported["session_id"], &exported["messages"][0]["content"]),
+        (&json!(SESSION), &json!(HELLO))
+    );
 
     let would = server.ask(Method::DELETE, &format!("{path}?dry_run=true"), None).await.ok();
     assert_eq!(would, json!({ "dry_run": true, "erased": "session", "sessions": 1, "messages": 2 }));
@@ -152,7 +159,8 @@ async fn a_person_is_exported_and_erased_everywhere() {
         server.ask(Method::POST, &turns(session), said("hello")).await.ok();
     }
     let exported = server.ask(Method::GET, "/api/v1/person/alice/export", None).await.ok();
-    let ids: Vec<&Value> = exported["sessions"].as_array().unwrap().iter().map(|s| &s["session_id"]).collect();
+    let ids: Vec<&Value> =
+        exported["sessions"].as_array().unwrap().iter().map(|s| &s["session_id"]).collect();
     assert_eq!(ids, ["web:room:main:alice", "web_conv:alice"]);
     let would = server.ask(Method::DELETE, "/api/v1/person/alice?dry_run=true", None).await.ok();
     assert_eq!(would, json!({ "dry_run": true, "erased": "person", "sessions": 2 }));
@@ -170,7 +178,10 @@ async fn forget_is_a_turn_that_erases() {
     let server = Server::builtin().await;
     server.ask(Method::POST, &turns(SESSION), said(HELLO)).await.ok();
     let reply = server.ask(Method::POST, &turns(SESSION), said("!forget")).await.ok();
-    assert_eq!((&reply["metadata"]["memory"], &reply["metadata"]["receipt"]["sessions"]), (&json!("forgotten"), &json!(1)));
+    assert_eq!(
+        (&reply["metadata"]["memory"], &reply["metadata"]["receipt"]["sessions"]),
+        (&json!("forgotten"), &json!(1))
+    );
 }
 
 #[tokio::test]
@@ -178,6 +189,10 @@ async fn health_needs_no_token() {
     let server = Server::builtin().await;
     for path in ["/healthz", "/readyz", "/openapi.json"] {
         let reply = server.send(Request::get(path).body(Body::empty())).await;
-        assert_eq!((reply.status.as_u16(), reply.header("x-content-type-options")), (200, "nosniff"), "{path}");
+        assert_eq!(
+            (reply.status.as_u16(), reply.header("x-content-type-options")),
+            (200, "nosniff"),
+            "{path}"
+        );
     }
 }

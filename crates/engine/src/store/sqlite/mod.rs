@@ -94,6 +94,9 @@ impl File {
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => StoreError::ReadOnly,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(self.name),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy,
+            // The shared-memory file beside a WAL could not be made or grown.
+            _ if cause.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full,
+            _ if cause.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMOPEN => StoreError::ReadOnly,
             // Only the code: a driver's message may quote a statement.
             _ => StoreError::Failed(format!("{} code {}", self.name, cause.extended_code)),
         }
