@@ -26,7 +26,7 @@ pub(crate) struct ColdOpen {
 
 /// Makes `sessions` sessions of `messages` messages and opens each once.
 pub(crate) async fn measure(folder: &Path, sessions: usize, messages: usize) -> Result<ColdOpen> {
-    folder::fill(folder, sessions, messages).await?;
+    folder::fill(folder, sessions, messages, folder::Kind::Append).await?;
     let stored_bytes = folder::stored_bytes(folder)?;
     let engine = folder::open(folder, Durability::Power, 1).await?;
     let before = Reading::now();

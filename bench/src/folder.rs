@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use async_trait::async_trait;
 use confidant_engine::{
-    Actor, Audience, Durability, Engine, Extractive, HistoryLimits, KeySource, KeySourceError, MasterKey,
-    MasterKeys, Parts, Scope, Session, Settings, Storage, TenantId,
+    Actor, Answer, Audience, Deltas, Durability, Engine, HistoryLimits, KeySource, KeySourceError, MasterKey,
+    MasterKeys, MemoryState, Model, ModelError, Parts, Prompt, Scope, Session, Settings, Storage, TenantId,
+    TurnRequest,
 };
 
 use crate::words::Words;
@@ -16,7 +18,7 @@ use crate::words::Words;
 pub(crate) async fn open(folder: &Path, durability: Durability, warm_sessions: usize) -> Result<Engine> {
     std::fs::create_dir_all(folder)?;
     let storage = Storage::sqlite(folder, folder, durability)?;
-    let mut parts = Parts::new(storage, Arc::new(OneKey), Arc::new(Extractive::default()));
+    let mut parts = Parts::new(storage, Arc::new(OneKey), Arc::new(Parrot::new()));
     let history = HistoryLimits { max_messages: 1_000_000, ..Settings::default().history };
     parts.settings = Settings { history, warm_sessions, ..Settings::default() };
     Ok(Engine::open(parts).await?)
@@ -33,9 +35,27 @@ pub(crate) fn session(engine: &Engine, number: usize) -> Result<Session> {
     Ok(engine.session(Scope::parse(TenantId::new("acme")?, &id)?, Actor::system()))
 }
 
-/// One turn: load, append two messages, save.
-pub(crate) async fn turn(session: &Session, said: &Said) -> Result<()> {
-    Ok(session.record_exchange(Audience::Room, &said.human, &said.ai, "bench").await?)
+/// What is measured as a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Load, append two messages, save: the task that the goals are about.
+    Append,
+    /// All that a person's turn does beside the model's own work: accepted in a commit of its own, history recalled,
+    /// tokens counted, prompt composed, answered in a second commit, run as a task.
+    Whole,
+}
+
+/// One turn.
+pub(crate) async fn turn(session: &Session, said: &Said, kind: Kind) -> Result<()> {
+    match kind {
+        Kind::Append => session.record_exchange(Audience::Room, &said.human, &said.ai, "bench").await?,
+        Kind::Whole => {
+            let request = TurnRequest { query: said.human.clone(), ..TurnRequest::default() };
+            let answer = session.turn(request).finish().await?;
+            anyhow::ensure!(answer.metadata.memory == MemoryState::Kept, "a turn was not kept");
+        }
+    }
+    Ok(())
 }
 
 /// What a turn adds.
@@ -52,7 +72,7 @@ impl Said {
 }
 
 /// Fills a folder with conversations, many at a time so that they share commits.
-pub(crate) async fn fill(folder: &Path, conversations: usize, messages: usize) -> Result<()> {
+pub(crate) async fn fill(folder: &Path, conversations: usize, messages: usize, kind: Kind) -> Result<()> {
     let engine = open(folder, Durability::Process, 1024).await?;
     let mut words = Words::new();
     let mut running = tokio::task::JoinSet::new();
@@ -61,7 +81,7 @@ pub(crate) async fn fill(folder: &Path, conversations: usize, messages: usize) -
         let session = session(&engine, number)?;
         running.spawn(async move {
             for one in &said {
-                turn(&session, one).await?;
+                turn(&session, one, kind).await?;
             }
             anyhow::Ok(())
         });
@@ -115,5 +135,31 @@ impl KeySource for OneKey {
         let current =
             current.map_err(|error| KeySourceError { what: error.to_string(), hint: String::new() })?;
         Ok(MasterKeys { current, retired: Vec::new() })
+    }
+}
+
+/// A model that costs nothing: one fixed answer of a message's length.
+#[derive(Debug)]
+struct Parrot(String);
+
+impl Parrot {
+    fn new() -> Self {
+        Self(Words::new().message())
+    }
+}
+
+#[async_trait]
+impl Model for Parrot {
+    fn name(&self) -> &'static str {
+        "bench"
+    }
+
+    async fn respond(&self, _prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
+        deltas(&self.0);
+        Ok(Answer { text: self.0.clone(), model: "bench".to_owned(), usage: None })
+    }
+
+    async fn check(&self) -> Result<(), ModelError> {
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ use confidant_engine::Durability;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use folder::Kind;
 use meter::Cost;
 use ours::{Grown, Plan, Point, Seeded, Spaced};
 
@@ -56,6 +57,8 @@ struct Options {
     only: Option<String>,
     /// Nothing but this many warm turns at 100 messages, for a profiler to look at.
     spin: Option<usize>,
+    /// Spinning, whole turns instead of appends.
+    whole: bool,
 }
 
 impl Options {
@@ -68,6 +71,7 @@ impl Options {
                 "--dir" => options.dir = Some(value()?.into()),
                 "--confidant-bin" => options.confidant = Some(value()?.into()),
                 "--only" => options.only = Some(value()?),
+                "--whole" => options.whole = true,
                 "--spin" => options.spin = Some(value()?.parse()?),
                 _ => anyhow::bail!("unknown argument {argument}"),
             }
@@ -80,7 +84,7 @@ impl Options {
     }
 
     fn plans(&self) -> Vec<Plan> {
-        let plan = |messages, warm, cold| Plan { messages, warm, cold };
+        let plan = |messages, warm, cold| Plan { messages, warm, cold, kind: Kind::Append };
         if self.quick {
             return vec![plan(2, 4, 4), plan(20, 2, 2), plan(100, 1, 2)];
         }
@@ -101,7 +105,8 @@ fn run(options: &Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if let Some(turns) = options.spin {
         let path = folder.path().join("spin");
-        let cost = on(&runtime, async move { ours::spin(&path, turns).await })?;
+        let kind = if options.whole { Kind::Whole } else { Kind::Append };
+        let cost = on(&runtime, async move { ours::spin(&path, turns, kind).await })?;
         println!("{}", serde_json::to_string_pretty(&cost)?);
         return Ok(());
     }
@@ -178,6 +183,7 @@ impl<P> Contender<P> {
 /// The cost of a turn: ours and the floor's, at every length.
 async fn turns(folder: PathBuf, plans: Vec<Plan>, rounds: usize) -> Result<(Value, Value)> {
     let (mut ours, mut bare) = (Contender::<Point>::new(), Contender::<BarePoint>::new());
+    ours.variants.push(Variant { name: "whole turn", points: Vec::new() });
     let empty = ours::empty_bytes(&folder.join("empty")).await?;
     for &plan in &plans {
         let messages = plan.messages;
@@ -189,6 +195,10 @@ async fn turns(folder: PathBuf, plans: Vec<Plan>, rounds: usize) -> Result<(Valu
             let warm = floor(&here.join(name), durability, rounds)?;
             bare.variants[i].points.push(BarePoint { messages, warm });
         }
+        let whole = here.join("whole");
+        let seeded = Seeded::new(&whole, plan.of_whole_turns(), empty).await?;
+        let point = seeded.measure(&whole.join("rounds"), Durability::Power, rounds).await?;
+        ours.variants[VARIANTS.len()].points.push(point);
         std::fs::remove_dir_all(here)?;
     }
     let lengths: Vec<usize> = plans.iter().map(|plan| plan.messages).collect();

@@ -78,13 +78,13 @@ impl Meter {
 
 /// CPU milliseconds of some of a block's turns: mean and median.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Some {
+pub(crate) struct Share {
     turns: usize,
     cpu_ms: f64,
     cpu_p50_ms: f64,
 }
 
-impl Some {
+impl Share {
     pub(crate) fn of(samples: &[Sample]) -> Self {
         let total: Duration = samples.iter().map(|sample| sample.cpu).sum();
         let turns = samples.len();

@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result};
 use confidant_engine::{Durability, Engine, Session};
 use serde::Serialize;
 
-use crate::folder::{self, Said};
-use crate::meter::{Cost, Meter, Reading, Some, middle, rounded, wchar};
+use crate::folder::{self, Kind, Said};
+use crate::meter::{Cost, Meter, Reading, Sample, Share, middle, rounded, wchar};
 use crate::words::Words;
 
 /// How much of one length is measured.
@@ -24,6 +24,14 @@ pub(crate) struct Plan {
     pub(crate) warm: usize,
     /// Conversations that take cold turns, at least two; each takes those that fit into 2 % of its length.
     pub(crate) cold: usize,
+    pub(crate) kind: Kind,
+}
+
+impl Plan {
+    /// Whole turns cost more, and fewer of them tell as much.
+    pub(crate) fn of_whole_turns(self) -> Self {
+        Self { warm: self.warm.div_ceil(5), cold: (self.cold / 4).max(2), kind: Kind::Whole, ..self }
+    }
 }
 
 /// What was measured at one length.
@@ -32,7 +40,7 @@ pub(crate) struct Point {
     messages: usize,
     warm: Cost,
     /// The warm turns within 2 % of the length.
-    at_length: Some,
+    at_length: Share,
     cold: Cost,
     /// One conversation alone, with the empty database.
     stored_bytes: u64,
@@ -54,10 +62,10 @@ impl Seeded {
     pub(crate) async fn new(folder: &Path, plan: Plan, empty: u64) -> Result<Self> {
         let (warm, cold) = (folder.join("warm"), folder.join("cold"));
         // The turn that warms a conversation up is its last before it is measured.
-        folder::fill(&warm, plan.warm, plan.messages - 2).await?;
-        folder::fill(&cold, plan.cold, plan.messages).await?;
+        folder::fill(&warm, plan.warm, plan.messages - 2, plan.kind).await?;
+        folder::fill(&cold, plan.cold, plan.messages, plan.kind).await?;
         let one = folder.join("one");
-        folder::fill(&one, 1, plan.messages).await?;
+        folder::fill(&one, 1, plan.messages, plan.kind).await?;
         let stored_bytes = folder::stored_bytes(&one)?;
         let stored_bytes_each = (folder::stored_bytes(&cold)? - empty) / plan.cold as u64;
         Ok(Self { plan, warm, cold, stored_bytes, stored_bytes_each })
@@ -85,30 +93,30 @@ impl Seeded {
         Ok(Point { messages: plan.messages, warm, at_length, cold, stored_bytes, stored_bytes_each })
     }
 
-    async fn warm(&self, folder: &Path, durability: Durability) -> Result<(Cost, Some)> {
-        let Plan { messages, warm, .. } = self.plan;
+    async fn warm(&self, folder: &Path, durability: Durability) -> Result<(Cost, Share)> {
+        let Plan { messages, warm, kind, .. } = self.plan;
         let engine = folder::open(folder, durability, warm + 1).await?;
         let sessions = sessions(&engine, warm)?;
         let mut words = Words::new();
         for session in &sessions {
-            folder::turn(session, &Said::new(&mut words)).await?;
+            folder::turn(session, &Said::new(&mut words), kind).await?;
         }
-        let (cost, samples) = rotate(&sessions, messages / 2, &mut words).await?;
+        let (cost, samples) = rotate(&sessions, messages / 2, &mut words, kind).await?;
         let near = turns_near(messages) * warm;
         expect_length(&sessions[0], 2 * messages).await?;
         drop(sessions);
         folder::close(engine).await;
-        Ok((cost, Some::of(&samples[..near])))
+        Ok((cost, Share::of(&samples[..near])))
     }
 
     async fn cold(&self, folder: &Path, durability: Durability) -> Result<Cost> {
-        let Plan { messages, cold, .. } = self.plan;
+        let Plan { messages, cold, kind, .. } = self.plan;
         let engine = folder::open(folder, durability, 1).await?;
         let sessions = sessions(&engine, cold)?;
         // The engine's own first time (connections, statements) is not a session's.
-        folder::turn(&folder::session(&engine, usize::MAX)?, &Said::new(&mut Words::new())).await?;
+        folder::turn(&folder::session(&engine, usize::MAX)?, &Said::new(&mut Words::new()), kind).await?;
         let turns = turns_near(messages);
-        let (cost, _) = rotate(&sessions, turns, &mut Words::new()).await?;
+        let (cost, _) = rotate(&sessions, turns, &mut Words::new(), kind).await?;
         expect_length(&sessions[0], messages + 2 * turns).await?;
         drop(sessions);
         folder::close(engine).await;
@@ -142,7 +150,7 @@ pub(crate) async fn grow(
         let said: Vec<Said> = (messages..target).step_by(2).map(|_| Said::new(&mut words)).collect();
         let (before, written) = (Reading::now(), wchar()?);
         for one in &said {
-            folder::turn(&session, one).await?;
+            folder::turn(&session, one, Kind::Append).await?;
         }
         cpu_ms_total += Reading::now().since(before).cpu_ms();
         wchar_total += wchar()? - written;
@@ -161,11 +169,11 @@ pub(crate) async fn grow(
 }
 
 /// Warm turns and nothing else: ten conversations from 100 messages on.
-pub(crate) async fn spin(folder: &Path, turns: usize) -> Result<Cost> {
-    folder::fill(folder, SPINNING, 100).await?;
+pub(crate) async fn spin(folder: &Path, turns: usize, kind: Kind) -> Result<Cost> {
+    folder::fill(folder, SPINNING, 100, Kind::Append).await?;
     let engine = folder::open(folder, Durability::Process, SPINNING + 1).await?;
     let sessions = sessions(&engine, SPINNING)?;
-    let (cost, _) = rotate(&sessions, turns / SPINNING, &mut Words::new()).await?;
+    let (cost, _) = rotate(&sessions, turns / SPINNING, &mut Words::new(), kind).await?;
     folder::close(engine).await;
     Ok(cost)
 }
@@ -193,14 +201,14 @@ pub(crate) async fn spaced(
     let session = folder::session(&engine, 0)?;
     let mut words = Words::new();
     for _ in 0..SPACED_AT / 2 {
-        folder::turn(&session, &Said::new(&mut words)).await?;
+        folder::turn(&session, &Said::new(&mut words), Kind::Append).await?;
     }
     tokio::time::sleep(PAUSE).await;
     let mut meter = Meter::start()?;
     for _ in 0..turns {
         let said = Said::new(&mut words);
         meter.begin();
-        folder::turn(&session, &said).await?;
+        folder::turn(&session, &said, Kind::Append).await?;
         meter.end();
         tokio::time::sleep(PAUSE).await;
     }
@@ -216,7 +224,7 @@ const SPACED_AT: usize = 20;
 
 /// What an engine's folder takes before anything was said.
 pub(crate) async fn empty_bytes(folder: &Path) -> Result<u64> {
-    folder::fill(folder, 0, 0).await?;
+    folder::fill(folder, 0, 0, Kind::Append).await?;
     folder::stored_bytes(folder)
 }
 
@@ -229,14 +237,15 @@ async fn rotate(
     sessions: &[Session],
     turns: usize,
     words: &mut Words,
-) -> Result<(Cost, Vec<crate::meter::Sample>)> {
+    kind: Kind,
+) -> Result<(Cost, Vec<Sample>)> {
     let said: Vec<Said> = (0..turns * sessions.len()).map(|_| Said::new(words)).collect();
     let mut said = said.iter();
     let mut meter = Meter::start()?;
     for _ in 0..turns {
         for (session, said) in sessions.iter().zip(&mut said) {
             meter.begin();
-            folder::turn(session, said).await?;
+            folder::turn(session, said, kind).await?;
             meter.end();
         }
     }

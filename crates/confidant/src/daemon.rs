@@ -150,7 +150,9 @@ async fn sweep(engine: Engine, every: Duration) {
         match engine.sweep().await {
             Ok(0) => {}
             Ok(swept) => tracing::info!(sessions.expired = swept, "erased sessions whose lifetime was over"),
-            Err(error) => tracing::warn!(error = %error, "sessions whose lifetime is over could not be erased"),
+            Err(error) => {
+                tracing::warn!(error = %error, "sessions whose lifetime is over could not be erased")
+            }
         }
     }
 }

@@ -107,7 +107,10 @@ impl Keys {
     /// Puts a new key into the managed file, with the one before it as an old one.
     pub(crate) fn begin_rotation(&self) -> Result<RotationStart, KeySourceError> {
         let Origin::Managed(path) = &self.origin else {
-            return Err(failed("the master key is not a managed file", "give the new key where the old one came from"));
+            return Err(failed(
+                "the master key is not a managed file",
+                "give the new key where the old one came from",
+            ));
         };
         let keys = read_file(path)?;
         if !keys.retired.is_empty() {
@@ -128,7 +131,9 @@ impl Keys {
 impl KeySource for Keys {
     fn load(&self) -> Result<MasterKeys, KeySourceError> {
         let mut keys = match &self.origin {
-            Origin::Secret(secret) => parse(&secret.source(), secret.read().map_err(unread)?.expose_secret())?,
+            Origin::Secret(secret) => {
+                parse(&secret.source(), secret.read().map_err(unread)?.expose_secret())?
+            }
             Origin::File(path) | Origin::Managed(path) => read_file(path)?,
             Origin::Command(command) => parse("keys.command", &output_of(command)?)?,
             Origin::Passing(key) => MasterKeys { current: key.clone(), retired: Vec::new() },
@@ -150,7 +155,9 @@ fn read_file(path: &Path) -> Result<MasterKeys, KeySourceError> {
 /// Reads the current key on the first line and old ones on lines that begin with `old:`.
 fn parse(source: &str, text: &str) -> Result<MasterKeys, KeySourceError> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().ok_or_else(|| failed(&format!("{source} is empty"), "make a key: confidant keys generate"))?;
+    let first = lines
+        .next()
+        .ok_or_else(|| failed(&format!("{source} is empty"), "make a key: confidant keys generate"))?;
     let retired = lines.map(|line| match line.strip_prefix(OLD) {
         Some(old) => key(source, old),
         None => Err(failed(
@@ -164,7 +171,8 @@ fn parse(source: &str, text: &str) -> Result<MasterKeys, KeySourceError> {
 fn key(source: &str, text: &str) -> Result<MasterKey, KeySourceError> {
     MasterKey::from_base64(text).map_err(|error| {
         let message = error.to_string();
-        let (what, hint) = message.split_once("; ").unwrap_or((&message, "make one with `confidant keys generate`"));
+        let (what, hint) =
+            message.split_once("; ").unwrap_or((&message, "make one with `confidant keys generate`"));
         failed(&format!("{source}: {what}"), hint)
     })
 }
@@ -184,13 +192,17 @@ fn written(current: &MasterKey, old: &[MasterKey]) -> Zeroizing<Vec<u8>> {
 
 fn write_managed(path: &Path, content: &[u8]) -> Result<(), KeySourceError> {
     files::replace(path, content).map_err(|error| {
-        failed(&format!("{} cannot be written ({})", path.display(), error.kind()), "check its folder's permissions")
+        failed(
+            &format!("{} cannot be written ({})", path.display(), error.kind()),
+            "check its folder's permissions",
+        )
     })
 }
 
 /// Runs the command and takes what it prints. What it says on stderr may be anything, so nobody hears it.
 fn output_of(command: &[String]) -> Result<Zeroizing<String>, KeySourceError> {
-    let (program, arguments) = command.split_first().ok_or_else(|| failed("keys.command is empty", "name a program"))?;
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| failed("keys.command is empty", "name a program"))?;
     let spawned = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -236,7 +248,8 @@ fn missing(path: &Path) -> KeySourceError {
 
 fn unread(error: files::ReadError) -> KeySourceError {
     let message = error.to_string();
-    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "check the path and its permissions"));
+    let (what, hint) =
+        message.split_once("; hint: ").unwrap_or((&message, "check the path and its permissions"));
     failed(what, hint)
 }
 
@@ -282,7 +295,10 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(folder.path().join("keyring.db"), "").unwrap();
         let error = keys.prepare(&loaded).unwrap_err().to_string();
-        assert!(error.contains("master.key is missing") && error.contains("hint: put your backup"), "{error}");
+        assert!(
+            error.contains("master.key is missing") && error.contains("hint: put your backup"),
+            "{error}"
+        );
         assert!(!path.exists());
     }
 
@@ -296,8 +312,14 @@ mod tests {
             keys.prepare(&loaded).map(|_| base64(&keys.load().unwrap()).0)
         };
         let first = start().unwrap();
-        let all: Vec<String> =
-            std::thread::scope(|scope| (0..8).map(|_| scope.spawn(start)).collect::<Vec<_>>().into_iter().map(|t| t.join().unwrap().unwrap()).collect());
+        let all: Vec<String> = std::thread::scope(|scope| {
+            (0..8)
+                .map(|_| scope.spawn(start))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|t| t.join().unwrap().unwrap())
+                .collect()
+        });
         assert!(all.iter().all(|key| *key == first));
     }
 
@@ -318,7 +340,8 @@ mod tests {
 
     #[test]
     fn a_command_is_asked_and_its_failures_have_names() {
-        let with = |command: &str| Keys::choose(&loaded(&format!("[keys]\ncommand = {command}"))).unwrap().load();
+        let with =
+            |command: &str| Keys::choose(&loaded(&format!("[keys]\ncommand = {command}"))).unwrap().load();
         let keys = with(&format!(r#"["printf", "{ONE}\nold: {TWO}\n"]"#)).unwrap();
         assert_eq!(base64(&keys), (ONE.to_owned(), vec![TWO.to_owned()]));
         for (command, what) in [

@@ -49,7 +49,8 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
             }
             let prepared = keys.prepare(loaded).context(NO_KEY)?;
             // If this does not work, opening says why.
-            let _ = files::touch(&data.join("confidant.db")).and_then(|()| files::touch(&keyring.join("keyring.db")));
+            let _ = files::touch(&data.join("confidant.db"))
+                .and_then(|()| files::touch(&keyring.join("keyring.db")));
             (Storage::sqlite(&data, &keyring, config.store.durability())?, prepared)
         }
         _ => (Storage::memory(), Prepared::Found),
@@ -67,7 +68,9 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
 pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     files::make_folder(folder).map_err(|error| {
         let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file of that name is in the way",
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                "a file of that name is in the way"
+            }
             _ => "check the permissions above it, or choose another with server.data_dir or --data-dir",
         };
         anyhow!("the folder {} cannot be made ({}); hint: {hint}", folder.display(), error.kind())
@@ -77,13 +80,18 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
 fn require_data(loaded: &Loaded) -> anyhow::Result<()> {
     let config = &loaded.config;
     let Some(data) = config.data_folder() else {
-        return Err(anyhow!("store.url is memory:, which ends with its process; hint: use sqlite: to keep data"));
+        return Err(anyhow!(
+            "store.url is memory:, which ends with its process; hint: use sqlite: to keep data"
+        ));
     };
     let keyring = config.keyring_folder().unwrap_or_else(|| data.clone());
     if data.join("confidant.db").exists() || keyring.join("keyring.db").exists() {
         return Ok(());
     }
-    Err(anyhow!("there is no data in {}; hint: start with `confidant serve` or `confidant chat`, or check --data-dir and --config", data.display()))
+    Err(anyhow!(
+        "there is no data in {}; hint: start with `confidant serve` or `confidant chat`, or check --data-dir and --config",
+        data.display()
+    ))
 }
 
 const NO_KEY: &str = "no usable master key";

@@ -84,8 +84,12 @@ async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     let records = administrator.verify_audit().await?;
     if let Some(path) = &args.receipt {
-        let receipt: Receipt = serde_json::from_str(&output::read(path)?)
-            .map_err(|error| anyhow!("this is not a receipt (line {}); hint: give the JSON that the erasure printed, unchanged", error.line()))?;
+        let receipt: Receipt = serde_json::from_str(&output::read(path)?).map_err(|error| {
+            anyhow!(
+                "this is not a receipt (line {}); hint: give the JSON that the erasure printed, unchanged",
+                error.line()
+            )
+        })?;
         administrator.verify_receipt(&receipt).await?;
     }
     if args.output.json {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use confidant_engine::{
-    Actor, Audience, ChannelName, Final, MemoryState, Outbound, PlaceId, RoomContext, RoomLine, Scope, Session,
-    ThreadId, Turn, TurnRequest, UserId,
+    Actor, Audience, ChannelName, Final, MemoryState, Outbound, PlaceId, RoomContext, RoomLine, Scope,
+    Session, ThreadId, Turn, TurnRequest, UserId,
 };
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -43,7 +43,7 @@ pub(super) struct ChatArgs {
     /// The channel it is said on
     #[arg(long, value_name = "CHANNEL", default_value = "cli")]
     channel: String,
-    /// Who reads the answer [default: the room if there is one, else private]
+    /// Who reads the answer [default: room with --room, else private]
     #[arg(long, value_enum)]
     audience: Option<AudienceArg>,
     /// Short for --audience private
@@ -99,7 +99,8 @@ fn scope(args: &ChatArgs, loaded: &Loaded) -> anyhow::Result<Scope> {
 }
 
 async fn once(args: &ChatArgs, session: &Session, room: &Room, text: &str) -> anyhow::Result<Outcome> {
-    let turn = session.turn(TurnRequest { request_id: args.request_id.clone(), ..request(args, room, text)? });
+    let turn =
+        session.turn(TurnRequest { request_id: args.request_id.clone(), ..request(args, room, text)? });
     if args.output.json {
         let answer = turn.finish().await?;
         output::json(&described(session, &answer))?;
@@ -110,12 +111,22 @@ async fn once(args: &ChatArgs, session: &Session, room: &Room, text: &str) -> an
     Ok(Outcome::Done)
 }
 
-async fn converse(args: &ChatArgs, opened: &Opened, session: &Session, room: &Room) -> anyhow::Result<Outcome> {
+async fn converse(
+    args: &ChatArgs,
+    opened: &Opened,
+    session: &Session,
+    room: &Room,
+) -> anyhow::Result<Outcome> {
     if io::stdin().is_terminal() {
-        note(&format!("{}, answered by {}. /help for help, Ctrl-D to end.", session.id(), opened.engine.model_name()));
+        note(&format!(
+            "{}, answered by {}. /help for help, Ctrl-D to end.",
+            session.id(),
+            opened.engine.model_name()
+        ));
     }
     let config = rustyline::Config::builder().auto_add_history(true).build();
-    let mut editor: rustyline::Editor<(), MemHistory> = rustyline::Editor::with_history(config, MemHistory::new())?;
+    let mut editor: rustyline::Editor<(), MemHistory> =
+        rustyline::Editor::with_history(config, MemHistory::new())?;
     loop {
         let prompt = if io::stdin().is_terminal() { "> " } else { "" };
         // The editor blocks its thread, and the engine works on the others meanwhile.
@@ -156,7 +167,9 @@ async fn take_turn(args: &ChatArgs, session: &Session, room: &Room, text: &str) 
         }
     };
     match answered {
-        Err(error) if error.downcast_ref::<confidant_engine::Error>().is_some() => output::error(&error.to_string()),
+        Err(error) if error.downcast_ref::<confidant_engine::Error>().is_some() => {
+            output::error(&error.to_string())
+        }
         other => other?,
     }
     Ok(())

@@ -98,10 +98,14 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
             }
         }
     } else if config.data_folder().is_some() {
-        let what = format!("{} has no data yet; hint: the first start makes it", config.server.data_dir.display());
+        let what =
+            format!("{} has no data yet; hint: the first start makes it", config.server.data_dir.display());
         checks.push(Check::warn("data", &what));
     } else {
-        checks.push(Check::warn("data", "store.url is memory:, nothing is kept; hint: use sqlite: to keep data"));
+        checks.push(Check::warn(
+            "data",
+            "store.url is memory:, nothing is kept; hint: use sqlite: to keep data",
+        ));
     }
     checks.push(model(loaded).await);
     checks.push(address(config.server.listen).await);
@@ -119,10 +123,14 @@ fn folders(loaded: &Loaded) -> Vec<Check> {
 fn folder_check(folder: &Path) -> Check {
     let shown = folder.display();
     match files::mode(folder) {
-        Err(error) => Check::fail("folder", &format!("{shown} cannot be looked at ({}); hint: check its owner", error.kind())),
-        Ok(mode) if mode & 0o077 != 0 => {
-            Check::warn("folder", &format!("{shown} can be entered by other users (mode {mode:o}); hint: chmod 700 {shown}"))
-        }
+        Err(error) => Check::fail(
+            "folder",
+            &format!("{shown} cannot be looked at ({}); hint: check its owner", error.kind()),
+        ),
+        Ok(mode) if mode & 0o077 != 0 => Check::warn(
+            "folder",
+            &format!("{shown} can be entered by other users (mode {mode:o}); hint: chmod 700 {shown}"),
+        ),
         Ok(_) => Check::ok("folder", format!("{shown}, only its owner can enter")),
     }
 }
@@ -138,14 +146,19 @@ fn key(loaded: &Loaded) -> Check {
             let _ = found;
             Check::warn("master key", "a rotation was interrupted; hint: confidant keys rotate")
         }
-        Ok(found) => Check::ok("master key", format!("{}, and {}", keys.source(), counted(found.retired.len() as u64, "old one"))),
+        Ok(found) => Check::ok(
+            "master key",
+            format!("{}, and {}", keys.source(), counted(found.retired.len() as u64, "old one")),
+        ),
         Err(error) => Check::fail("master key", &error.to_string()),
     }
 }
 
 async fn accept_restore(engine: &Engine) -> Check {
     match engine.dangerously_administer(Actor::cli()).accept_restore().await {
-        Ok(behind) => Check::ok("restore", format!("accepted: {} had been newer", counted(behind, "session"))),
+        Ok(behind) => {
+            Check::ok("restore", format!("accepted: {} had been newer", counted(behind, "session")))
+        }
         Err(error) => Check::fail("restore", &error.to_string()),
     }
 }
@@ -161,19 +174,23 @@ async fn contents(engine: &Engine) -> Vec<Check> {
         Err(error) => Check::fail("audit log", &error.to_string()),
     };
     let logs = match administrator.verify_everything().await {
-        Ok(verified) if verified.refused.is_empty() => {
-            Check::ok("sessions", format!("{} and {} open", counted(verified.keys, "key"), counted(verified.sessions, "log")))
-        }
+        Ok(verified) if verified.refused.is_empty() => Check::ok(
+            "sessions",
+            format!("{} and {} open", counted(verified.keys, "key"), counted(verified.sessions, "log")),
+        ),
         Ok(verified) => Check::fail("sessions", &refused(&verified.refused)),
         // Already said above, and not of the sessions.
-        Err(confidant_engine::Error::Unverified { .. }) => Check::warn("sessions", "not all looked at; mend the audit log first"),
+        Err(confidant_engine::Error::Unverified { .. }) => {
+            Check::warn("sessions", "not all looked at; mend the audit log first")
+        }
         Err(error) => Check::fail("sessions", &error.to_string()),
     };
     vec![files, logs, audit]
 }
 
 fn refused(refused: &[(String, String)]) -> String {
-    let named: Vec<String> = refused.iter().take(5).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
+    let named: Vec<String> =
+        refused.iter().take(5).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
     let more = if refused.len() > named.len() { ", …" } else { "" };
     let hint = if refused.iter().any(|(_, reason)| reason == "rolled-back") {
         "if you restored a backup on purpose, run it again with --accept-restore"
@@ -201,10 +218,16 @@ async fn address(listen: SocketAddr) -> Check {
             if tokio::time::timeout(PATIENCE, is_ours(listen)).await.unwrap_or(false) {
                 Check::ok("address", format!("a server answers on {listen}"))
             } else {
-                Check::fail("address", &format!("{listen} is taken by another program; hint: choose another with server.listen"))
+                Check::fail(
+                    "address",
+                    &format!("{listen} is taken by another program; hint: choose another with server.listen"),
+                )
             }
         }
-        Err(error) => Check::fail("address", &format!("cannot listen on {listen} ({}); hint: change server.listen", error.kind())),
+        Err(error) => Check::fail(
+            "address",
+            &format!("cannot listen on {listen} ({}); hint: change server.listen", error.kind()),
+        ),
     }
 }
 
@@ -212,7 +235,11 @@ async fn address(listen: SocketAddr) -> Check {
 async fn is_ours(listen: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(listen).await?;
-        stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        stream
+            .write_all(
+                format!("GET /healthz HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").as_bytes(),
+            )
+            .await?;
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await?;
         Ok::<bool, std::io::Error>(answer.ends_with(b" 200"))

@@ -140,7 +140,11 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     }
     output::error(&format!(
         "{} not open; hint: `confidant doctor` says what to do",
-        if verified.refused.len() == 1 { "1 session does".to_owned() } else { format!("{} sessions do", verified.refused.len()) }
+        if verified.refused.len() == 1 {
+            "1 session does".to_owned()
+        } else {
+            format!("{} sessions do", verified.refused.len())
+        }
     ));
     Ok(Outcome::Faulty)
 }
@@ -160,7 +164,10 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         output::line(&format!("master key from  {}", opened.keys.source()))?;
         output::line(&format!("current root     {}", status.current))?;
         output::line(&format!("roots held       {}", held.join(", ")))?;
-        output::line(&format!("session keys     {}, {} under other roots", status.keys, status.under_others))?;
+        output::line(&format!(
+            "session keys     {}, {} under other roots",
+            status.keys, status.under_others
+        ))?;
     }
     if status.under_others > 0 {
         note("a rotation is not done; `confidant keys rotate` goes on with it");

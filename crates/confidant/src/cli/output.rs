@@ -55,8 +55,9 @@ pub(super) fn read(path: &PathBuf) -> anyhow::Result<String> {
     if path.as_os_str() == "-" {
         return Ok(io::read_to_string(io::stdin())?);
     }
-    std::fs::read_to_string(path)
-        .map_err(|error| anyhow!("{} cannot be read ({}); hint: check the path", path.display(), error.kind()))
+    std::fs::read_to_string(path).map_err(|error| {
+        anyhow!("{} cannot be read ({}); hint: check the path", path.display(), error.kind())
+    })
 }
 
 /// Says something on stderr. That nobody listens is no reason to stop.

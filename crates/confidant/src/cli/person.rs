@@ -62,7 +62,10 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let export = administrator.export_person(&args.tenant.id()?, &UserId::new(&args.user)?).await?;
     output::json_to(args.output.as_deref(), &export)?;
     if !export.unreadable.is_empty() {
-        note(&format!("{} could not be opened; see `confidant doctor`", counted(export.unreadable.len() as u64, "session")));
+        note(&format!(
+            "{} could not be opened; see `confidant doctor`",
+            counted(export.unreadable.len() as u64, "session")
+        ));
         return Ok(Outcome::Faulty);
     }
     if export.sessions.is_empty() {

@@ -111,7 +111,10 @@ async fn list(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome> {
 
 /// Id first, so that `cut -f1` is enough for a script.
 fn summary(session: &SessionSummary) -> String {
-    let id = session.session_id.as_deref().map_or_else(|| format!("({}: its key is gone)", session.tag), str::to_owned);
+    let id = session
+        .session_id
+        .as_deref()
+        .map_or_else(|| format!("({}: its key is gone)", session.tag), str::to_owned);
     let tenant = session.tenant.as_deref().unwrap_or("-");
     let end = session.expires_at.map_or_else(|| "kept".to_owned(), |at| format!("until {}", moment(at)));
     let open = if session.open_turn { "\topen turn" } else { "" };

@@ -57,7 +57,8 @@ pub(super) async fn run(command: TokenCommand, loaded: &Loaded) -> anyhow::Resul
 
 async fn new(args: &NewArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let (tenant, role) = (args.tenant.id()?, Role::parse(&args.role)?);
-    let (bearer, token) = opened.engine.dangerously_administer(Actor::cli()).new_token(&tenant, &role).await?;
+    let (bearer, token) =
+        opened.engine.dangerously_administer(Actor::cli()).new_token(&tenant, &role).await?;
     if args.output.json {
         let mut described = described(&bearer);
         described["token"] = token.expose_secret().into();
@@ -76,7 +77,12 @@ async fn list(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     } else {
         for bearer in &bearers {
             let made = moment(bearer.created_at);
-            output::line(&format!("{}\t{}\t{}\t{made}", bearer.token_id, bearer.tenant.as_str(), bearer.role.to_text()))?;
+            output::line(&format!(
+                "{}\t{}\t{}\t{made}",
+                bearer.token_id,
+                bearer.tenant.as_str(),
+                bearer.role.to_text()
+            ))?;
         }
     }
     if bearers.is_empty() {

@@ -12,7 +12,8 @@ use super::{Config, ConfigError, Environment, Flags, Loaded, Secrets};
 /// Reads all sources.
 pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::default();
-    let file = flags.config.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+    let file =
+        flags.config.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
     if let Some(file) = &file {
         layers.add_file(file)?;
     }
@@ -88,19 +89,24 @@ impl Layers {
             Some((section, key)) => Err(ConfigError {
                 source_name: name.to_owned(),
                 what: "unknown key".to_owned(),
-                hint: format!("write {}, with two underscores between section and key", variable(&section, &key)),
+                hint: format!(
+                    "write {}, with two underscores between section and key",
+                    variable(&section, &key)
+                ),
             }),
         }
     }
 
     /// Takes a value that is text, as a string if the key wants one and as TOML if it does not.
     fn add_text(&mut self, source: &str, section: &str, key: &str, text: &str) -> Result<(), ConfigError> {
-        let name = if source.starts_with(PREFIX) { variable(section, key) } else { format!("{section}.{key}") };
+        let name =
+            if source.starts_with(PREFIX) { variable(section, key) } else { format!("{section}.{key}") };
         let string = Value::String(text.to_owned());
         let value = match try_on(source, single(section, key, string.clone()), &name) {
             Ok(()) => string,
             Err(as_string) => {
-                let value = format!("it = {}", text.trim()).parse::<Table>().ok().and_then(|mut t| t.remove("it"));
+                let value =
+                    format!("it = {}", text.trim()).parse::<Table>().ok().and_then(|mut t| t.remove("it"));
                 let Some(value) = value.filter(|value| !value.is_str()) else { return Err(as_string) };
                 try_on(source, single(section, key, value.clone()), &name)?;
                 value
@@ -260,9 +266,19 @@ mod tests {
     #[test]
     fn unknown_keys_are_named_with_their_source_and_the_nearest_known() {
         for (error, source, key, hint) in [
-            (refused("[server]\nlisten_on = 1", []), "c.toml: ", "server.listen_on", "did you mean server.listen?"),
+            (
+                refused("[server]\nlisten_on = 1", []),
+                "c.toml: ",
+                "server.listen_on",
+                "did you mean server.listen?",
+            ),
             (refused("[sever]", []), "c.toml: ", "unknown key sever", "did you mean server?"),
-            (refused("data_dir = 'x'", []), "c.toml: ", "unknown key data_dir", "known here are server, store"),
+            (
+                refused("data_dir = 'x'", []),
+                "c.toml: ",
+                "unknown key data_dir",
+                "known here are server, store",
+            ),
             (
                 refused("", [("CONFIDANT_SERVER__LISTN", "x")]),
                 "CONFIDANT_SERVER__LISTN: ",

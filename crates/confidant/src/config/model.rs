@@ -96,6 +96,9 @@ mod tests {
         let remote = ModelSection { provider: Kind::OpenAi, ..ModelSection::default() };
         assert_eq!(remote.key_variable(), Some("OPENAI_API_KEY"));
         let error = remote.build(None).unwrap_err();
-        assert_eq!(error.to_string(), "[model]: model.model is empty; hint: name a model that the server has");
+        assert_eq!(
+            error.to_string(),
+            "[model]: model.model is empty; hint: name a model that the server has"
+        );
     }
 }

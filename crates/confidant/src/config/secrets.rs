@@ -43,7 +43,9 @@ impl Secret {
         let in_file = format!("{variable}_FILE");
         match (environment.value(variable), environment.value(&in_file)) {
             (Some(_), Some(_)) => Err(both(variable, &in_file)),
-            (Some(value), None) => Ok(Some(Self::Value { variable, value: SecretString::from(value.to_owned()) })),
+            (Some(value), None) => {
+                Ok(Some(Self::Value { variable, value: SecretString::from(value.to_owned()) }))
+            }
             (None, Some(path)) => Ok(Some(Self::File { variable: in_file, path: PathBuf::from(path) })),
             (None, None) => Ok(None),
         }
@@ -95,7 +97,9 @@ fn both(name: &str, in_file: &str) -> ConfigError {
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Value { value: a, .. }, Self::Value { value: b, .. }) => a.expose_secret() == b.expose_secret(),
+            (Self::Value { value: a, .. }, Self::Value { value: b, .. }) => {
+                a.expose_secret() == b.expose_secret()
+            }
             (Self::File { path: a, .. }, Self::File { path: b, .. }) => a == b,
             _ => false,
         }
@@ -120,14 +124,16 @@ mod tests {
         files::create(&path, b"hush\n").unwrap();
         let secrets = find([("CHECKPOINT_ENCRYPTION_KEY_FILE", path.to_str().unwrap())]).unwrap();
         assert_eq!(secrets.master.as_ref().unwrap().read().unwrap().expose_secret(), "hush\n");
-        let secrets = find([("CHECKPOINT_ENCRYPTION_KEY", "hush"), ("OLD_CHECKPOINT_ENCRYPTION_KEY", "")]).unwrap();
+        let secrets =
+            find([("CHECKPOINT_ENCRYPTION_KEY", "hush"), ("OLD_CHECKPOINT_ENCRYPTION_KEY", "")]).unwrap();
         assert!(!format!("{secrets:?}").contains("hush"));
         assert_eq!(secrets.retired, None);
     }
 
     #[test]
     fn both_at_once_is_an_error() {
-        let error = find([("CHECKPOINT_ENCRYPTION_KEY", "a"), ("CHECKPOINT_ENCRYPTION_KEY_FILE", "b")]).unwrap_err();
+        let error =
+            find([("CHECKPOINT_ENCRYPTION_KEY", "a"), ("CHECKPOINT_ENCRYPTION_KEY_FILE", "b")]).unwrap_err();
         assert!(error.to_string().contains("set one of"), "{error}");
     }
 }

@@ -44,12 +44,15 @@ impl TryFrom<String> for StoreKind {
     fn try_from(url: String) -> Result<Self, String> {
         match url.split_once(':') {
             Some(("sqlite", "")) => Ok(Self::Sqlite(None)),
-            Some(("sqlite", folder)) if !folder.starts_with("//") => Ok(Self::Sqlite(Some(PathBuf::from(folder)))),
-            Some(("memory", "")) => Ok(Self::Memory),
-            Some((scheme @ ("redis" | "rediss" | "postgres" | "postgresql"), _)) => {
-                Err(format!("{scheme}: this build has no such store yet; hint: use sqlite: or sqlite:/path/folder"))
+            Some(("sqlite", folder)) if !folder.starts_with("//") => {
+                Ok(Self::Sqlite(Some(PathBuf::from(folder))))
             }
-            _ => Err("this is not the address of a store; hint: use sqlite:, sqlite:/path/folder or memory:".to_owned()),
+            Some(("memory", "")) => Ok(Self::Memory),
+            Some((scheme @ ("redis" | "rediss" | "postgres" | "postgresql"), _)) => Err(format!(
+                "{scheme}: this build has no such store yet; hint: use sqlite: or sqlite:/path/folder"
+            )),
+            _ => Err("this is not the address of a store; hint: use sqlite:, sqlite:/path/folder or memory:"
+                .to_owned()),
         }
     }
 }
@@ -75,7 +78,14 @@ mod tests {
         assert_eq!(read("sqlite:"), Ok(StoreKind::Sqlite(None)));
         assert_eq!(read("sqlite:/var/lib/c"), Ok(StoreKind::Sqlite(Some("/var/lib/c".into()))));
         assert_eq!(read("memory:"), Ok(StoreKind::Memory));
-        for url in ["redis://:hush@h", "rediss://hush", "postgres://a:hush@h/d", "mysql://hush", "hush", "sqlite://hush"] {
+        for url in [
+            "redis://:hush@h",
+            "rediss://hush",
+            "postgres://a:hush@h/d",
+            "mysql://hush",
+            "hush",
+            "sqlite://hush",
+        ] {
             let error = read(url).unwrap_err();
             assert!(error.contains("; hint: ") && !error.contains("hush"), "{url}: {error}");
         }

@@ -35,6 +35,10 @@ impl TurnSection {
 
 impl Default for TurnSection {
     fn default() -> Self {
-        Self { recovery: CutOff::Resume, wait: Duration::from_secs(60), answer_timeout: Duration::from_secs(120) }
+        Self {
+            recovery: CutOff::Resume,
+            wait: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(120),
+        }
     }
 }

@@ -22,14 +22,14 @@ pub(super) struct Health {
 const FINE: Health = Health { status: "ok" };
 
 /// Whether the process lives
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does", body = Health)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "server", responses((status = 200, description = "It does", body = Health)))]
 pub(super) async fn healthz() -> Result<Response, ApiError> {
     reply(&FINE)
 }
 
 /// Whether storage answers and turns are taken
 #[utoipa::path(
-    get, path = "/readyz", tag = "server",
+    get, path = "/readyz", operation_id = "readyz", tag = "server",
     responses(
         (status = 200, description = "Ready", body = Health),
         (status = 503, description = "Not ready, with the reason", body = ErrorBody),

@@ -115,7 +115,7 @@ impl Collector for Turns {
 
 /// Counts for Prometheus
 #[utoipa::path(
-    get, path = "/metrics", tag = "server", security(("bearer" = [])),
+    get, path = "/metrics", operation_id = "metrics", tag = "server", security(("bearer" = [])),
     responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"), Failures)
 )]
 pub(super) async fn metrics(State(app): State<App>, _: Operator) -> Result<Response, ApiError> {

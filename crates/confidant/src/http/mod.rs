@@ -15,6 +15,7 @@ mod body;
 mod error;
 mod health;
 mod limits;
+mod listen;
 mod metrics;
 mod openai;
 mod openapi;
@@ -25,7 +26,6 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,6 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::serve::ListenerExt as _;
 use confidant_engine::{Clock, Engine, SystemClock};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -74,14 +73,8 @@ pub(crate) async fn serve(
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
     };
-    // Small pieces of an answer go out at once.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = %error, "a connection keeps its delay");
-        }
-    });
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+    listen::listen(listener, router, shutdown).await;
+    Ok(())
 }
 
 /// Every route, ready to be called.

@@ -27,7 +27,7 @@ use request::{ChatRequest, Wanted};
 /// As OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body
 /// (in a stream: in the last chunk with a choice) say what memory did. Errors are in OpenAI's form.
 #[utoipa::path(
-    post, path = "/v1/chat/completions", tag = "openai", security(("bearer" = [])),
+    post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
     params(
         ("X-Confidant-Session" = Option<String>, Header, description = "The session to remember in; goes before `user`"),
         ("Idempotency-Key" = Option<String>, Header, description = "The turn's request_id: a retry gets the recorded answer"),
@@ -214,7 +214,7 @@ impl ModelObject {
 
 /// List the models
 #[utoipa::path(
-    get, path = "/v1/models", tag = "openai", security(("bearer" = [])),
+    get, path = "/v1/models", operation_id = "list_models", tag = "openai", security(("bearer" = [])),
     responses((status = 200, description = "The model that answers here", body = ModelList), OpenAiFailures)
 )]
 pub(super) async fn models(State(app): State<App>, _: Caller) -> Result<Response, ApiError> {
@@ -223,7 +223,7 @@ pub(super) async fn models(State(app): State<App>, _: Caller) -> Result<Response
 
 /// Look at a model
 #[utoipa::path(
-    get, path = "/v1/models/{id}", tag = "openai", security(("bearer" = [])),
+    get, path = "/v1/models/{id}", operation_id = "retrieve_model", tag = "openai", security(("bearer" = [])),
     params(("id" = String, Path, description = "The model's id, percent-encoded")),
     responses((status = 200, description = "The model", body = ModelObject), OpenAiFailures)
 )]

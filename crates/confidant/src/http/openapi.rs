@@ -51,7 +51,7 @@ impl Modify for BearerToken {
 
 /// This description
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "server",
+    get, path = "/openapi.json", operation_id = "openapi", tag = "server",
     responses((status = 200, description = "An OpenAPI 3.1 document", body = Object))
 )]
 pub(super) async fn document(State(app): State<App>) -> Response {

@@ -12,7 +12,7 @@ use super::sessions::{EraseParams, WouldErase};
 
 /// Export everything that is kept of a person
 #[utoipa::path(
-    get, path = "/api/v1/person/{user_id}/export", tag = "person", security(("bearer" = [])),
+    get, path = "/api/v1/person/{user_id}/export", operation_id = "export_person", tag = "person", security(("bearer" = [])),
     params(("user_id" = String, Path, description = "The person's id, percent-encoded")),
     responses((status = 200, description = "All their sessions; none if nothing is kept", body = PersonExportSchema), Failures)
 )]
@@ -24,7 +24,7 @@ pub(super) async fn export(State(app): State<App>, person: Person) -> Result<Res
 ///
 /// Their sessions in every channel, the keys of those, and the tokens that were made for them.
 #[utoipa::path(
-    delete, path = "/api/v1/person/{user_id}", tag = "person", security(("bearer" = [])),
+    delete, path = "/api/v1/person/{user_id}", operation_id = "erase_person", tag = "person", security(("bearer" = [])),
     params(("user_id" = String, Path, description = "The person's id, percent-encoded"), EraseParams),
     responses((status = 200, description = "The receipt, or what would go", body = Erased), Failures)
 )]

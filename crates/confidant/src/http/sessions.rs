@@ -40,7 +40,7 @@ pub(super) struct WouldErase {
 ///
 /// Decrypted and portable. The export itself is recorded in the audit log.
 #[utoipa::path(
-    get, path = "/api/v1/session/{session_id}/export", tag = "session", security(("bearer" = [])),
+    get, path = "/api/v1/session/{session_id}/export", operation_id = "export_session", tag = "session", security(("bearer" = [])),
     params(("session_id" = String, Path, description = "The session's id, percent-encoded")),
     responses((status = 200, description = "What is kept", body = ExportSchema), Failures)
 )]
@@ -53,7 +53,7 @@ pub(super) async fn export(State(app): State<App>, Own(session): Own) -> Result<
 ///
 /// Destroys its key, its log and every copy in memory. Erasing what is not there is no error: the receipt says 0.
 #[utoipa::path(
-    delete, path = "/api/v1/session/{session_id}", tag = "session", security(("bearer" = [])),
+    delete, path = "/api/v1/session/{session_id}", operation_id = "erase_session", tag = "session", security(("bearer" = [])),
     params(("session_id" = String, Path, description = "The session's id, percent-encoded"), EraseParams),
     responses((status = 200, description = "The receipt, or what would go", body = Erased), Failures)
 )]

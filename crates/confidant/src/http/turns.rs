@@ -85,7 +85,7 @@ const FINAL: &str = "final_response";
 /// metadata}`; the deltas of a fresh answer add up to the final content. A recorded answer comes without deltas. The turn
 /// goes on if the client leaves: ask again with the same `request_id`.
 #[utoipa::path(
-    post, path = "/api/v1/session/{session_id}/turns", tag = "session", security(("bearer" = [])),
+    post, path = "/api/v1/session/{session_id}/turns", operation_id = "run_turn", tag = "session", security(("bearer" = [])),
     params(("session_id" = String, Path, description = "The session's id, percent-encoded"), TurnParams),
     request_body = TurnBody,
     responses(
