@@ -115,6 +115,17 @@ fn run(options: &Options) -> Result<()> {
     if options.wants("tokenizer") {
         document["tokenizer"] = json!(tokenizer::measure(if options.quick { 10 } else { 2000 })?);
     }
+    if options.wants("startup") {
+        document["startup"] = match &options.confidant {
+            Some(binary) => {
+                say("startup");
+                let path = folder.path().join("startup");
+                std::fs::create_dir_all(&path)?;
+                json!(startup::measure(binary, &path, if options.quick { 2 } else { 20 })?)
+            }
+            None => json!({ "skipped": "no program was given; --confidant-bin FILE names one" }),
+        };
+    }
     if options.wants("turns") {
         let (ours, bare) =
             on(&runtime, turns(folder.path().join("turns"), options.plans(), options.rounds()))?;
@@ -127,17 +138,6 @@ fn run(options: &Options) -> Result<()> {
         let path = folder.path().join("cold-open");
         document["cold_open"] =
             on(&runtime, async move { Ok(json!(cold_open::measure(&path, sessions, 20).await?)) })?;
-    }
-    if options.wants("startup") {
-        document["startup"] = match &options.confidant {
-            Some(binary) => {
-                say("startup");
-                let path = folder.path().join("startup");
-                std::fs::create_dir_all(&path)?;
-                json!(startup::measure(binary, &path, if options.quick { 2 } else { 20 })?)
-            }
-            None => json!({ "skipped": "no program was given; --confidant-bin FILE names one" }),
-        };
     }
     println!("{}", serde_json::to_string_pretty(&document)?);
     Ok(())

@@ -5,12 +5,13 @@
 //! every load, which is how a running server learns of a rotation. Easy to get wrong: a new `master.key` must never
 //! be made for data that another key sealed.
 
+use std::fs::{File, TryLockError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use confidant_engine::{KeySource, KeySourceError, MasterKey, MasterKeys};
+use confidant_engine::{KeySource, KeySourceError, Kid, MasterKey, MasterKeys};
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
@@ -41,6 +42,15 @@ enum Origin {
 pub(crate) enum Prepared {
     Found,
     Made(PathBuf),
+}
+
+/// The rotation of a managed file under way. Only one runs at a time: two could each drop a key that the other needs.
+#[derive(Debug)]
+pub(crate) struct Rotation<'a> {
+    path: &'a Path,
+    pub(crate) start: RotationStart,
+    /// The data folder, locked until this is dropped or the process ends.
+    _lock: File,
 }
 
 /// Where the rotation of a managed file stands.
@@ -104,27 +114,30 @@ impl Keys {
         matches!(self.origin, Origin::Managed(_))
     }
 
-    /// Puts a new key into the managed file, with the one before it as an old one.
-    pub(crate) fn begin_rotation(&self) -> Result<RotationStart, KeySourceError> {
-        let Origin::Managed(path) = &self.origin else {
-            return Err(failed(
-                "the master key is not a managed file",
-                "give the new key where the old one came from",
-            ));
+    /// Puts a new key into the managed file, with the one before it as an old one; nothing if the file is not ours.
+    pub(crate) fn begin_rotation(&self) -> Result<Option<Rotation<'_>>, KeySourceError> {
+        let Origin::Managed(path) = &self.origin else { return Ok(None) };
+        let lock = lock_folder(path)?;
+        let keys = read_file(path)?;
+        let start = if keys.retired.is_empty() {
+            write_managed(path, &written(&MasterKey::random(), &[keys.current]))?;
+            RotationStart::Begun
+        } else {
+            RotationStart::Continued
         };
-        let keys = read_file(path)?;
-        if !keys.retired.is_empty() {
-            return Ok(RotationStart::Continued);
-        }
-        write_managed(path, &written(&MasterKey::random(), &[keys.current]))?;
-        Ok(RotationStart::Begun)
+        Ok(Some(Rotation { path, start, _lock: lock }))
     }
+}
 
-    /// Takes the old key out of the managed file.
-    pub(crate) fn end_rotation(&self) -> Result<(), KeySourceError> {
-        let Origin::Managed(path) = &self.origin else { return Ok(()) };
-        let keys = read_file(path)?;
-        write_managed(path, &written(&keys.current, &[]))
+impl Rotation<'_> {
+    /// Takes the old key out of the file, once everything is sealed under `root`.
+    pub(crate) fn end(self, root: Kid) -> Result<(), KeySourceError> {
+        let keys = read_file(self.path)?;
+        if keys.current.root().kid() != root {
+            let what = format!("{} was changed by somebody else during the rotation", self.path.display());
+            return Err(failed(&what, "run `confidant keys rotate` again; both keys are still in it"));
+        }
+        write_managed(self.path, &written(&keys.current, &[]))
     }
 }
 
@@ -146,6 +159,17 @@ impl KeySource for Keys {
         }
         Ok(keys)
     }
+}
+
+fn lock_folder(path: &Path) -> Result<File, KeySourceError> {
+    let folder = File::open(path.parent().unwrap_or(Path::new(".")));
+    let locked = folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| folder));
+    locked.map_err(|error| match error {
+        TryLockError::WouldBlock => failed("another rotation is running", "wait until it is done"),
+        TryLockError::Error(error) => {
+            failed(&format!("the data folder cannot be locked ({})", error.kind()), "check its permissions")
+        }
+    })
 }
 
 fn read_file(path: &Path) -> Result<MasterKeys, KeySourceError> {
@@ -330,12 +354,21 @@ mod tests {
         let keys = Keys::choose(&loaded).unwrap();
         keys.prepare(&loaded).unwrap();
         let (first, _) = base64(&keys.load().unwrap());
-        assert_eq!(keys.begin_rotation().unwrap(), RotationStart::Begun);
-        let (second, old) = base64(&keys.load().unwrap());
+        let rotation = keys.begin_rotation().unwrap().unwrap();
+        assert_eq!(rotation.start, RotationStart::Begun);
+        let error = keys.begin_rotation().unwrap_err().to_string();
+        assert!(error.contains("another rotation is running"), "{error}");
+        drop(rotation);
+        let held = keys.load().unwrap();
+        let (second, old) = base64(&held);
         assert_eq!(old, [first]);
-        assert_eq!(keys.begin_rotation().unwrap(), RotationStart::Continued);
-        keys.end_rotation().unwrap();
+        let rotation = keys.begin_rotation().unwrap().unwrap();
+        assert_eq!(rotation.start, RotationStart::Continued);
+        rotation.end(held.current.root().kid()).unwrap();
         assert_eq!(base64(&keys.load().unwrap()), (second, vec![]));
+        let rotation = keys.begin_rotation().unwrap().unwrap();
+        assert!(rotation.end(held.current.root().kid()).is_err());
+        assert_eq!(keys.load().unwrap().retired.len(), 1);
     }
 
     #[test]

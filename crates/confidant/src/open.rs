@@ -40,7 +40,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
     let model = match purpose {
         Purpose::Answer => config.model.build(loaded.secrets.model.as_ref())?,
-        Purpose::SetUp | Purpose::LookAtData => Arc::new(Extractive::default()),
+        Purpose::SetUp | Purpose::LookAtData => Arc::new(Extractive),
     };
     let (storage, prepared) = match (config.data_folder(), config.keyring_folder()) {
         (Some(data), Some(keyring)) => {
@@ -69,7 +69,7 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     files::make_folder(folder).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                "a file of that name is in the way"
+                "a file is in the way; choose another folder with server.data_dir or --data-dir"
             }
             _ => "check the permissions above it, or choose another with server.data_dir or --data-dir",
         };

@@ -24,6 +24,7 @@ use crate::store::memory::{MemoryKeys, MemoryStore};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{Anchor, Find, Instance, KeyStore, Store};
+use crate::tokens;
 use crate::turn::{self, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
@@ -175,6 +176,7 @@ impl Engine {
             anchors: Arc::default(),
             counters: Counters::default(),
             running: Running::default(),
+            system_tokens: Mutex::default(),
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -300,9 +302,19 @@ pub(crate) struct Inner {
     pub(crate) anchors: Arc<Anchors>,
     pub(crate) counters: Counters,
     pub(crate) running: Running,
+    /// The last system text and its tokens: it seldom changes from turn to turn.
+    system_tokens: Mutex<(String, u32)>,
 }
 
 impl Inner {
+    pub(crate) fn count_system(&self, text: &str) -> u32 {
+        let mut known = self.system_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if known.0 != text {
+            *known = (text.to_owned(), tokens::count(text));
+        }
+        known.1
+    }
+
     pub(crate) fn now(&self) -> Millis {
         self.clock.now()
     }

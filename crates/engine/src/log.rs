@@ -14,8 +14,8 @@ use crate::entry::{Checkpoint, Entry};
 use crate::error::Tampering;
 use crate::store::Loaded;
 
-/// A tail below this is not worth folding.
-const SMALLEST_FOLD: usize = 16 * 1024;
+/// A tail below this is not worth folding: opening it takes well under a millisecond.
+const SMALLEST_FOLD: usize = 64 * 1024;
 /// Nor is one of fewer entries than this, however large they are.
 const FEWEST_FOLDED: u64 = 16;
 /// Every object in a log is written once.

@@ -179,9 +179,10 @@ async fn contents(engine: &Engine) -> Vec<Check> {
             format!("{} and {} open", counted(verified.keys, "key"), counted(verified.sessions, "log")),
         ),
         Ok(verified) => Check::fail("sessions", &refused(&verified.refused)),
-        // Already said above, and not of the sessions.
+        // Said of the audit log.
         Err(confidant_engine::Error::Unverified { .. }) => {
-            Check::warn("sessions", "not all looked at; mend the audit log first")
+            let hint = "if you restored a backup on purpose, run it again with --accept-restore";
+            Check::warn("sessions", &format!("not looked at, since the audit log is not whole; hint: {hint}"))
         }
         Err(error) => Check::fail("sessions", &error.to_string()),
     };

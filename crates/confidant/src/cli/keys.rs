@@ -67,20 +67,20 @@ pub(super) async fn run(command: KeysCommand, loaded: &Loaded) -> anyhow::Result
 
 async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     // The engine is open, so the key in use is the right one: only now may the file change.
-    let after = if opened.keys.is_managed() {
-        if opened.keys.begin_rotation()? == RotationStart::Continued {
+    let rotation = opened.keys.begin_rotation()?;
+    match &rotation {
+        Some(rotation) if rotation.start == RotationStart::Continued => {
             note("an earlier rotation was interrupted; it goes on");
         }
-        "the new key is in its place; back it up apart from the data"
-    } else {
-        if opened.keys.load()?.retired.is_empty() {
+        Some(_) => {}
+        None if opened.keys.load()?.retired.is_empty() => {
             return Err(anyhow!(
                 "only one master key is given, so there is nothing to rotate to; hint: put a new one \
                  (confidant keys generate) in its place and the old one into OLD_CHECKPOINT_ENCRYPTION_KEY"
             ));
         }
-        "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)"
-    };
+        None => {}
+    }
     let bar = progress_bar();
     let progress = |done, all| {
         bar.set_length(all);
@@ -89,7 +89,13 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     let rotated = opened.engine.rotate_keys(&Actor::cli(), &progress).await;
     bar.finish_and_clear();
     let rotated = rotated?;
-    opened.keys.end_rotation()?;
+    let after = match rotation {
+        Some(rotation) => {
+            rotation.end(rotated.root)?;
+            "the new key is in its place; back it up apart from the data"
+        }
+        None => "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)",
+    };
     tell(args, &rotated)?;
     note(after);
     Ok(Outcome::Done)

@@ -9,10 +9,10 @@ mod doctor;
 mod keys;
 mod output;
 mod person;
+mod serve;
 mod session;
 mod token;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -50,7 +50,7 @@ struct PlaceArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve agents and OpenAI clients over HTTP (the default command)
-    Serve(ServeArgs),
+    Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
     Chat(chat::ChatArgs),
     /// List, show, export and delete sessions
@@ -73,14 +73,6 @@ enum Command {
     /// Print every setting with its default, as a confidant.toml
     #[command(after_help = "Example:\n  confidant config > confidant.toml")]
     Config,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(after_help = SERVE_EXAMPLES)]
-struct ServeArgs {
-    /// Where to listen [default: server.listen, 127.0.0.1:7367]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
 }
 
 /// How a command ended, if not by an error.
@@ -106,7 +98,7 @@ impl From<Outcome> for ExitCode {
 
 /// Runs the command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    let command = cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default()));
+    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default()));
     let listen = if let Command::Serve(args) = &command { args.listen } else { None };
     match command {
         // These work without settings, good or bad.
@@ -205,14 +197,6 @@ Examples:
   confidant doctor                           check everything
 
 Settings: `confidant config` prints them all. Exit status: 0 done, 1 nothing found, 2 error.";
-
-const SERVE_EXAMPLES: &str = "\
-The first start makes a master key and an administrator's token in the data folder.
-
-Examples:
-  confidant serve
-  confidant serve --listen 0.0.0.0:8080 --data-dir /var/lib/confidant
-  CONFIDANT_MODEL__PROVIDER=openai CONFIDANT_MODEL__MODEL=gpt-5-mini confidant serve";
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ impl Environment {
 
     /// Whether colours are welcome: <https://no-color.org>.
     pub(crate) fn welcomes_colour(&self) -> bool {
-        !self.0.get("NO_COLOR").is_some_and(|value| !value.expose_secret().is_empty())
+        self.0.get("NO_COLOR").is_none_or(|value| value.expose_secret().is_empty())
             && self.value("TERM") != Some("dumb")
     }
 

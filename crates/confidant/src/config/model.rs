@@ -38,7 +38,7 @@ impl ModelSection {
     /// Makes the model. Connects to nothing.
     pub(crate) fn build(&self, key: Option<&SecretString>) -> Result<Arc<dyn Model>, ConfigError> {
         let provider = match self.provider {
-            Kind::Builtin => return Ok(Arc::new(Extractive::default())),
+            Kind::Builtin => return Ok(Arc::new(Extractive)),
             Kind::OpenAi => Provider::OpenAi,
             Kind::Anthropic => Provider::Anthropic,
             Kind::Gemini => Provider::Gemini,

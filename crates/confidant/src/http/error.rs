@@ -64,8 +64,8 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "this token may not do that", hint)
     }
 
-    pub(super) fn too_many(message: &'static str, retry_after: u64) -> Self {
-        let hint = format!("wait {retry_after} s, or raise server.requests_per_minute");
+    pub(super) fn too_many(message: &'static str, retry_after: u64, remedy: &str) -> Self {
+        let hint = format!("wait {retry_after} s, or {remedy}");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message, hint).retry_after(retry_after)
     }
 

@@ -37,12 +37,14 @@ impl Limits {
     /// Counts a request of a known token.
     pub(super) fn admit(&self, token_id: &str) -> Result<(), ApiError> {
         let Some(tokens) = &self.tokens else { return Ok(()) };
-        self.count(tokens, &token_id.to_owned(), "too many requests with this token")
+        let remedy = "raise server.requests_per_minute";
+        self.count(tokens, &token_id.to_owned(), "too many requests with this token", remedy)
     }
 
     /// Counts a failed authentication.
     pub(super) fn strike(&self, peer: Option<SocketAddr>) -> Result<(), ApiError> {
-        self.count(&self.failures, &network(peer), "too many failed attempts from your address")
+        let remedy = "use a token that is known: confidant-data/admin.token has the administrator's";
+        self.count(&self.failures, &network(peer), "too many failed attempts from your address", remedy)
     }
 
     fn count<K: Clone + Eq + std::hash::Hash>(
@@ -50,13 +52,14 @@ impl Limits {
         limiter: &Keyed<K>,
         key: &K,
         message: &'static str,
+        remedy: &str,
     ) -> Result<(), ApiError> {
         if limiter.len() > REMEMBERED {
             limiter.retain_recent();
         }
         limiter.check_key(key).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
-            ApiError::too_many(message, wait.as_secs() + 1)
+            ApiError::too_many(message, wait.as_secs() + 1, remedy)
         })
     }
 }

@@ -87,6 +87,8 @@ async fn answer(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::sync::oneshot;
@@ -97,16 +99,17 @@ mod tests {
     async fn a_stop_accepts_nothing_more_and_finishes_what_is_under_way() {
         let (began, begun) = oneshot::channel::<()>();
         let (go, gone) = oneshot::channel::<()>();
-        let once = std::sync::Mutex::new(Some((began, gone)));
-        let slow = async move |ConnectInfo(peer): ConnectInfo<SocketAddr>| {
-            let (began, gone) = once.lock().expect("one request").take().expect("one request");
-            let _ = began.send(());
-            let _ = gone.await;
-            format!("{}, at last", peer.ip())
+        let once = Arc::new(Mutex::new(Some((began, gone))));
+        let slow = move |ConnectInfo(peer): ConnectInfo<SocketAddr>| {
+            let once = Arc::clone(&once);
+            async move {
+                let (began, gone) = once.lock().unwrap().take().unwrap();
+                began.send(()).unwrap();
+                gone.await.unwrap();
+                format!("{}, at last", peer.ip())
+            }
         };
-        let slow = Arc::new(slow);
-        let router =
-            Router::new().route("/", get(async move |peer: ConnectInfo<SocketAddr>| slow(peer).await));
+        let router = Router::new().route("/", get(slow));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One file per resource. [`auth`] decides who may have what, [`error`] how a refusal reads, [`body`] how a body is read.
-//! [`router`] is a plain function, so that tests need no socket. Nothing here logs content, tokens or ids: a log line has
+//! [`build`] is a plain function, so that tests need no socket. Nothing here logs content, tokens or ids: a log line has
 //! the route's template, and the token by its id.
 
 mod auth;
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Every route, ready to be called.
+/// Every route, ready to be called without a socket.
 #[cfg(test)]
 pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
     build(engine, settings).0
@@ -122,6 +122,7 @@ impl Shared {
     }
 }
 
+/// Every route with everything around it, and what its requests share.
 fn build(engine: Engine, settings: HttpSettings) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))

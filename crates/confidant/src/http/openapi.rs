@@ -1,6 +1,6 @@
 //! The machine-readable description of this surface, served at `/openapi.json`.
 //!
-//! Paths come from the routes themselves (see [`router`](super::router)), so neither can be forgotten. The schemas below
+//! Paths come from the routes themselves (see [`build`](super::build)), so neither can be forgotten. The schemas below
 //! stand for types of the engine, which knows nothing of HTTP; a test holds them against what is really sent.
 
 use std::collections::BTreeMap;

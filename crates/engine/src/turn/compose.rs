@@ -30,21 +30,23 @@ pub(super) async fn compose(
         }
         system.push_str(instructions.trim());
     }
-    let fixed = tokens::count(&system) + inbound.tokens + 2 * MESSAGE_OVERHEAD;
-    let mut left = inner.settings.history.token_budget.saturating_sub(fixed);
+    let mut spent = inner.count_system(&system) + inbound.tokens + 2 * MESSAGE_OVERHEAD;
+    let budget = inner.settings.history.token_budget;
     let user = session.map_or("", |session| session.scope().user().as_str());
     let asker = Asker { user, query: &inbound.query, now };
-    let block = inbound.room.into_block(&asker, inner.settings.room, left / ROOM_SHARE);
-    left = left.saturating_sub(block.as_ref().map_or(0, |block| tokens::count(&block.render())));
-
+    let room_share = budget.saturating_sub(spent) / ROOM_SHARE;
+    let block = inbound.room.into_block(&asker, inner.settings.room, room_share).map(|(block, tokens)| {
+        spent += tokens;
+        block
+    });
     let brought: Vec<PromptMessage> = unknown_to(&recalled, inbound.brought);
-    let spent: u32 = brought.iter().map(|message| tokens::count(&message.text) + MESSAGE_OVERHEAD).sum();
-    left = left.saturating_sub(spent);
+    spent += brought.iter().map(|message| tokens::count(&message.text) + MESSAGE_OVERHEAD).sum::<u32>();
     draft.metadata.withheld = recalled.withheld;
-    let mut history = newest_within(recalled, left);
+    let mut history = newest_within(recalled, budget, &mut spent);
     draft.metadata.recalled = history.len();
     draft.metadata.room_lines = block.as_ref().map_or(0, |block| block.lines.len());
     draft.metadata.failed_aspects = composed.failed;
+    draft.prompt_tokens = spent;
     history.extend(brought);
     let prompt = Prompt {
         system,
@@ -57,13 +59,13 @@ pub(super) async fn compose(
 }
 
 /// Whole exchanges from the newest back, as long as they fit.
-fn newest_within(recalled: Recalled, mut left: u32) -> Vec<PromptMessage> {
+fn newest_within(recalled: Recalled, budget: u32, spent: &mut u32) -> Vec<PromptMessage> {
     let mut kept = Vec::new();
     for exchange in recalled.exchanges.into_iter().rev() {
-        if exchange.tokens > left {
+        if *spent + exchange.tokens > budget {
             break;
         }
-        left -= exchange.tokens;
+        *spent += exchange.tokens;
         kept.push(exchange.messages);
     }
     kept.into_iter().rev().flatten().collect()

@@ -335,11 +335,14 @@ async fn degraded(
 struct Draft {
     request_id: String,
     metadata: Metadata,
+    /// Tokens of the prompt, as counted here.
+    prompt_tokens: u32,
 }
 
 impl Draft {
     fn new(inbound: &Inbound, memory: MemoryState) -> Self {
-        Self { request_id: inbound.request_id.clone(), metadata: Metadata::new(memory, inbound.audience) }
+        let metadata = Metadata::new(memory, inbound.audience);
+        Self { request_id: inbound.request_id.clone(), metadata, prompt_tokens: 0 }
     }
 }
 

@@ -32,14 +32,8 @@ pub(super) async fn respond(
         }
     };
     let tokens = tokens::count(&answer.text);
-    let counted = || TokenUsage { prompt_tokens: prompt_tokens(prompt), completion_tokens: tokens };
-    draft.metadata.usage = Some(answer.usage.map_or_else(counted, TokenUsage::from));
+    let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
+    draft.metadata.usage = Some(answer.usage.map_or(counted, TokenUsage::from));
     draft.metadata.model = Some(answer.model);
     Ok(Answered { draft, text: answer.text, tokens })
-}
-
-fn prompt_tokens(prompt: &Prompt) -> u32 {
-    let blocks: u32 = prompt.blocks.iter().map(|block| tokens::count(&block.render())).sum();
-    let history: u32 = prompt.history.iter().map(|message| tokens::count(&message.text)).sum();
-    tokens::count(&prompt.system) + blocks + history + tokens::count(&prompt.query)
 }

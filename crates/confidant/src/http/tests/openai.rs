@@ -213,6 +213,17 @@ async fn errors_have_openais_form() {
     assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (401, &json!("unauthenticated")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_fails_late_says_so_among_its_chunks() {
+    let server = Server::with(Arc::new(Mute(None)), SETTINGS).await;
+    let reply = server.post(PATH, &with(user("x"), "stream", json!(true)), &[]).await;
+    let events = reply.events();
+    let (first, last): (Value, Value) =
+        (serde_json::from_str(&events[0].1).unwrap(), serde_json::from_str(&events[1].1).unwrap());
+    assert_eq!(first["choices"][0]["delta"]["role"], "assistant");
+    assert_eq!((&last["error"]["code"], events.len()), (&json!("model_failed"), 2));
+}
+
 #[tokio::test]
 async fn models_are_listed_and_found() {
     let server = Server::with(Arc::new(Recorder::default()), SETTINGS).await;

@@ -116,6 +116,36 @@ async fn a_late_answer_is_a_timeout_that_names_the_turn() {
     assert_eq!(server.engine.counts().running, 1, "the turn goes on");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_quiet_stream_is_kept_alive_and_ends_with_the_reason() {
+    let server = Server::with(Arc::new(Mute(None)), SETTINGS).await;
+    let reply = server.post(&turns(SESSION), &said("one").unwrap(), &[("accept", "text/event-stream")]).await;
+    assert!(reply.text.contains("\n\n:\n\n"), "{reply:?}");
+    let (name, data) = reply.events().pop().unwrap();
+    assert_eq!(name, "error");
+    assert!(data.contains("model_failed"), "{data}");
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_when_its_client_leaves() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let body = json!({ "query": "one", "request_id": "r1" });
+    let request = Request::post(turns(SESSION)).header(header::CONTENT_TYPE, "application/json");
+    let request = request
+        .header(header::AUTHORIZATION, format!("Bearer {}", server.admin))
+        .header("accept", "text/event-stream");
+    let response =
+        server.router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
+    drop(response);
+    let again = server.post(&turns(SESSION), &body, &[]).await.ok();
+    assert_eq!(
+        (&again["content"], &again["metadata"]["replayed"]),
+        (&json!("answer 1: yes\nindeed"), &json!(true))
+    );
+    assert_eq!(model.prompts.lock().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn a_stopping_engine_takes_no_turns() {
     let server = Server::builtin().await;

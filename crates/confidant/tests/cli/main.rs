@@ -1,0 +1,13 @@
+//! The program as people run it: one process per command, offline, on a folder of its own.
+//!
+//! Every test looks at three things: the exit status, what stands where (data on stdout, words on stderr, a hint with
+//! every error), and that neither has anything that it must not have.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be set up is a failed test")]
+
+mod chat;
+mod home;
+mod keys;
+mod rights;
+mod server;
+mod trouble;

@@ -1,0 +1,155 @@
+//! What is wrong is named, with what to do about it, and nothing is lost by it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use crate::home::{CONTENT, Home};
+
+#[test]
+fn a_missing_keyring_is_said_and_nothing_is_lost() {
+    let home = Home::with_alice();
+    let keyring = fs::read(home.data("keyring.db")).unwrap();
+    fs::remove_file(home.data("keyring.db")).unwrap();
+    let hint = "put keyring.db back beside confidant.db";
+    home.alice("What is my name?").failed("the keyring is empty", hint);
+    home.alice("What is my name?").failed("the keyring is empty", hint);
+    fs::write(home.data("keyring.db"), keyring).unwrap();
+    assert!(home.alice("What is my name?").done().out.contains("Alice"));
+}
+
+#[test]
+fn a_damaged_database_is_named() {
+    for name in ["confidant.db", "keyring.db"] {
+        let home = Home::with_alice();
+        fs::write(home.data(name), vec![0x55; 8192]).unwrap();
+        home.alice("What is my name?").failed(name, "restore it from a backup");
+        let doctor = home.run(&["doctor"]);
+        assert_eq!(doctor.code, 2);
+        assert!(
+            doctor.out.contains(&format!("fail  opening: the database file {name} is damaged")),
+            "{}",
+            doctor.out
+        );
+    }
+}
+
+#[test]
+fn unknown_settings_are_named_with_their_source() {
+    let home = Home::new();
+    fs::write(home.path("confidant.toml"), "[server]\nlistn = 'x'\n").unwrap();
+    home.alice(CONTENT).failed("confidant.toml: unknown key server.listn", "did you mean server.listen?");
+    fs::remove_file(home.path("confidant.toml")).unwrap();
+    home.run(&["session", "list", "--config", "other.toml"])
+        .failed("other.toml: the file cannot be read", "--config");
+    let home = home.set("CONFIDANT_SERVER__LISTN", "x");
+    let hint = "did you mean CONFIDANT_SERVER__LISTEN?";
+    home.alice(CONTENT).failed("CONFIDANT_SERVER__LISTN: unknown key", hint);
+    assert_eq!(home.run(&["serve"]).failed("unknown key", hint).out, "");
+    assert!(!home.data("").exists());
+}
+
+#[test]
+fn stores_that_this_build_does_not_have_are_refused_without_their_password() {
+    let home = Home::new().set("REDIS_URL", &format!("redis://:{CONTENT}@localhost"));
+    home.alice(CONTENT).failed("this build has no such store yet", "use sqlite:");
+    let home = Home::new().set("CONFIDANT_STORE__URL", &format!("mysql://{CONTENT}"));
+    home.alice(CONTENT).failed("not the address of a store", "sqlite:/path/folder");
+}
+
+#[test]
+fn ids_that_are_none_are_refused_without_being_quoted() {
+    let home = Home::with_alice();
+    home.run(&["session", "show", CONTENT]).failed("invalid session id", "channel:place:thread:user");
+    home.run(&["session", "delete", "cli:db:%20:alice"]).failed("invalid session id", "%25");
+    home.run(&["chat", "--user", "", "--once", "x"]).failed("is empty", "at least one character");
+    home.run(&["person", "erase", &"x".repeat(600)]).failed("longer than 512 bytes", "shorter");
+}
+
+#[test]
+fn looking_does_not_make_anything() {
+    let home = Home::new();
+    for arguments in [&["session", "list"][..], &["keys", "status"], &["audit", "verify"], &["token", "list"]]
+    {
+        home.run(arguments).failed("there is no data", "confidant serve");
+    }
+    assert!(home.run(&["doctor"]).done().out.contains("warn  data: ./confidant-data has no data yet"));
+    assert_eq!(fs::read_dir(home.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said() {
+    let home = Home::new();
+    fs::write(home.path("file"), "").unwrap();
+    let chat = ["chat", "--once", CONTENT, "--data-dir"];
+    home.run(&[&chat[..], &["file/data"]].concat())
+        .failed("the folder file/data cannot be made", "--data-dir");
+    home.run(&[&chat[..], &["/proc/confidant"]].concat())
+        .failed("/proc/confidant cannot be made", "--data-dir");
+    let locked = home.path("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).unwrap();
+    // Nothing is read-only to root.
+    if fs::write(locked.join("probe"), "").is_err() {
+        home.run(&[&chat[..], &["locked"]].concat()).failed("cannot be written", "permissions");
+    }
+}
+
+#[test]
+fn files_are_private() {
+    let home = Home::with_alice();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(home.data("")), 0o700);
+    for name in ["master.key", "confidant.db", "keyring.db"] {
+        assert_eq!(mode(home.data(name)), 0o600, "{name}");
+    }
+    home.run(&["person", "export", "alice", "--output", "alice.json"]).done();
+    assert_eq!(mode(home.path("alice.json")), 0o600);
+    home.run(&["person", "export", "alice", "--output", "alice.json"])
+        .failed("is there already", "another name");
+    home.run(&["keys", "generate", "--output", "new.key"]).done();
+    assert_eq!(mode(home.path("new.key")), 0o600);
+}
+
+#[test]
+fn a_reader_who_leaves_ends_it_quietly() {
+    let home = Home::new();
+    let mut child = home.command(&["config"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn the_printed_settings_are_settings() {
+    let home = Home::new();
+    fs::write(home.path("confidant.toml"), home.run(&["config"]).done().out).unwrap();
+    home.alice("Hello, I'm Alice").done();
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let home = Home::new();
+    for command in ["", "serve", "chat", "session", "person", "keys", "audit", "token", "doctor", "config"] {
+        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
+        let help = home.run(&arguments).done().out;
+        assert!(help.contains("Usage: confidant") && help.contains("Example"), "{command}: {help}");
+        assert!(help.lines().all(|line| line.len() < 130), "{command}: {help}");
+    }
+    for (command, parts) in [
+        ("session", &["list", "show", "export", "delete"][..]),
+        ("person", &["export", "erase"]),
+        ("keys", &["generate", "rotate", "verify", "status"]),
+        ("audit", &["show", "verify"]),
+        ("token", &["new", "list", "revoke"]),
+    ] {
+        for part in parts {
+            let help = home.run(&[command, part, "--help"]).done().out;
+            assert!(help.contains("--json") && help.contains("--data-dir"), "{command} {part}: {help}");
+        }
+    }
+    let unknown = home.run(&["chatt"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("similar subcommand exists: 'chat'"), "{}", unknown.err);
+}
