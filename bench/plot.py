@@ -84,7 +84,7 @@ def short(peer: str) -> str:
 
 def all_lines(results: dict) -> list[Line]:
     lines = contender(results.get("ours"), "Confidant", OURS, 2.6)
-    lines += contender(results.get("bare"), "bare SQLite commit + seal", BARE, 1.4)
+    lines += contender(results.get("bare"), "bare commit + seal", BARE, 1.4)
     for i, peer in enumerate(results.get("peers") or []):
         lines += contender(peer, short(peer.get("peer", f"peer {i + 1}")), PEERS[i % len(PEERS)], 1.7)
     return lines

@@ -155,8 +155,13 @@ fn on<T: Send + 'static>(
 #[derive(Serialize)]
 struct Contender<P> {
     variants: Vec<Variant<P>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     grown: Vec<Grown>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     spaced: Vec<Spaced>,
+    /// CPU milliseconds of a fixed piece of work, between the lengths: how steady the machine was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calibration_cpu_ms: Vec<f64>,
 }
 
 #[derive(Serialize)]
@@ -176,7 +181,7 @@ const VARIANTS: [(&str, Durability); 2] = [("power", Durability::Power), ("proce
 impl<P> Contender<P> {
     fn new() -> Self {
         let variants = VARIANTS.iter().map(|&(name, _)| Variant { name, points: Vec::new() }).collect();
-        Self { variants, grown: Vec::new(), spaced: Vec::new() }
+        Self { variants, grown: Vec::new(), spaced: Vec::new(), calibration_cpu_ms: Vec::new() }
     }
 }
 
@@ -189,6 +194,7 @@ async fn turns(folder: PathBuf, plans: Vec<Plan>, rounds: usize) -> Result<(Valu
         let messages = plan.messages;
         let here = folder.join(messages.to_string());
         say(&format!("turns: {messages} messages"));
+        ours.calibration_cpu_ms.push(meter::calibrate());
         let seeded = Seeded::new(&here, plan, empty).await?;
         for (i, &(name, durability)) in VARIANTS.iter().enumerate() {
             ours.variants[i].points.push(seeded.measure(&here.join(name), durability, rounds).await?);

@@ -146,6 +146,13 @@ impl Sample {
     }
 }
 
+/// CPU milliseconds of a fixed piece of work (PBKDF2, 100 000 rounds): if it changes, the machine did.
+pub(crate) fn calibrate() -> f64 {
+    let before = Reading::now();
+    std::hint::black_box(confidant_seal::MasterKey::random().root());
+    rounded(Reading::now().since(before).cpu_ms())
+}
+
 /// Bytes that this process has passed to write calls. Pages of the WAL index, which are mapped, do not count.
 pub(crate) fn wchar() -> Result<u64> {
     let io = std::fs::read_to_string("/proc/self/io").context("/proc/self/io")?;

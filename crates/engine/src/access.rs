@@ -137,6 +137,7 @@ impl Administrator {
             id: id.clone(),
         };
         self.inner().store.add_token(row, vec![self.note(Action::TokenCreated).pending(keyring)]).await?;
+        self.inner().anchors.mark_audit();
         Ok((Bearer { token_id: id, tenant: tenant.clone(), role: role.clone(), created_at }, token))
     }
 
@@ -149,6 +150,7 @@ impl Administrator {
     pub async fn revoke_token(&self, id: &str) -> Result<bool, Error> {
         let note = self.note(Action::TokenRevoked).pending(&self.inner().keyring);
         let gone = self.inner().store.remove_tokens(TokenSelector::Id(id.to_owned()), vec![note]).await?;
+        self.inner().anchors.mark_audit();
         Ok(gone > 0)
     }
 

@@ -43,6 +43,9 @@ pub enum Action {
     /// A session was exported.
     #[serde(rename = "session.exported")]
     SessionExported,
+    /// A session was looked at.
+    #[serde(rename = "session.viewed")]
+    SessionViewed,
     /// A session was erased.
     #[serde(rename = "session.erased")]
     SessionErased,

@@ -23,7 +23,7 @@ use crate::session::{Session, Slots};
 use crate::store::memory::{MemoryKeys, MemoryStore};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
-use crate::store::{Anchor, Find, Instance, KeyStore, Store};
+use crate::store::{Anchor, AuditHead, Find, Instance, KeyStore, Store};
 use crate::tokens;
 use crate::turn::{self, Turn, TurnRequest};
 
@@ -220,7 +220,7 @@ impl Engine {
     ) -> Result<Rotated, Error> {
         let rotated = self.inner.keyring.rotate(progress).await?;
         let note = AuditRecord::new(self.inner.now(), actor, Action::KeysRotated).counting(rotated.rewrapped);
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        self.inner.record(note).await?;
         Ok(rotated)
     }
 
@@ -231,6 +231,13 @@ impl Engine {
         let current = keyring.store().root().await?.unwrap_or(held[0]);
         let (keys, under_others) = keyring.store().count(current).await?;
         Ok(KeyStatus { current, held, keys, under_others })
+    }
+
+    /// Whether data and keys can be read now: one small look at each.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.inner.store.token([0; 32]).await?;
+        self.inner.keyring.store().root().await?;
+        Ok(())
     }
 
     /// Whether the model can be reached.
@@ -319,16 +326,21 @@ impl Inner {
         self.clock.now()
     }
 
+    /// Puts a record of its own into the audit log; says where the chain stands then.
+    pub(crate) async fn record(&self, note: AuditRecord) -> Result<AuditHead, Error> {
+        let head = self.store.record(vec![note.pending(&self.keyring)]).await?;
+        self.anchors.mark_audit();
+        head.ok_or(Error::Internal)
+    }
+
     /// Writes the versions that were reached to the keyring.
     pub(crate) async fn flush_anchors(&self) -> Result<(), Error> {
-        let marked = self.anchors.take();
-        if marked.is_empty() {
-            return Ok(());
-        }
+        let Some(marked) = self.anchors.take() else { return Ok(()) };
         let audit = self.store.record(Vec::new()).await?.map(|head| head.seq);
         if let Err(error) = self.keyring.anchor(&marked, audit).await {
             // Not lost: the next flush tries again, and a log ahead of its anchor opens all the same.
             marked.into_iter().for_each(|anchor| self.anchors.mark(anchor));
+            self.anchors.mark_audit();
             return Err(error.into());
         }
         Ok(())
@@ -342,6 +354,8 @@ impl Inner {
 #[derive(Debug, Default)]
 pub(crate) struct Anchors {
     marked: Mutex<HashMap<Tag, Anchor>>,
+    /// Whether the audit chain grew since the last time.
+    audit: AtomicBool,
     some: Notify,
 }
 
@@ -352,12 +366,22 @@ impl Anchors {
         if known.kid != anchor.kid || known.version < anchor.version {
             *known = anchor;
         }
+        drop(marked);
+        self.mark_audit();
+    }
+
+    pub(crate) fn mark_audit(&self) {
+        self.audit.store(true, Ordering::SeqCst);
         self.some.notify_one();
     }
 
-    fn take(&self) -> Vec<Anchor> {
+    /// What was marked; `None` if nothing was, not even the audit chain.
+    fn take(&self) -> Option<Vec<Anchor>> {
+        if !self.audit.swap(false, Ordering::SeqCst) {
+            return None;
+        }
         let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        marked.drain().map(|(_, anchor)| anchor).collect()
+        Some(marked.drain().map(|(_, anchor)| anchor).collect())
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> 
     inner.keyring.destroy(&[scope]).await?;
     let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
     inner.store.erase(scope, vec![note.pending(&inner.keyring)]).await?;
+    inner.anchors.mark_audit();
     Ok(())
 }
 

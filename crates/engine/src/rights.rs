@@ -137,19 +137,30 @@ pub struct Verified {
     pub sessions: u64,
     /// Sessions that do not, by tag, with the name of the reason.
     pub refused: Vec<(String, String)>,
-    /// Audit records, all in their place.
+    /// Audit records that are in their place.
     pub audit_records: u64,
+    /// What is wrong with the audit chain, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit_fault: Option<String>,
 }
 
 const FORMAT: &str = "confidant/export/v1";
 
 impl Session {
-    /// The session's content. Fails if there is none.
+    /// The session's content, to be taken away; `None` if there is no such session.
     pub async fn export(&self) -> Result<Option<Export>, Error> {
+        self.content(Action::SessionExported).await
+    }
+
+    /// The session's content, to be looked at; `None` if there is no such session.
+    pub async fn view(&self) -> Result<Option<Export>, Error> {
+        self.content(Action::SessionViewed).await
+    }
+
+    async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         // Recorded before anything is handed out.
-        let note = self.record(Action::SessionExported).counting(log.version());
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        self.inner.record(self.record(action).counting(log.version())).await?;
         Ok(Some(Export {
             format: FORMAT.to_owned(),
             session_id: self.id(),
@@ -200,9 +211,7 @@ impl Session {
 
     /// Says in the audit log that somebody asked for this session and was refused.
     pub async fn refuse(&self) -> Result<(), Error> {
-        let note = self.record(Action::AccessRefused);
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
-        Ok(())
+        self.inner.record(self.record(Action::AccessRefused)).await.map(drop)
     }
 }
 
@@ -234,8 +243,7 @@ impl Administrator {
     ) -> Result<Vec<SessionSummary>, Error> {
         let find = tenant.map_or(Find::All, |tenant| Find::Tenant(self.inner.keyring.tenant(tenant)));
         let listed = self.all(find, limit).await?;
-        let note = self.note(Action::SessionListed).counting(listed.len() as u64);
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        self.inner.record(self.note(Action::SessionListed).counting(listed.len() as u64)).await?;
         let mut summaries = Vec::with_capacity(listed.len());
         for one in listed {
             let scope = self.scope_of(&one).await?;
@@ -256,7 +264,7 @@ impl Administrator {
         let person = self.inner.keyring.person(tenant, user);
         let listed = self.all(Find::Person(person), usize::MAX).await?;
         let note = self.note(Action::PersonExported).about(person).counting(listed.len() as u64);
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        self.inner.record(note).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for one in listed {
             let exported = match self.scope_of(&one).await? {
@@ -275,6 +283,12 @@ impl Administrator {
         let exported_at = self.inner.now();
         let user_id = user.as_str().to_owned();
         Ok(PersonExport { format: FORMAT.to_owned(), user_id, exported_at, sessions, unreadable })
+    }
+
+    /// Says in the audit log that somebody asked for this person's data and was refused.
+    pub async fn refuse_person(&self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        let person = self.inner.keyring.person(tenant, user);
+        self.inner.record(self.note(Action::AccessRefused).about(person)).await.map(drop)
     }
 
     /// How many sessions an erasure of this person would end.
@@ -369,7 +383,13 @@ impl Administrator {
                 Err(error) => return Err(error),
             }
         }
-        verified.audit_records = self.verify_audit().await?;
+        match self.verify_audit().await {
+            Ok(records) => verified.audit_records = records,
+            Err(Error::Unverified { what, hint }) => {
+                verified.audit_fault = Some(format!("{what}; hint: {hint}"))
+            }
+            Err(error) => return Err(error),
+        }
         Ok(verified)
     }
 
@@ -390,8 +410,7 @@ impl Administrator {
         let audit = self.inner.store.record(Vec::new()).await?.map_or(0, |head| head.seq);
         self.inner.keyring.store().reset_anchors(&behind, audit).await?;
         self.inner.slots.clear();
-        let note = self.note(Action::RestoreAccepted).counting(behind.len() as u64);
-        self.inner.store.record(vec![note.pending(&self.inner.keyring)]).await?;
+        self.inner.record(self.note(Action::RestoreAccepted).counting(behind.len() as u64)).await?;
         Ok(behind.len() as u64)
     }
 
@@ -456,7 +475,7 @@ async fn erase(
     };
     let at = inner.now();
     let note = AuditRecord::new(at, actor, action).about(tag).counting(sessions);
-    let head = inner.store.record(vec![note.pending(&inner.keyring)]).await?.ok_or(Error::Internal)?;
+    let head = inner.record(note).await?;
     inner.store.scrub().await?;
     let mut receipt = Receipt {
         erased: word.to_owned(),

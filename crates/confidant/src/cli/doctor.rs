@@ -169,22 +169,21 @@ async fn contents(engine: &Engine) -> Vec<Check> {
         Ok(()) => Check::ok("databases", "confidant.db and keyring.db are sound"),
         Err(error) => Check::fail("databases", &error.to_string()),
     };
-    let audit = match administrator.verify_audit().await {
-        Ok(records) => Check::ok("audit log", format!("{} in their places", counted(records, "record"))),
-        Err(error) => Check::fail("audit log", &error.to_string()),
+    let verified = match administrator.verify_everything().await {
+        Ok(verified) => verified,
+        Err(error) => return vec![files, Check::fail("sessions", &error.to_string())],
     };
-    let logs = match administrator.verify_everything().await {
-        Ok(verified) if verified.refused.is_empty() => Check::ok(
-            "sessions",
-            format!("{} and {} open", counted(verified.keys, "key"), counted(verified.sessions, "log")),
-        ),
-        Ok(verified) => Check::fail("sessions", &refused(&verified.refused)),
-        // Said of the audit log.
-        Err(confidant_engine::Error::Unverified { .. }) => {
-            let hint = "if you restored a backup on purpose, run it again with --accept-restore";
-            Check::warn("sessions", &format!("not looked at, since the audit log is not whole; hint: {hint}"))
+    let audit = match &verified.audit_fault {
+        None => {
+            Check::ok("audit log", format!("{} in their places", counted(verified.audit_records, "record")))
         }
-        Err(error) => Check::fail("sessions", &error.to_string()),
+        Some(fault) => Check::fail("audit log", fault),
+    };
+    let logs = if verified.refused.is_empty() {
+        let (keys, logs) = (counted(verified.keys, "key"), counted(verified.sessions, "log"));
+        Check::ok("sessions", format!("{keys} and {logs} open"))
+    } else {
+        Check::fail("sessions", &refused(&verified.refused))
     };
     vec![files, logs, audit]
 }

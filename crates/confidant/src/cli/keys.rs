@@ -141,6 +141,10 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             output::line(&format!("{tag}\t{reason}"))?;
         }
     }
+    if let Some(fault) = &verified.audit_fault {
+        output::error(fault);
+        return Ok(Outcome::Faulty);
+    }
     if verified.refused.is_empty() {
         return Ok(Outcome::Done);
     }

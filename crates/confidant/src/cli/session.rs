@@ -123,7 +123,7 @@ fn summary(session: &SessionSummary) -> String {
 
 async fn show(args: &OneArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let session = session(opened, args.tenant.id()?, &args.session_id)?;
-    let Some(export) = session.export().await? else { return Ok(not_found()) };
+    let Some(export) = session.view().await? else { return Ok(not_found()) };
     if args.output.json {
         output::json(&export)?;
     } else {

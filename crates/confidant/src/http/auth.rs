@@ -99,23 +99,22 @@ impl Caller {
     pub(super) async fn session(&self, wish: Wish, scope: Scope) -> Result<Session, ApiError> {
         let allowed = self.bearer.may(wish, &scope);
         let session = self.engine.session(scope, self.bearer.actor());
-        if allowed { Ok(session) } else { Err(refused(&session).await) }
+        if allowed { Ok(session) } else { Err(refused(session.refuse()).await) }
     }
 
     /// Everything of a person in the caller's tenant, if the caller may have it.
     async fn person(&self, user: UserId) -> Result<Person, ApiError> {
-        if !self.bearer.may_for(Wish::Rights, &user) {
-            let session = self.engine.session(self.person_scope("http", user)?, self.bearer.actor());
-            return Err(refused(&session).await);
-        }
         let administrator = self.engine.dangerously_administer(self.bearer.actor());
+        if !self.bearer.may_for(Wish::Rights, &user) {
+            return Err(refused(administrator.refuse_person(&self.bearer.tenant, &user)).await);
+        }
         Ok(Person { administrator, tenant: self.bearer.tenant.clone(), user })
     }
 }
 
 /// Puts a refusal into the audit log. The answer is the same if that fails.
-async fn refused(session: &Session) -> ApiError {
-    if let Err(error) = session.refuse().await {
+async fn refused(recording: impl Future<Output = Result<(), confidant_engine::Error>>) -> ApiError {
+    if let Err(error) = recording.await {
         tracing::warn!(error = %error, "a refusal could not be recorded");
     }
     ApiError::forbidden()

@@ -66,7 +66,7 @@ pub(super) async fn erase(
         return reply(&app.detached(async move { session.erase().await }).await?);
     }
     // Looking is reading: the engine records it as such.
-    let (sessions, messages) = match session.export().await {
+    let (sessions, messages) = match session.view().await {
         Ok(Some(export)) => (1, Some(export.messages.len() as u64)),
         Ok(None) => (0, Some(0)),
         Err(Error::Tampered(_)) => (1, None),

@@ -318,17 +318,25 @@ fn advance_head(c: &Connection, append: &Append) -> rusqlite::Result<Option<i64>
         let values = params![scope.as_bytes(), kid, version, expires, owner, person, tenant];
         c.prepare_cached(sql)?.query_row(values, id).optional()
     } else {
-        let sql = "UPDATE sessions SET version = ?3, expires_at = ?4, owner = ?5
-                   WHERE scope_tag = ?1 AND kid = ?2 AND version = ?6 RETURNING id";
-        let values = params![
-            scope.as_bytes(),
-            append.kid.as_bytes(),
-            version,
-            expires,
-            owner,
-            number(append.expected)
-        ];
-        c.prepare_cached(sql)?.query_row(values, id).optional()
+        let sql = "UPDATE sessions SET version = ?3 WHERE scope_tag = ?1 AND kid = ?2 AND version = ?4
+                   RETURNING id, expires_at, owner";
+        let values = params![scope.as_bytes(), append.kid.as_bytes(), version, number(append.expected)];
+        let before = c
+            .prepare_cached(sql)?
+            .query_row(values, |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<[u8; 16]>>(2)?))
+            })
+            .optional()?;
+        let Some((id, expires_before, owner_before)) = before else { return Ok(None) };
+        // Each has an index, which an update rewrites even if the value stays: so only when it does not.
+        if expires_before != expires {
+            c.prepare_cached("UPDATE sessions SET expires_at = ?2 WHERE id = ?1")?
+                .execute(params![id, expires])?;
+        }
+        if owner_before != owner {
+            c.prepare_cached("UPDATE sessions SET owner = ?2 WHERE id = ?1")?.execute(params![id, owner])?;
+        }
+        Ok(Some(id))
     }
 }
 
