@@ -386,7 +386,7 @@ impl Anchors {
 }
 
 /// How long anchors gather before they are written.
-const ANCHORS_GATHER: Duration = Duration::from_millis(200);
+const ANCHORS_GATHER: Duration = Duration::from_millis(500);
 
 /// Holds the engine only while it writes, so that dropping the engine ends this task.
 async fn keep_anchoring(anchors: Arc<Anchors>, inner: Weak<Inner>) {

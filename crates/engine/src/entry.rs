@@ -129,6 +129,9 @@ pub(crate) struct Checkpoint {
     /// Request id to ordinal; derived, so not stored.
     #[serde(skip)]
     by_request: HashMap<String, u64>,
+    /// The ordinal of the exchange that waits for its answer; derived, too.
+    #[serde(skip)]
+    open: Option<u64>,
 }
 
 /// How many settled request ids are remembered after their exchanges are gone.
@@ -143,6 +146,8 @@ impl Checkpoint {
     pub(crate) fn revived(mut self) -> Self {
         let ids = self.exchanges.iter().map(|exchange| exchange.request_id.clone());
         self.by_request = ids.zip(self.dropped..).collect();
+        self.open =
+            (self.dropped..).zip(&self.exchanges).find(|(_, exchange)| exchange.is_open()).map(|(n, _)| n);
         self
     }
 
@@ -155,6 +160,7 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 let outcome = Outcome::Open { attempts: 1 };
+                self.open = Some(ordinal);
                 self.exchanges.push_back(Exchange { request_id, at, audience, content, tokens, outcome });
             }
             Entry::Resumed { request_id, .. } => {
@@ -165,6 +171,7 @@ impl Checkpoint {
                     }
                     Outcome::Answered { .. } => return Err(OutOfPlace),
                 };
+                self.open = self.by_request.get(&request_id).copied();
             }
             Entry::Answered { request_id, at, replies } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
@@ -172,11 +179,13 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 exchange.outcome = Outcome::Answered { at, replies };
+                self.open = None;
             }
             Entry::Failed { request_id, at, reason } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
                 let Outcome::Open { attempts } = exchange.outcome else { return Err(OutOfPlace) };
                 exchange.outcome = Outcome::Failed { at, reason, attempts };
+                self.open = None;
             }
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
         }
@@ -211,7 +220,10 @@ impl Checkpoint {
     }
 
     pub(crate) fn exchange(&self, request_id: &str) -> Option<&Exchange> {
-        let ordinal = *self.by_request.get(request_id)?;
+        self.at(*self.by_request.get(request_id)?)
+    }
+
+    fn at(&self, ordinal: u64) -> Option<&Exchange> {
         self.exchanges.get(usize::try_from(ordinal - self.dropped).ok()?)
     }
 
@@ -227,7 +239,7 @@ impl Checkpoint {
 
     /// The exchange that waits for its answer; a session has at most one.
     pub(crate) fn open_exchange(&self) -> Option<&Exchange> {
-        self.exchanges.iter().rev().find(|exchange| exchange.is_open())
+        self.at(self.open?)
     }
 
     pub(crate) fn sharing(&self) -> Sharing {

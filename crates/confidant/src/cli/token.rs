@@ -27,7 +27,7 @@ pub(super) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// admin (everything), agent (turns for anyone) or user:<id> (their own sessions only)
+    /// admin (everything), agent (turns for anyone) or user:ID (their own sessions only)
     #[arg(long, value_name = "ROLE")]
     role: String,
     #[command(flatten)]

@@ -43,6 +43,13 @@ pub(super) struct TurnBody {
     #[serde(default)]
     #[schema(value_type = Option<AudienceSchema>)]
     audience: Option<Audience>,
+    /// Answer as server-sent events, like the query parameter.
+    #[serde(default)]
+    stream: bool,
+    /// A channel's own notes; accepted so that a bus message can be sent as it is, and neither used nor stored.
+    #[serde(default, rename = "metadata")]
+    #[schema(rename = "metadata", value_type = Option<Object>)]
+    _metadata: Option<serde::de::IgnoredAny>,
 }
 
 /// How the answer is wanted.
@@ -107,7 +114,7 @@ pub(super) async fn create(
         room: body.room_context,
         ..TurnRequest::default()
     });
-    if params.stream || accepts_events(&headers) {
+    if params.stream || body.stream || accepts_events(&headers) {
         let events = Events::start(app, turn)?.into_stream();
         return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
     }

@@ -59,6 +59,8 @@ impl File {
         )?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         debug_assert_eq!(mode, "wal");
+        // 16 MB instead of 4: pages that every turn touches are then copied back a quarter as often.
+        connection.execute_batch("PRAGMA wal_autocheckpoint = 4000")?;
         connection.execute_batch(match durability {
             Durability::Power => "PRAGMA synchronous = FULL",
             Durability::Process => "PRAGMA synchronous = NORMAL",
