@@ -1,6 +1,6 @@
 //! A session's log: what is opened from a store, and how the next entries are sealed onto it.
 //!
-//! Pure: no store, no clock. Each entry's associated data has its scope, its key, its sequence and the tag of the entry
+//! Pure: no store, no clock. Each record's associated data has its scope, its key, its sequence and the tag of the record
 //! before it, so that no record opens anywhere but in its place; the snapshot carries the last tag it covers, so that
 //! the chain goes on across it. What is easy to get wrong: a log that advanced and was not stored is ahead of the truth;
 //! [`Log::advance`] therefore consumes it.
@@ -16,7 +16,7 @@ use crate::store::Loaded;
 
 /// A tail below this is not worth folding: opening it takes well under a millisecond.
 const SMALLEST_FOLD: usize = 64 * 1024;
-/// Nor is one of fewer entries than this, however large they are.
+/// Nor is one of fewer records than this, however large they are.
 const FEWEST_FOLDED: u64 = 16;
 /// Every object in a log is written once.
 const REVISION: u32 = 1;
@@ -40,7 +40,7 @@ pub(crate) struct Log {
 /// What a store must take for a log to have advanced.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) entries: Vec<Sealed>,
+    pub(crate) record: Sealed,
     pub(crate) snapshot: Option<(u64, Sealed)>,
 }
 
@@ -87,8 +87,9 @@ impl Log {
                     Tampering::LogOverfull
                 });
             }
-            let entry = log.open_entry(*seq, sealed)?;
-            log.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
+            for entry in log.open_record(*seq, sealed)? {
+                log.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
+            }
             log.version = *seq;
             log.head = sealed.tag();
             log.tail_bytes += sealed.as_bytes().len();
@@ -100,29 +101,27 @@ impl Log {
         }
     }
 
-    /// Seals `entries` as the next of the log, with a snapshot when the tail has outgrown the one before.
+    /// Seals `entries` as the next record of the log, with a snapshot when the tail has outgrown the one before.
     ///
-    /// Takes the log and gives it back advanced: whoever cannot store what was written has no log any more, and must
-    /// open it again. At a fold, at most `max_messages` messages are kept.
+    /// What is written together is one record: it is there as a whole or not at all. Takes the log and gives it back
+    /// advanced: whoever cannot store what was written has no log any more, and must open it again. At a fold, at most
+    /// `max_messages` messages are kept.
     pub(crate) fn advance(
         mut self,
         entries: Vec<Entry>,
         max_messages: usize,
     ) -> Result<(Self, Written), Tampering> {
-        let mut written = Written { entries: Vec::with_capacity(entries.len()), snapshot: None };
+        let record = self.seal_record(&entries);
         for entry in entries {
-            let sealed = self.seal_entry(&entry);
             self.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
-            self.version += 1;
-            self.head = sealed.tag();
-            self.tail_bytes += sealed.as_bytes().len();
-            written.entries.push(sealed);
         }
+        self.version += 1;
+        self.head = record.tag();
+        self.tail_bytes += record.as_bytes().len();
         let outgrown = self.tail_bytes > self.snapshot_bytes.max(SMALLEST_FOLD);
-        if outgrown && self.version - self.covers >= FEWEST_FOLDED {
-            written.snapshot = Some((self.version, self.fold(max_messages)));
-        }
-        Ok((self, written))
+        let fold = outgrown && self.version - self.covers >= FEWEST_FOLDED;
+        let snapshot = fold.then(|| (self.version, self.fold(max_messages)));
+        Ok((self, Written { record, snapshot }))
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -153,12 +152,12 @@ impl Log {
         sealed
     }
 
-    fn seal_entry(&self, entry: &Entry) -> Sealed {
+    fn seal_record(&self, entries: &[Entry]) -> Sealed {
         let (object, field) = ((self.version + 1).to_string(), hex(self.head.as_ref()));
-        seal(&self.key, SUITE, &self.context(&object, &field), REVISION, &json(entry))
+        seal(&self.key, SUITE, &self.context(&object, &field), REVISION, &json(&entries))
     }
 
-    fn open_entry(&self, seq: u64, sealed: &Sealed) -> Result<Entry, Tampering> {
+    fn open_record(&self, seq: u64, sealed: &Sealed) -> Result<Vec<Entry>, Tampering> {
         let (object, field) = (seq.to_string(), hex(self.head.as_ref()));
         let opened = open(&self.key, &self.context(&object, &field), sealed);
         let opened = opened.map_err(|_| Tampering::RecordRefused)?;

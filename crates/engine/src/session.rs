@@ -143,7 +143,7 @@ impl Held<'_> {
             names: session.names,
             kid: log.key().kid(),
             expected,
-            entries: written.entries,
+            entries: vec![written.record],
             snapshot: written.snapshot,
             expires_at: inner.settings.lifetimes.expiry(&session.scope, inner.now()),
             owner,

@@ -1,10 +1,17 @@
 //! Lower-case hexadecimal for key ids and tags.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
+/// Tags are written into the context of every record, so this is by table and not by `{:02x}`.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    for byte in bytes {
+        f.write_char(DIGITS[usize::from(byte >> 4)])?;
+        f.write_char(DIGITS[usize::from(byte & 0x0f)])?;
+    }
+    Ok(())
 }
+
+const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
 
 /// Reads exactly `N` bytes; either case.
 pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
