@@ -122,7 +122,7 @@ impl Administrator {
         getrandom::fill(&mut secret).map_err(|_| Error::Internal)?;
         let token = SecretString::from(format!("cft_{}", URL_SAFE_NO_PAD.encode(secret)));
         let keyring = &self.inner().keyring;
-        let id: String = random_id()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex(&random_id()[..6]);
         let created_at = self.inner().now();
         let claims = Claims { tenant: tenant.as_str().to_owned(), role: role.to_text(), created_at };
         let plain = serde_json::to_vec(&claims).map_err(|_| Error::Internal)?;
@@ -130,12 +130,10 @@ impl Administrator {
             Role::User(user) => Some(keyring.person(tenant, user)),
             _ => None,
         };
-        let row = TokenRow {
-            hash: hash(token.expose_secret()),
-            person,
-            sealed: seal(keyring.token_key(), Suite::ChaCha20Poly1305, &context(&id), 1, &plain),
-            id: id.clone(),
-        };
+        let hash = hash(token.expose_secret());
+        let sealed =
+            seal(keyring.token_key(), Suite::ChaCha20Poly1305, &context(&id, &hex(&hash)), 1, &plain);
+        let row = TokenRow { hash, person, sealed, id: id.clone() };
         self.inner().store.add_token(row, vec![self.note(Action::TokenCreated).pending(keyring)]).await?;
         self.inner().anchors.mark_audit();
         Ok((Bearer { token_id: id, tenant: tenant.clone(), role: role.clone(), created_at }, token))
@@ -155,7 +153,7 @@ impl Administrator {
     }
 
     fn bearer(&self, row: &TokenRow) -> Result<Bearer, Error> {
-        let opened = open(self.inner().keyring.token_key(), &context(&row.id), &row.sealed);
+        let opened = open(self.inner().keyring.token_key(), &context(&row.id, &hex(&row.hash)), &row.sealed);
         let opened = opened.map_err(|_| Tampering::RecordRefused)?;
         let claims: Claims = serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)?;
         Ok(Bearer {
@@ -174,6 +172,12 @@ fn hash(token: &str) -> [u8; 32] {
     hash
 }
 
-fn context(id: &str) -> Context<'_> {
-    Context { purpose: "token", owner: "", container: "", object: id, field: "" }
+/// The hash is part of it: whoever can write to the store could otherwise put the hash of a token of their own beside
+/// somebody's claims.
+fn context<'a>(id: &'a str, hash: &'a str) -> Context<'a> {
+    Context { purpose: "token", owner: "", container: "", object: id, field: hash }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

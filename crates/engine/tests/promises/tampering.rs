@@ -256,3 +256,39 @@ async fn promise_4_the_audit_chain_is_whole_or_refused() {
         assert_eq!(verified.is_ok(), whole, "{attack}");
     }
 }
+
+/// Whoever can write to the store cannot make themselves an administrator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_4_a_token_cannot_be_forged() {
+    use secrecy::ExposeSecret as _;
+    let attacks = [
+        // The attacker's own token's hash beside the administrator's claims, and the other way round.
+        "UPDATE tokens SET hash = zeroblob(32) WHERE id = $user;
+         UPDATE tokens SET hash = $hash WHERE id = $admin",
+        "UPDATE tokens SET sealed = (SELECT sealed FROM tokens WHERE id = $admin) WHERE id = $user",
+        "UPDATE tokens SET sealed = '{\"tenant\":\"acme\",\"role\":\"admin\",\"created_at\":1}' WHERE id = $user",
+    ];
+    for attack in attacks {
+        let place = Place::sqlite();
+        let engine = place.engine(&Recorder::new()).await;
+        let admin = engine.dangerously_administer(Actor::cli());
+        let tenant = TenantId::new("acme").unwrap();
+        let mallory = Role::User(UserId::new("mallory").unwrap());
+        let (administrator, _) = admin.new_token(&tenant, &Role::Admin).await.unwrap();
+        let (user, token) = admin.new_token(&tenant, &mallory).await.unwrap();
+        let bearer = engine.authenticate(token.expose_secret()).await.unwrap().unwrap();
+        assert_eq!(bearer.role, mallory);
+        let db = open(&place);
+        let hash: Vec<u8> = db
+            .query_row("SELECT hash FROM tokens WHERE id = ?1", [&user.token_id], |row| row.get(0))
+            .unwrap();
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sql = attack
+            .replace("$user", &format!("'{}'", user.token_id))
+            .replace("$admin", &format!("'{}'", administrator.token_id))
+            .replace("$hash", &format!("x'{hex}'"));
+        db.execute_batch(&sql).unwrap();
+        let refused = engine.authenticate(token.expose_secret()).await.unwrap_err();
+        assert_eq!(refused.code(), "record-refused", "{attack}");
+    }
+}

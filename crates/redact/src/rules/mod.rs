@@ -1,0 +1,266 @@
+//! The rules: data, one file per family.
+//!
+//! A rule says what makes a place worth a look (its trigger), what must stand there (its pattern, anchored at that
+//! place), and what must be true of it (its check). Its examples are its tests: `cargo test` runs every one of them.
+//! Patterns are compiled when they are first needed, without Unicode, which makes starting free and compiling cheap.
+
+mod address;
+mod cards;
+mod critical;
+mod email;
+mod generic;
+mod iban;
+mod ids;
+mod jwt;
+mod network;
+mod phone;
+mod secrets;
+mod urls;
+mod value;
+mod vendor;
+mod vendor_named;
+mod wallet;
+
+use std::ops::Range;
+
+use crate::finding::Tier;
+
+/// One kind of thing to find.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// What reports and findings call it.
+    pub(crate) id: &'static str,
+    /// What its placeholder says.
+    pub(crate) label: &'static str,
+    pub(crate) tier: Tier,
+    pub(crate) family: Family,
+    pub(crate) trigger: Trigger,
+    /// What must stand at the trigger. Its first group, if it has one, is what is replaced.
+    pub(crate) pattern: &'static str,
+    pub(crate) check: Check,
+    pub(crate) matches: &'static [&'static str],
+    pub(crate) misses: &'static [&'static str],
+}
+
+/// What makes a place worth a look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trigger {
+    /// One of these words, in any case, where no letter or digit stands before it.
+    Keyword(&'static [&'static str]),
+    /// One of these words wherever it stands.
+    Anywhere(&'static [&'static str]),
+    /// The first digit of a number with so many digits, signs between them not counted.
+    Number(usize, usize),
+    /// The start of so many letters and digits in a row, some of each.
+    Word(usize, usize),
+    /// The start of two or four hexadecimal digits before `:`, `-` or `.` and more of them.
+    Hex,
+    /// The start of a token at least this long.
+    Token(usize),
+    /// Nothing in the text: hits come from elsewhere.
+    Never,
+}
+
+/// Looks closer at a match: what to replace, or None if it is not what it seemed.
+pub(crate) type Check = fn(&Found<'_>) -> Option<Range<usize>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Critical,
+    Vendor,
+    Jwt,
+    Url,
+    Secret,
+    Opaque,
+    Personal,
+    Dictionary,
+}
+
+impl Family {
+    /// Which rule names a place that several claim.
+    pub(crate) fn sureness(self) -> u8 {
+        match self {
+            Self::Critical => 7,
+            Self::Dictionary => 6,
+            Self::Vendor => 5,
+            Self::Jwt => 4,
+            Self::Url => 3,
+            Self::Personal => 2,
+            Self::Secret => 1,
+            Self::Opaque => 0,
+        }
+    }
+
+    /// Whether its tokens are sure enough to be believed across a line's end.
+    pub(crate) fn survives_wrapping(self) -> bool {
+        matches!(self, Self::Critical | Self::Vendor | Self::Jwt)
+    }
+}
+
+/// A match of a pattern, in the text around it.
+#[derive(Debug)]
+pub(crate) struct Found<'t> {
+    pub(crate) text: &'t [u8],
+    /// The whole match.
+    pub(crate) whole: Range<usize>,
+    /// Its first group, or the whole.
+    pub(crate) secret: Range<usize>,
+}
+
+impl<'t> Found<'t> {
+    pub(crate) fn value(&self) -> &'t [u8] {
+        &self.text[self.secret.clone()]
+    }
+
+    /// Up to so many bytes before the match.
+    pub(crate) fn before(&self, length: usize) -> &'t [u8] {
+        &self.text[self.whole.start.saturating_sub(length)..self.whole.start]
+    }
+
+    /// Everything behind the match.
+    pub(crate) fn after(&self) -> &'t [u8] {
+        &self.text[self.whole.end..]
+    }
+
+    /// Whether the match ends where a word ends.
+    pub(crate) fn ends_well(&self) -> bool {
+        !self.after().first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    }
+
+    /// Whether the match is no part of a longer number: no digit, sign and digit go on at either side.
+    pub(crate) fn stands_alone(&self) -> bool {
+        let joins = |byte: u8| matches!(byte, b'-' | b'.' | b',' | b'/' | b':' | b'_' | b'+' | b'=');
+        let before = self.before(2);
+        let open = match before {
+            [digit, sign] => !(joins(*sign) && digit.is_ascii_alphanumeric()),
+            _ => true,
+        };
+        let begins = !before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$'));
+        let shut = match self.after() {
+            [sign, next, ..] => !(joins(*sign) && next.is_ascii_digit()),
+            _ => true,
+        };
+        open && begins && shut && self.ends_well()
+    }
+
+    /// Whether one of these words stands in the bytes before the match, in any case.
+    pub(crate) fn follows(&self, words: &[&str], within: usize) -> bool {
+        let before = self.before(within).to_ascii_lowercase();
+        words.iter().any(|word| before.windows(word.len()).any(|window| window == word.as_bytes()))
+    }
+
+    pub(crate) fn digits(&self) -> Vec<u8> {
+        self.value().iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect()
+    }
+}
+
+/// Every match is one.
+pub(crate) fn always(found: &Found<'_>) -> Option<Range<usize>> {
+    Some(found.secret.clone())
+}
+
+/// Every match that ends where a word ends is one.
+pub(crate) fn whole_word(found: &Found<'_>) -> Option<Range<usize>> {
+    found.ends_well().then(|| found.secret.clone())
+}
+
+/// All rules, in the order of their files.
+pub(crate) fn all() -> Vec<&'static Rule> {
+    [
+        critical::RULES,
+        vendor::RULES,
+        vendor_named::RULES,
+        jwt::RULES,
+        urls::RULES,
+        secrets::RULES,
+        generic::RULES,
+        email::RULES,
+        phone::RULES,
+        cards::RULES,
+        iban::RULES,
+        ids::RULES,
+        network::RULES,
+        wallet::RULES,
+        address::RULES,
+        OTHERS,
+    ]
+    .concat_refs()
+}
+
+/// People's names, found by `names`.
+pub(crate) static NAME: &Rule = &OTHERS[0];
+/// What the user's own list says.
+pub(crate) static TERM: &Rule = &OTHERS[1];
+
+static OTHERS: &[Rule] = &[
+    Rule {
+        id: "person_name",
+        label: "NAME",
+        tier: Tier::Noncritical,
+        family: Family::Personal,
+        trigger: Trigger::Never,
+        pattern: "",
+        check: always,
+        matches: &[],
+        misses: &[],
+    },
+    Rule {
+        id: "dictionary",
+        label: "TERM",
+        tier: Tier::Noncritical,
+        family: Family::Dictionary,
+        trigger: Trigger::Never,
+        pattern: "",
+        check: always,
+        matches: &[],
+        misses: &[],
+    },
+];
+
+trait ConcatRefs {
+    fn concat_refs(self) -> Vec<&'static Rule>;
+}
+
+impl<const N: usize> ConcatRefs for [&'static [Rule]; N] {
+    fn concat_refs(self) -> Vec<&'static Rule> {
+        self.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::{Options, Redactor};
+
+    /// The examples of every rule: each match is found by that rule, each miss is left alone by it.
+    #[test]
+    fn examples_hold() {
+        let redactor = Redactor::new(Options::default()).unwrap();
+        let mut wrong = Vec::new();
+        for rule in all() {
+            for (examples, expected) in [(rule.matches, true), (rule.misses, false)] {
+                for example in examples {
+                    let findings = redactor.redact_text(example).findings;
+                    if findings.iter().any(|finding| finding.rule == rule.id) != expected {
+                        wrong.push(format!("{}: {example:?} gives {findings:?}", rule.id));
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_pattern_compiles_and_every_id_is_its_own() {
+        let mut ids = HashSet::new();
+        for rule in all() {
+            assert!(ids.insert(rule.id), "{} is there twice", rule.id);
+            assert!(crate::scan::compile(rule.pattern).is_some(), "{}: {}", rule.id, rule.pattern);
+            let label = rule.label.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            assert!(label, "{}", rule.label);
+            assert!(matches!(rule.trigger, Trigger::Never) || !rule.matches.is_empty(), "{} has no example", rule.id);
+        }
+    }
+}
