@@ -1,29 +1,29 @@
 //! The engine: everything a running Confidant shares, behind one handle.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use confidant_seal::{Kid, Scope, Tag};
-use tokio::sync::Notify;
+use confidant_seal::{Kid, Scope};
 
+use crate::anchors::{Anchors, keep_anchoring};
 use crate::aspects::Aspects;
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
+use crate::counts::{Counters, Counts};
 use crate::error::{Error, OpenError};
 use crate::keyring::{KeySource, Keyring, Rotated};
 use crate::model::{Model, ModelError};
 use crate::retention::{self, Lifetimes};
 use crate::rights::Administrator;
 use crate::room::RoomLimits;
+use crate::running::Running;
 use crate::session::{Session, Slots};
 use crate::store::memory::{MemoryKeys, MemoryStore};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
-use crate::store::{Anchor, AuditHead, Find, Instance, KeyStore, Store};
+use crate::store::{AuditHead, Find, Instance, KeyStore, Store};
 use crate::tokens;
 use crate::turn::{self, Turn, TurnRequest};
 
@@ -331,203 +331,6 @@ impl Inner {
         let head = self.store.record(vec![note.pending(&self.keyring)]).await?;
         self.anchors.mark_audit();
         head.ok_or(Error::Internal)
-    }
-
-    /// Writes the versions that were reached to the keyring.
-    pub(crate) async fn flush_anchors(&self) -> Result<(), Error> {
-        let Some(marked) = self.anchors.take() else { return Ok(()) };
-        let audit = self.store.record(Vec::new()).await?.map(|head| head.seq);
-        if let Err(error) = self.keyring.anchor(&marked, audit).await {
-            // Not lost: the next flush tries again, and a log ahead of its anchor opens all the same.
-            marked.into_iter().for_each(|anchor| self.anchors.mark(anchor));
-            self.anchors.mark_audit();
-            return Err(error.into());
-        }
-        Ok(())
-    }
-}
-
-/// Log versions on their way to the keyring, where they reveal a rollback.
-///
-/// They are written a moment after the turn and many at a time, so that a turn waits for one file only. What a crash
-/// takes from here is the power to notice a rollback of the last moment, never a turn.
-#[derive(Debug, Default)]
-pub(crate) struct Anchors {
-    marked: Mutex<HashMap<Tag, Anchor>>,
-    /// Whether the audit chain grew since the last time.
-    audit: AtomicBool,
-    some: Notify,
-}
-
-impl Anchors {
-    pub(crate) fn mark(&self, anchor: Anchor) {
-        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let known = marked.entry(anchor.scope).or_insert(anchor);
-        if known.kid != anchor.kid || known.version < anchor.version {
-            *known = anchor;
-        }
-        drop(marked);
-        self.mark_audit();
-    }
-
-    pub(crate) fn mark_audit(&self) {
-        self.audit.store(true, Ordering::SeqCst);
-        self.some.notify_one();
-    }
-
-    /// What was marked; `None` if nothing was, not even the audit chain.
-    fn take(&self) -> Option<Vec<Anchor>> {
-        if !self.audit.swap(false, Ordering::SeqCst) {
-            return None;
-        }
-        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Some(marked.drain().map(|(_, anchor)| anchor).collect())
-    }
-}
-
-/// How long anchors gather before they are written.
-const ANCHORS_GATHER: Duration = Duration::from_millis(500);
-
-/// Holds the engine only while it writes, so that dropping the engine ends this task.
-async fn keep_anchoring(anchors: Arc<Anchors>, inner: Weak<Inner>) {
-    loop {
-        let woken = tokio::time::timeout(Duration::from_secs(5), anchors.some.notified()).await;
-        if woken.is_ok() {
-            tokio::time::sleep(ANCHORS_GATHER).await;
-        }
-        let Some(engine) = inner.upgrade() else { return };
-        if let Err(error) = engine.flush_anchors().await {
-            tracing::warn!(error = %error, "anchors could not be written; trying again");
-        }
-    }
-}
-
-/// The turns that run now.
-#[derive(Debug, Default)]
-pub(crate) struct Running {
-    tasks: Mutex<HashMap<u64, tokio::task::AbortHandle>>,
-    next: AtomicU64,
-    stopping: AtomicBool,
-    fewer: Notify,
-}
-
-impl Running {
-    /// Runs a turn's task; refuses when the engine is stopping.
-    pub(crate) fn spawn(
-        inner: &Arc<Inner>,
-        turn: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error> {
-        let running = &inner.running;
-        if running.stopping.load(Ordering::SeqCst) {
-            return Err(Error::Stopping);
-        }
-        let id = running.next.fetch_add(1, Ordering::Relaxed);
-        let done = Done { inner: Arc::clone(inner), id };
-        let mut tasks = running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let task = tokio::spawn(async move {
-            let _done = done;
-            turn.await;
-        });
-        tasks.insert(id, task.abort_handle());
-        Ok(())
-    }
-
-    fn count(&self) -> u64 {
-        self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len() as u64
-    }
-
-    fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-    }
-
-    async fn idle(&self) {
-        while self.count() > 0 {
-            // The timeout covers a turn that ended between the look and the wait.
-            let _ = tokio::time::timeout(Duration::from_millis(50), self.fewer.notified()).await;
-        }
-    }
-
-    fn abort_all(&self) -> u64 {
-        let tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        tasks.values().for_each(tokio::task::AbortHandle::abort);
-        tasks.len() as u64
-    }
-}
-
-/// Takes a turn off the list when its task ends, however it ends.
-struct Done {
-    inner: Arc<Inner>,
-    id: u64,
-}
-
-impl Drop for Done {
-    fn drop(&mut self) {
-        let running = &self.inner.running;
-        running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
-        running.fewer.notify_waiters();
-    }
-}
-
-/// Things counted since the start, by the engine itself.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) accepted: Counter,
-    pub(crate) answered: Counter,
-    pub(crate) failed: Counter,
-    pub(crate) replayed: Counter,
-    pub(crate) resumed: Counter,
-    pub(crate) degraded: Counter,
-    pub(crate) conflicts: Counter,
-    pub(crate) erased: Counter,
-}
-
-/// One count.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// What was counted since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Turns accepted.
-    pub accepted: u64,
-    /// Turns answered.
-    pub answered: u64,
-    /// Turns that ended without an answer.
-    pub failed: u64,
-    /// Turns that were answered from the log, since they had been answered before.
-    pub replayed: u64,
-    /// Turns that were cut off and taken up again.
-    pub resumed: u64,
-    /// Turns answered without memory, since it could not be opened.
-    pub degraded: u64,
-    /// Writes that lost to another process and were tried again.
-    pub conflicts: u64,
-    /// Sessions erased.
-    pub erased: u64,
-    /// Turns running now.
-    pub running: u64,
-}
-
-impl Counters {
-    fn read(&self, running: u64) -> Counts {
-        let get = |counter: &Counter| counter.0.load(Ordering::Relaxed);
-        Counts {
-            accepted: get(&self.accepted),
-            answered: get(&self.answered),
-            failed: get(&self.failed),
-            replayed: get(&self.replayed),
-            resumed: get(&self.resumed),
-            degraded: get(&self.degraded),
-            conflicts: get(&self.conflicts),
-            erased: get(&self.erased),
-            running,
-        }
     }
 }
 

@@ -26,10 +26,12 @@
 //! ```
 
 mod access;
+mod anchors;
 mod aspects;
 mod audience;
 mod audit;
 mod clock;
+mod counts;
 mod engine;
 mod entry;
 mod error;
@@ -39,6 +41,7 @@ mod model;
 mod retention;
 mod rights;
 mod room;
+mod running;
 mod session;
 mod store;
 mod tokens;
@@ -52,9 +55,9 @@ pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };
+pub use counts::Counts;
 pub use engine::{
-    Counts, Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped,
-    Storage,
+    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};

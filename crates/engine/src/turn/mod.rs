@@ -23,11 +23,12 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::audience::Audience;
-use crate::engine::{Inner, Running};
+use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::model::{PromptMessage, Sampling, Usage};
 use crate::rights::Receipt;
 use crate::room::RoomContext;
+use crate::running::Running;
 use crate::session::Session;
 
 pub(crate) use resume::recover;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use confidant_seal::{Sealed, Tag};
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::instances::Instances;
 use super::writer::Writer;
-use super::{Durability, File, Readers, blocking, kid_at, many, number, number_at, sealed_at, tag_at};
+use super::{Durability, File, Readers, kid_at, many, number, number_at, sealed_at, tag_at};
 use crate::clock::Millis;
 use crate::store::{
     Append, Appended, AuditHead, Find, Instance, Listed, Loaded, Names, PendingAudit, Result, Store,
@@ -74,16 +74,8 @@ impl SqliteStore {
         let mut connection = DATA.open(&path, durability)?;
         DATA.migrate(&mut connection)?;
         let writer = Writer::new(DATA, connection);
-        let readers = Arc::new(Readers { file: DATA, path, idle: Mutex::default() });
+        let readers = Readers::new(DATA, path);
         Ok(Self { writer, readers, instances: Instances::open(folder.join("instances"))? })
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(read)).await
     }
 }
 
@@ -135,7 +127,7 @@ impl Store for SqliteStore {
             let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], listed)?;
             rows.collect()
         };
-        self.read(list).await
+        self.readers.read(list).await
     }
 
     async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
@@ -144,7 +136,7 @@ impl Store for SqliteStore {
             let mut statement = c.prepare_cached(sql)?;
             statement.query_map(params![now.0, many(limit)], |row| tag_at(row, 0))?.collect()
         };
-        self.read(expired).await
+        self.readers.read(expired).await
     }
 
     async fn orphans(&self) -> Result<Vec<(Tag, Instance)>> {
@@ -154,7 +146,7 @@ impl Store for SqliteStore {
             let rows = statement.query_map([], |row| Ok((tag_at(row, 0)?, Instance(row.get(1)?))))?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let open = self.read(open).await?;
+        let open = self.readers.read(open).await?;
         Ok(open.into_iter().filter(|(_, owner)| !self.instances.is_alive(*owner)).collect())
     }
 
@@ -187,7 +179,7 @@ impl Store for SqliteStore {
             })?;
             rows.collect()
         };
-        self.read(audit).await
+        self.readers.read(audit).await
     }
 
     async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()> {
@@ -206,7 +198,7 @@ impl Store for SqliteStore {
                 c.prepare_cached("SELECT id, hash, person_tag, sealed FROM tokens ORDER BY id")?;
             statement.query_map([], token)?.collect()
         };
-        self.read(all).await
+        self.readers.read(all).await
     }
 
     async fn token(&self, hash: [u8; 32]) -> Result<Option<TokenRow>> {
@@ -215,7 +207,7 @@ impl Store for SqliteStore {
                 c.prepare_cached("SELECT id, hash, person_tag, sealed FROM tokens WHERE hash = ?1")?;
             statement.query_row([hash], token).optional()
         };
-        self.read(one).await
+        self.readers.read(one).await
     }
 
     async fn remove_tokens(&self, which: TokenSelector, audit: Vec<PendingAudit>) -> Result<u64> {
@@ -235,13 +227,11 @@ impl Store for SqliteStore {
     }
 
     async fn scrub(&self) -> Result<()> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(|c| Ok(DATA.scrub(c)))?).await
+        self.readers.scrub().await
     }
 
     async fn check(&self) -> Result<()> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(|c| Ok(DATA.check(c)))?).await
+        self.readers.check().await
     }
 }
 

@@ -4,14 +4,14 @@
 //! and a key that comes back after its destruction breaks a promise.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::writer::Writer;
-use super::{Durability, File, Readers, blocking, kid_at, many, number, number_at, sealed_at, tag_at};
+use super::{Durability, File, Readers, kid_at, many, number, number_at, sealed_at, tag_at};
 use crate::store::{Anchor, Created, KeyRow, KeyStore, Result};
 
 const KEYS: File = File {
@@ -49,22 +49,14 @@ impl SqliteKeys {
         let mut connection = KEYS.open(&path, Durability::Power)?;
         KEYS.migrate(&mut connection)?;
         let writer = Writer::new(KEYS, connection);
-        Ok(Self { writer, readers: Arc::new(Readers { file: KEYS, path, idle: Mutex::default() }) })
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(read)).await
+        Ok(Self { writer, readers: Readers::new(KEYS, path) })
     }
 }
 
 #[async_trait]
 impl KeyStore for SqliteKeys {
     async fn root(&self) -> Result<Option<Kid>> {
-        self.read(root).await
+        self.readers.read(root).await
     }
 
     async fn set_root(&self, from: Option<Kid>, to: Kid) -> Result<bool> {
@@ -80,7 +72,7 @@ impl KeyStore for SqliteKeys {
 
     async fn named(&self, name: &str) -> Result<Option<(Kid, Sealed)>> {
         let name = name.to_owned();
-        self.read(move |c| named(c, &name)).await
+        self.readers.read(move |c| named(c, &name)).await
     }
 
     async fn put_named(&self, name: &str, from: Option<&Sealed>, root: Kid, to: &Sealed) -> Result<bool> {
@@ -150,7 +142,7 @@ impl KeyStore for SqliteKeys {
             let mut statement = c.prepare_cached(&sql)?;
             statement.query_map(params![after, many(limit)], key_row)?.collect()
         };
-        self.read(list).await
+        self.readers.read(list).await
     }
 
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
@@ -163,7 +155,7 @@ impl KeyStore for SqliteKeys {
             let mut statement = c.prepare_cached(&sql)?;
             statement.query_map(params![root.as_bytes(), many(limit)], key_row)?.collect()
         };
-        self.read(not_under).await
+        self.readers.read(not_under).await
     }
 
     async fn count(&self, root: Kid) -> Result<(u64, u64)> {
@@ -172,7 +164,7 @@ impl KeyStore for SqliteKeys {
             c.prepare_cached(sql)?
                 .query_row([root.as_bytes()], |row| Ok((number_at(row, 0)?, number_at(row, 1)?)))
         };
-        self.read(count).await
+        self.readers.read(count).await
     }
 
     async fn rewrap(&self, rows: Vec<(KeyRow, KeyRow)>) -> Result<u64> {
@@ -223,17 +215,15 @@ impl KeyStore for SqliteKeys {
             let seq = c.query_row("SELECT seq FROM audit_anchor", [], |row| number_at(row, 0)).optional()?;
             Ok(seq.unwrap_or(0))
         };
-        self.read(seq).await
+        self.readers.read(seq).await
     }
 
     async fn scrub(&self) -> Result<()> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(|c| Ok(KEYS.scrub(c)))?).await
+        self.readers.scrub().await
     }
 
     async fn check(&self) -> Result<()> {
-        let readers = Arc::clone(&self.readers);
-        blocking(move || readers.with(|c| Ok(KEYS.check(c)))?).await
+        self.readers.check().await
     }
 }
 

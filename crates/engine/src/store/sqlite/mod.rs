@@ -10,7 +10,7 @@ mod keys;
 mod writer;
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use confidant_seal::{Kid, Sealed, Tag};
@@ -126,6 +126,29 @@ struct Readers {
 }
 
 impl Readers {
+    fn new(file: File, path: std::path::PathBuf) -> Arc<Self> {
+        Arc::new(Self { file, path, idle: Mutex::default() })
+    }
+
+    /// Reads on a thread that may block.
+    async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let readers = Arc::clone(self);
+        blocking(move || readers.with(read)).await
+    }
+
+    async fn scrub(self: &Arc<Self>) -> Result<()> {
+        let file = self.file;
+        self.read(move |c| Ok(file.scrub(c))).await?
+    }
+
+    async fn check(self: &Arc<Self>) -> Result<()> {
+        let file = self.file;
+        self.read(move |c| Ok(file.check(c))).await?
+    }
+
     fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let pooled = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
         let connection = match pooled {

@@ -1,0 +1,122 @@
+//! Erasure, and the receipt that proves it.
+//!
+//! The key goes first, in the keyring, so that from that moment on nothing opens, whatever copies of the data exist; then
+//! the rows, then what journals and free pages still hold.
+
+use std::sync::Arc;
+
+use confidant_seal::{Kid, Tag};
+use serde::{Deserialize, Serialize};
+
+use crate::audit::{Action, Actor, AuditRecord};
+use crate::clock::Millis;
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::store::TokenSelector;
+
+/// Proof of an erasure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// What was erased: `session` or `person`.
+    pub erased: String,
+    /// Whose, as a tag: only the keyring can tell whom it stands for.
+    pub subject: String,
+    /// When.
+    pub at: Millis,
+    /// Sessions that went.
+    pub sessions: u64,
+    /// Log records that went.
+    pub records: u64,
+    /// Access tokens of the person that went.
+    pub tokens: u64,
+    /// The data keys that were destroyed, by id.
+    pub keys: Vec<String>,
+    /// The audit record that stands for it.
+    pub audit_seq: u64,
+    /// That record's tag.
+    pub audit_tag: String,
+    /// Signature with the audit key over all of the above.
+    pub signature: String,
+}
+
+/// Whose data ends.
+#[derive(Clone, Copy)]
+pub(super) enum Subject {
+    Session,
+    Person,
+}
+
+/// Ends the sessions of `scopes`, which are all of `subject`'s.
+pub(super) async fn erase(
+    inner: &Arc<Inner>,
+    actor: &Actor,
+    subject: Subject,
+    tag: Tag,
+    scopes: &[Tag],
+) -> Result<Receipt, Error> {
+    let mut keys: Vec<Kid> = Vec::new();
+    for scope in scopes {
+        keys.extend(inner.keyring.store().get(*scope).await?.map(|row| row.kid));
+    }
+    // The keys first: whatever happens after this line, nothing of it opens again.
+    inner.keyring.destroy(scopes).await?;
+    let (mut sessions, mut records) = (0, 0);
+    for scope in scopes {
+        inner.slots.forget(*scope);
+        let note = AuditRecord::new(inner.now(), actor, Action::SessionErased).about(*scope);
+        let notes = match subject {
+            Subject::Person => vec![note.pending(&inner.keyring)],
+            // The record that the receipt names is the same.
+            Subject::Session => Vec::new(),
+        };
+        let gone = inner.store.erase(*scope, notes).await?;
+        records += gone;
+        sessions += u64::from(gone > 0);
+        inner.counters.erased.add();
+    }
+    let (word, action, tokens) = match subject {
+        Subject::Session => ("session", Action::SessionErased, 0),
+        Subject::Person => {
+            let which = TokenSelector::Person(tag);
+            ("person", Action::PersonErased, inner.store.remove_tokens(which, Vec::new()).await?)
+        }
+    };
+    let at = inner.now();
+    let note = AuditRecord::new(at, actor, action).about(tag).counting(sessions);
+    let head = inner.record(note).await?;
+    inner.store.scrub().await?;
+    let mut receipt = Receipt {
+        erased: word.to_owned(),
+        subject: tag.to_string(),
+        at,
+        sessions,
+        records,
+        tokens,
+        keys: keys.iter().map(Kid::to_string).collect(),
+        audit_seq: head.seq,
+        audit_tag: Tag::from_bytes(head.tag).to_string(),
+        signature: String::new(),
+    };
+    receipt.signature = sign(inner, &receipt);
+    Ok(receipt)
+}
+
+/// The signature that a receipt with this content has.
+fn sign(inner: &Inner, receipt: &Receipt) -> String {
+    use std::fmt::Write as _;
+    let unsigned = Receipt { signature: String::new(), ..receipt.clone() };
+    let bytes = serde_json::to_vec(&unsigned).expect("a receipt has string keys only, so it is always JSON");
+    let mac = inner.keyring.audit_key().derive("receipt").mac("receipt", &bytes);
+    mac.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Whether a receipt has the signature that its content wants. Compared as keyed hashes, so that the time it takes says
+/// nothing of the signature.
+pub(super) fn is_signed(inner: &Inner, receipt: &Receipt) -> bool {
+    let key = inner.keyring.audit_key().derive("receipt");
+    let blinded = |signature: &str| key.mac("compare", signature.as_bytes());
+    blinded(&sign(inner, receipt)) == blinded(&receipt.signature)
+}

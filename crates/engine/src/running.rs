@@ -1,0 +1,77 @@
+//! The turns that run now: counted, waited for at a stop, and parked when that takes too long.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::engine::Inner;
+use crate::error::Error;
+
+/// The turns that run now.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    tasks: Mutex<HashMap<u64, tokio::task::AbortHandle>>,
+    next: AtomicU64,
+    stopping: AtomicBool,
+    fewer: Notify,
+}
+
+impl Running {
+    /// Runs a turn's task; refuses when the engine is stopping.
+    pub(crate) fn spawn(
+        inner: &Arc<Inner>,
+        turn: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let running = &inner.running;
+        if running.stopping.load(Ordering::SeqCst) {
+            return Err(Error::Stopping);
+        }
+        let id = running.next.fetch_add(1, Ordering::Relaxed);
+        let done = Done { inner: Arc::clone(inner), id };
+        let mut tasks = running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let task = tokio::spawn(async move {
+            let _done = done;
+            turn.await;
+        });
+        tasks.insert(id, task.abort_handle());
+        Ok(())
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len() as u64
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) async fn idle(&self) {
+        while self.count() > 0 {
+            // The timeout covers a turn that ended between the look and the wait.
+            let _ = tokio::time::timeout(Duration::from_millis(50), self.fewer.notified()).await;
+        }
+    }
+
+    pub(crate) fn abort_all(&self) -> u64 {
+        let tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tasks.values().for_each(tokio::task::AbortHandle::abort);
+        tasks.len() as u64
+    }
+}
+
+/// Takes a turn off the list when its task ends, however it ends.
+struct Done {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        let running = &self.inner.running;
+        running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        running.fewer.notify_waiters();
+    }
+}
