@@ -4,7 +4,8 @@ use std::process::Command;
 
 #[test]
 fn every_part_runs() {
-    let done = Command::new(env!("CARGO_BIN_EXE_confidant-bench")).arg("--quick").output().expect("it starts");
+    let done =
+        Command::new(env!("CARGO_BIN_EXE_confidant-bench")).arg("--quick").output().expect("it starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("it prints JSON");
     for part in ["ours", "bare", "cold_open"] {

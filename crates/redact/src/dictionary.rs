@@ -15,7 +15,8 @@ pub(crate) struct Dictionary {
 
 impl Dictionary {
     pub(crate) fn open(always: &[String], never: &[String]) -> Result<Self, OpenError> {
-        let words: Vec<&str> = always.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            always.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
         let always = if words.is_empty() {
             None
         } else {

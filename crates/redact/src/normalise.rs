@@ -110,36 +110,50 @@ impl<'t> View<'t> {
         }
     }
 
-    /// The view with what `change` says replaced: so many bytes by a character or by nothing. None if nothing was.
+    /// What `change` says replaced, so many bytes by a character or by nothing, with the text around each change: the
+    /// rest reads the same in the view it comes from. None if nothing was.
     fn rewritten(
         &self,
         mut change: impl FnMut(&[u8], usize) -> Option<(usize, Option<char>)>,
     ) -> Option<View<'static>> {
         let text = self.bytes();
-        let mut copy = Copy::with_capacity(text.len());
+        let mut changes = Vec::new();
         let mut at = 0;
-        let mut changed = false;
         while at < text.len() {
-            let end = match change(text, at) {
-                Some((length, character)) => {
-                    changed = true;
-                    let end = (at + length).min(text.len());
-                    if let Some(character) = character {
-                        let place = self.place(at..end);
-                        copy.push(character, place);
-                    }
-                    end
-                }
-                None => {
-                    copy.text.push(text[at]);
-                    let place = self.place(at..at + 1);
-                    copy.places.push((narrow(place.start), narrow(place.end)));
-                    at + 1
-                }
+            let Some((length, character)) = change(text, at) else {
+                at += 1;
+                continue;
             };
+            let end = (at + length).min(text.len());
+            changes.push((at..end, character));
             at = end;
         }
-        changed.then(|| copy.into_view())
+        let last = changes.last()?.0.end;
+        let mut copy = Copy::with_capacity(text.len().min(changes.len() * (BEFORE + AFTER)));
+        let mut done = 0;
+        for (range, character) in changes {
+            let from = word_start(text, range.start.saturating_sub(BEFORE));
+            if from > done + AFTER {
+                self.copy(done..done + if done == 0 { 0 } else { AFTER }, &mut copy);
+                copy.push('\n', self.place(from..from + 1));
+                done = from;
+            }
+            self.copy(done..range.start, &mut copy);
+            if let Some(character) = character {
+                copy.push(character, self.place(range.clone()));
+            }
+            done = range.end;
+        }
+        self.copy(last..text.len().min(last + AFTER), &mut copy);
+        Some(copy.into_view())
+    }
+
+    fn copy(&self, range: Range<usize>, copy: &mut Copy) {
+        for at in range {
+            let place = self.place(at..at + 1);
+            copy.text.push(self.text[at]);
+            copy.places.push((narrow(place.start), narrow(place.end)));
+        }
     }
 }
 
@@ -218,6 +232,13 @@ fn digit(c: char) -> Option<char> {
     char::from_digit(value, 10)
 }
 
+/// The start of the word at a place, if it is near.
+fn word_start(text: &[u8], at: usize) -> usize {
+    let back =
+        text[..at].iter().rev().take(LONGEST_WORD).take_while(|byte| !byte.is_ascii_whitespace()).count();
+    at - back
+}
+
 fn line_break(text: &[u8], at: usize) -> Option<usize> {
     let mut end = at;
     if text.get(end) == Some(&b'\r') {
@@ -238,11 +259,34 @@ fn is_token(byte: u8) -> bool {
 /// A shorter run before a line's end is a word, not a token that was cut.
 const LEAST_WRAPPED: usize = 24;
 const MOST_INDENT: usize = 16;
+/// How much of the text around a change is read again: as far as a rule sees.
+const BEFORE: usize = 320;
+const AFTER: usize = 1024;
+const LONGEST_WORD: usize = 128;
 /// The zero of each script whose ten digits follow one another.
 const ZEROS: [char; 22] = [
-    '\u{660}', '\u{6f0}', '\u{7c0}', '\u{966}', '\u{9e6}', '\u{a66}', '\u{ae6}', '\u{b66}', '\u{be6}', '\u{c66}',
-    '\u{ce6}', '\u{d66}', '\u{e50}', '\u{ed0}', '\u{f20}', '\u{1040}', '\u{17e0}', '\u{1810}', '\u{ff10}',
-    '\u{104a0}', '\u{1d7ce}', '\u{1fbf0}',
+    '\u{660}',
+    '\u{6f0}',
+    '\u{7c0}',
+    '\u{966}',
+    '\u{9e6}',
+    '\u{a66}',
+    '\u{ae6}',
+    '\u{b66}',
+    '\u{be6}',
+    '\u{c66}',
+    '\u{ce6}',
+    '\u{d66}',
+    '\u{e50}',
+    '\u{ed0}',
+    '\u{f20}',
+    '\u{1040}',
+    '\u{17e0}',
+    '\u{1810}',
+    '\u{ff10}',
+    '\u{104a0}',
+    '\u{1d7ce}',
+    '\u{1fbf0}',
 ];
 
 #[cfg(test)]
@@ -268,7 +312,8 @@ mod tests {
     #[test]
     fn each_wrapping_is_undone() {
         let plain = |text: &'static str| View::plain(text);
-        let text = |view: Option<View<'_>>| view.map(|view| String::from_utf8(view.bytes().to_vec()).unwrap());
+        let text =
+            |view: Option<View<'_>>| view.map(|view| String::from_utf8(view.bytes().to_vec()).unwrap());
         assert_eq!(text(plain(r#"a\n\"b\u0041\x42\"#).unescaped()).as_deref(), Some("a\n\"bAB\\"));
         assert_eq!(text(plain("a%40b%zz%4").unpercented()).as_deref(), Some("a@b%zz%4"));
         assert_eq!(text(plain("curl \\\n  -H").unwrapped()).as_deref(), Some("curl -H"));

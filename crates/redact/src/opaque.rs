@@ -130,9 +130,8 @@ mod tests {
     #[test]
     fn the_make_of_a_token_is_counted() {
         let make = Make::of(b"abcXX1--");
-        let expected = Make {
-            lower: 3, upper: 2, digits: 1, signs: 2, distinct: 6, longest_run: 2, longest_ladder: 3,
-        };
+        let expected =
+            Make { lower: 3, upper: 2, digits: 1, signs: 2, distinct: 6, longest_run: 2, longest_ladder: 3 };
         assert_eq!(make, expected);
     }
 }

@@ -47,7 +47,9 @@ pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
         let rest = &text.as_bytes()[at..];
         let label = rest.iter().take(LONGEST).take_while(|b| b.is_ascii_uppercase() || **b == b'_').count();
         let number = match rest.get(label) {
-            Some(b':') => 1 + rest[label + 1..].iter().take(LONGEST).take_while(|b| b.is_ascii_digit()).count(),
+            Some(b':') => {
+                1 + rest[label + 1..].iter().take(LONGEST).take_while(|b| b.is_ascii_digit()).count()
+            }
             _ => 0,
         };
         if label > 0 && number != 1 && rest.get(label + number) == Some(&b'>') {

@@ -223,7 +223,9 @@ impl Word {
 
 /// The end of the token at a place: letters, digits and the signs that keys have inside.
 fn token_at(text: &[u8], at: usize) -> usize {
-    let token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~');
+    let token = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~')
+    };
     at + text[at..].iter().take_while(|byte| token(byte)).count()
 }
 

@@ -9,6 +9,7 @@ mod doctor;
 mod keys;
 mod output;
 mod person;
+mod redact;
 mod serve;
 mod session;
 mod token;
@@ -68,6 +69,8 @@ enum Command {
     /// Make, list and revoke access tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Replace secrets and personal data in text or JSON; needs no data folder and no key
+    Redact(redact::RedactArgs),
     /// Check everything and say what to do about what is wrong
     Doctor(doctor::DoctorArgs),
     /// Print every setting with its default, as a confidant.toml
@@ -104,6 +107,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         // These work without settings, good or bad.
         Command::Config => return output::text(config::EXAMPLE).map(|()| Outcome::Done),
         Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
+        Command::Redact(args) => return redact::run(&args),
         _ => {}
     }
     let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
@@ -122,7 +126,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Keys(command) => keys::run(command, &loaded).await,
         Command::Audit(command) => audit::run(command, &loaded).await,
         Command::Token(command) => token::run(command, &loaded).await,
-        Command::Doctor(_) | Command::Config => Ok(Outcome::Done),
+        Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
     }
 }
 
@@ -194,6 +198,7 @@ Examples:
   confidant chat --user alice --room db --once \"What is my name?\"
   confidant session list                     what is kept
   confidant person erase alice --dry-run     what an erasure would end
+  confidant redact < notes.txt               take out secrets and personal data
   confidant doctor                           check everything
 
 Settings: `confidant config` prints them all. Exit status: 0 done, 1 nothing found, 2 error.";

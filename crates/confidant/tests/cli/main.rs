@@ -8,6 +8,7 @@
 mod chat;
 mod home;
 mod keys;
+mod redact;
 mod rights;
 mod server;
 mod trouble;

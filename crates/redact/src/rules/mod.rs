@@ -5,6 +5,7 @@
 //! Patterns are compiled when they are first needed, without Unicode, which makes starting free and compiling cheap.
 
 mod address;
+mod assignment;
 mod cards;
 mod critical;
 mod email;
@@ -14,11 +15,11 @@ mod ids;
 mod jwt;
 mod network;
 mod phone;
-mod secrets;
 mod urls;
 mod value;
 mod vendor;
-mod vendor_named;
+mod vendor_marked;
+mod vendor_services;
 mod wallet;
 
 use std::ops::Range;
@@ -38,7 +39,9 @@ pub(crate) struct Rule {
     /// What must stand at the trigger. Its first group, if it has one, is what is replaced.
     pub(crate) pattern: &'static str,
     pub(crate) check: Check,
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for tests"))]
     pub(crate) matches: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for tests"))]
     pub(crate) misses: &'static [&'static str],
 }
 
@@ -73,6 +76,8 @@ pub(crate) enum Family {
     Secret,
     Opaque,
     Personal,
+    /// What has no check of its own: another rule for the same place names it.
+    Loose,
     Dictionary,
 }
 
@@ -86,7 +91,7 @@ impl Family {
             Self::Jwt => 4,
             Self::Url => 3,
             Self::Personal => 2,
-            Self::Secret => 1,
+            Self::Loose | Self::Secret => 1,
             Self::Opaque => 0,
         }
     }
@@ -135,7 +140,8 @@ impl<'t> Found<'t> {
             [digit, sign] => !(joins(*sign) && digit.is_ascii_alphanumeric()),
             _ => true,
         };
-        let begins = !before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$'));
+        let begins =
+            !before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$'));
         let shut = match self.after() {
             [sign, next, ..] => !(joins(*sign) && next.is_ascii_digit()),
             _ => true,
@@ -145,8 +151,7 @@ impl<'t> Found<'t> {
 
     /// Whether one of these words stands in the bytes before the match, in any case.
     pub(crate) fn follows(&self, words: &[&str], within: usize) -> bool {
-        let before = self.before(within).to_ascii_lowercase();
-        words.iter().any(|word| before.windows(word.len()).any(|window| window == word.as_bytes()))
+        value::has_any(self.before(within), words)
     }
 
     pub(crate) fn digits(&self) -> Vec<u8> {
@@ -169,10 +174,10 @@ pub(crate) fn all() -> Vec<&'static Rule> {
     [
         critical::RULES,
         vendor::RULES,
-        vendor_named::RULES,
+        vendor_marked::RULES,
+        vendor_services::RULES,
         jwt::RULES,
         urls::RULES,
-        secrets::RULES,
         generic::RULES,
         email::RULES,
         phone::RULES,
@@ -260,7 +265,11 @@ mod tests {
             assert!(crate::scan::compile(rule.pattern).is_some(), "{}: {}", rule.id, rule.pattern);
             let label = rule.label.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
             assert!(label, "{}", rule.label);
-            assert!(matches!(rule.trigger, Trigger::Never) || !rule.matches.is_empty(), "{} has no example", rule.id);
+            assert!(
+                matches!(rule.trigger, Trigger::Never) || !rule.matches.is_empty(),
+                "{} has no example",
+                rule.id
+            );
         }
     }
 }

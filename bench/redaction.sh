@@ -1,0 +1,6 @@
+#!/bin/sh
+# Recall, precision and speed of the redactor beside their goals: bench/redaction.sh LABELLED.jsonl [--names]
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || { echo "usage: bench/redaction.sh LABELLED.jsonl [--names] [--show FAMILY]" >&2; exit 2; }
+exec cargo run --release --quiet -p confidant-redact --example score -- "$@"

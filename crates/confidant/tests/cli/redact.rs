@@ -1,0 +1,62 @@
+//! `confidant redact`: a filter, with no data and no key.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::home::{Home, Ran};
+
+fn redact(home: &Home, arguments: &[&str], input: &str) -> Ran {
+    let mut command = home.command(&[&["redact"], arguments].concat());
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn text_goes_through_and_the_report_beside_it() {
+    let home = Home::new();
+    let ran = redact(&home, &[], "write to jane@example.org\n").done();
+    assert_eq!(ran.out, "write to <REDACTED:EMAIL>\n");
+    assert_eq!(ran.err, "     1  email\n");
+    let ran = redact(&home, &["--numbered"], "a@x.org b@x.org a@x.org").done();
+    assert_eq!(ran.out, "<REDACTED:EMAIL:1> <REDACTED:EMAIL:2> <REDACTED:EMAIL:1>");
+    assert!(!home.path("confidant-data").exists());
+}
+
+#[test]
+fn what_is_critical_blocks_and_says_so() {
+    let home = Home::new();
+    let ran = redact(&home, &[], "Authorization: Basic amFuZTpodW50ZXIy\n");
+    assert_eq!((ran.code, ran.out.as_str()), (2, "Authorization: Basic <REDACTED:AUTHORIZATION>\n"));
+    assert!(ran.err.contains("error: blocked") && ran.err.contains("hint: "), "{}", ran.err);
+    assert!(!ran.err.contains("amFuZTpodW50ZXIy"));
+    let json = redact(&home, &["--json"], "Authorization: Basic amFuZTpodW50ZXIy").done().json();
+    assert_eq!((&json["blocked"], &json["report"][0]["count"]), (&true.into(), &1.into()));
+}
+
+#[test]
+fn each_line_of_json_has_its_answer() {
+    let home = Home::new();
+    let input = "\"mail jane@example.org\"\n{\"password\": \"hunter2!x\"}\n";
+    let ran = redact(&home, &["--jsonl"], input).done();
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            r#"{"blocked":false,"text":"mail <REDACTED:EMAIL>","findings":[{"rule":"email","tier":"noncritical","start":5,"end":21}]}"#,
+            r#"{"blocked":false,"value":{"password":"<REDACTED:PASSWORD>"},"findings":[{"rule":"password","tier":"noncritical","start":0,"end":9,"path":"/password"}]}"#,
+        ]
+    );
+    redact(&home, &["--jsonl"], "nonsense\n").failed("line 1 is no JSON", "one JSON value a line");
+}
+
+#[test]
+fn the_lists_of_words_are_heeded() {
+    let home = Home::new();
+    std::fs::write(home.path("always.txt"), "Project Zebra\n").unwrap();
+    std::fs::write(home.path("never.txt"), "info@example.org\n").unwrap();
+    let arguments = ["--always", "always.txt", "--never", "never.txt"];
+    let ran = redact(&home, &arguments, "project zebra: info@example.org").done();
+    assert_eq!(ran.out, "<REDACTED:TERM>: info@example.org");
+}

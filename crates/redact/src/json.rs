@@ -1,0 +1,169 @@
+//! Every leaf and key of a JSON value.
+//!
+//! Strings are looked at decoded, with the key that they stand under, since a password has nothing but its key to be
+//! known by; numbers are looked at as they are written. A string that is JSON itself is walked too. Paths are JSON
+//! pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and neither may be lost.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Redactor;
+use crate::finding::{self, Count, Finding, Hit};
+use crate::placeholders::Placeholders;
+
+/// A redacted JSON value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RedactedJson {
+    /// The value with placeholders.
+    pub value: Value,
+    /// What was found, each with its path.
+    pub findings: Vec<Finding>,
+    /// Whether something critical was found: then nothing of the value may be stored durably.
+    pub blocked: bool,
+    /// How often each rule held.
+    pub report: Vec<Count>,
+}
+
+impl Redactor {
+    /// Redacts every leaf and every key of a JSON value.
+    #[must_use]
+    pub fn redact_json(&self, value: &Value) -> RedactedJson {
+        let mut walk = Walk { redactor: self, placeholders: Placeholders::default(), findings: Vec::new() };
+        let value = walk.value(value, "", None, 0);
+        let findings = walk.findings;
+        let (blocked, report) = (finding::blocks(&findings), finding::report(&findings));
+        RedactedJson { value, findings, blocked, report }
+    }
+}
+
+struct Walk<'r> {
+    redactor: &'r Redactor,
+    placeholders: Placeholders,
+    findings: Vec<Finding>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value, path: &str, key: Option<&str>, depth: usize) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) => value.clone(),
+            Value::Number(number) => {
+                let text = number.to_string();
+                let redacted = self.text(&text, path, key);
+                if redacted == text { value.clone() } else { Value::String(redacted) }
+            }
+            Value::String(text) => Value::String(self.string(text, path, key, depth)),
+            Value::Array(items) => {
+                let item = |(at, item)| self.value(item, &format!("{path}/{at}"), key, depth);
+                Value::Array(items.iter().enumerate().map(item).collect())
+            }
+            Value::Object(members) => Value::Object(self.object(members, path, key, depth)),
+        }
+    }
+
+    fn object(
+        &mut self,
+        members: &Map<String, Value>,
+        path: &str,
+        above: Option<&str>,
+        depth: usize,
+    ) -> Map<String, Value> {
+        // {"name": "DB_PASSWORD", "value": "…"}: the key of the value is the name.
+        let named = ["name", "key", "Name", "Key"].iter().find_map(|name| members.get(*name)?.as_str());
+        let mut redacted = Map::new();
+        for (key, value) in members {
+            let mut new_key = self.key(key, path);
+            while redacted.contains_key(&new_key) {
+                new_key.push('~');
+            }
+            let pointer = format!("{path}/{}", new_key.replace('~', "~0").replace('/', "~1"));
+            let context = match (key.as_str(), named) {
+                ("value" | "Value", Some(named)) => named,
+                ("value" | "Value" | "values" | "text", None) => above.unwrap_or(key),
+                _ => key,
+            };
+            let value = self.value(value, &pointer, Some(context), depth);
+            redacted.insert(new_key, value);
+        }
+        redacted
+    }
+
+    fn key(&mut self, key: &str, path: &str) -> String {
+        let hits = self.redactor.hits_of(key);
+        if hits.is_empty() { key.to_owned() } else { self.replace(key, &hits, path) }
+    }
+
+    /// A string, and the JSON in it if it is some.
+    fn string(&mut self, text: &str, path: &str, key: Option<&str>, depth: usize) -> String {
+        let redacted = self.text(text, path, key);
+        let nested = text.trim_start().starts_with(['{', '[']) && depth < MOST_NESTED;
+        if nested && let Ok(value) = serde_json::from_str::<Value>(&redacted) {
+            let found = self.findings.len();
+            let value = self.value(&value, path, None, depth + 1);
+            if self.findings.len() > found {
+                // Places inside the nested text are no places of the string: it is named as a whole.
+                let end = text.chars().count();
+                for finding in &mut self.findings[found..] {
+                    (finding.start, finding.end, finding.path) = (0, end, Some(path.to_owned()));
+                }
+                return value.to_string();
+            }
+        }
+        redacted
+    }
+
+    fn text(&mut self, text: &str, path: &str, key: Option<&str>) -> String {
+        let mut hits = self.redactor.hits_of(text);
+        if let Some(key) = key
+            && text.len() <= MOST_WITH_KEY
+            && !text.is_empty()
+        {
+            hits.extend(self.redactor.hits_under(key, text));
+            hits = finding::join(hits);
+        }
+        if hits.is_empty() { text.to_owned() } else { self.replace(text, &hits, path) }
+    }
+
+    fn replace(&mut self, text: &str, hits: &[Hit], path: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let (mut at, mut points) = (0, 0);
+        for hit in hits {
+            let (before, value) = (&text[at..hit.start], &text[hit.start..hit.end]);
+            out.push_str(before);
+            let numbering = self.redactor.options.numbering;
+            out.push_str(&self.placeholders.placeholder(numbering, hit.rule.label, value));
+            let start = points + before.chars().count();
+            points = start + value.chars().count();
+            at = hit.end;
+            let (rule, tier, path) = (hit.rule.id, hit.rule.tier, Some(path.to_owned()));
+            self.findings.push(Finding { rule, tier, start, end: points, path });
+        }
+        out.push_str(&text[at..]);
+        out
+    }
+}
+
+impl Redactor {
+    /// The hits of a text of any length, in bytes.
+    fn hits_of(&self, text: &str) -> Vec<Hit> {
+        crate::stream::hits(self, text)
+    }
+
+    /// What a string is because of the key that it stands under.
+    fn hits_under(&self, key: &str, text: &str) -> Vec<Hit> {
+        if key.len() > MOST_KEY || key.contains(['"', '\\', '\n']) {
+            return Vec::new();
+        }
+        let lead = format!("\"{key}\": \"");
+        let (start, end) = (lead.len(), lead.len() + text.len());
+        let hits = self.hits(&format!("{lead}{text}\""));
+        let inside = hits.into_iter().filter(|hit| hit.start >= start && hit.end <= end);
+        inside.map(|hit| Hit { start: hit.start - start, end: hit.end - start, ..hit }).collect()
+    }
+}
+
+/// JSON in JSON in JSON: more is no message but a trick, and is still looked at as text.
+const MOST_NESTED: usize = 4;
+const MOST_KEY: usize = 128;
+/// Longer strings are documents, and no value of a key.
+const MOST_WITH_KEY: usize = 8 * 1024;

@@ -1,0 +1,219 @@
+//! A text in, a redacted text out.
+
+use serde::Serialize;
+
+use crate::dictionary::Dictionary;
+use crate::finding::{self, Count, Finding, Hit};
+use crate::normalise::View;
+use crate::placeholders::{self, Numbering, Placeholders};
+use crate::rules::{Family, NAME};
+use crate::stream::Stream;
+use crate::{encoded, names, scan};
+
+/// What to look for beyond the rules, and how to replace it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Whether placeholders are numbered.
+    pub numbering: Numbering,
+    /// Look for people's names too: best effort, and much slower than everything else.
+    pub names: bool,
+    /// Words and phrases that are always replaced.
+    pub always: Vec<String>,
+    /// Values that are left alone, unless they are critical.
+    pub never: Vec<String>,
+}
+
+/// Why a redactor cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The list of words to replace always does not fit an automaton.
+    #[error("the list of words to replace is too long; hint: shorten it")]
+    TooManyWords,
+}
+
+/// A redacted text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Redacted {
+    /// The text with placeholders.
+    pub text: String,
+    /// What was found, in the order of the text.
+    pub findings: Vec<Finding>,
+    /// Whether something critical was found: then nothing of the text may be stored durably.
+    pub blocked: bool,
+    /// How often each rule held.
+    pub report: Vec<Count>,
+}
+
+/// Finds and replaces. Cheap to make, and shared by all threads that hold a reference.
+#[derive(Debug)]
+pub struct Redactor {
+    pub(crate) options: Options,
+    dictionary: Dictionary,
+}
+
+impl Redactor {
+    /// A redactor with these options.
+    ///
+    /// # Errors
+    ///
+    /// When the lists of words are too long to search for.
+    pub fn new(options: Options) -> Result<Self, OpenError> {
+        scan::warm();
+        let dictionary = Dictionary::open(&options.always, &options.never)?;
+        Ok(Self { options, dictionary })
+    }
+
+    /// Redacts a text.
+    #[must_use]
+    pub fn redact_text(&self, text: &str) -> Redacted {
+        let mut stream = Stream::new(self);
+        let mut redacted = stream.push(text);
+        let rest = stream.finish();
+        redacted.push_str(&rest.text);
+        Redacted { text: redacted, ..rest }
+    }
+
+    /// What is found in a text that is short enough to be looked at as a whole: sorted, apart from each other, at
+    /// boundaries of characters, and such that nothing is found in what is left.
+    pub(crate) fn hits(&self, text: &str) -> Vec<Hit> {
+        let mut hits = self.look(text, Depth::Whole);
+        for _ in 0..MOST_ROUNDS {
+            if hits.is_empty() {
+                break;
+            }
+            // A replacement changes what stands beside it, and so what is found there.
+            let (left, pieces) = replaced(text, &hits);
+            let more = self.look(&left, Depth::Whole);
+            if more.is_empty() {
+                break;
+            }
+            hits.extend(more.into_iter().map(|hit| place_back(hit, &pieces)));
+            hits.retain(|hit| text.get(hit.start..hit.end).is_some());
+            hits = finding::join(hits);
+        }
+        hits
+    }
+
+    /// One look at a text and at its other readings.
+    fn look(&self, text: &str, depth: Depth) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let plain = View::plain(text);
+        self.look_at(&plain, &mut hits, |_| true);
+        if depth == Depth::Whole {
+            let unescaped = plain.unescaped();
+            if let Some(view) = &unescaped {
+                self.look_at(view, &mut hits, |_| true);
+                if let Some(view) = view.unescaped() {
+                    self.look_at(&view, &mut hits, |_| true);
+                }
+            }
+            if let Some(view) = plain.unpercented() {
+                self.look_at(&view, &mut hits, |_| true);
+            }
+            if let Some(view) = unescaped.as_ref().unwrap_or(&plain).unwrapped() {
+                self.look_at(&view, &mut hits, Family::survives_wrapping);
+            }
+            self.look_inside(&plain, &mut hits);
+        }
+        if self.options.names {
+            let found = names::find(text).into_iter();
+            hits.extend(found.map(|range| Hit { start: range.start, end: range.end, rule: NAME }));
+        }
+        let kept = placeholders::find(text);
+        hits.retain(|hit| {
+            let sound = text.get(hit.start..hit.end).is_some_and(|value| !value.is_empty());
+            sound && !overlaps_any(&kept, hit) && !self.dictionary.spares(hit, text)
+        });
+        finding::join(hits)
+    }
+
+    fn look_at(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: impl Fn(Family) -> bool) {
+        let mut found = Vec::new();
+        scan::scan(view.bytes(), &mut found);
+        self.dictionary.scan(view.bytes(), &mut found);
+        for hit in found.into_iter().filter(|hit| wanted(hit.rule.family)) {
+            let place = view.place(hit.start..hit.end);
+            hits.push(Hit { start: place.start, end: place.end, ..hit });
+        }
+    }
+
+    /// What base64 hides.
+    fn look_inside(&self, view: &View<'_>, hits: &mut Vec<Hit>) {
+        for (range, decoded) in encoded::base64_texts(view.bytes()) {
+            let mut found = self.look(&decoded, Depth::Decoded);
+            // The head of a JSON web token names its key, often like a person; `jwt` judges it.
+            if decoded.starts_with("{\"alg\"") || decoded.starts_with("{\"typ\"") {
+                found.retain(|hit| !matches!(hit.rule.family, Family::Personal | Family::Loose));
+            }
+            let worst = found.iter().max_by_key(|hit| (hit.rule.tier, hit.rule.family.sureness()));
+            if let Some(worst) = worst {
+                let place = view.place(range);
+                hits.push(Hit { start: place.start, end: place.end, rule: worst.rule });
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    Whole,
+    /// What was decoded is looked at as it is: one level, and no bombs.
+    Decoded,
+}
+
+fn overlaps_any(kept: &[std::ops::Range<usize>], hit: &Hit) -> bool {
+    let at = kept.partition_point(|range| range.end <= hit.start);
+    kept.get(at).is_some_and(|range| hit.overlaps(range.start, range.end))
+}
+
+/// What is left around each hit, and the pieces it is made of: place in the result, place in the text. Farther off
+/// nothing has changed.
+fn replaced(text: &str, hits: &[Hit]) -> (String, Vec<(usize, usize)>) {
+    let mut left = String::new();
+    let mut pieces = vec![(0, 0)];
+    let mut at = 0;
+    let mut placeholders = Placeholders::default();
+    for (index, hit) in hits.iter().enumerate() {
+        let from = blank(text, hit.start.saturating_sub(AROUND));
+        if from > at {
+            left.push('\n');
+            pieces.push((left.len(), from));
+            at = from;
+        }
+        left.push_str(&text[at..hit.start]);
+        left.push_str(&placeholders.placeholder(Numbering::None, hit.rule.label, ""));
+        at = hit.end;
+        pieces.push((left.len(), at));
+        let next = hits.get(index + 1).map_or(text.len(), |next| next.start);
+        let until = if at + AROUND >= next { next } else { blank(text, at + AROUND).max(at) };
+        left.push_str(&text[at..until]);
+        at = until;
+    }
+    (left, pieces)
+}
+
+/// A blank at or before a place, if one is near; else a boundary of a character.
+fn blank(text: &str, at: usize) -> usize {
+    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let back = text.as_bytes()[..at].iter().rev().take(AROUND / 4).position(u8::is_ascii_whitespace);
+    back.map_or(at, |back| at - back)
+}
+
+/// A hit in what was left, in terms of the text before. It overlaps no placeholder.
+fn place_back(hit: Hit, pieces: &[(usize, usize)]) -> Hit {
+    let back = |at: usize| {
+        let piece = pieces.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+        let (there, here) = pieces[piece];
+        here + (at - there)
+    };
+    let (start, last) = (back(hit.start), back(hit.end - 1));
+    Hit { start, end: last + 1, ..hit }
+}
+
+/// It takes one to find that nothing is left; more only where someone tries.
+/// How far a replacement can be felt.
+const AROUND: usize = 1024;
+const MOST_ROUNDS: usize = 8;

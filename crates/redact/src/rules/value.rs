@@ -1,0 +1,150 @@
+//! What a value is: a stand-in, a piece of code, or something that someone wants to keep.
+
+use std::ops::Range;
+
+use super::Found;
+use crate::opaque::{self, Make};
+
+/// A vendor's token that ends where a word ends and is no stand-in.
+pub(crate) fn token_like(found: &Found<'_>) -> Option<Range<usize>> {
+    (found.ends_well() && !is_filler(found.value())).then(|| found.secret.clone())
+}
+
+/// Made of one character over and over, or of the word `example`: nobody's secret.
+pub(crate) fn is_filler(value: &[u8]) -> bool {
+    let make = Make::of(value);
+    let long = value.len() >= 12;
+    (long && (make.longest_run >= 10 || make.longest_run * 2 >= value.len() || make.distinct <= 4))
+        || has_any(value, &["example", "xxxxxx", "redacted", "placeholder"])
+}
+
+/// What people write where a secret goes: `your-key-here`, `${TOKEN}`, `<password>`, `xxx`, `...`.
+pub(crate) fn is_stand_in(value: &[u8]) -> bool {
+    if value.is_empty() || is_filler(value) {
+        return true;
+    }
+    let make = Make::of(value);
+    if value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8) {
+        return true;
+    }
+    let marked = matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
+        || (value[0] == b'$'
+            && value.get(1).is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'{' | b'(' | b'_')))
+        || (value[0] == b'@' && value.get(1).is_some_and(u8::is_ascii_alphabetic));
+    marked
+        || value
+            .windows(2)
+            .any(|pair| matches!(pair, b"${" | b"{{" | b"$(" | b"#{" | b"%(" | b"}}" | b"<%" | b".."))
+        || has_any(value, STAND_INS)
+}
+
+/// A call, a path, a chain of names: code, not a value.
+pub(crate) fn is_code(value: &[u8]) -> bool {
+    if value.is_empty() {
+        return false;
+    }
+    let has = |byte: u8| value.contains(&byte);
+    if has(b'(')
+        || has(b'[')
+        || has(b'{')
+        || has(b';')
+        || value.windows(2).any(|pair| matches!(pair, b"->" | b"::" | b"=>"))
+    {
+        return true;
+    }
+    if matches!(value[0], b'/' | b'.' | b'~' | b'#') && opaque::cost(value) < 6.0 {
+        return true;
+    }
+    // a.b.c with names for parts
+    let parts: Vec<&[u8]> = value.split(|byte| *byte == b'.').collect();
+    parts.len() > 1
+        && parts.iter().all(|part| {
+            part.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+                && part.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+                && (part.len() < 8 || opaque::cost(part) < 6.3)
+        })
+}
+
+/// How much a value looks like a key: bits per character, with what cost cannot judge put right.
+pub(crate) fn secretness(value: &[u8]) -> f32 {
+    let make = Make::of(value);
+    let core: &[u8] = value;
+    if make.letters() == 0 {
+        // Digits only: an id, a time, a size.
+        return if make.digits >= 16 && make.distinct >= 6 && make.signs == 0 { 5.0 } else { 0.0 };
+    }
+    if opaque::is_uuid(core) {
+        return 6.9;
+    }
+    if opaque::is_hex(core) && make.digits > 0 && core.len() >= 16 {
+        return if make.distinct >= 6 { 8.0 } else { 3.0 };
+    }
+    let mut bits = opaque::cost(core);
+    // A number among words: `sha256`, `2024-01-02`, `v2.6.8` say nothing.
+    if make.digits == 0 {
+        bits -= 0.4;
+    }
+    if core.len() < 12 {
+        bits -= 0.5;
+    }
+    // Text of another script is no key.
+    if value.iter().any(|byte| *byte >= 0x80) {
+        bits -= 4.0;
+    }
+    if value.contains(&b' ') {
+        bits -= 2.5;
+    }
+    bits
+}
+
+/// Whether one of these lower-case words is in it, in any case.
+pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
+    value.iter().enumerate().any(|(at, byte)| {
+        let first = byte.to_ascii_lowercase();
+        words.iter().any(|word| {
+            let word = word.as_bytes();
+            word[0] == first
+                && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
+        })
+    })
+}
+
+/// The stored form of a password, from which it does not come back.
+pub(crate) fn is_crypt(value: &[u8]) -> bool {
+    value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
+}
+
+const STAND_INS: &[&str] = &[
+    "your",
+    "insert",
+    "replace",
+    "changeme",
+    "change_me",
+    "change-me",
+    "dummy",
+    "sample",
+    "my_",
+    "my-",
+    "todo",
+    "undefined",
+    "not_a",
+    "not-a",
+    "not_real",
+    "some_",
+    "some-",
+    "_here",
+    "-here",
+    "xxxx",
+    "****",
+    "fake",
+    "foobar",
+    "redacted",
+    "masked",
+    "hidden",
+    "env.",
+    "process.",
+    "config.",
+    "secrets.",
+    "getenv",
+    "environ",
+];

@@ -1,0 +1,34 @@
+//! Redacting never panics, says places that exist, and changes nothing the second time; a stream gives what the whole
+//! gives, and JSON stays JSON.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use confidant_redact::{Options, Redactor, Stream};
+use libfuzzer_sys::fuzz_target;
+
+static REDACTOR: LazyLock<Redactor> =
+    LazyLock::new(|| Redactor::new(Options::default()).expect("no lists of words were given"));
+
+fuzz_target!(|input: &[u8]| {
+    let text = String::from_utf8_lossy(input);
+    let redacted = REDACTOR.redact_text(&text);
+    let length = text.chars().count();
+    let mut end = 0;
+    for finding in &redacted.findings {
+        assert!(end <= finding.start && finding.start < finding.end && finding.end <= length, "{finding:?}");
+        end = finding.end;
+    }
+    assert_eq!(REDACTOR.redact_text(&redacted.text).text, redacted.text);
+
+    let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let mut stream = Stream::new(&REDACTOR);
+    let mut parts = stream.push(&text[..half]) + &stream.push(&text[half..]);
+    parts += &stream.finish().text;
+    assert_eq!(parts, redacted.text);
+
+    if let Ok(value) = serde_json::from_str(&text) {
+        let _ = REDACTOR.redact_json(&value);
+    }
+});
