@@ -128,7 +128,8 @@ def goals(r: Results) -> tuple[str, list[str]]:
                 "one is, from 20 to 2 000 messages",
                 "≤ 2.5× (aim 1.5×)",
                 fine(lone),
-                "aim met" if lone <= 1.5 else "met, not the aim" if lone <= 2.5 else "missed",
+                # Added after the row below had missed its goal, so it is shown and decides nothing.
+                "for comparison",
                 f"With durability {variant} a turn of a lone conversation takes {fine(lone)} the CPU of a bare commit, not 2.5×.",
             )
         over = [(n, ratio(r.cpu("ours", variant, n), r.cpu("bare", variant, n))) for n in LENGTHS]
