@@ -1,0 +1,117 @@
+//! What can go wrong with a memory.
+//!
+//! Every message has two parts: what happened, and what to do next. None quotes content, keys or ids.
+
+use serde::Serialize;
+
+/// Why something was not done. Nothing was written unless the message says so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request makes no sense.
+    #[error("{what}; hint: {hint}")]
+    Invalid {
+        /// What is wrong with it.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// There is no such session, memory or file.
+    #[error("{what}; hint: {hint}")]
+    NotFound {
+        /// What there is none of.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Policy says no.
+    #[error("{what}; hint: {hint}")]
+    NotAllowed {
+        /// What is not allowed.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The session has a secret that must not be stored in any form.
+    #[error(
+        "blocked: the session has a private key, an Authorization header or a bearer token, so nothing of it was \
+         stored; hint: revoke the secret, remove it from the session, and store it again"
+    )]
+    Blocked {
+        /// Rule and place of each.
+        places: Vec<Place>,
+    },
+    /// The scan of what was derived found something.
+    #[error(
+        "the second scan found something in what was derived from the redacted session, so nothing was stored; \
+         hint: look at the dry run, and add what it shows to memory.always_redact"
+    )]
+    Unclean {
+        /// Rule and place of each.
+        places: Vec<Place>,
+    },
+    /// What would be stored is not what was shown.
+    #[error(
+        "the session would now be stored as other bytes than those with the given hash, so nothing was stored; \
+         hint: make a new dry run and look at it"
+    )]
+    Changed,
+    /// Stored bytes are not what was written.
+    #[error("tampered: {what}; hint: {hint}")]
+    Tampered {
+        /// What does not hold.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A disk, a service or a lock is not to be had.
+    #[error("{what}; hint: {hint}")]
+    Unavailable {
+        /// What cannot be reached.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+}
+
+/// A rule and where it held; never what it found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The rule's id.
+    pub rule: String,
+    /// A JSON pointer into the session, its keys redacted.
+    pub path: String,
+}
+
+impl Error {
+    pub(crate) fn invalid(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Invalid { what: what.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn not_found(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::NotFound { what: what.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn unavailable(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Unavailable { what: what.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn tampered(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Tampered { what: what.into(), hint: hint.into() }
+    }
+
+    /// The word that names it in replies.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "invalid",
+            Self::NotFound { .. } => "not_found",
+            Self::NotAllowed { .. } => "not_allowed",
+            Self::Blocked { .. } => "blocked",
+            Self::Unclean { .. } => "unclean",
+            Self::Changed => "changed",
+            Self::Tampered { .. } => "tampered",
+            Self::Unavailable { .. } => "unavailable",
+        }
+    }
+}

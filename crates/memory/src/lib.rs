@@ -1,0 +1,26 @@
+//! Memory cards of sessions: redacted, sealed, searchable, and gone when forgotten.
+//!
+//! A session goes one way, and nothing on it can be left out: only what the [`Gate`] passed can become a [`Card`], only
+//! a card that passed a second scan can become an artifact, and only sealed bytes reach a store.
+//!
+//! ```text
+//! session ──▶ redact ──▶ derive the card ──▶ scan again ──▶ seal ──▶ outbox ──▶ blobs ──▶ truth ──▶ index
+//! [session]   [gate]     [card]              [gate]         [artifact]          [blobs]   [truth]   [index]
+//! ```
+
+pub mod blobs;
+pub mod card;
+mod error;
+pub mod gate;
+pub mod index;
+mod owner;
+pub mod session;
+
+pub use card::Card;
+pub use error::{Error, Place};
+pub use gate::{Gate, Passed, Redacted};
+pub use owner::Owner;
+pub use session::Session;
+
+/// What most functions here return.
+pub type Result<T> = std::result::Result<T, Error>;
