@@ -8,17 +8,20 @@
 //! [session]   [gate]     [card]              [gate]         [artifact]          [blobs]   [truth]   [index]
 //! ```
 
+pub mod api;
 pub mod blobs;
 pub mod card;
 mod error;
 pub mod gate;
 pub mod index;
+mod memory;
 mod owner;
 pub mod session;
 
 pub use card::Card;
 pub use error::{Error, Place};
 pub use gate::{Gate, Passed, Redacted};
+pub use memory::{Memory, OwnMemory};
 pub use owner::Owner;
 pub use session::Session;
 

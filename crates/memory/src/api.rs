@@ -1,0 +1,264 @@
+//! What is asked of a memory and what it answers: the shapes of the tools, the same for MCP and the command line.
+//!
+//! Requests are typed and already read; reading them from JSON without quoting what is wrong with it is the caller's.
+//! Replies serialise to exactly what the tools return.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Card;
+use crate::gate::Fired;
+
+/// `store_session_to_cascade`.
+#[derive(Clone, Default, PartialEq)]
+pub struct StoreRequest {
+    /// Which session.
+    pub session_id: String,
+    /// The session itself, if it is handed over; else it is looked for.
+    pub session: Option<Map<String, Value>>,
+    /// Tags to find it by; the session's own are added.
+    pub tags: Vec<String>,
+    /// What else is to be kept with the card. The tool's own switches are not among it.
+    pub metadata: Map<String, Value>,
+    /// `mock` or `live`; the server's default if missing.
+    pub mode: Option<String>,
+    /// What is to be stored.
+    pub raw: Raw,
+    /// Store only exactly these bytes: the hash of a dry run.
+    pub expect_sha256: Option<String>,
+}
+
+/// Whether the redacted transcript is stored beside the card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Raw {
+    /// Only the card.
+    #[default]
+    No,
+    /// The transcript too: both flags were given, and a person agreed where one could be asked.
+    Acknowledged,
+}
+
+/// The words that have to be given to store a transcript.
+pub const RAW_EXPORT_ACK: &str = "I understand the risk";
+
+/// What `store_session_to_cascade` did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stored {
+    /// Always true; errors are errors.
+    pub ok: bool,
+    /// The session, redacted like everything else.
+    pub session_id: String,
+    /// Where the artifact is.
+    pub cascade_uri: String,
+    /// `artifact_only` or `raw_plus_artifact`.
+    pub artifact_type: ArtifactType,
+    /// Whether a search finds it from now on.
+    pub indexed: bool,
+    /// The card.
+    pub memory_card: Card,
+    /// What was redacted.
+    pub redaction: Redaction,
+    /// How it was sealed.
+    pub crypto: Crypto,
+    /// Whether exactly this was stored before, so that nothing was done now.
+    pub already_stored: bool,
+    /// The memory of the same session that this one replaces in searches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<String>,
+}
+
+/// What `store_session_to_cascade` would do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DryRun {
+    /// Always true.
+    pub ok: bool,
+    /// Always true.
+    pub dry_run: bool,
+    /// The session, redacted.
+    pub session_id: String,
+    /// What would be uploaded.
+    pub preview: Preview,
+    /// The card.
+    pub memory_card: Card,
+    /// What was redacted.
+    pub redaction: Redaction,
+}
+
+/// The payload, before it is sealed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Preview {
+    /// `artifact_only` or `raw_plus_artifact`.
+    pub artifact_type: ArtifactType,
+    /// The members of the payload.
+    pub fields: Vec<String>,
+    /// How many bytes the payload has.
+    pub bytes: usize,
+    /// Always false: this is a dry run.
+    pub would_upload: bool,
+    /// The hash of the payload's bytes, for `expect_sha256`.
+    pub sha256: String,
+    /// The payload's bytes, as text.
+    pub payload_json: String,
+    /// The payload.
+    pub payload: Value,
+}
+
+/// What is in an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactType {
+    /// The card.
+    ArtifactOnly,
+    /// The card and the redacted transcript.
+    RawPlusArtifact,
+}
+
+impl ArtifactType {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ArtifactOnly => "artifact_only",
+            Self::RawPlusArtifact => "raw_plus_artifact",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        [Self::ArtifactOnly, Self::RawPlusArtifact].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What the gate replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Redaction {
+    /// How often each rule held.
+    pub rules_fired: Vec<Fired>,
+}
+
+/// How an artifact is sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Crypto {
+    /// The cipher.
+    pub enc: &'static str,
+    /// How many bytes are stored.
+    pub bytes: usize,
+    /// The public id of the artifact's own key.
+    pub key_id: String,
+    /// The hash of the payload.
+    pub plaintext_sha256: String,
+    /// The hash of what is stored.
+    pub ciphertext_sha256: String,
+}
+
+/// `query_memories`.
+#[derive(Clone, Default, PartialEq)]
+pub struct QueryRequest {
+    /// Words.
+    pub query: String,
+    /// All of these tags, exactly.
+    pub tags: Vec<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+    /// Not before, in milliseconds since 1970.
+    pub from: Option<i64>,
+    /// Before.
+    pub until: Option<i64>,
+}
+
+/// What `query_memories` and `list_memories` found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hits {
+    /// Always true.
+    pub ok: bool,
+    /// The best first.
+    pub hits: Vec<MemoryHit>,
+}
+
+/// One memory, in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryHit {
+    /// The session it is of.
+    pub cass_session_id: String,
+    /// Where the artifact is.
+    pub cascade_uri: String,
+    /// `artifact_only` or `raw_plus_artifact`.
+    pub artifact_type: ArtifactType,
+    /// The card's title.
+    pub title: String,
+    /// The card's first bullets.
+    pub snippet: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// When the session was.
+    pub created_at: String,
+    /// How well it fits: lower is better, as in SQLite's `bm25`.
+    pub score: f64,
+}
+
+/// What `retrieve_session_from_cascade` returned.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Retrieved {
+    /// Always true.
+    pub ok: bool,
+    /// Where it was.
+    pub cascade_uri: String,
+    /// `artifact_only` or `raw_plus_artifact`.
+    pub artifact_type: ArtifactType,
+    /// The artifact.
+    pub artifact: Value,
+    /// That it was checked.
+    pub crypto: Verified,
+}
+
+/// That an artifact is what was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// Always true: what does not verify is not returned.
+    pub verified: bool,
+}
+
+/// What to forget.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Forget {
+    /// One artifact, by its `cascade_uri`.
+    Uri(String),
+    /// All that was stored of a session, by its id.
+    Session(String),
+}
+
+/// What `forget_memory` did, or would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Forgotten {
+    /// Always true.
+    pub ok: bool,
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// How many memories went.
+    pub forgotten: u64,
+    /// How many of their blobs lie where nothing can be deleted; their keys are destroyed, so nothing opens them.
+    pub permanent: u64,
+    /// How many blobs are still to be deleted because their store did not answer; their keys are destroyed.
+    pub pending: u64,
+    /// Which.
+    pub cascade_uris: Vec<String>,
+}
+
+impl std::fmt::Debug for StoreRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreRequest(***)")
+    }
+}
+
+impl std::fmt::Debug for QueryRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("QueryRequest(***)")
+    }
+}
+
+impl std::fmt::Debug for Forget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Forget(***)")
+    }
+}
