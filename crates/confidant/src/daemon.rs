@@ -15,6 +15,7 @@ use crate::cli::{DEFAULT_TENANT, note};
 use crate::config::{Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::http;
+use crate::mcp::{LazyMemory, Mount};
 use crate::open::{self, Purpose};
 
 /// Serves until a signal says to stop.
@@ -34,7 +35,9 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let recovering = tokio::spawn(recover(engine.clone()));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let (stop, mut stopped) = watch::channel(());
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), config.server.http(), async move {
+    let http = config.server.http();
+    let mcp = Mount::new(LazyMemory::new(loaded.clone()), config.server.hosts(), http.max_body_bytes)?;
+    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
         let _ = stopped.changed().await;
     }));
     note(&format!("listening on http://{address}"));

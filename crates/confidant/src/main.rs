@@ -7,6 +7,8 @@ mod files;
 mod http;
 mod keys;
 mod logging;
+mod mcp;
+mod memory;
 mod open;
 
 use std::process::ExitCode;
