@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod http;
 mod keys;
 mod logging;
+mod memory;
 mod open;
 
 use std::process::ExitCode;

@@ -20,6 +20,7 @@ use crate::instances::Instances;
 use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::source::Sources;
 use crate::truth::{Inserted, Kind, NewRow, StoredRow, Task, Texts, Truth};
+use crate::witness::{Act, Witness};
 use crate::{Card, Error, Gate, Owner, Redacted, Result, Session, when};
 
 /// What a memory is made of.
@@ -43,6 +44,8 @@ pub struct Parts {
     pub sources: Sources,
     /// The present, in milliseconds since 1970.
     pub clock: fn() -> i64,
+    /// Who is told what was done; nobody in tests of other things.
+    pub witness: Option<Arc<dyn Witness>>,
 }
 
 /// Writes a card by other means than rules, from redacted text only.
@@ -63,6 +66,7 @@ pub struct Memory {
 pub struct OwnMemory {
     inner: Arc<Inner>,
     owner: Owner,
+    actor: String,
 }
 
 #[derive(Debug)]
@@ -77,6 +81,7 @@ struct Inner {
     default_mode: String,
     sources: Sources,
     clock: fn() -> i64,
+    witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
     indexes: Mutex<HashMap<(Tag, Kid), Arc<Index>>>,
 }
@@ -119,16 +124,17 @@ impl Memory {
             default_mode: parts.default_mode,
             sources: parts.sources,
             clock: parts.clock,
+            witness: parts.witness,
             indexes: Mutex::default(),
             folder: parts.folder,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// One owner's memories.
+    /// One owner's memories, on behalf of `actor`, as the audit log names whoever asks.
     #[must_use]
-    pub fn of(&self, owner: Owner) -> OwnMemory {
-        OwnMemory { inner: Arc::clone(&self.inner), owner }
+    pub fn of(&self, owner: Owner, actor: &str) -> OwnMemory {
+        OwnMemory { inner: Arc::clone(&self.inner), owner, actor: actor.to_owned() }
     }
 
     /// Does what a process that is gone left undone.
@@ -209,7 +215,9 @@ impl OwnMemory {
             offset: request.offset.min(MOST_OFFSET),
             now: (self.inner.clock)(),
         };
-        blocking(move || own.search(&query)).await
+        let hits = blocking(move || own.search(&query)).await?;
+        self.note(Act::Queried, hits.hits.len() as u64).await?;
+        Ok(hits)
     }
 
     /// The newest first.
@@ -248,6 +256,7 @@ impl OwnMemory {
             artifact_type: row.artifact_type,
         };
         let artifact = place.open(&key, &pointer, ciphertext)?;
+        self.note(Act::Retrieved, 1).await?;
         let crypto = Verified { verified: true };
         Ok(Retrieved {
             ok: true,
@@ -339,6 +348,7 @@ impl OwnMemory {
             }
         }
         self.catch_up();
+        self.note(Act::Stored, 1).await?;
         Ok(stored)
     }
 
@@ -445,6 +455,7 @@ impl OwnMemory {
                 }
             }
         }
+        self.note(Act::Forgotten, forgotten).await?;
         Ok(told)
     }
 
@@ -460,6 +471,13 @@ impl OwnMemory {
             }
         };
         Ok(Some((owner, rows)))
+    }
+
+    async fn note(&self, act: Act, count: u64) -> Result<()> {
+        match &self.inner.witness {
+            Some(witness) => witness.note(&self.actor, &self.owner, act, count).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes what is new into the index files when there is enough of it, beside everything else.

@@ -13,6 +13,7 @@ mod keyring;
 mod keys;
 mod layers;
 mod log;
+mod memory;
 mod model;
 mod room_context;
 mod seconds;
@@ -46,6 +47,7 @@ pub(crate) struct Config {
     pub(crate) model: model::ModelSection,
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
+    pub(crate) memory: memory::MemorySection,
     pub(crate) log: LogSection,
 }
 
