@@ -36,7 +36,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let (stop, mut stopped) = watch::channel(());
     let http = config.server.http();
-    let mcp = Mount::new(LazyMemory::new(loaded.clone()), config.server.hosts(), http.max_body_bytes)?;
+    let mcp = Mount::new(LazyMemory::ready(opened.memory), config.server.hosts(), http.max_body_bytes)?;
     let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
         let _ = stopped.changed().await;
     }));

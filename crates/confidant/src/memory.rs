@@ -1,13 +1,185 @@
-//! From settings to a memory.
+//! From settings to a memory, and what ties it to the engine: a person's rights cover it, and the audit log knows of it.
 
-use anyhow::anyhow;
-use confidant_memory::Memory;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::config::Loaded;
+use async_trait::async_trait;
+use confidant_engine::{Action, Actor, Derived, KeySource as _, MasterKey, TenantId, UserId, WeakEngine};
+use confidant_memory::{Act, Error, Memory, Owner, Parts, Result, RootSource, Roots, Witness};
+use secrecy::ExposeSecret as _;
 
-/// Opens the memory that the settings describe.
-#[expect(clippy::unused_async, reason = "a stand-in until the memory can be opened")]
-pub(crate) async fn open(loaded: &Loaded) -> anyhow::Result<Memory> {
-    let _ = loaded;
-    Err(anyhow!("there is no memory yet; hint: wait for it"))
+use crate::config::{Loaded, Secret};
+use crate::keys::Keys;
+
+/// The engine that a memory reports to, once there is one. Weak, because the engine has the memory.
+pub(crate) type Reporting = Arc<OnceLock<WeakEngine>>;
+
+/// Opens the memory in the data folder; nothing if there is no folder.
+pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> anyhow::Result<Option<Memory>> {
+    let config = &loaded.config;
+    let (Some(data), Some(keyring)) = (config.data_folder(), config.keyring_folder()) else {
+        return Ok(None);
+    };
+    let folder = data.join("memory");
+    let roots = MemoryRoots {
+        keys: Arc::clone(keys),
+        own: loaded.secrets.memory.clone(),
+        retired: loaded.secrets.retired_memory.clone(),
+    };
+    let parts = Parts {
+        keys_folder: keyring,
+        roots: Box::new(roots),
+        gate: config.memory.gate()?,
+        card_writer: None,
+        stores: config.memory.stores(&folder, &loaded.secrets)?,
+        default_mode: config.memory.default_mode.clone(),
+        sources: config.memory.sources(),
+        clock: now,
+        witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
+        folder,
+    };
+    Ok(Some(Memory::open(parts)?))
 }
+
+/// Whether there is a memory already.
+pub(crate) fn is_there(loaded: &Loaded) -> bool {
+    loaded.config.data_folder().is_some_and(|data| data.join("memory").join("memory.db").exists())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the program's clock enters the memory")]
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// `LUMERA_MEMORY_KEY` if it is given, else what the master key gives; the other still opens what it sealed.
+#[derive(Debug)]
+struct MemoryRoots {
+    keys: Arc<Keys>,
+    own: Option<Secret>,
+    retired: Option<Secret>,
+}
+
+impl RootSource for MemoryRoots {
+    fn roots(&self) -> Result<Roots> {
+        let mut masters = Vec::new();
+        if let Some(secret) = &self.own {
+            masters.push(one(secret, read(secret)?.expose_secret())?);
+        }
+        let general = match self.keys.load() {
+            Ok(keys) => std::iter::once(keys.current).chain(keys.retired).collect(),
+            // A memory with a key of its own does not need the other.
+            Err(_) if !masters.is_empty() => Vec::new(),
+            Err(error) => return Err(Error::Unavailable { what: error.what, hint: error.hint }),
+        };
+        masters.extend(general);
+        if let Some(secret) = &self.retired {
+            for text in read(secret)?.expose_secret().split(',').filter(|text| !text.trim().is_empty()) {
+                masters.push(one(secret, text)?);
+            }
+        }
+        let mut roots = masters.iter().map(|master| master.root().derive("memory"));
+        let current = roots.next().ok_or_else(|| Error::Unavailable {
+            what: "there is no key for the memory".to_owned(),
+            hint: "set LUMERA_MEMORY_KEY or CHECKPOINT_ENCRYPTION_KEY".to_owned(),
+        })?;
+        Ok(Roots::new(current, roots.collect()))
+    }
+}
+
+fn read(secret: &Secret) -> Result<secrecy::SecretString> {
+    secret.read().map_err(|error| {
+        let message = error.to_string();
+        let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "check the path"));
+        Error::Unavailable { what: what.to_owned(), hint: hint.to_owned() }
+    })
+}
+
+fn one(secret: &Secret, text: &str) -> Result<MasterKey> {
+    MasterKey::from_hex_or_base64(text).map_err(|error| {
+        let message = error.to_string();
+        let what = message.split(';').next().unwrap_or_default();
+        Error::Unavailable {
+            what: format!("{}: {what}", secret.source()),
+            hint: "give 64 hexadecimal digits, or base64 of 32 bytes: `openssl rand -hex 32` makes one"
+                .to_owned(),
+        }
+    })
+}
+
+/// The engine's audit log.
+#[derive(Debug)]
+struct AuditLog(Reporting);
+
+#[async_trait]
+impl Witness for AuditLog {
+    async fn note(&self, actor: &str, owner: &Owner, act: Act, count: u64) -> Result<()> {
+        let action = match act {
+            Act::Stored => Action::MemoryStored,
+            Act::Queried => Action::MemoryQueried,
+            Act::Retrieved => Action::MemoryRetrieved,
+            Act::Forgotten => Action::MemoryForgotten,
+        };
+        let Some(engine) = self.0.get().and_then(WeakEngine::upgrade) else {
+            return Err(Error::Unavailable {
+                what: "the audit log is not open".to_owned(),
+                hint: "try again; the program may be stopping".to_owned(),
+            });
+        };
+        let administrator = engine.dangerously_administer(Actor::named(actor));
+        let noted = administrator.note_derived(action, &owner.tenant, &owner.user, count).await;
+        noted.map_err(|error| {
+            let message = error.to_string();
+            let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
+            Error::Unavailable { what: what.to_owned(), hint: hint.to_owned() }
+        })
+    }
+}
+
+/// The memory as something that an engine's exports and erasures cover.
+#[derive(Debug)]
+pub(crate) struct Memories(pub(crate) Memory);
+
+impl Memories {
+    fn owner(tenant: &TenantId, user: &UserId) -> Owner {
+        Owner { tenant: tenant.clone(), user: user.clone() }
+    }
+}
+
+#[async_trait]
+impl Derived for Memories {
+    fn name(&self) -> &'static str {
+        "memories"
+    }
+
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> std::result::Result<u64, confidant_engine::Error> {
+        self.0.of(Self::owner(tenant, user), SYSTEM).count().await.map_err(failed)
+    }
+
+    async fn export(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> std::result::Result<Vec<serde_json::Value>, confidant_engine::Error> {
+        self.0.of(Self::owner(tenant, user), SYSTEM).export().await.map_err(failed)
+    }
+
+    async fn erase(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> std::result::Result<u64, confidant_engine::Error> {
+        self.0.erase(&Self::owner(tenant, user)).await.map(|erased| erased.memories).map_err(failed)
+    }
+}
+
+fn failed(error: Error) -> confidant_engine::Error {
+    let (what, hint) = error.parted();
+    confidant_engine::Error::Derived { what, hint }
+}
+
+const SYSTEM: &str = "system";

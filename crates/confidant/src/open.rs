@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Engine, Extractive, Parts, Storage};
+use confidant_engine::{Derived, Engine, Extractive, Parts, Storage};
+use confidant_memory::Memory;
 
 use crate::config::Loaded;
 use crate::files;
 use crate::keys::{Keys, Prepared};
+use crate::memory::{self, Memories};
 
 /// An engine, and where its keys come from.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Opened {
     pub(crate) keys: Arc<Keys>,
     /// Whether a master key was made just now.
     pub(crate) prepared: Prepared,
+    /// The cards; none if data is kept in memory, or if there are none and this is only to look at data.
+    pub(crate) memory: Option<Memory>,
 }
 
 /// What an engine is opened for.
@@ -55,13 +59,22 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         }
         _ => (Storage::memory(), Prepared::Found),
     };
+    let reporting = memory::Reporting::default();
+    let memory = if purpose != Purpose::LookAtData || memory::is_there(loaded) {
+        memory::open(loaded, &keys, &reporting)?
+    } else {
+        None
+    };
+    let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
     let parts = Parts {
         aspects: config.aspects.aspects(),
         settings: config.settings(),
+        derived: derived.collect(),
         ..Parts::new(storage, Arc::clone(&keys) as _, model)
     };
     let engine = Engine::open(parts).await?;
-    Ok(Opened { engine, keys, prepared })
+    let _ = reporting.set(engine.downgrade());
+    Ok(Opened { engine, keys, prepared, memory })
 }
 
 /// Makes a folder that only its owner can enter.

@@ -61,6 +61,18 @@ pub enum Action {
     /// Everything of a person was erased.
     #[serde(rename = "person.erased")]
     PersonErased,
+    /// A session was made into a memory.
+    #[serde(rename = "memory.stored")]
+    MemoryStored,
+    /// Memories were searched or listed.
+    #[serde(rename = "memory.queried")]
+    MemoryQueried,
+    /// A memory was read.
+    #[serde(rename = "memory.retrieved")]
+    MemoryRetrieved,
+    /// Memories were forgotten.
+    #[serde(rename = "memory.forgotten")]
+    MemoryForgotten,
     /// Somebody asked for what is not theirs.
     #[serde(rename = "access.refused")]
     AccessRefused,
@@ -94,6 +106,18 @@ impl Actor {
     #[must_use]
     pub fn system() -> Self {
         Self("system".to_owned())
+    }
+
+    /// Whoever is called this in the log, such as one that was named by another actor's text.
+    #[must_use]
+    pub fn named(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// How the log names it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// The bearer of a token, by the token's id.

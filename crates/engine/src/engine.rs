@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use confidant_seal::{Kid, Scope};
@@ -12,6 +12,7 @@ use crate::aspects::Aspects;
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
+use crate::derived::Derived;
 use crate::error::{Error, OpenError};
 use crate::keyring::{KeySource, Keyring, Rotated};
 use crate::model::{Model, ModelError};
@@ -31,6 +32,20 @@ use crate::turn::{self, Turn, TurnRequest};
 #[derive(Clone, Debug)]
 pub struct Engine {
     inner: Arc<Inner>,
+}
+
+/// An engine that may have been let go of: what the engine itself holds on to can hold this without keeping it alive.
+#[derive(Clone, Debug)]
+pub struct WeakEngine {
+    inner: Weak<Inner>,
+}
+
+impl WeakEngine {
+    /// The engine, if somebody still has it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.inner.upgrade().map(|inner| Engine { inner })
+    }
 }
 
 /// Where data and keys are kept. Opaque: only an engine can look inside.
@@ -69,14 +84,16 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Limits and lifetimes.
     pub settings: Settings,
+    /// What else is kept of people, which their rights cover.
+    pub derived: Vec<Arc<dyn Derived>>,
 }
 
 impl Parts {
     /// Parts with the machine's clock, no aspects and default settings.
     #[must_use]
     pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
-        let clock = Arc::new(SystemClock);
-        Self { storage, keys, model, aspects: Aspects::default(), clock, settings: Settings::default() }
+        let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
+        Self { storage, keys, model, aspects, clock, settings, derived: Vec::new() }
     }
 }
 
@@ -171,6 +188,7 @@ impl Engine {
             aspects: parts.aspects,
             clock: parts.clock,
             settings: parts.settings,
+            derived: parts.derived,
             instance,
             enlisted: Mutex::new(Some(enlisted)),
             anchors: Arc::default(),
@@ -180,6 +198,12 @@ impl Engine {
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
+    }
+
+    /// A handle that does not keep the engine alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine { inner: Arc::downgrade(&self.inner) }
     }
 
     /// The session of a scope, on behalf of `actor`.
@@ -301,6 +325,7 @@ pub(crate) struct Inner {
     pub(crate) aspects: Aspects,
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
+    pub(crate) derived: Vec<Arc<dyn Derived>>,
     /// This engine among those on the same store.
     pub(crate) instance: Instance,
     /// Keeps the instance alive in the eyes of others; let go of at the stop.

@@ -188,6 +188,14 @@ pub enum Error {
         /// What to do next.
         hint: &'static str,
     },
+    /// Something that is derived from conversations could not be counted, exported or ended.
+    #[error("{what}; hint: {hint}")]
+    Derived {
+        /// What happened.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
     /// The turn broke off by a fault of this program.
     #[error(
         "the turn broke off by an internal fault; hint: send it again with the same request_id, and report it"
@@ -219,6 +227,7 @@ impl Error {
             Self::Store(_) => "storage_failed",
             Self::Key(_) => "key_unavailable",
             Self::Unverified { .. } => "unverified",
+            Self::Derived { .. } => "derived_failed",
             Self::Internal => "internal",
         }
     }

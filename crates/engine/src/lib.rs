@@ -32,9 +32,12 @@ mod audience;
 mod audit;
 mod clock;
 mod counts;
+mod derived;
 mod engine;
 mod entry;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keyring;
 mod log;
 mod model;
@@ -56,8 +59,10 @@ pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };
 pub use counts::Counts;
+pub use derived::Derived;
 pub use engine::{
     Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
+    WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};

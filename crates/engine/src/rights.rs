@@ -6,6 +6,8 @@
 mod administrator;
 mod erasure;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::audience::Audience;
@@ -81,6 +83,9 @@ pub struct PersonExport {
     /// Sessions of theirs that could not be opened, by the name of the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unreadable: Vec<String>,
+    /// What else is kept of them, such as `memories`.
+    #[serde(flatten)]
+    pub derived: BTreeMap<String, Vec<serde_json::Value>>,
 }
 
 const FORMAT: &str = "confidant/export/v1";

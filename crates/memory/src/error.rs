@@ -100,6 +100,16 @@ impl Error {
         Self::Tampered { what: what.into(), hint: hint.into() }
     }
 
+    /// What happened, and what to do next.
+    #[must_use]
+    pub fn parted(&self) -> (String, String) {
+        let message = self.to_string();
+        match message.split_once("; hint: ") {
+            Some((what, hint)) => (what.to_owned(), hint.to_owned()),
+            None => (message, String::new()),
+        }
+    }
+
     /// The word that names it in replies.
     #[must_use]
     pub fn code(&self) -> &'static str {

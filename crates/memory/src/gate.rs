@@ -16,7 +16,7 @@ pub struct Gate {
 }
 
 /// JSON whose every leaf and key went through the gate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Redacted(Value);
 
 impl Redacted {
@@ -24,6 +24,12 @@ impl Redacted {
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0
+    }
+
+    /// One of its members, which went through the gate as well.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Self> {
+        self.0.get(name).cloned().map(Self)
     }
 }
 
@@ -47,6 +53,21 @@ pub struct Fired {
     pub count: usize,
 }
 
+impl Passed {
+    /// Adds what was found elsewhere.
+    pub(crate) fn add(&mut self, findings: Vec<(Place, Tier)>) {
+        for (place, tier) in findings {
+            match self.report.binary_search_by(|fired| fired.rule.cmp(&place.rule)) {
+                Ok(at) => self.report[at].count += 1,
+                Err(at) => self.report.insert(at, Fired { rule: place.rule.clone(), count: 1 }),
+            }
+            if tier == Tier::Critical {
+                self.critical.push(place);
+            }
+        }
+    }
+}
+
 impl Gate {
     /// A gate with these options.
     pub fn new(options: Options) -> Result<Self> {
@@ -67,6 +88,24 @@ impl Gate {
         }
     }
 
+    /// Redacts the name of a session. An id is made of what elsewhere looks like a secret, so the rules that go by
+    /// looks alone do not count here.
+    pub(crate) fn name(&self, name: &str) -> (String, Vec<(Place, Tier)>) {
+        let redacted = self.redactor.redact_text(name);
+        let counts = |finding: &&Finding| !BY_LOOKS.contains(&finding.rule);
+        let told: Vec<_> = redacted.findings.iter().filter(counts).map(|f| (named(f), f.tier)).collect();
+        if told.is_empty() { (name.to_owned(), told) } else { (redacted.text, told) }
+    }
+
+    /// Derived text in another context may show the rule for people's names what it did not see before; those are
+    /// replaced. Anything else that is found is left for [`Gate::again`] to refuse.
+    #[must_use]
+    pub fn without_names(&self, derived: &Value) -> Value {
+        let redacted = self.redactor.redact_json(derived);
+        let names_only = redacted.findings.iter().all(|finding| finding.rule == "person_name");
+        if names_only { redacted.value } else { derived.clone() }
+    }
+
     /// Scans what was derived from redacted text; anything found is an error.
     pub fn again(&self, derived: &Value) -> Result<()> {
         let found = self.redactor.redact_json(derived).findings;
@@ -81,6 +120,13 @@ impl Gate {
 fn place(finding: &Finding) -> Place {
     Place { rule: finding.rule.to_owned(), path: finding.path.clone().unwrap_or_default() }
 }
+
+fn named(finding: &Finding) -> Place {
+    Place { rule: finding.rule.to_owned(), path: "/session_id".to_owned() }
+}
+
+/// The rules that hold for whatever looks random.
+const BY_LOOKS: [&str; 3] = ["secret", "password", "opaque_token"];
 
 fn fired(count: &Count) -> Fired {
     Fired { rule: count.rule.to_owned(), count: count.count }

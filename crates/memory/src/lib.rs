@@ -9,21 +9,33 @@
 //! ```
 
 pub mod api;
+mod artifact;
 pub mod blobs;
 pub mod card;
+mod db;
+mod documents;
 mod error;
 pub mod gate;
 pub mod index;
+mod instances;
+mod keys;
 mod memory;
 mod owner;
 pub mod session;
+pub mod source;
+mod truth;
+pub mod when;
+mod witness;
 
 pub use card::Card;
+pub use confidant_seal::{Key, Roots};
 pub use error::{Error, Place};
 pub use gate::{Gate, Passed, Redacted};
-pub use memory::{Memory, OwnMemory};
+pub use keys::{KeyState, RootSource};
+pub use memory::{CardWriter, Erased, Memory, OwnMemory, Parts, Recovered};
 pub use owner::Owner;
 pub use session::Session;
+pub use witness::{Act, Witness};
 
 /// What most functions here return.
 pub type Result<T> = std::result::Result<T, Error>;

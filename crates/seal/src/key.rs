@@ -171,6 +171,14 @@ impl MasterKey {
         }
     }
 
+    /// Reads 64 hexadecimal digits, or base64 as [`MasterKey::from_base64`] does.
+    pub fn from_hex_or_base64(text: &str) -> Result<Self, KeyError> {
+        match hex::read(text.trim()) {
+            Some(key) => Ok(Self(Zeroizing::new(key))),
+            None => Self::from_base64(text),
+        }
+    }
+
     /// The key as padded standard base64, for the file or vault that keeps it.
     pub fn dangerously_to_base64(&self) -> Zeroizing<String> {
         Zeroizing::new(STANDARD.encode(self.0.as_slice()))
@@ -299,6 +307,14 @@ mod tests {
         assert_eq!(*MasterKey::from_base64(&text).unwrap().dangerously_to_base64(), text);
         // The documented example of the first system, whose last digit has spare bits set.
         assert!(MasterKey::from_base64("kX9v2+Jq8P7mN4wL1cR6tY5uS3hG8fD2aQ9zE4bV1xK=").is_ok());
+    }
+
+    #[test]
+    fn a_master_key_may_come_as_hex() {
+        let key = MasterKey::from_hex_or_base64(&format!(" {}\n", "fb".repeat(32))).unwrap();
+        assert_eq!(*key.0, [0xfb; 32]);
+        assert_eq!(*MasterKey::from_hex_or_base64(&STANDARD.encode([0xfb; 32])).unwrap().0, [0xfb; 32]);
+        assert!(MasterKey::from_hex_or_base64(&"fb".repeat(31)).is_err());
     }
 
     #[test]

@@ -35,7 +35,12 @@ pub(super) async fn run(args: McpArgs, loaded: Loaded) -> anyhow::Result<Outcome
         );
     }
     let owner = args.owner.owner(&loaded)?;
-    let memory = LazyMemory::new(loaded);
-    stdio::serve(Access { memory, owner, forgetting: Forgetting::Allowed, files: Files::Readable }).await?;
-    Ok(Outcome::Done)
+    let access = Access {
+        memory: LazyMemory::later(loaded),
+        owner,
+        actor: "mcp".to_owned(),
+        forgetting: Forgetting::Allowed,
+        files: Files::Readable,
+    };
+    stdio::serve(access).await.map(|()| Outcome::Done)
 }

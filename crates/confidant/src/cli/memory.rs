@@ -7,13 +7,15 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
+use confidant_engine::Actor;
 use confidant_memory::api::{DryRun, Forget, Forgotten, Hits, QueryRequest, Raw, StoreRequest, Stored};
 use confidant_memory::{Card, Error, OwnMemory};
 use serde_json::{Map, Value};
 
 use super::output::{self, Paint, clean, counted, note};
-use super::{JsonArg, Outcome, OwnerArgs};
+use super::{JsonArg, Outcome, OwnerArgs, with_engine};
 use crate::config::Loaded;
+use crate::open::Purpose;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -188,9 +190,24 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::Forget(args) => &args.owner,
     };
     let owner = owner.owner(loaded)?;
-    let own = crate::memory::open(loaded).await?.of(owner);
-    let done = match command {
-        MemoryCommand::Store(args) => store(args, &own).await,
+    let purpose = match &command {
+        MemoryCommand::Store(_) => Purpose::SetUp,
+        _ => Purpose::LookAtData,
+    };
+    with_engine(loaded, purpose, async |opened| {
+        let Some(memory) = &opened.memory else {
+            note("no memories");
+            return Ok(Outcome::NothingFound);
+        };
+        let own = memory.of(owner, Actor::cli().as_str());
+        dispatch(command, &own).await.or_else(explained)
+    })
+    .await
+}
+
+async fn dispatch(command: MemoryCommand, own: &OwnMemory) -> anyhow::Result<Outcome> {
+    match command {
+        MemoryCommand::Store(args) => store(args, own).await,
         MemoryCommand::Query(args) => {
             let request = QueryRequest { query: args.words.join(" "), ..page(args.page, args.limit) };
             hits(own.query(&request).await, &args.output, args.limit)
@@ -198,10 +215,9 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::List(args) => {
             hits(own.list(&page(args.page, args.limit)).await, &args.output, args.limit)
         }
-        MemoryCommand::Retrieve(args) => retrieve(&args, &own).await,
-        MemoryCommand::Forget(args) => forget(args, &own).await,
-    };
-    done.or_else(explained)
+        MemoryCommand::Retrieve(args) => retrieve(&args, own).await,
+        MemoryCommand::Forget(args) => forget(args, own).await,
+    }
 }
 
 /// That there is nothing is no error, and where a secret is must be said.
@@ -448,5 +464,5 @@ fn forgotten(gone: &Forgotten) -> anyhow::Result<()> {
 }
 
 fn moment(text: &str) -> Result<i64, &'static str> {
-    crate::mcp::parse_moment(text).ok_or("write it like 2025-12-21 or 2025-12-21T12:00:00Z")
+    confidant_memory::when::parse_text(text).ok_or("write it like 2025-12-21 or 2025-12-21T12:00:00Z")
 }

@@ -68,7 +68,7 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         ));
         return Ok(Outcome::Faulty);
     }
-    if export.sessions.is_empty() {
+    if export.sessions.is_empty() && export.derived.values().all(Vec::is_empty) {
         note("nothing is kept of this person");
         return Ok(Outcome::NothingFound);
     }
@@ -80,16 +80,19 @@ async fn erase(args: &EraseArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     if args.dry_run {
         let sessions = administrator.count_person(&tenant, &user).await?;
+        let derived = administrator.count_derived(&tenant, &user).await?;
         if args.output.json {
-            output::json(&serde_json::json!({ "dry_run": true, "sessions": sessions }))?;
+            output::json(&serde_json::json!({ "dry_run": true, "sessions": sessions, "derived": derived }))?;
         } else {
-            output::line(&format!("would erase {} and their keys", counted(sessions, "session")))?;
+            let also: String = derived.iter().map(|(name, count)| format!(", {count} {name}")).collect();
+            output::line(&format!("would erase {}{also} and their keys", counted(sessions, "session")))?;
         }
-        return Ok(if sessions == 0 { Outcome::NothingFound } else { Outcome::Done });
+        let nothing = sessions == 0 && derived.values().all(|count| *count == 0);
+        return Ok(if nothing { Outcome::NothingFound } else { Outcome::Done });
     }
     let receipt = administrator.erase_person(&tenant, &user).await?;
     output::json(&receipt)?;
-    if receipt.sessions == 0 && receipt.tokens == 0 {
+    if receipt.sessions == 0 && receipt.tokens == 0 && receipt.derived.values().all(|count| *count == 0) {
         note("nothing was kept of this person");
         return Ok(Outcome::NothingFound);
     }

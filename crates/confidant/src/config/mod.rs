@@ -13,6 +13,7 @@ mod keyring;
 mod keys;
 mod layers;
 mod log;
+mod memory;
 mod model;
 mod room_context;
 mod seconds;
@@ -27,7 +28,7 @@ use confidant_engine::Settings;
 use serde::Deserialize;
 
 pub(crate) use environment::Environment;
-pub(crate) use layers::load;
+pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;
@@ -46,6 +47,7 @@ pub(crate) struct Config {
     pub(crate) model: model::ModelSection,
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
+    pub(crate) memory: memory::MemorySection,
     pub(crate) log: LogSection,
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct Secrets {
     pub(crate) master: Option<Secret>,
     /// `OLD_CHECKPOINT_ENCRYPTION_KEY`, separated by commas.
     pub(crate) retired: Option<Secret>,
+    /// `LUMERA_MEMORY_KEY`.
+    pub(crate) memory: Option<Secret>,
+    /// `OLD_LUMERA_MEMORY_KEY`, separated by commas.
+    pub(crate) retired_memory: Option<Secret>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
 }
@@ -33,6 +37,8 @@ impl Secrets {
         Ok(Self {
             master: Secret::find(environment, MASTER)?,
             retired: Secret::find(environment, RETIRED)?,
+            memory: Secret::find(environment, MEMORY)?,
+            retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
             model: model.map(|(_, value)| SecretString::from(value)),
         })
     }
@@ -108,6 +114,8 @@ impl PartialEq for Secret {
 
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
+const MEMORY: &str = "LUMERA_MEMORY_KEY";
+const RETIRED_MEMORY: &str = "OLD_LUMERA_MEMORY_KEY";
 
 #[cfg(test)]
 mod tests {

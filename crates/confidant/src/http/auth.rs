@@ -5,6 +5,7 @@
 //! [`Talk`], [`Own`] and [`Person`] yield handles for which that has been decided, so a handler cannot forget to ask.
 //! A refusal says the same whether or not there is anything to be had, and goes into the audit log.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -124,7 +125,8 @@ impl Caller {
             Forgetting::Refused { administrator, tenant, user }
         };
         let files = if self.bearer.role == Role::Admin { Files::Readable } else { Files::Closed };
-        Ok(Access { memory: memory.clone(), owner, forgetting, files })
+        let actor = self.bearer.actor().as_str().to_owned();
+        Ok(Access { memory: memory.clone(), owner, actor, forgetting, files })
     }
 
     /// Everything of a person in the caller's tenant, if the caller may have it.
@@ -203,6 +205,11 @@ impl Person {
 
     pub(super) async fn erase(&self) -> Result<Receipt, Error> {
         self.administrator.erase_person(&self.tenant, &self.user).await
+    }
+
+    /// How much of what was derived an erasure would end.
+    pub(super) async fn count_derived(&self) -> Result<BTreeMap<String, u64>, Error> {
+        self.administrator.count_derived(&self.tenant, &self.user).await
     }
 
     /// How many sessions an erasure would end.

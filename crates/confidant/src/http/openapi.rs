@@ -268,6 +268,9 @@ pub(super) struct PersonExportSchema {
     /// Sessions of theirs that could not be opened, by the name of the reason.
     #[schema(required = false)]
     unreadable: Vec<String>,
+    /// Their memories: cards of sessions, with where the artifacts are.
+    #[schema(required = false, value_type = Vec<Object>)]
+    memories: Vec<serde_json::Value>,
 }
 
 /// Proof of an erasure, which `confidant audit verify` checks.
@@ -287,6 +290,9 @@ pub(super) struct ReceiptSchema {
     records: u64,
     /// Access tokens of the person that went.
     tokens: u64,
+    /// What was derived from the person's conversations and went, by name, such as `memories`.
+    #[schema(required = false)]
+    derived: std::collections::BTreeMap<String, u64>,
     /// The data keys that were destroyed, by id.
     keys: Vec<String>,
     /// The audit record that stands for it.

@@ -34,8 +34,8 @@ pub(super) async fn erase(
     Params(params): Params<EraseParams>,
 ) -> Result<Response, ApiError> {
     if params.dry_run {
-        let sessions = person.count().await?;
-        return reply(&WouldErase { dry_run: true, erased: "person", sessions, messages: None });
+        let (sessions, derived) = (person.count().await?, person.count_derived().await?);
+        return reply(&WouldErase { dry_run: true, erased: "person", sessions, messages: None, derived });
     }
     reply(&app.detached(async move { person.erase().await }).await?)
 }

@@ -1,5 +1,7 @@
 //! A session's rights: a portable copy, and its end.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -34,6 +36,10 @@ pub(super) struct WouldErase {
     /// Messages that would go, where they can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) messages: Option<u64>,
+    /// What was derived from the person's conversations and would go, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    pub(super) derived: BTreeMap<String, u64>,
 }
 
 /// Export a session
@@ -72,7 +78,7 @@ pub(super) async fn erase(
         Err(Error::Tampered(_)) => (1, None),
         Err(error) => return Err(error.into()),
     };
-    reply(&WouldErase { dry_run: true, erased: "session", sessions, messages })
+    reply(&WouldErase { dry_run: true, erased: "session", sessions, messages, derived: BTreeMap::new() })
 }
 
 fn nothing() -> ApiError {

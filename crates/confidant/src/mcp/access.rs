@@ -1,38 +1,79 @@
 //! Whose memory a server serves, and what may be done with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use confidant_engine::{Administrator, TenantId, UserId};
+use confidant_engine::{Administrator, Engine, TenantId, UserId};
 use confidant_memory::{Memory, OwnMemory, Owner};
 use tokio::sync::OnceCell;
 
 use super::failure::Failure;
 use crate::config::Loaded;
+use crate::open::{self, Purpose};
 
 /// The memory, opened when it is first needed. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyMemory(Arc<Lazy>);
 
 #[derive(Debug)]
-struct Lazy {
-    loaded: Loaded,
-    memory: OnceCell<Memory>,
+enum Lazy {
+    /// Somebody else opened it and keeps its engine.
+    Ready(Memory),
+    /// There is none where all data ends with the process.
+    Missing,
+    /// Opened with an engine of its own, which has the audit log.
+    Later { loaded: Box<Loaded>, opened: OnceCell<(Engine, Memory)> },
 }
 
 impl LazyMemory {
+    /// One that was opened with an engine.
+    pub(crate) fn ready(memory: Option<Memory>) -> Self {
+        Self(Arc::new(memory.map_or(Lazy::Missing, Lazy::Ready)))
+    }
+
     /// The memory that these settings describe; nothing is opened yet.
-    pub(crate) fn new(loaded: Loaded) -> Self {
-        Self(Arc::new(Lazy { loaded, memory: OnceCell::new() }))
+    pub(crate) fn later(loaded: Loaded) -> Self {
+        Self(Arc::new(Lazy::Later { loaded: Box::new(loaded), opened: OnceCell::new() }))
     }
 
     /// The memory. One that could not be opened is tried again the next time: a disk may have room by then.
     pub(crate) async fn open(&self) -> Result<&Memory, Failure> {
-        let opened = self.0.memory.get_or_try_init(|| crate::memory::open(&self.0.loaded)).await;
-        opened.map_err(|error| {
-            tracing::error!(error = format!("{error:#}"), "the memory cannot be opened");
-            Failure::unopened(&error)
-        })
+        match &*self.0 {
+            Lazy::Ready(memory) => Ok(memory),
+            Lazy::Missing => Err(missing()),
+            Lazy::Later { loaded, opened } => {
+                let opened = opened.get_or_try_init(|| open(loaded)).await;
+                opened.map(|(_, memory)| memory)
+            }
+        }
     }
+
+    /// Stops what was opened here.
+    pub(crate) async fn close(&self) {
+        if let Lazy::Later { opened, .. } = &*self.0
+            && let Some((engine, _)) = opened.get()
+        {
+            engine.stop(GRACE).await;
+        }
+    }
+}
+
+/// How long what is still being written may take at the end.
+const GRACE: Duration = Duration::from_secs(5);
+
+async fn open(loaded: &Loaded) -> Result<(Engine, Memory), Failure> {
+    let opened = open::open(loaded, Purpose::SetUp).await.map_err(|error| {
+        tracing::error!(error = format!("{error:#}"), "the memory cannot be opened");
+        Failure::unopened(&error)
+    })?;
+    crate::cli::tell_of_new_key(&opened.prepared);
+    let memory = opened.memory.ok_or_else(missing)?;
+    Ok((opened.engine, memory))
+}
+
+fn missing() -> Failure {
+    let message = "there is no memory: store.url is memory:, which ends with its process";
+    Failure::new("unavailable", message, "use sqlite: to keep data")
 }
 
 /// One owner's memory, and what may be done with it.
@@ -40,6 +81,8 @@ impl LazyMemory {
 pub(crate) struct Access {
     pub(crate) memory: LazyMemory,
     pub(crate) owner: Owner,
+    /// Who asks, in the audit log.
+    pub(crate) actor: String,
     pub(crate) forgetting: Forgetting,
     pub(crate) files: Files,
 }
@@ -47,7 +90,7 @@ pub(crate) struct Access {
 impl Access {
     /// The owner's memory.
     pub(super) async fn own(&self) -> Result<OwnMemory, Failure> {
-        Ok(self.memory.open().await?.of(self.owner.clone()))
+        Ok(self.memory.open().await?.of(self.owner.clone(), &self.actor))
     }
 
     /// Opens the memory beside whatever else is done.

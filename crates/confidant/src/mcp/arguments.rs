@@ -6,10 +6,10 @@
 
 use std::ops::RangeInclusive;
 
+use confidant_memory::when;
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use super::moment;
 
 /// The arguments of one call, or an object among them.
 #[derive(Clone, Copy)]
@@ -134,7 +134,7 @@ impl<'a> Arguments<'a> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let expected = "a moment as in RFC 3339";
         let hint = "write it like 2025-12-21T12:00:00Z";
-        moment::parse(text).map(Some).ok_or_else(|| self.wrong(name, expected, hint))
+        when::parse_text(text).map(Some).ok_or_else(|| self.wrong(name, expected, hint))
     }
 
     fn value(&self, name: &str) -> Option<&'a Value> {

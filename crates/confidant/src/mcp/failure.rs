@@ -62,7 +62,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (message, hint) = parted(&error.to_string());
+        let (message, hint) = error.parted();
         let code = error.code();
         let places = match error {
             Error::Blocked { places } | Error::Unclean { places } => places,

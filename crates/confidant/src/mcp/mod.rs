@@ -16,7 +16,6 @@ mod calls;
 mod catalogue;
 mod consent;
 mod failure;
-mod moment;
 mod mount;
 mod progress;
 mod prompts;
@@ -43,7 +42,6 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 
 pub(crate) use access::{Access, Files, Forgetting, LazyMemory};
 pub(crate) use failure::Failure;
-pub(crate) use moment::parse as parse_moment;
 pub(crate) use mount::{Hosts, Mount};
 
 use consent::Consent;

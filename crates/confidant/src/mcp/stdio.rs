@@ -12,6 +12,13 @@ use super::consent::Consent;
 
 /// Serves one client until its input ends. Stdout is the protocol's alone.
 pub(crate) async fn serve(access: Access) -> anyhow::Result<()> {
+    let memory = access.memory.clone();
+    let served = converse(access).await;
+    memory.close().await;
+    served
+}
+
+async fn converse(access: Access) -> anyhow::Result<()> {
     let server = Server::new(access, Arc::new(Consent::new()?));
     let running = match server.serve(rmcp::transport::io::stdio_pipes()).await {
         Ok(running) => running,

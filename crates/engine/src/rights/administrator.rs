@@ -1,5 +1,6 @@
 //! The door to what is not one's own: listing, people, the audit log, checks of everything.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use confidant_seal::{Scope, Tag, TenantId, UserId};
@@ -81,7 +82,23 @@ impl Administrator {
         sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
         let exported_at = self.inner.now();
         let user_id = user.as_str().to_owned();
-        Ok(PersonExport { format: FORMAT.to_owned(), user_id, exported_at, sessions, unreadable })
+        let mut derived = BTreeMap::new();
+        for one in &self.inner.derived {
+            derived.insert(one.name().to_owned(), one.export(tenant, user).await?);
+        }
+        Ok(PersonExport { format: FORMAT.to_owned(), user_id, exported_at, sessions, unreadable, derived })
+    }
+
+    /// Puts what somebody did with what is derived from a person's conversations into the audit log.
+    pub async fn note_derived(
+        &self,
+        action: Action,
+        tenant: &TenantId,
+        user: &UserId,
+        count: u64,
+    ) -> Result<(), Error> {
+        let person = self.inner.keyring.person(tenant, user);
+        self.inner.record(self.note(action).about(person).counting(count)).await.map(drop)
     }
 
     /// Says in the audit log that somebody asked for this person's data and was refused.
@@ -96,12 +113,30 @@ impl Administrator {
         Ok(self.all(Find::Person(person), usize::MAX).await?.len() as u64)
     }
 
+    /// How much of what is derived an erasure of this person would end, by name.
+    pub async fn count_derived(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        let mut counts = BTreeMap::new();
+        for one in &self.inner.derived {
+            counts.insert(one.name().to_owned(), one.count(tenant, user).await?);
+        }
+        Ok(counts)
+    }
+
     /// Ends everything of a person in a tenant, in every channel.
     pub async fn erase_person(&self, tenant: &TenantId, user: &UserId) -> Result<Receipt, Error> {
         let person = self.inner.keyring.person(tenant, user);
         let scopes: Vec<Tag> =
             self.all(Find::Person(person), usize::MAX).await?.iter().map(|l| l.names.scope).collect();
-        erase(&self.inner, &self.actor, Subject::Person, person, &scopes).await
+        // What was derived goes first: if it cannot be ended, there is no receipt that says so.
+        let mut derived = BTreeMap::new();
+        for one in &self.inner.derived {
+            derived.insert(one.name().to_owned(), one.erase(tenant, user).await?);
+        }
+        erase(&self.inner, &self.actor, Subject::Person(derived), person, &scopes).await
     }
 
     /// Audit records after a sequence, each checked against the one before it.

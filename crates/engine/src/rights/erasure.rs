@@ -3,6 +3,7 @@
 //! The key goes first, in the keyring, so that from that moment on nothing opens, whatever copies of the data exist; then
 //! the rows, then what journals and free pages still hold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use confidant_seal::{Kid, Tag};
@@ -29,6 +30,9 @@ pub struct Receipt {
     pub records: u64,
     /// Access tokens of the person that went.
     pub tokens: u64,
+    /// What was derived from the person's conversations and went, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub derived: BTreeMap<String, u64>,
     /// The data keys that were destroyed, by id.
     pub keys: Vec<String>,
     /// The audit record that stands for it.
@@ -40,10 +44,10 @@ pub struct Receipt {
 }
 
 /// Whose data ends.
-#[derive(Clone, Copy)]
 pub(super) enum Subject {
     Session,
-    Person,
+    /// With what went already of what was derived.
+    Person(BTreeMap<String, u64>),
 }
 
 /// Ends the sessions of `scopes`, which are all of `subject`'s.
@@ -64,8 +68,8 @@ pub(super) async fn erase(
     for scope in scopes {
         inner.slots.forget(*scope);
         let note = AuditRecord::new(inner.now(), actor, Action::SessionErased).about(*scope);
-        let notes = match subject {
-            Subject::Person => vec![note.pending(&inner.keyring)],
+        let notes = match &subject {
+            Subject::Person(_) => vec![note.pending(&inner.keyring)],
             // The record that the receipt names is the same.
             Subject::Session => Vec::new(),
         };
@@ -74,11 +78,11 @@ pub(super) async fn erase(
         sessions += u64::from(gone > 0);
         inner.counters.erased.add();
     }
-    let (word, action, tokens) = match subject {
-        Subject::Session => ("session", Action::SessionErased, 0),
-        Subject::Person => {
-            let which = TokenSelector::Person(tag);
-            ("person", Action::PersonErased, inner.store.remove_tokens(which, Vec::new()).await?)
+    let (word, action, tokens, derived) = match subject {
+        Subject::Session => ("session", Action::SessionErased, 0, BTreeMap::new()),
+        Subject::Person(derived) => {
+            let tokens = inner.store.remove_tokens(TokenSelector::Person(tag), Vec::new()).await?;
+            ("person", Action::PersonErased, tokens, derived)
         }
     };
     let at = inner.now();
@@ -92,6 +96,7 @@ pub(super) async fn erase(
         sessions,
         records,
         tokens,
+        derived,
         keys: keys.iter().map(Kid::to_string).collect(),
         audit_seq: head.seq,
         audit_tag: Tag::from_bytes(head.tag).to_string(),

@@ -1,0 +1,204 @@
+//! From a session to the exact bytes that are stored of it, before they are sealed.
+//!
+//! The order is the promise: redact everything that came in, derive the card from what is left, scan what was derived.
+//! What a dry run shows and what is stored are the same bytes: nothing in them depends on when or where it is done.
+
+use confidant_seal::{Context, Key, Sealed, Suite, open, seal};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::api::{ArtifactType, Raw, Redaction, StoreRequest};
+use crate::blobs::Pointer;
+use crate::gate::{Fired, Gate, Passed, Redacted};
+use crate::keys::{ArtifactId, OwnerKey};
+use crate::{Card, Error, Result, Session, when};
+
+/// What would be stored of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) artifact_type: ArtifactType,
+    pub(crate) session_id: String,
+    pub(crate) tool: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) card: Card,
+    pub(crate) report: Vec<Fired>,
+    /// When the session was, in milliseconds since 1970, if it says so.
+    pub(crate) at: Option<i64>,
+    /// The exact bytes.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// The payload. Its members come in this order.
+#[derive(Serialize)]
+struct Payload<'p> {
+    artifact_type: ArtifactType,
+    session_id: &'p str,
+    timestamp: Option<String>,
+    memory_card: &'p Card,
+    redaction_report: &'p [Fired],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_session: Option<&'p Value>,
+    tags: &'p [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'p Value>,
+}
+
+/// What came through the gate, before a card is made of it.
+#[derive(Debug)]
+pub(crate) struct Cleared {
+    session_id: String,
+    passed: Passed,
+}
+
+impl Cleared {
+    /// The redacted session.
+    pub(crate) fn session(&self) -> Redacted {
+        self.passed.redacted.member("session").unwrap_or_default()
+    }
+}
+
+/// Redacts everything that came in. Fails if any of it must not be stored in any form.
+pub(crate) fn clear(gate: &Gate, session: &Session, request: &StoreRequest) -> Result<Cleared> {
+    let mut members = session.members().clone();
+    members.remove("session_id");
+    let whole = json!({ "session": members, "tags": request.tags, "metadata": request.metadata });
+    let mut passed = gate.pass(&whole);
+    let (session_id, of_id) = gate.name(session.id());
+    passed.add(of_id);
+    if !passed.critical.is_empty() {
+        return Err(Error::Blocked { places: passed.critical });
+    }
+    Ok(Cleared { session_id, passed })
+}
+
+/// Makes the payload of what was cleared and of the card that was derived from it.
+pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> Result<Prepared> {
+    let redacted = cleared.passed.redacted.value();
+    let session = cleared.session();
+    let session = session.value();
+    let at = when::of_session(session);
+    let tags = tags(redacted)?;
+    let metadata = redacted.get("metadata").filter(|value| value.as_object().is_some_and(|o| !o.is_empty()));
+    let artifact_type = match raw {
+        Raw::No => ArtifactType::ArtifactOnly,
+        Raw::Acknowledged => ArtifactType::RawPlusArtifact,
+    };
+    let mut payload = Payload {
+        artifact_type,
+        session_id: "",
+        timestamp: at.map(when::format),
+        memory_card: &card,
+        redaction_report: &cleared.passed.report,
+        raw_session: (raw == Raw::Acknowledged).then_some(session),
+        tags: &tags,
+        metadata,
+    };
+    // The session's name is judged as a name, above: elsewhere such a token would be taken for a secret.
+    gate.again(&serde_json::to_value(&payload).map_err(|_| unserialisable())?)?;
+    payload.session_id = &cleared.session_id;
+    let bytes = serde_json::to_vec(&payload).map_err(|_| unserialisable())?;
+    let tool = session.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (session_id, report) = (cleared.session_id.clone(), cleared.passed.report.clone());
+    Ok(Prepared { artifact_type, session_id, tool, tags, card, report, at, payload: bytes })
+}
+
+impl Prepared {
+    /// The hash that a dry run shows.
+    pub(crate) fn sha256(&self) -> String {
+        Pointer::of(&self.payload).hex()
+    }
+
+    pub(crate) fn redaction(&self) -> Redaction {
+        Redaction { rules_fired: self.report.clone() }
+    }
+
+    /// The first bullets, for lists.
+    pub(crate) fn snippet(&self) -> String {
+        self.card.summary_bullets.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+/// An artifact's place: what its seal is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArtifactPlace<'a> {
+    pub(crate) owner: &'a OwnerKey,
+    /// The session's redacted id.
+    pub(crate) session_id: &'a str,
+    pub(crate) id: ArtifactId,
+    pub(crate) artifact_type: ArtifactType,
+}
+
+impl ArtifactPlace<'_> {
+    pub(crate) fn seal(&self, key: &Key, payload: &[u8]) -> Sealed {
+        let id = self.id.hex();
+        seal(key, Suite::Aes256Gcm, &self.context(&id), 0, payload)
+    }
+
+    /// Opens what a store returned for `pointer`; nothing unverified comes out.
+    pub(crate) fn open(&self, key: &Key, pointer: &Pointer, ciphertext: Vec<u8>) -> Result<Value> {
+        let damaged = |what: &str| {
+            Error::tampered(what, "restore the artifact from a backup of its store, or forget this memory")
+        };
+        if !pointer.names(&ciphertext) {
+            return Err(damaged("the stored bytes are not those that were stored under this cascade_uri"));
+        }
+        let id = self.id.hex();
+        let opened = open(key, &self.context(&id), &Sealed::from_bytes(ciphertext));
+        let opened = opened.map_err(|_| damaged("the stored artifact does not open in its place"))?;
+        serde_json::from_slice(&opened.data).map_err(|_| damaged("the stored artifact is not an artifact"))
+    }
+
+    fn context<'c>(&'c self, id: &'c str) -> Context<'c> {
+        Context {
+            purpose: "memory",
+            owner: self.owner.name(),
+            container: self.session_id,
+            object: id,
+            field: self.artifact_type.as_str(),
+        }
+    }
+}
+
+/// The request's tags and the session's own, redacted, each once.
+fn tags(redacted: &Value) -> Result<Vec<String>> {
+    let given = [redacted.get("tags"), redacted.pointer("/session/tags")];
+    let mut tags: Vec<String> = Vec::new();
+    for tag in given.into_iter().flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str) {
+        let tag = tag.trim();
+        if tag.chars().count() > LONGEST_TAG || tag.chars().any(char::is_control) {
+            return Err(Error::invalid(
+                format!("a tag has more than {LONGEST_TAG} characters or a control character"),
+                "use short tags, such as production or bug-fix",
+            ));
+        }
+        if !tag.is_empty() && !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
+        }
+    }
+    if tags.len() > MOST_TAGS {
+        return Err(Error::invalid(format!("there are more than {MOST_TAGS} tags"), "use fewer"));
+    }
+    Ok(tags)
+}
+
+/// The members of a payload, in order.
+pub(crate) fn fields(payload: &Map<String, Value>) -> Vec<String> {
+    const ORDER: [&str; 8] = [
+        "artifact_type",
+        "session_id",
+        "timestamp",
+        "memory_card",
+        "redaction_report",
+        "raw_session",
+        "tags",
+        "metadata",
+    ];
+    ORDER.iter().filter(|name| payload.contains_key(**name)).map(|name| (*name).to_owned()).collect()
+}
+
+fn unserialisable() -> Error {
+    Error::invalid("the session cannot be written as JSON", "check its members")
+}
+
+const LONGEST_TAG: usize = 64;
+const MOST_TAGS: usize = 64;

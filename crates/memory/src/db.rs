@@ -1,0 +1,113 @@
+//! How both of a memory's SQLite files are opened, and what their errors mean to people.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use crate::{Error, Result};
+
+/// Opens or makes a file with this schema. Safe beside other processes that do the same.
+pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
+    if let Some(folder) = path.parent() {
+        make_folder(folder)?;
+    }
+    private_file(path)?;
+    let mut connection = Connection::open(path).map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
+             PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+        )
+        .map_err(failed)?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+    match version {
+        VERSION => {}
+        0 => {
+            let tx = connection
+                .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+                .map_err(failed)?;
+            let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+            if version == 0 {
+                tx.execute_batch(schema).map_err(failed)?;
+                tx.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            }
+            tx.commit().map_err(failed)?;
+        }
+        _ => {
+            return Err(Error::unavailable(
+                "the memory was written by a newer version of Confidant",
+                "upgrade this program",
+            ));
+        }
+    }
+    Ok(connection)
+}
+
+/// Leaves nothing of deleted rows in the journal.
+pub(crate) fn scrub(connection: &Connection) -> Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)
+}
+
+/// What a failure of SQLite means, without a word of what it was working on.
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+pub(crate) fn failed(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            Error::unavailable("the disk is full, nothing was written", "free some space and try again")
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            Error::unavailable("the memory's folder cannot be written", "check its owner and permissions")
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unavailable(
+            "the memory is busy",
+            "try again, and look for a long-running process on the same folder",
+        ),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::unavailable(
+            "a database of the memory is damaged or not a database",
+            "restore memory.db and memory-keys.db from a backup",
+        ),
+        _ => Error::unavailable(
+            "the memory's database failed",
+            "try again; `confidant doctor` checks the files",
+        ),
+    }
+}
+
+/// A folder that only its owner can enter.
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+    let made = std::fs::create_dir_all(folder).and_then(|()| restrict(folder, 0o700));
+    made.map_err(|_| {
+        Error::unavailable(
+            "a folder of the memory cannot be made",
+            "check the permissions of the data folder",
+        )
+    })
+}
+
+fn private_file(path: &Path) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    let made = options.open(path).and_then(|_| restrict(path, 0o600));
+    made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::StorageFull => {
+            Error::unavailable("the disk is full, nothing was written", "free some space and try again")
+        }
+        _ => Error::unavailable("the memory's folder cannot be written", "check its owner and permissions"),
+    })
+}
+
+#[cfg(unix)]
+fn restrict(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const VERSION: i64 = 1;

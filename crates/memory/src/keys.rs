@@ -1,0 +1,466 @@
+//! The keys of memories, in a file of their own: `memory-keys.db`.
+//!
+//! ```text
+//! root ──seals──▶ "names" (random; makes tags)
+//!      └─seals──▶ an owner's key (random) ──seals──▶ each artifact's key, each index file's key (random)
+//! ```
+//!
+//! Destroying a key is erasure: of an artifact, an index file, or everything of an owner. Rotating the root re-seals the
+//! owners' keys and touches nothing else. Easy to get wrong: nothing is remembered between calls but the names key, so
+//! that a key that another process destroyed is gone here too.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use confidant_seal::{Context, Key, Kid, Roots, Sealed, Suite, Tag, open, seal};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::index::FileKeys;
+use crate::{Error, Owner, Result, db};
+
+/// Where roots come from. Asked when they are first needed, and again when one is missing.
+pub trait RootSource: Send + Sync + std::fmt::Debug {
+    /// The current root and retired ones.
+    fn roots(&self) -> Result<Roots>;
+}
+
+/// The keyring of the memory.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    db: Mutex<Connection>,
+    source: Box<dyn RootSource>,
+    roots: Mutex<Option<Roots>>,
+    names: OnceLock<Key>,
+}
+
+/// An owner with their key.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerKey {
+    pub(crate) tag: Tag,
+    key: Key,
+    /// The owner in contexts.
+    name: String,
+}
+
+/// The name of an artifact in the keyring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ArtifactId(pub(crate) [u8; 16]);
+
+impl ArtifactId {
+    pub(crate) fn random() -> Self {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id)
+            .expect("the operating system provides random bytes; without them nothing is safe");
+        Self(id)
+    }
+
+    pub(crate) fn hex(self) -> String {
+        Tag::from_bytes(self.0).to_string()
+    }
+}
+
+/// How far a rotation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    /// Keys that the root seals.
+    pub keys: u64,
+    /// Those that a retired root still seals.
+    pub under_others: u64,
+}
+
+impl Keys {
+    pub(crate) fn open(path: &Path, source: Box<dyn RootSource>) -> Result<Self> {
+        let db = Mutex::new(db::open(path, SCHEMA)?);
+        Ok(Self { db, source, roots: Mutex::new(None), names: OnceLock::new() })
+    }
+
+    /// The owner's key, made if there is none.
+    pub(crate) fn owner(&self, owner: &Owner) -> Result<OwnerKey> {
+        if let Some(found) = self.known_owner(owner)? {
+            return Ok(found);
+        }
+        let tag = self.owner_tag(owner)?;
+        let roots = self.roots(None)?;
+        let root = roots.current();
+        let name = named(owner);
+        let sealed_key = wrap(root, &name, OWNER, &root.kid().to_string(), &Key::random());
+        let tag_name = tag.to_string();
+        let sealed_owner = seal(root, SUITE, &key_context(&tag_name, OWNER_NAME, ""), 0, &owner.canonical());
+        self.lock()
+            .execute(
+                "INSERT OR IGNORE INTO owners (owner, root, sealed_key, sealed_owner) VALUES (?1, ?2, ?3, ?4)",
+                params![tag.as_bytes(), root.kid().as_bytes(), sealed_key.as_bytes(), sealed_owner.as_bytes()],
+            )
+            .map_err(db::failed)?;
+        self.known_owner(owner)?.ok_or_else(key_gone)
+    }
+
+    /// The owner's key; nothing if they have no memories.
+    pub(crate) fn known_owner(&self, owner: &Owner) -> Result<Option<OwnerKey>> {
+        let tag = self.owner_tag(owner)?;
+        let row = self
+            .lock()
+            .query_row("SELECT root, sealed_key FROM owners WHERE owner = ?1", [tag.as_bytes()], |row| {
+                Ok((Kid::from_bytes(row.get(0)?), Sealed::from_bytes(row.get(1)?)))
+            })
+            .optional()
+            .map_err(db::failed)?;
+        let Some((kid, sealed)) = row else { return Ok(None) };
+        let name = named(owner);
+        let roots = self.roots(Some(kid))?;
+        let root = roots.get(kid).ok_or_else(wrong_root)?;
+        let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed)?;
+        Ok(Some(OwnerKey { tag, key, name }))
+    }
+
+    /// Whether this owner, known by tag only, still has a key.
+    pub(crate) fn has_owner(&self, tag: Tag) -> Result<bool> {
+        let sql = "SELECT 1 FROM owners WHERE owner = ?1";
+        let found = self.lock().query_row(sql, [tag.as_bytes()], |_| Ok(())).optional();
+        Ok(found.map_err(db::failed)?.is_some())
+    }
+
+    /// A new key for an artifact.
+    pub(crate) fn create_artifact(&self, owner: &OwnerKey, id: ArtifactId, key: &Key) -> Result<()> {
+        let sealed = wrap(&owner.key, &owner.name, "artifact", &id.hex(), key);
+        self.lock()
+            .execute(
+                "INSERT INTO artifacts (id, owner, sealed_key) SELECT ?1, owner, ?3 FROM owners WHERE owner = ?2",
+                params![id.0, owner.tag.as_bytes(), sealed.as_bytes()],
+            )
+            .map_err(db::failed)
+            .and_then(|made| if made == 1 { Ok(()) } else { Err(key_gone()) })
+    }
+
+    /// An artifact's key; nothing if it was destroyed.
+    pub(crate) fn artifact(&self, owner: &OwnerKey, id: ArtifactId) -> Result<Option<Key>> {
+        let sql = "SELECT sealed_key FROM artifacts WHERE id = ?1 AND owner = ?2";
+        let sealed = self
+            .lock()
+            .prepare_cached(sql)
+            .and_then(|mut s| {
+                s.query_row(params![id.0, owner.tag.as_bytes()], |row| row.get::<_, Vec<u8>>(0)).optional()
+            })
+            .map_err(db::failed)?;
+        let sealed = sealed.map(Sealed::from_bytes);
+        sealed.map(|sealed| unwrap(&owner.key, &owner.name, "artifact", &id.hex(), &sealed)).transpose()
+    }
+
+    /// Whether an artifact has a key.
+    pub(crate) fn has_artifact(&self, id: ArtifactId) -> Result<bool> {
+        let found =
+            self.lock().query_row("SELECT 1 FROM artifacts WHERE id = ?1", [id.0], |_| Ok(())).optional();
+        Ok(found.map_err(db::failed)?.is_some())
+    }
+
+    /// Destroys artifacts' keys beyond recovery.
+    pub(crate) fn destroy_artifacts(&self, ids: &[ArtifactId]) -> Result<()> {
+        let mut db = self.lock();
+        let tx = db.transaction().map_err(db::failed)?;
+        for id in ids {
+            tx.execute("DELETE FROM artifacts WHERE id = ?1", [id.0]).map_err(db::failed)?;
+        }
+        tx.commit().map_err(db::failed)?;
+        db::scrub(&db)
+    }
+
+    /// Destroys everything that opens anything of an owner; says how many keys went.
+    pub(crate) fn destroy_owner(&self, tag: Tag) -> Result<u64> {
+        let mut db = self.lock();
+        let tx = db.transaction().map_err(db::failed)?;
+        let mut gone = 0;
+        for table in ["owners", "artifacts", "files"] {
+            gone += tx
+                .execute(&format!("DELETE FROM {table} WHERE owner = ?1"), [tag.as_bytes()])
+                .map_err(db::failed)?;
+        }
+        tx.commit().map_err(db::failed)?;
+        db::scrub(&db)?;
+        Ok(gone as u64)
+    }
+
+    /// The tag under which files and rows know an owner.
+    pub(crate) fn owner_tag(&self, owner: &Owner) -> Result<Tag> {
+        Ok(self.names()?.tag("memory-owner", &owner.canonical()))
+    }
+
+    /// A tag for something of an owner's: equal things get equal tags, and nobody without the key can tell which.
+    pub(crate) fn tag(&self, owner: &OwnerKey, domain: &str, parts: &[&[u8]]) -> Tag {
+        let mut bytes = Vec::new();
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        owner.key.derive("tags").tag(domain, &bytes)
+    }
+
+    /// Re-seals what a retired root seals under the current one; says how many keys.
+    pub(crate) fn rotate(&self, progress: &dyn Fn(u64, u64)) -> Result<u64> {
+        self.names()?;
+        let roots = self.source.roots()?;
+        *self.roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(roots.clone());
+        let current = roots.current().kid();
+        let total = self.state()?.under_others;
+        let mut done = 0;
+        loop {
+            let mut db = self.lock();
+            let tx =
+                db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(db::failed)?;
+            let some = rewrap_names(&tx, &roots, current)? + rewrap_owners(&tx, &roots, current)?;
+            tx.commit().map_err(db::failed)?;
+            if some == 0 {
+                db::scrub(&db)?;
+                return Ok(done);
+            }
+            done += some;
+            progress(done, total);
+        }
+    }
+
+    /// How many keys there are, and how many a retired root still seals.
+    pub(crate) fn state(&self) -> Result<KeyState> {
+        let current = self.roots(None)?.current().kid();
+        let count = |sql: &str| {
+            self.lock().query_row(sql, [current.as_bytes()], |row| row.get::<_, i64>(0)).map_err(db::failed)
+        };
+        let keys =
+            count("SELECT (SELECT count(*) FROM owners) + (SELECT count(*) FROM named) + 0 * length(?1)")?;
+        let others = count(
+            "SELECT (SELECT count(*) FROM owners WHERE root <> ?1) + (SELECT count(*) FROM named WHERE root <> ?1)",
+        )?;
+        Ok(KeyState { keys: keys.unsigned_abs(), under_others: others.unsigned_abs() })
+    }
+
+    /// The key that makes owners' tags, made once for the installation.
+    fn names(&self) -> Result<&Key> {
+        if let Some(key) = self.names.get() {
+            return Ok(key);
+        }
+        let row = self.named_row()?;
+        let (kid, sealed) = match row {
+            Some(row) => row,
+            None => {
+                let roots = self.roots(None)?;
+                let root = roots.current();
+                let sealed = wrap(root, "", NAMES, &root.kid().to_string(), &Key::random());
+                self.lock()
+                    .execute(
+                        "INSERT OR IGNORE INTO named (name, root, sealed) VALUES ('names', ?1, ?2)",
+                        params![root.kid().as_bytes(), sealed.as_bytes()],
+                    )
+                    .map_err(db::failed)?;
+                self.named_row()?.ok_or_else(key_gone)?
+            }
+        };
+        let roots = self.roots(Some(kid))?;
+        let root = roots.get(kid).ok_or_else(wrong_root)?;
+        let key = unwrap(root, "", NAMES, &kid.to_string(), &sealed)?;
+        Ok(self.names.get_or_init(|| key))
+    }
+
+    fn named_row(&self) -> Result<Option<(Kid, Sealed)>> {
+        let sql = "SELECT root, sealed FROM named WHERE name = 'names'";
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((Kid::from_bytes(row.get(0)?), Sealed::from_bytes(row.get(1)?)));
+        self.lock().query_row(sql, [], row).optional().map_err(db::failed)
+    }
+
+    /// The roots; asked for again if they lack `wanted`, as after a rotation by another process.
+    fn roots(&self, wanted: Option<Kid>) -> Result<Roots> {
+        let mut held = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(roots) = held.as_ref()
+            && wanted.is_none_or(|kid| roots.get(kid).is_some())
+        {
+            return Ok(roots.clone());
+        }
+        let roots = self.source.roots()?;
+        *held = Some(roots.clone());
+        Ok(roots)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OwnerKey {
+    /// The owner as contexts name them.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The public id of the owner's key.
+    pub(crate) fn kid(&self) -> Kid {
+        self.key.kid()
+    }
+}
+
+/// The keys of one owner's index files.
+#[derive(Debug)]
+pub(crate) struct OwnerFiles {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) owner: OwnerKey,
+}
+
+impl FileKeys for OwnerFiles {
+    fn create(&self, name: &str) -> Result<Key> {
+        let key = Key::random();
+        let sealed = wrap(&self.owner.key, &self.owner.name, "index", name, &key);
+        let made = self
+            .keys
+            .lock()
+            .execute(
+                "INSERT OR REPLACE INTO files (owner, name, sealed_key)
+                 SELECT owner, ?2, ?3 FROM owners WHERE owner = ?1",
+                params![self.owner.tag.as_bytes(), name, sealed.as_bytes()],
+            )
+            .map_err(db::failed)?;
+        if made == 1 { Ok(key) } else { Err(key_gone()) }
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Key>> {
+        let sql = "SELECT sealed_key FROM files WHERE owner = ?1 AND name = ?2";
+        let sealed: Option<Vec<u8>> = self
+            .keys
+            .lock()
+            .query_row(sql, params![self.owner.tag.as_bytes(), name], |row| row.get(0))
+            .optional()
+            .map_err(db::failed)?;
+        let sealed = sealed.map(Sealed::from_bytes);
+        sealed.map(|s| unwrap(&self.owner.key, &self.owner.name, "index", name, &s)).transpose()
+    }
+
+    fn destroy(&self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut db = self.keys.lock();
+        let tx = db.transaction().map_err(db::failed)?;
+        for name in names {
+            let sql = "DELETE FROM files WHERE owner = ?1 AND name = ?2";
+            tx.execute(sql, params![self.owner.tag.as_bytes(), name]).map_err(db::failed)?;
+        }
+        tx.commit().map_err(db::failed)?;
+        db::scrub(&db)
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let db = self.keys.lock();
+        let mut all = db.prepare("SELECT name FROM files WHERE owner = ?1").map_err(db::failed)?;
+        let names = all.query_map([self.owner.tag.as_bytes()], |row| row.get(0)).map_err(db::failed)?;
+        names.collect::<rusqlite::Result<_>>().map_err(db::failed)
+    }
+}
+
+fn rewrap_names(tx: &Connection, roots: &Roots, current: Kid) -> Result<u64> {
+    let sql = "SELECT name, root, sealed FROM named WHERE root <> ?1";
+    let rows = read_rows::<String>(tx, sql, current)?;
+    for (name, kid, sealed) in &rows {
+        let old = roots.get(*kid).ok_or_else(wrong_root)?;
+        let key = unwrap(old, "", NAMES, &kid.to_string(), sealed)?;
+        let sealed = wrap(roots.current(), "", NAMES, &current.to_string(), &key);
+        let sql = "UPDATE named SET root = ?2, sealed = ?3 WHERE name = ?1";
+        tx.execute(sql, params![name, current.as_bytes(), sealed.as_bytes()]).map_err(db::failed)?;
+    }
+    Ok(rows.len() as u64)
+}
+
+fn rewrap_owners(tx: &Connection, roots: &Roots, current: Kid) -> Result<u64> {
+    let sql = "SELECT owner, root, sealed_owner FROM owners WHERE root <> ?1 LIMIT 200";
+    let rows = read_rows::<[u8; 16]>(tx, sql, current)?;
+    for (tag, kid, sealed_owner) in &rows {
+        let old = roots.get(*kid).ok_or_else(wrong_root)?;
+        let tag_name = Tag::from_bytes(*tag).to_string();
+        let context = key_context(&tag_name, OWNER_NAME, "");
+        let canonical = open(old, &context, sealed_owner).map_err(|_| refused())?.data;
+        let name = URL_SAFE_NO_PAD.encode(&*canonical);
+        let sealed_key: Vec<u8> = tx
+            .query_row("SELECT sealed_key FROM owners WHERE owner = ?1", [tag], |row| row.get(0))
+            .map_err(db::failed)?;
+        let key = unwrap(old, &name, OWNER, &kid.to_string(), &Sealed::from_bytes(sealed_key))?;
+        let root = roots.current();
+        let sealed_key = wrap(root, &name, OWNER, &current.to_string(), &key);
+        let sealed_owner = seal(root, SUITE, &context, 0, &canonical);
+        tx.execute(
+            "UPDATE owners SET root = ?2, sealed_key = ?3, sealed_owner = ?4 WHERE owner = ?1",
+            params![tag, current.as_bytes(), sealed_key.as_bytes(), sealed_owner.as_bytes()],
+        )
+        .map_err(db::failed)?;
+    }
+    Ok(rows.len() as u64)
+}
+
+fn read_rows<T: rusqlite::types::FromSql>(
+    tx: &Connection,
+    sql: &str,
+    current: Kid,
+) -> Result<Vec<(T, Kid, Sealed)>> {
+    let mut statement = tx.prepare(sql).map_err(db::failed)?;
+    let rows = statement
+        .query_map([current.as_bytes()], |row| {
+            Ok((row.get(0)?, Kid::from_bytes(row.get(1)?), Sealed::from_bytes(row.get(2)?)))
+        })
+        .map_err(db::failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(db::failed)
+}
+
+fn named(owner: &Owner) -> String {
+    URL_SAFE_NO_PAD.encode(owner.canonical())
+}
+
+fn key_context<'a>(owner: &'a str, object: &'a str, field: &'a str) -> Context<'a> {
+    Context { purpose: "memory-key", owner, container: "", object, field }
+}
+
+fn wrap(with: &Key, owner: &str, object: &str, field: &str, key: &Key) -> Sealed {
+    seal(with, SUITE, &key_context(owner, object, field), 0, key.dangerously_expose_bytes())
+}
+
+fn unwrap(with: &Key, owner: &str, object: &str, field: &str, sealed: &Sealed) -> Result<Key> {
+    let opened = open(with, &key_context(owner, object, field), sealed).map_err(|_| refused())?;
+    let bytes: [u8; 32] = opened.data.as_slice().try_into().map_err(|_| refused())?;
+    Ok(Key::from_bytes(bytes))
+}
+
+fn refused() -> Error {
+    Error::tampered(
+        "a key of the memory does not open",
+        "restore memory-keys.db from a backup, and check that the master key is the one that made it",
+    )
+}
+
+fn wrong_root() -> Error {
+    Error::unavailable(
+        "the memory's keys are sealed under another master key than those configured",
+        "restore the key that made them: LUMERA_MEMORY_KEY or CHECKPOINT_ENCRYPTION_KEY, or the OLD_ variable of either",
+    )
+}
+
+fn key_gone() -> Error {
+    Error::not_found("this person's memories were erased just now", "nothing is left to do")
+}
+
+const OWNER: &str = "owner";
+const OWNER_NAME: &str = "owner-name";
+const NAMES: &str = "names";
+const SUITE: Suite = Suite::ChaCha20Poly1305;
+
+const SCHEMA: &str = "
+    CREATE TABLE named (name TEXT PRIMARY KEY, root BLOB NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE owners (
+        owner        BLOB PRIMARY KEY,
+        root         BLOB NOT NULL,
+        sealed_key   BLOB NOT NULL,
+        sealed_owner BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE artifacts (id BLOB PRIMARY KEY, owner BLOB NOT NULL, sealed_key BLOB NOT NULL) WITHOUT ROWID;
+    CREATE INDEX artifacts_by_owner ON artifacts (owner);
+    CREATE TABLE files (
+        owner      BLOB NOT NULL,
+        name       TEXT NOT NULL,
+        sealed_key BLOB NOT NULL,
+        PRIMARY KEY (owner, name)
+    ) WITHOUT ROWID;
+";

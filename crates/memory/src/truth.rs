@@ -1,0 +1,613 @@
+//! `memory.db`: which memories there are, and what is still to be done for them.
+//!
+//! The table `memories` has the columns of the seed document's schema; every text that says anything is sealed, with the
+//! artifact's own key, for exactly its column and row. Beside it the outbox: whatever has to happen outside this file (an
+//! upload, a removal) is written here first, in the same transaction, and struck off when it has happened. Easy to get
+//! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::api::ArtifactType;
+use crate::blobs::{Locator, Pointer};
+use crate::instances::Instance;
+use crate::keys::{ArtifactId, OwnerKey};
+use crate::{Error, Result, db};
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Truth {
+    writer: Mutex<Connection>,
+    reader: Mutex<Connection>,
+}
+
+/// A memory that is about to be.
+#[derive(Debug)]
+pub(crate) struct NewRow<'r> {
+    pub(crate) owner: &'r OwnerKey,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) pointer: &'r Pointer,
+    pub(crate) artifact_type: ArtifactType,
+    pub(crate) mode: &'r str,
+    /// The session, as a tag of its unredacted id.
+    pub(crate) session_tag: Tag,
+    /// Exactly this payload of this owner in this store.
+    pub(crate) payload_tag: Tag,
+    pub(crate) created_at: String,
+    pub(crate) now: String,
+    pub(crate) texts: Texts,
+    pub(crate) vector: Option<Vec<i8>>,
+}
+
+/// What is sealed of a row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Texts {
+    pub(crate) tags_json: String,
+    pub(crate) source_session_id: String,
+    pub(crate) source_tool: String,
+    pub(crate) title: String,
+    pub(crate) snippet: String,
+    pub(crate) metadata_json: String,
+}
+
+/// A memory as stored; its texts are still sealed.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRow {
+    pub(crate) id: u64,
+    pub(crate) pointer: Pointer,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) artifact_type: ArtifactType,
+    pub(crate) mode: String,
+    pub(crate) locator: Locator,
+    pub(crate) created_at: String,
+    pub(crate) live: bool,
+    sealed: [Vec<u8>; 6],
+    vector: Option<Vec<u8>>,
+}
+
+/// What became of an insertion.
+#[derive(Debug)]
+pub(crate) enum Inserted {
+    /// It is there, pending, with this id; the outbox has the upload.
+    New(u64),
+    /// The same payload is there already, or is being uploaded by somebody.
+    Same(Box<StoredRow>),
+}
+
+/// Something to be done outside the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) id: i64,
+    pub(crate) kind: Kind,
+    pub(crate) owner: Tag,
+    pub(crate) memory: u64,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) pointer: Pointer,
+    pub(crate) mode: String,
+    pub(crate) locator: Option<Locator>,
+    pub(crate) instance: Instance,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Upload, then show the row.
+    Put,
+    /// Destroy the key, drop it from the index, remove the blob.
+    Remove,
+}
+
+impl Truth {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Ok(Self { writer: Mutex::new(db::open(path, SCHEMA)?), reader: Mutex::new(db::open(path, SCHEMA)?) })
+    }
+
+    /// Adds a pending row and its upload, together.
+    pub(crate) fn insert(&self, row: &NewRow<'_>, key: &Key, blob: &[u8], by: Instance) -> Result<Inserted> {
+        self.write(|tx| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND payload_tag = ?2 AND state <> {SUPERSEDED}"
+            );
+            let (owner, payload) = (row.owner.tag.as_bytes(), row.payload_tag.as_bytes());
+            if let Some(same) = tx.query_row(&sql, [&owner[..], payload], stored).optional()? {
+                return Ok(Inserted::Same(Box::new(same)));
+            }
+            let place = RowPlace {
+                owner: row.owner,
+                artifact: row.artifact,
+                pointer: row.pointer,
+                artifact_type: row.artifact_type,
+                created_at: &row.created_at,
+            };
+            let sealed = place.seal(key, &row.texts);
+            let vector = row.vector.as_ref().map(|vector| place.seal_vector(key, vector));
+            let [tags, session, tool, title, snippet, metadata] = &sealed;
+            tx.execute(
+                "INSERT INTO memories (pointer, content_hash, artifact_type, tags_json, source_session_id,
+                     source_tool, title, snippet, metadata_json, created_at, updated_at,
+                     owner, artifact, session_tag, payload_tag, mode, locator, vector, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, '', ?17, 0)",
+                params![
+                    row.pointer.to_string(),
+                    row.pointer.hex(),
+                    row.artifact_type.as_str(),
+                    tags,
+                    session,
+                    tool,
+                    title,
+                    snippet,
+                    metadata,
+                    row.created_at,
+                    row.now,
+                    owner,
+                    row.artifact.0,
+                    row.session_tag.as_bytes(),
+                    payload,
+                    row.mode,
+                    vector
+                ],
+            )?;
+            let id = tx.last_insert_rowid();
+            tx.execute(
+                "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, blob, instance)
+                 VALUES ('put', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![owner, id, row.artifact.0, row.pointer.to_string(), row.mode, blob, by.0],
+            )?;
+            Ok(Inserted::New(id.unsigned_abs()))
+        })
+    }
+
+    /// The upload is done: the row is there for everyone, in the place of older ones of the same session and type.
+    /// Says which of them was the newest.
+    pub(crate) fn finish(&self, memory: u64, locator: &Locator) -> Result<Option<Pointer>> {
+        self.write(|tx| {
+            let id = number(memory);
+            let row = tx
+                .query_row(
+                    "UPDATE memories SET state = 1, locator = ?2 WHERE id = ?1 AND state = 0
+                     RETURNING owner, session_tag, artifact_type",
+                    params![id, locator.0],
+                    |row| {
+                        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
+                    },
+                )
+                .optional()?;
+            tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
+            let Some((owner, session, kind)) = row else { return Ok(None) };
+            let older = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND id < ?4";
+            let before = tx
+                .query_row(
+                    &format!("SELECT pointer FROM memories WHERE {older} ORDER BY id DESC LIMIT 1"),
+                    params![owner, session, kind, id],
+                    |row| row.get::<_, String>(0),
+                )
+                .optional()?;
+            tx.execute(
+                &format!("UPDATE memories SET state = {SUPERSEDED} WHERE {older}"),
+                params![owner, session, kind, id],
+            )?;
+            Ok(before.and_then(|text| Pointer::parse(&text).ok()))
+        })
+    }
+
+    /// A row whose upload is not done, and whose it is.
+    pub(crate) fn pending(&self, memory: u64) -> Result<Option<(Tag, StoredRow)>> {
+        let sql = format!("SELECT {COLUMNS}, owner FROM memories WHERE id = ?1 AND state = 0");
+        let row = |row: &Row<'_>| Ok((Tag::from_bytes(row.get(15)?), stored(row)?));
+        self.reader().query_row(&sql, [number(memory)], row).optional().map_err(db::failed)
+    }
+
+    /// Takes back a row of which nothing has left the file.
+    pub(crate) fn undo(&self, memory: u64) -> Result<()> {
+        self.write(|tx| {
+            tx.execute("DELETE FROM outbox WHERE memory = ?1", [number(memory)])?;
+            tx.execute("DELETE FROM memories WHERE id = ?1 AND state = 0", [number(memory)]).map(drop)
+        })
+    }
+
+    /// Where an upload has got to, so that it can go on after a crash.
+    pub(crate) fn note_locator(&self, memory: u64, locator: &Locator) -> Result<()> {
+        self.write(|tx| {
+            let sql = "UPDATE outbox SET locator = ?2 WHERE memory = ?1 AND kind = 'put'";
+            tx.execute(sql, params![number(memory), locator.0]).map(drop)
+        })
+    }
+
+    /// Takes rows out, and notes what is to be removed outside, together.
+    pub(crate) fn remove(&self, rows: &[StoredRow], owner: Tag, by: Instance) -> Result<()> {
+        self.write(|tx| {
+            for row in rows {
+                tx.execute("DELETE FROM outbox WHERE memory = ?1", [number(row.id)])?;
+                tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
+                tx.execute(
+                    "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, locator, instance)
+                     VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    params![
+                        owner.as_bytes(),
+                        number(row.id),
+                        row.artifact.0,
+                        row.pointer.to_string(),
+                        row.mode,
+                        row.locator.0,
+                        by.0
+                    ],
+                )?;
+            }
+            Ok(())
+        })?;
+        db::scrub(&self.writer())
+    }
+
+    /// A row by its pointer.
+    pub(crate) fn by_pointer(&self, owner: Tag, pointer: &Pointer) -> Result<Option<StoredRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM memories WHERE pointer = ?1 AND owner = ?2 AND state <> 0");
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(&sql).map_err(db::failed)?;
+        let found = statement.query_row(params![pointer.to_string(), owner.as_bytes()], stored);
+        found.optional().map_err(db::failed)
+    }
+
+    /// All rows of a session.
+    pub(crate) fn by_session(&self, owner: Tag, session: Tag) -> Result<Vec<StoredRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND session_tag = ?2 ORDER BY id");
+        self.rows(&sql, params![owner.as_bytes(), session.as_bytes()])
+    }
+
+    /// The rows with these ids that are there for everyone, in the order of the ids given.
+    pub(crate) fn by_ids(&self, owner: Tag, ids: &[u64]) -> Result<Vec<StoredRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM memories WHERE id = ?1 AND owner = ?2 AND state = 1");
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(&sql).map_err(db::failed)?;
+        let mut rows = Vec::with_capacity(ids.len());
+        for id in ids {
+            let row = statement.query_row(params![number(*id), owner.as_bytes()], stored).optional();
+            rows.extend(row.map_err(db::failed)?);
+        }
+        Ok(rows)
+    }
+
+    /// Rows of an owner after an id, in order, live ones only or all.
+    pub(crate) fn after(&self, owner: Tag, after: u64, live: bool, limit: usize) -> Result<Vec<StoredRow>> {
+        let state = if live { "AND state = 1" } else { "" };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND id > ?2 {state} ORDER BY id LIMIT ?3"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.rows(&sql, params![owner.as_bytes(), number(after), limit])
+    }
+
+    /// The highest id of an owner's rows.
+    pub(crate) fn newest(&self, owner: Tag) -> Result<u64> {
+        let sql = "SELECT max(id) FROM memories WHERE owner = ?1 AND state = 1";
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
+        let newest = statement.query_row([owner.as_bytes()], |row| row.get::<_, Option<i64>>(0));
+        Ok(newest.map_err(db::failed)?.unwrap_or(0).unsigned_abs())
+    }
+
+    /// Which of these ids are there for everyone.
+    pub(crate) fn live(&self, owner: Tag, ids: &[u64]) -> Result<Vec<u64>> {
+        let sql = "SELECT 1 FROM memories WHERE id = ?1 AND owner = ?2 AND state = 1";
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
+        let mut live = Vec::with_capacity(ids.len());
+        for id in ids {
+            if statement.exists(params![number(*id), owner.as_bytes()]).map_err(db::failed)? {
+                live.push(*id);
+            }
+        }
+        Ok(live)
+    }
+
+    /// How many rows an owner has, pending ones not counted.
+    pub(crate) fn count(&self, owner: Tag) -> Result<u64> {
+        let sql = "SELECT count(*) FROM memories WHERE owner = ?1 AND state <> 0";
+        let count = self.reader().query_row(sql, [owner.as_bytes()], |row| row.get::<_, i64>(0));
+        Ok(count.map_err(db::failed)?.unsigned_abs())
+    }
+
+    /// Every owner that has rows.
+    pub(crate) fn owners(&self) -> Result<Vec<Tag>> {
+        let reader = self.reader();
+        let mut statement = reader.prepare("SELECT DISTINCT owner FROM memories").map_err(db::failed)?;
+        let owners = statement.query_map([], |row| row.get(0).map(Tag::from_bytes)).map_err(db::failed)?;
+        owners.collect::<rusqlite::Result<_>>().map_err(db::failed)
+    }
+
+    /// What is to be done, oldest first.
+    pub(crate) fn tasks(&self) -> Result<Vec<Task>> {
+        let reader = self.reader();
+        let mut statement = reader
+            .prepare(
+                "SELECT id, kind, owner, memory, artifact, pointer, mode, locator, instance FROM outbox ORDER BY id",
+            )
+            .map_err(db::failed)?;
+        let tasks = statement.query_map([], task).map_err(db::failed)?;
+        tasks.collect::<rusqlite::Result<_>>().map_err(db::failed)
+    }
+
+    /// Takes a task over from an instance that is gone; false if somebody else was faster.
+    pub(crate) fn claim(&self, task: &Task, by: Instance) -> Result<bool> {
+        self.write(|tx| {
+            let sql = "UPDATE outbox SET instance = ?3 WHERE id = ?1 AND instance = ?2";
+            Ok(tx.execute(sql, params![task.id, task.instance.0, by.0])? == 1)
+        })
+    }
+
+    /// The bytes that a task uploads.
+    pub(crate) fn blob(&self, task: &Task) -> Result<Option<Vec<u8>>> {
+        let sql = "SELECT blob FROM outbox WHERE id = ?1";
+        let blob = self.reader().query_row(sql, [task.id], |row| row.get::<_, Option<Vec<u8>>>(0)).optional();
+        Ok(blob.map_err(db::failed)?.flatten())
+    }
+
+    /// Strikes a task off.
+    pub(crate) fn done(&self, task: &Task) -> Result<()> {
+        self.write(|tx| tx.execute("DELETE FROM outbox WHERE id = ?1", [task.id]).map(drop))
+    }
+
+    /// What was imported last from this source.
+    pub(crate) fn imported(&self, owner: Tag, source: Tag) -> Result<Option<Tag>> {
+        let sql = "SELECT content FROM imports WHERE owner = ?1 AND source = ?2";
+        let content = self.reader().query_row(sql, [&owner.as_bytes()[..], source.as_bytes()], |row| {
+            row.get(0).map(Tag::from_bytes)
+        });
+        content.optional().map_err(db::failed)
+    }
+
+    /// Notes what was imported from a source.
+    pub(crate) fn note_import(&self, owner: Tag, source: Tag, content: Tag) -> Result<()> {
+        self.write(|tx| {
+            let sql = "INSERT OR REPLACE INTO imports (owner, source, content) VALUES (?1, ?2, ?3)";
+            tx.execute(sql, [&owner.as_bytes()[..], source.as_bytes(), content.as_bytes()]).map(drop)
+        })
+    }
+
+    /// Forgets what was imported, so that a forgotten session can be imported again.
+    pub(crate) fn forget_imports(&self, owner: Tag) -> Result<()> {
+        self.write(|tx| tx.execute("DELETE FROM imports WHERE owner = ?1", [owner.as_bytes()]).map(drop))
+    }
+
+    /// Checks the file for damage.
+    pub(crate) fn check(&self) -> Result<()> {
+        let verdict: String =
+            self.reader().query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(db::failed)?;
+        if verdict == "ok" {
+            return Ok(());
+        }
+        Err(Error::unavailable("memory.db is damaged", "restore it from a backup"))
+    }
+
+    fn rows(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<StoredRow>> {
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
+        let rows = statement.query_map(values, stored).map_err(db::failed)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(db::failed)
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
+        let mut writer = self.writer();
+        let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(db::failed)?;
+        let done = work(&tx).map_err(db::failed)?;
+        tx.commit().map_err(db::failed)?;
+        Ok(done)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StoredRow {
+    /// Opens its texts.
+    pub(crate) fn texts(&self, owner: &OwnerKey, key: &Key) -> Result<Texts> {
+        let place = self.place(owner);
+        let text = |column: usize| place.open(key, TEXT_COLUMNS[column], &self.sealed[column]);
+        Ok(Texts {
+            tags_json: text(0)?,
+            source_session_id: text(1)?,
+            source_tool: text(2)?,
+            title: text(3)?,
+            snippet: text(4)?,
+            metadata_json: text(5)?,
+        })
+    }
+
+    /// Opens its vector.
+    pub(crate) fn vector(&self, owner: &OwnerKey, key: &Key) -> Result<Option<Vec<i8>>> {
+        let Some(sealed) = &self.vector else { return Ok(None) };
+        let bytes = self.place(owner).open_bytes(key, "vector", sealed)?;
+        Ok(Some(bytes.iter().map(|byte| byte.cast_signed()).collect()))
+    }
+
+    fn place<'p>(&'p self, owner: &'p OwnerKey) -> RowPlace<'p> {
+        RowPlace {
+            owner,
+            artifact: self.artifact,
+            pointer: &self.pointer,
+            artifact_type: self.artifact_type,
+            created_at: &self.created_at,
+        }
+    }
+}
+
+/// What a row's seals are bound to: everything of it that is readable.
+#[derive(Debug)]
+struct RowPlace<'p> {
+    owner: &'p OwnerKey,
+    artifact: ArtifactId,
+    pointer: &'p Pointer,
+    artifact_type: ArtifactType,
+    created_at: &'p str,
+}
+
+impl RowPlace<'_> {
+    fn seal(&self, key: &Key, texts: &Texts) -> [Vec<u8>; 6] {
+        let texts = [
+            &texts.tags_json,
+            &texts.source_session_id,
+            &texts.source_tool,
+            &texts.title,
+            &texts.snippet,
+            &texts.metadata_json,
+        ];
+        std::array::from_fn(|at| {
+            self.with(TEXT_COLUMNS[at], |context| {
+                seal(key, Suite::Aes256Gcm, context, 0, texts[at].as_bytes()).as_bytes().to_vec()
+            })
+        })
+    }
+
+    fn seal_vector(&self, key: &Key, vector: &[i8]) -> Vec<u8> {
+        let bytes: Vec<u8> = vector.iter().map(|value| value.cast_unsigned()).collect();
+        self.with("vector", |context| seal(key, Suite::Aes256Gcm, context, 0, &bytes).as_bytes().to_vec())
+    }
+
+    fn open(&self, key: &Key, column: &str, sealed: &[u8]) -> Result<String> {
+        String::from_utf8(self.open_bytes(key, column, sealed)?).map_err(|_| row_refused())
+    }
+
+    fn open_bytes(&self, key: &Key, column: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+        let sealed = Sealed::from_bytes(sealed.to_vec());
+        let opened = self.with(column, |context| open(key, context, &sealed));
+        opened.map(|opened| opened.data.to_vec()).map_err(|_| row_refused())
+    }
+
+    fn with<T>(&self, column: &str, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        let (container, field) = (
+            self.artifact.hex(),
+            format!("{} {} {}", self.pointer, self.artifact_type.as_str(), self.created_at),
+        );
+        work(&Context {
+            purpose: "memory-row",
+            owner: self.owner.name(),
+            container: &container,
+            object: column,
+            field: &field,
+        })
+    }
+}
+
+pub(crate) fn row_refused() -> Error {
+    Error::tampered(
+        "a row of the memory does not open in its place",
+        "restore memory.db from a backup, or forget this memory",
+    )
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
+    let text = |at: usize| {
+        // A plaintext in a sealed column is a row that does not open, not one that cannot be read.
+        Ok::<_, rusqlite::Error>(match row.get::<_, SqlValue>(at)? {
+            SqlValue::Blob(bytes) => bytes,
+            _ => Vec::new(),
+        })
+    };
+    Ok(StoredRow {
+        id: row.get::<_, i64>(0)?.unsigned_abs(),
+        pointer: pointer_at(row, 1)?,
+        artifact: ArtifactId(row.get(2)?),
+        artifact_type: ArtifactType::parse(&row.get::<_, String>(3)?).ok_or_else(|| unreadable(3))?,
+        mode: row.get(4)?,
+        locator: Locator(row.get(5)?),
+        created_at: row.get(6)?,
+        live: row.get::<_, i64>(7)? == 1,
+        sealed: [text(8)?, text(9)?, text(10)?, text(11)?, text(12)?, text(13)?],
+        vector: row.get(14)?,
+    })
+}
+
+fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
+    Ok(Task {
+        id: row.get(0)?,
+        kind: match row.get::<_, String>(1)?.as_str() {
+            "put" => Kind::Put,
+            "remove" => Kind::Remove,
+            _ => return Err(unreadable(1)),
+        },
+        owner: Tag::from_bytes(row.get(2)?),
+        memory: row.get::<_, i64>(3)?.unsigned_abs(),
+        artifact: ArtifactId(row.get(4)?),
+        pointer: pointer_at(row, 5)?,
+        mode: row.get(6)?,
+        locator: row.get::<_, Option<String>>(7)?.map(Locator),
+        instance: Instance(row.get(8)?),
+    })
+}
+
+fn pointer_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Pointer> {
+    Pointer::parse(&row.get::<_, String>(at)?).map_err(|_| unreadable(at))
+}
+
+fn unreadable(at: usize) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(at, String::new(), rusqlite::types::Type::Text)
+}
+
+fn number(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(i64::MAX)
+}
+
+/// Rows whose upload is not done.
+#[cfg(doc)]
+const PENDING: i64 = 0;
+/// Rows that a newer one of the same session stands in for: retrievable, but not found by searches.
+const SUPERSEDED: i64 = 2;
+const TEXT_COLUMNS: [&str; 6] =
+    ["tags_json", "source_session_id", "source_tool", "title", "snippet", "metadata_json"];
+const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
+    tags_json, source_session_id, source_tool, title, snippet, metadata_json, vector";
+
+const SCHEMA: &str = "
+    CREATE TABLE memories (
+        id                INTEGER PRIMARY KEY AUTOINCREMENT,
+        pointer           TEXT NOT NULL UNIQUE,
+        content_hash      TEXT NOT NULL,
+        artifact_type     TEXT NOT NULL,
+        tags_json         TEXT NOT NULL,   -- sealed, as are the next five
+        source_session_id TEXT,
+        source_tool       TEXT,
+        title             TEXT,
+        snippet           TEXT,
+        metadata_json     TEXT,
+        created_at        TEXT NOT NULL,
+        updated_at        TEXT NOT NULL,
+        owner             BLOB NOT NULL,
+        artifact          BLOB NOT NULL UNIQUE,
+        session_tag       BLOB NOT NULL,
+        payload_tag       BLOB NOT NULL,
+        mode              TEXT NOT NULL,
+        locator           TEXT NOT NULL,
+        vector            BLOB,
+        state             INTEGER NOT NULL  -- 0 pending, 1 live, 2 superseded
+    );
+    CREATE INDEX memories_by_owner ON memories (owner, id);
+    CREATE INDEX memories_by_session ON memories (owner, session_tag);
+    CREATE UNIQUE INDEX memories_by_payload ON memories (owner, payload_tag) WHERE state <> 2;
+    CREATE TABLE outbox (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind     TEXT NOT NULL,
+        owner    BLOB NOT NULL,
+        memory   INTEGER NOT NULL,
+        artifact BLOB NOT NULL,
+        pointer  TEXT NOT NULL,
+        mode     TEXT NOT NULL,
+        locator  TEXT,
+        blob     BLOB,
+        instance BLOB NOT NULL
+    );
+    CREATE INDEX outbox_by_memory ON outbox (memory);
+    CREATE TABLE imports (
+        owner   BLOB NOT NULL,
+        source  BLOB NOT NULL,
+        content BLOB NOT NULL,
+        PRIMARY KEY (owner, source)
+    ) WITHOUT ROWID;
+";
