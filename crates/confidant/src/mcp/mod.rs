@@ -24,9 +24,6 @@ mod resources;
 mod schemas;
 pub(crate) mod stdio;
 
-#[cfg(test)]
-mod tests;
-
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
