@@ -87,6 +87,15 @@ pub struct Recovered {
     pub waiting: u64,
 }
 
+/// What a check of everything found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Memories whose rows open.
+    pub memories: u64,
+    /// Those that do not.
+    pub refused: u64,
+}
+
 /// What an owner's erasure ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
@@ -149,6 +158,12 @@ impl Memory {
         blocking(move || keys.state()).await
     }
 
+    /// Opens every key and every row. Artifacts are checked when they are retrieved.
+    pub async fn verify(&self) -> Result<Checked> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.verify()).await
+    }
+
     /// Checks the files and the stores.
     pub async fn check(&self) -> Result<()> {
         let truth = Arc::clone(&self.inner.truth);
@@ -170,6 +185,24 @@ impl Inner {
                 hint: format!("use one of: {}; memory.modes says what is allowed", allowed.join(", ")),
             }
         })
+    }
+
+    fn verify(&self) -> Result<Checked> {
+        let mut checked = Checked::default();
+        for owner in self.keys.owners()? {
+            let mut after = 0;
+            loop {
+                let rows = self.truth.after(owner.tag, after, false, AT_ONCE)?;
+                let Some(last) = rows.last() else { break };
+                after = last.id;
+                for row in &rows {
+                    let key = self.keys.artifact(&owner, row.artifact);
+                    let opens = matches!(key, Ok(Some(key)) if row.texts(&owner, &key).is_ok());
+                    *if opens { &mut checked.memories } else { &mut checked.refused } += 1;
+                }
+            }
+        }
+        Ok(checked)
     }
 
     /// Uploads what is pending and makes it live. What fails leaves nothing, unless it can be gone on with.
@@ -373,4 +406,5 @@ fn cut_off() -> Error {
     )
 }
 
+const AT_ONCE: usize = 500;
 const MOST_OPEN_INDEXES: usize = 256;
