@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use confidant_engine::{Actor, Engine, Role, TenantId};
+use confidant_memory::Memory;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,6 +34,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     admin_token(&engine, loaded).await?;
 
     let recovering = tokio::spawn(recover(engine.clone()));
+    let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let (stop, mut stopped) = watch::channel(());
     let http = config.server.http();
@@ -53,6 +55,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     }
     let _ = stop.send(());
     recovering.abort();
+    remembering.inspect(tokio::task::JoinHandle::abort);
     sweeping.abort();
     tokio::select! {
         result = wind_down(&engine, server, config.server.shutdown_grace) => result,
@@ -145,6 +148,26 @@ async fn recover(engine: Engine) {
     }
 }
 
+/// Does what was left undone for memories at the start, and now and then what waits for a store that was away.
+async fn keep_memory(memory: Memory) {
+    let mut ticks = tokio::time::interval(MEMORY_ROUNDS);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match memory.recover().await {
+            Ok(found) if found == confidant_memory::Recovered::default() => {}
+            Ok(found) => tracing::info!(
+                memory.finished = found.finished,
+                memory.dropped = found.dropped,
+                memory.removed = found.removed,
+                memory.waiting = found.waiting,
+                "did what was left undone for memories"
+            ),
+            Err(error) => tracing::warn!(error = error.code(), "memories could not be looked after"),
+        }
+    }
+}
+
 async fn sweep(engine: Engine, every: Duration) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -180,4 +203,5 @@ impl Signals {
 }
 
 const ADMIN_TOKEN: &str = "admin.token";
+const MEMORY_ROUNDS: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_secs(2);

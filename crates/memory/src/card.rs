@@ -1,8 +1,43 @@
 //! The card: what is worth remembering of a session.
+//!
+//! A card is small (1 to 2 KB as a rule, never more than [`MOST_BYTES`]) however large the session is, and every string of it
+//! is a piece of redacted text. It is derived by rules ([`Card::derive`]: pure, deterministic, in linear time) or by a
+//! language model ([`Card::from_model`]); both are bounded and scanned again by the [`Gate`] before anything is written.
+//!
+//! ```text
+//! redacted session ──▶ pieces ──▶ statements ──▶ title, bullets, decisions, todos, entities, keywords, quotes
+//!                     [source]   [lines,        [a module each]
+//!                                 sentences]
+//! ```
+//!
+//! Easy to get wrong: a scan sees a piece without what stood around it, so a piece must not look worse alone than in
+//! its place. Nothing is joined, nothing is cut inside a word, and the case of names in code is kept. Where detection of
+//! people's names is on, that is not enough, since the model behind it goes by context: [`Card::settled`] leaves out the
+//! few items that it takes for names once they stand alone.
+
+mod bullets;
+mod clauses;
+mod decisions;
+mod entities;
+mod keywords;
+mod lines;
+mod lists;
+mod model;
+mod quotes;
+mod sentences;
+mod source;
+mod title;
+mod todos;
+mod words;
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::gate::Redacted;
+use crate::gate::{Gate, Redacted};
+
+pub use model::prompt;
 
 /// The sanitised essence of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +63,97 @@ impl Card {
     /// Derives a card by rules: the same redacted session always gives the same card.
     #[must_use]
     pub fn derive(session: &Redacted) -> Self {
-        let _ = session;
-        Self::default()
+        let material = source::Material::of(session.value());
+        let said: Vec<_> =
+            material.pieces.iter().flat_map(|piece| lines::statements(piece.text, piece.source)).collect();
+        let title = title::title(&material);
+        let decisions = decisions::decisions(&said, MOST_DECISIONS);
+        let todos = todos::todos(&material.todos, &said, MOST_TODOS);
+        let entities = entities::entities(&said, MOST_ENTITIES);
+        let told = keywords::Said {
+            title: &title,
+            decisions: &decisions,
+            todos: &todos,
+            entities: &entities,
+            tags: &material.tags,
+        };
+        let keywords = keywords::keywords(&said, &told, MOST_KEYWORDS);
+        let summary_bullets = bullets::bullets(&said, &title, material.failed, MOST_BULLETS);
+        let notable_quotes = quotes::quotes(&said, MOST_QUOTES);
+        Self { title, summary_bullets, decisions, todos, entities, keywords, notable_quotes }.bounded()
+    }
+
+    /// Reads the card that a language model gave as its answer to [`prompt`], fenced or not, with members missing,
+    /// of the wrong type or unknown. Items most of whose words are not in the session are left out. None when there is
+    /// no card in the answer, or nothing of it is left.
+    #[must_use]
+    pub fn from_model(answer: &str, session: &Redacted) -> Option<Self> {
+        model::read(answer, session)
+    }
+
+    /// Leaves out what the gate would find in an item that stands alone, and says how many items that were.
+    ///
+    /// Only for what is found because its context is gone: a session's own secrets never come this far, and what
+    /// is returned still has to pass [`Gate::again`].
+    #[must_use]
+    pub fn settled(mut self, gate: &Gate) -> (Self, usize) {
+        let clean = |name: &str, item: &str| gate.again(&json!({ name: [item] })).is_ok();
+        let mut dropped = 0;
+        for (name, list) in self.lists() {
+            let before = list.len();
+            list.retain(|item| clean(name, item));
+            dropped += before - list.len();
+        }
+        if !clean("title", &self.title) {
+            dropped += 1;
+            let next = self.summary_bullets.iter().chain(&self.todos).chain(&self.decisions);
+            let next =
+                next.filter_map(|text| words::clip(text, title::LONGEST)).find(|text| clean("title", text));
+            self.title = next.unwrap_or_else(|| "session".to_owned());
+        }
+        (self, dropped)
+    }
+
+    fn lists(&mut self) -> [(&'static str, &mut Vec<String>); 6] {
+        [
+            ("summary_bullets", &mut self.summary_bullets),
+            ("decisions", &mut self.decisions),
+            ("todos", &mut self.todos),
+            ("entities", &mut self.entities),
+            ("keywords", &mut self.keywords),
+            ("notable_quotes", &mut self.notable_quotes),
+        ]
+    }
+
+    /// The same card within its bounds: strings, lists and the whole.
+    fn bounded(mut self) -> Self {
+        self.title = words::clip(&words::one_line(&self.title), title::LONGEST).unwrap_or_default();
+        let most = [MOST_BULLETS, MOST_DECISIONS, MOST_TODOS, MOST_ENTITIES, MOST_KEYWORDS, MOST_QUOTES];
+        for ((name, list), most) in self.lists().into_iter().zip(most) {
+            let longest = if name == "notable_quotes" { quotes::LONGEST } else { LONGEST };
+            let mut known = HashSet::new();
+            let items = list.iter().filter_map(|item| words::clip(&words::one_line(item), longest));
+            *list = items.filter(|item| known.insert(item.to_lowercase())).take(most).collect();
+        }
+        while serde_json::to_vec(&self).map_or(0, |bytes| bytes.len()) > MOST_BYTES {
+            let weight = |list: &Vec<String>| list.iter().map(String::len).sum::<usize>();
+            let heaviest = self.lists().into_iter().map(|(_, list)| list).max_by_key(|list| weight(list));
+            // The least important item is the last.
+            if heaviest.and_then(Vec::pop).is_none() {
+                break;
+            }
+        }
+        self
     }
 }
+
+/// No card is longer as JSON.
+pub const MOST_BYTES: usize = 8 * 1024;
+/// No string of a card has more characters.
+pub const LONGEST: usize = 240;
+const MOST_BULLETS: usize = 7;
+const MOST_DECISIONS: usize = 5;
+const MOST_TODOS: usize = 7;
+const MOST_ENTITIES: usize = 15;
+const MOST_KEYWORDS: usize = 20;
+const MOST_QUOTES: usize = 5;

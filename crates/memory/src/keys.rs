@@ -122,6 +122,33 @@ impl Keys {
         Ok(found.map_err(db::failed)?.is_some())
     }
 
+    /// Every owner there is, with their key.
+    pub(crate) fn owners(&self) -> Result<Vec<OwnerKey>> {
+        let rows: Vec<([u8; 16], Kid, Sealed, Sealed)> = {
+            let db = self.lock();
+            let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners";
+            let mut statement = db.prepare(sql).map_err(db::failed)?;
+            let rows = statement.query_map([], |row| {
+                let sealed = |at| row.get(at).map(Sealed::from_bytes);
+                Ok((row.get(0)?, Kid::from_bytes(row.get(1)?), sealed(2)?, sealed(3)?))
+            });
+            rows.map_err(db::failed)?.collect::<rusqlite::Result<_>>().map_err(db::failed)?
+        };
+        let mut owners = Vec::with_capacity(rows.len());
+        for (tag, kid, sealed_key, sealed_owner) in rows {
+            let tag = Tag::from_bytes(tag);
+            let roots = self.roots(Some(kid))?;
+            let root = roots.get(kid).ok_or_else(wrong_root)?;
+            let context_owner = tag.to_string();
+            let context = key_context(&context_owner, OWNER_NAME, "");
+            let canonical = open(root, &context, &sealed_owner).map_err(|_| refused())?.data;
+            let name = URL_SAFE_NO_PAD.encode(&*canonical);
+            let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed_key)?;
+            owners.push(OwnerKey { tag, key, name });
+        }
+        Ok(owners)
+    }
+
     /// A new key for an artifact.
     pub(crate) fn create_artifact(&self, owner: &OwnerKey, id: ArtifactId, key: &Key) -> Result<()> {
         let sealed = wrap(&owner.key, &owner.name, "artifact", &id.hex(), key);

@@ -1,4 +1,4 @@
-//! The memory of everyone, and the door to one owner's.
+//! The memory of everyone: what owners share, what is left undone, and the end of an owner.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -6,22 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use confidant_seal::{Kid, Tag};
-use serde_json::Value;
 
-use crate::api::{
-    Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved, StoreRequest,
-    Stored, Verified,
-};
-use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Blobs, Locator, Pointer, Removed};
 use crate::documents::TruthSource;
-use crate::index::{Index, Query};
+use crate::index::Index;
 use crate::instances::Instances;
-use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
+use crate::keys::{KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
+use crate::own::{Beginning, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Inserted, Kind, NewRow, StoredRow, Task, Texts, Truth};
-use crate::witness::{Act, Witness};
-use crate::{Card, Error, Gate, Owner, Redacted, Result, Session, when};
+use crate::truth::{Kind, Task, Truth};
+use crate::witness::Witness;
+use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
 /// What a memory is made of.
 #[derive(Debug)]
@@ -61,29 +56,22 @@ pub struct Memory {
     inner: Arc<Inner>,
 }
 
-/// One owner's memories: nothing here reaches another's.
-#[derive(Clone, Debug)]
-pub struct OwnMemory {
-    inner: Arc<Inner>,
-    owner: Owner,
-    actor: String,
-}
-
+/// What all handles of a memory share.
 #[derive(Debug)]
-struct Inner {
-    folder: PathBuf,
-    keys: Arc<Keys>,
-    truth: Arc<Truth>,
-    instances: Instances,
-    gate: Gate,
-    card_writer: Option<Arc<dyn CardWriter>>,
-    stores: BTreeMap<String, Arc<dyn Blobs>>,
-    default_mode: String,
-    sources: Sources,
-    clock: fn() -> i64,
-    witness: Option<Arc<dyn Witness>>,
+pub(crate) struct Inner {
+    pub(crate) folder: PathBuf,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) truth: Arc<Truth>,
+    pub(crate) instances: Instances,
+    pub(crate) gate: Gate,
+    pub(crate) card_writer: Option<Arc<dyn CardWriter>>,
+    pub(crate) stores: BTreeMap<String, Arc<dyn Blobs>>,
+    pub(crate) default_mode: String,
+    pub(crate) sources: Sources,
+    pub(crate) clock: fn() -> i64,
+    pub(crate) witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
-    indexes: Mutex<HashMap<(Tag, Kid), Arc<Index>>>,
+    pub(crate) indexes: Mutex<HashMap<(Tag, Kid), Arc<Index>>>,
 }
 
 /// What was left undone and is done now.
@@ -97,6 +85,15 @@ pub struct Recovered {
     pub removed: u64,
     /// Tasks that wait for a store that does not answer.
     pub waiting: u64,
+}
+
+/// What a check of everything found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Memories whose rows open.
+    pub memories: u64,
+    /// Those that do not.
+    pub refused: u64,
 }
 
 /// What an owner's erasure ended.
@@ -134,7 +131,7 @@ impl Memory {
     /// One owner's memories, on behalf of `actor`, as the audit log names whoever asks.
     #[must_use]
     pub fn of(&self, owner: Owner, actor: &str) -> OwnMemory {
-        OwnMemory { inner: Arc::clone(&self.inner), owner, actor: actor.to_owned() }
+        OwnMemory::new(Arc::clone(&self.inner), owner, actor)
     }
 
     /// Does what a process that is gone left undone.
@@ -161,6 +158,12 @@ impl Memory {
         blocking(move || keys.state()).await
     }
 
+    /// Opens every key and every row. Artifacts are checked when they are retrieved.
+    pub async fn verify(&self) -> Result<Checked> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.verify()).await
+    }
+
     /// Checks the files and the stores.
     pub async fn check(&self) -> Result<()> {
         let truth = Arc::clone(&self.inner.truth);
@@ -172,369 +175,8 @@ impl Memory {
     }
 }
 
-impl OwnMemory {
-    /// What storing would store. Writes nothing.
-    pub async fn preview(&self, request: &StoreRequest) -> Result<DryRun> {
-        self.inner.store_of(request.mode.as_deref())?;
-        let prepared = self.prepare(request).await?;
-        let payload: Value = serde_json::from_slice(&prepared.payload).unwrap_or_default();
-        let preview = Preview {
-            artifact_type: prepared.artifact_type,
-            fields: payload.as_object().map(artifact::fields).unwrap_or_default(),
-            bytes: prepared.payload.len(),
-            would_upload: false,
-            sha256: prepared.sha256(),
-            payload_json: String::from_utf8_lossy(&prepared.payload).into_owned(),
-            payload,
-        };
-        Ok(DryRun {
-            ok: true,
-            dry_run: true,
-            preview,
-            redaction: prepared.redaction(),
-            session_id: prepared.session_id,
-            memory_card: prepared.card,
-        })
-    }
-
-    /// Redacts, derives, scans again, seals, stores and indexes. Goes on to its end even if the caller goes away.
-    pub async fn store(&self, request: &StoreRequest) -> Result<Stored> {
-        let (own, request) = (self.clone(), request.clone());
-        detached(async move { own.store_to_the_end(&request).await }).await
-    }
-
-    /// Searches; local, without any network.
-    pub async fn query(&self, request: &QueryRequest) -> Result<Hits> {
-        let own = self.clone();
-        let query = Query {
-            text: request.query.clone(),
-            tags: request.tags.clone(),
-            from: request.from,
-            until: request.until,
-            limit: request.limit.clamp(1, MOST_HITS),
-            offset: request.offset.min(MOST_OFFSET),
-            now: (self.inner.clock)(),
-        };
-        let hits = blocking(move || own.search(&query)).await?;
-        self.note(Act::Queried, hits.hits.len() as u64).await?;
-        Ok(hits)
-    }
-
-    /// The newest first.
-    pub async fn list(&self, request: &QueryRequest) -> Result<Hits> {
-        self.query(&QueryRequest { query: String::new(), ..request.clone() }).await
-    }
-
-    /// Fetches an artifact, checks and opens it.
-    pub async fn retrieve(&self, uri: &str, mode: Option<&str>) -> Result<Retrieved> {
-        let pointer = Pointer::parse(uri)?;
-        if let Some(mode) = mode {
-            self.inner.store_of(Some(mode))?;
-        }
-        let (own, wanted) = (self.clone(), pointer.clone());
-        let found = blocking(move || {
-            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
-            let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
-            let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { return Ok(None) };
-            let texts = row.texts(&owner, &key)?;
-            Ok(Some((owner, row, key, texts)))
-        })
-        .await?;
-        let Some((owner, row, key, texts)) = found else { return Err(no_such_memory()) };
-        if mode.is_some_and(|mode| mode != row.mode) {
-            return Err(Error::not_found(
-                "this memory is not in the store that `mode` names",
-                "leave `mode` out: the memory knows where it is",
-            ));
-        }
-        let (_, store) = self.inner.store_of(Some(&row.mode))?;
-        let ciphertext = store.get(&pointer, &row.locator).await?;
-        let place = ArtifactPlace {
-            owner: &owner,
-            session_id: &texts.source_session_id,
-            id: row.artifact,
-            artifact_type: row.artifact_type,
-        };
-        let artifact = place.open(&key, &pointer, ciphertext)?;
-        self.note(Act::Retrieved, 1).await?;
-        let crypto = Verified { verified: true };
-        Ok(Retrieved {
-            ok: true,
-            cascade_uri: pointer.to_string(),
-            artifact_type: row.artifact_type,
-            artifact,
-            crypto,
-        })
-    }
-
-    /// Destroys keys, rows, index entries and blobs. A dry run says what would go.
-    pub async fn forget(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
-        let (own, what) = (self.clone(), what.clone());
-        detached(async move { own.forget_to_the_end(&what, dry_run).await }).await
-    }
-
-    /// How many memories there are.
-    pub async fn count(&self) -> Result<u64> {
-        let own = self.clone();
-        blocking(move || match own.inner.keys.known_owner(&own.owner)? {
-            Some(owner) => own.inner.truth.count(owner.tag),
-            None => Ok(0),
-        })
-        .await
-    }
-
-    /// Everything that is kept, opened: the export that a person has a right to.
-    pub async fn export(&self) -> Result<Vec<Value>> {
-        let own = self.clone();
-        blocking(move || {
-            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(Vec::new()) };
-            let rows = own.inner.truth.after(owner.tag, 0, false, usize::MAX)?;
-            let mut exported = Vec::with_capacity(rows.len());
-            for row in &rows {
-                let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { continue };
-                exported.push(exported_row(row, &row.texts(&owner, &key)?));
-            }
-            Ok(exported)
-        })
-        .await
-    }
-
-    async fn prepare(&self, request: &StoreRequest) -> Result<Prepared> {
-        let session = match &request.session {
-            Some(members) => Session::new(&request.session_id, members.clone())?,
-            None => self.inner.sources.find(&request.session_id).await?,
-        };
-        let (inner, again) = (Arc::clone(&self.inner), request.clone());
-        let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
-        let written = match &self.inner.card_writer {
-            Some(writer) => writer.write(&cleared.session()).await,
-            None => None,
-        };
-        let (inner, raw) = (Arc::clone(&self.inner), request.raw);
-        blocking(move || {
-            let card = match written {
-                Some(card) => card,
-                None => {
-                    let card = Card::derive(&cleared.session());
-                    let value = serde_json::to_value(&card).unwrap_or_default();
-                    serde_json::from_value(inner.gate.without_names(&value)).unwrap_or(card)
-                }
-            };
-            artifact::prepare(&inner.gate, &cleared, card, raw)
-        })
-        .await
-    }
-
-    async fn store_to_the_end(&self, request: &StoreRequest) -> Result<Stored> {
-        let (mode, store) = self.inner.store_of(request.mode.as_deref())?;
-        let prepared = self.prepare(request).await?;
-        if let Some(expected) = &request.expect_sha256
-            && !expected.eq_ignore_ascii_case(&prepared.sha256())
-        {
-            return Err(Error::Changed);
-        }
-        let (own, asked, mode_name) = (self.clone(), request.session_id.clone(), mode.to_owned());
-        let (prepared, begun) = blocking(move || {
-            let begun = own.begin(&prepared, &asked, &mode_name)?;
-            Ok((prepared, begun))
-        })
-        .await?;
-        let mut stored = begun.describe(&prepared);
-        match begun.state {
-            Begun::Already => stored.already_stored = true,
-            Begun::Pending(memory) => {
-                let before = self.inner.upload(store, &begun, memory).await?;
-                stored.supersedes = before.map(|pointer| pointer.to_string());
-            }
-        }
-        self.catch_up();
-        self.note(Act::Stored, 1).await?;
-        Ok(stored)
-    }
-
-    /// Seals the payload and writes it down, pending, with its upload.
-    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Beginning> {
-        let inner = &self.inner;
-        let owner = inner.keys.owner(&self.owner)?;
-        let id = ArtifactId::random();
-        let key = confidant_seal::Key::random();
-        let place = ArtifactPlace {
-            owner: &owner,
-            session_id: &prepared.session_id,
-            id,
-            artifact_type: prepared.artifact_type,
-        };
-        let ciphertext = place.seal(&key, &prepared.payload).as_bytes().to_vec();
-        let pointer = Pointer::of(&ciphertext);
-        let now = (inner.clock)();
-        let row = NewRow {
-            owner: &owner,
-            artifact: id,
-            pointer: &pointer,
-            artifact_type: prepared.artifact_type,
-            mode,
-            session_tag: inner.keys.tag(&owner, "session", &[session_id.trim().as_bytes()]),
-            payload_tag: inner.keys.tag(&owner, "payload", &[&prepared.payload, mode.as_bytes()]),
-            created_at: when::format(prepared.at.unwrap_or(now)),
-            now: when::format(now),
-            texts: texts(prepared),
-            vector: None,
-        };
-        match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own())? {
-            Inserted::New(memory) => {
-                let begun = Beginning { pointer, ciphertext, kid: key.kid(), state: Begun::Pending(memory) };
-                match inner.keys.create_artifact(&owner, id, &key) {
-                    Ok(()) => Ok(begun),
-                    Err(error) => {
-                        // Nothing was uploaded and nothing opens the row: as if it had never been.
-                        inner.truth.undo(memory)?;
-                        Err(error)
-                    }
-                }
-            }
-            Inserted::Same(row) => {
-                let known = inner.keys.artifact(&owner, row.artifact)?.map_or(key.kid(), |key| key.kid());
-                if !row.live {
-                    return Err(Error::unavailable(
-                        "exactly this session is being stored right now",
-                        "wait a moment and ask again",
-                    ));
-                }
-                let (pointer, ciphertext) = (row.pointer.clone(), ciphertext);
-                Ok(Beginning { pointer, ciphertext, kid: known, state: Begun::Already })
-            }
-        }
-    }
-
-    fn search(&self, query: &Query) -> Result<Hits> {
-        let nothing = Hits { ok: true, hits: Vec::new() };
-        let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(nothing) };
-        let index = self.inner.index(&owner)?;
-        let source = self.inner.source(&owner);
-        let found = index.search(query, &source)?;
-        let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
-        let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
-        let mut hits = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let Some(key) = self.inner.keys.artifact(&owner, row.artifact)? else { continue };
-            let score = found.iter().find(|hit| hit.id == row.id).map_or(0.0, |hit| hit.score);
-            hits.push(hit(row, row.texts(&owner, &key)?, score));
-        }
-        Ok(Hits { ok: true, hits })
-    }
-
-    async fn forget_to_the_end(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
-        let (own, what) = (self.clone(), what.clone());
-        let found = blocking(move || own.find_to_forget(&what)).await?;
-        let Some((owner, rows)) = found.filter(|(_, rows)| !rows.is_empty()) else {
-            return Err(no_such_memory());
-        };
-        let cascade_uris = rows.iter().map(|row| row.pointer.to_string()).collect();
-        let forgotten = rows.len() as u64;
-        let mut told = Forgotten { ok: true, dry_run, forgotten, permanent: 0, pending: 0, cascade_uris };
-        if dry_run {
-            return Ok(told);
-        }
-        let inner = Arc::clone(&self.inner);
-        let (tag, doomed) = (owner.tag, rows.clone());
-        blocking(move || {
-            inner.truth.remove(&doomed, tag, inner.instances.own())?;
-            inner.truth.forget_imports(tag)?;
-            inner.keys.destroy_artifacts(&doomed.iter().map(|row| row.artifact).collect::<Vec<_>>())?;
-            let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
-            inner.index(&owner)?.forget(&ids)
-        })
-        .await?;
-        let ours: Vec<u64> = rows.iter().map(|row| row.id).collect();
-        for task in self.inner.tasks().await? {
-            if task.kind == Kind::Remove && ours.contains(&task.memory) {
-                match self.inner.remove_blob(&task).await {
-                    Ok(Removed::Gone) => {}
-                    Ok(Removed::Permanent) => told.permanent += 1,
-                    Err(_) => told.pending += 1,
-                }
-            }
-        }
-        self.note(Act::Forgotten, forgotten).await?;
-        Ok(told)
-    }
-
-    fn find_to_forget(&self, what: &Forget) -> Result<Option<(OwnerKey, Vec<StoredRow>)>> {
-        let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(None) };
-        let rows = match what {
-            Forget::Uri(uri) => {
-                self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?.into_iter().collect()
-            }
-            Forget::Session(id) => {
-                let session = self.inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);
-                self.inner.truth.by_session(owner.tag, session)?
-            }
-        };
-        Ok(Some((owner, rows)))
-    }
-
-    async fn note(&self, act: Act, count: u64) -> Result<()> {
-        match &self.inner.witness {
-            Some(witness) => witness.note(&self.actor, &self.owner, act, count).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Takes what is new into the index files when there is enough of it, beside everything else.
-    fn catch_up(&self) {
-        let own = self.clone();
-        tokio::task::spawn_blocking(move || {
-            let done = own.inner.keys.known_owner(&own.owner).and_then(|owner| match owner {
-                Some(owner) => own.inner.index(&owner)?.catch_up(&own.inner.source(&owner), false).map(drop),
-                None => Ok(()),
-            });
-            if let Err(error) = done {
-                tracing::warn!(error = error.code(), "the search index could not take in new memories");
-            }
-        });
-    }
-}
-
-/// An artifact that is sealed and written down.
-#[derive(Debug)]
-struct Beginning {
-    pointer: Pointer,
-    ciphertext: Vec<u8>,
-    kid: Kid,
-    state: Begun,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Begun {
-    Pending(u64),
-    Already,
-}
-
-impl Beginning {
-    fn describe(&self, prepared: &Prepared) -> Stored {
-        Stored {
-            ok: true,
-            session_id: prepared.session_id.clone(),
-            cascade_uri: self.pointer.to_string(),
-            artifact_type: prepared.artifact_type,
-            indexed: true,
-            memory_card: prepared.card.clone(),
-            redaction: prepared.redaction(),
-            crypto: Crypto {
-                enc: "AES-256-GCM",
-                bytes: self.ciphertext.len(),
-                key_id: self.kid.to_string(),
-                plaintext_sha256: prepared.sha256(),
-                ciphertext_sha256: self.pointer.hex(),
-            },
-            already_stored: false,
-            supersedes: None,
-        }
-    }
-}
-
 impl Inner {
-    fn store_of(&self, mode: Option<&str>) -> Result<(&str, &Arc<dyn Blobs>)> {
+    pub(crate) fn store_of(&self, mode: Option<&str>) -> Result<(&str, &Arc<dyn Blobs>)> {
         let mode = mode.unwrap_or(&self.default_mode);
         self.stores.get_key_value(mode).map(|(mode, store)| (mode.as_str(), store)).ok_or_else(|| {
             let allowed: Vec<&str> = self.stores.keys().map(String::as_str).collect();
@@ -545,8 +187,26 @@ impl Inner {
         })
     }
 
+    fn verify(&self) -> Result<Checked> {
+        let mut checked = Checked::default();
+        for owner in self.keys.owners()? {
+            let mut after = 0;
+            loop {
+                let rows = self.truth.after(owner.tag, after, false, AT_ONCE)?;
+                let Some(last) = rows.last() else { break };
+                after = last.id;
+                for row in &rows {
+                    let key = self.keys.artifact(&owner, row.artifact);
+                    let opens = matches!(key, Ok(Some(key)) if row.texts(&owner, &key).is_ok());
+                    *if opens { &mut checked.memories } else { &mut checked.refused } += 1;
+                }
+            }
+        }
+        Ok(checked)
+    }
+
     /// Uploads what is pending and makes it live. What fails leaves nothing, unless it can be gone on with.
-    async fn upload(
+    pub(crate) async fn upload(
         self: &Arc<Self>,
         store: &Arc<dyn Blobs>,
         begun: &Beginning,
@@ -582,12 +242,12 @@ impl Inner {
         self.keys.destroy_artifacts(&[row.artifact])
     }
 
-    async fn tasks(self: &Arc<Self>) -> Result<Vec<Task>> {
+    pub(crate) async fn tasks(self: &Arc<Self>) -> Result<Vec<Task>> {
         let inner = Arc::clone(self);
         blocking(move || inner.truth.tasks()).await
     }
 
-    async fn remove_blob(self: &Arc<Self>, task: &Task) -> Result<Removed> {
+    pub(crate) async fn remove_blob(self: &Arc<Self>, task: &Task) -> Result<Removed> {
         let (_, store) = self.store_of(Some(&task.mode))?;
         let locator = task.locator.clone().unwrap_or_default();
         let removed = store.remove(&task.pointer, &locator).await?;
@@ -596,7 +256,7 @@ impl Inner {
         Ok(removed)
     }
 
-    async fn recover(self: &Arc<Self>) -> Result<Recovered> {
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<Recovered> {
         let mut recovered = Recovered::default();
         let inner = Arc::clone(self);
         let keyless = blocking(move || {
@@ -701,7 +361,7 @@ impl Inner {
         Ok(erased)
     }
 
-    fn index(&self, owner: &OwnerKey) -> Result<Arc<Index>> {
+    pub(crate) fn index(&self, owner: &OwnerKey) -> Result<Arc<Index>> {
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (owner.tag, owner.kid());
         if let Some(index) = indexes.get(&name) {
@@ -720,68 +380,22 @@ impl Inner {
         self.folder.join("index").join(owner.to_string())
     }
 
-    fn source(&self, owner: &OwnerKey) -> TruthSource {
+    pub(crate) fn source(&self, owner: &OwnerKey) -> TruthSource {
         TruthSource { truth: Arc::clone(&self.truth), keys: Arc::clone(&self.keys), owner: owner.clone() }
     }
 }
 
-fn texts(prepared: &Prepared) -> Texts {
-    let metadata = serde_json::json!({
-        "memory_card": prepared.card,
-        "redaction_report": prepared.report,
-    });
-    Texts {
-        tags_json: serde_json::to_string(&prepared.tags).unwrap_or_default(),
-        source_session_id: prepared.session_id.clone(),
-        source_tool: prepared.tool.clone(),
-        title: prepared.card.title.clone(),
-        snippet: prepared.snippet(),
-        metadata_json: metadata.to_string(),
-    }
-}
-
-fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
-    MemoryHit {
-        cass_session_id: texts.source_session_id,
-        cascade_uri: row.pointer.to_string(),
-        artifact_type: row.artifact_type,
-        title: texts.title,
-        snippet: texts.snippet,
-        tags: serde_json::from_str(&texts.tags_json).unwrap_or_default(),
-        created_at: row.created_at.clone(),
-        score: -f64::from(score),
-    }
-}
-
-fn exported_row(row: &StoredRow, texts: &Texts) -> Value {
-    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
-    let tags: Value = serde_json::from_str(&texts.tags_json).unwrap_or_default();
-    serde_json::json!({
-        "cascade_uri": row.pointer.to_string(),
-        "artifact_type": row.artifact_type,
-        "session_id": texts.source_session_id,
-        "tool": texts.source_tool,
-        "created_at": row.created_at,
-        "tags": tags,
-        "memory_card": metadata.get("memory_card"),
-        "redaction_report": metadata.get("redaction_report"),
-    })
-}
-
-fn no_such_memory() -> Error {
-    Error::not_found(
-        "there is no such memory of yours",
-        "query_memories and list_memories show what there is; what was forgotten is gone",
-    )
-}
-
 /// Runs work that may block where it may.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(cut_off()))
 }
 
 /// Runs work to its end, whatever becomes of the caller.
-async fn detached<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+pub(crate) async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
     tokio::spawn(work).await.unwrap_or_else(|_| Err(cut_off()))
 }
 
@@ -792,6 +406,5 @@ fn cut_off() -> Error {
     )
 }
 
-const MOST_HITS: usize = 100;
-const MOST_OFFSET: usize = 10_000;
+const AT_ONCE: usize = 500;
 const MOST_OPEN_INDEXES: usize = 256;

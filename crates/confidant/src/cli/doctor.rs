@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use confidant_engine::{Actor, Engine, KeySource as _};
+use confidant_memory::{Checked, Memory};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -94,6 +95,9 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                     checks.push(accept_restore(&opened.engine).await);
                 }
                 checks.extend(contents(&opened.engine).await);
+                if let Some(memory) = &opened.memory {
+                    checks.push(memories(memory).await);
+                }
                 super::stop(&opened.engine).await;
             }
         }
@@ -186,6 +190,28 @@ async fn contents(engine: &Engine) -> Vec<Check> {
         Check::fail("sessions", &refused(&verified.refused))
     };
     vec![files, logs, audit]
+}
+
+async fn memories(memory: &Memory) -> Check {
+    let checked = match memory.check().await {
+        Ok(()) => memory.verify().await,
+        Err(error) => Err(error),
+    };
+    match checked {
+        Ok(Checked { memories, refused: 0, .. }) => {
+            let what =
+                if memories == 1 { "1 memory opens".to_owned() } else { format!("{memories} memories open") };
+            Check::ok("memory", what)
+        }
+        Ok(Checked { refused, .. }) => Check::fail(
+            "memory",
+            &format!(
+                "{refused} of the memories do not open; hint: restore memory.db and memory-keys.db from a backup, \
+                 or forget them"
+            ),
+        ),
+        Err(error) => Check::fail("memory", &error.to_string()),
+    }
 }
 
 fn refused(refused: &[(String, String)]) -> String {

@@ -73,7 +73,7 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             note("an earlier rotation was interrupted; it goes on");
         }
         Some(_) => {}
-        None if opened.keys.load()?.retired.is_empty() => {
+        None if opened.keys.load()?.retired.is_empty() && !memory_waits(opened).await? => {
             return Err(anyhow!(
                 "only one master key is given, so there is nothing to rotate to; hint: put a new one \
                  (confidant keys generate) in its place and the old one into OLD_CHECKPOINT_ENCRYPTION_KEY"
@@ -89,6 +89,11 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     let rotated = opened.engine.rotate_keys(&Actor::cli(), &progress).await;
     bar.finish_and_clear();
     let rotated = rotated?;
+    // Before the old key is let go of: the memory's keys hang on it as well.
+    let memories = match &opened.memory {
+        Some(memory) => memory.rotate(|_, _| {}).await?,
+        None => 0,
+    };
     let after = match rotation {
         Some(rotation) => {
             rotation.end(rotated.root)?;
@@ -96,17 +101,26 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         }
         None => "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)",
     };
-    tell(args, &rotated)?;
+    tell(args, &rotated, memories)?;
     note(after);
     Ok(Outcome::Done)
 }
 
-fn tell(args: &JsonArg, rotated: &Rotated) -> anyhow::Result<()> {
+/// Whether the memory's keys hang on another key than the current one.
+async fn memory_waits(opened: &Opened) -> anyhow::Result<bool> {
+    match &opened.memory {
+        Some(memory) => Ok(memory.key_state().await?.under_others > 0),
+        None => Ok(false),
+    }
+}
+
+fn tell(args: &JsonArg, rotated: &Rotated, memories: u64) -> anyhow::Result<()> {
     if args.json {
         return output::json(&serde_json::json!({
             "root": rotated.root.to_string(),
             "keys": rotated.keys,
             "rewrapped": rotated.rewrapped,
+            "memory_keys_rewrapped": memories,
         }));
     }
     output::line(&format!(
@@ -114,7 +128,11 @@ fn tell(args: &JsonArg, rotated: &Rotated) -> anyhow::Result<()> {
         counted(rotated.keys, "session key"),
         rotated.root,
         rotated.rewrapped
-    ))
+    ))?;
+    if memories > 0 {
+        output::line(&format!("{} re-sealed", counted(memories, "memory key")))?;
+    }
+    Ok(())
 }
 
 /// Draws on a terminal and nowhere else.
@@ -145,6 +163,20 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         output::error(fault);
         return Ok(Outcome::Faulty);
     }
+    if let Some(memory) = &opened.memory {
+        let checked = memory.verify().await?;
+        if checked.refused > 0 {
+            output::error(&format!(
+                "{} not open; hint: restore memory.db and memory-keys.db from a backup, or forget them",
+                if checked.refused == 1 {
+                    "1 memory does".to_owned()
+                } else {
+                    format!("{} memories do", checked.refused)
+                }
+            ));
+            return Ok(Outcome::Faulty);
+        }
+    }
     if verified.refused.is_empty() {
         return Ok(Outcome::Done);
     }
@@ -161,6 +193,10 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
 
 async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     let status = opened.engine.key_status().await?;
+    let memory = match &opened.memory {
+        Some(memory) => Some(memory.key_state().await?),
+        None => None,
+    };
     let held: Vec<String> = status.held.iter().map(ToString::to_string).collect();
     if args.json {
         output::json(&serde_json::json!({
@@ -169,6 +205,8 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             "held": held,
             "keys": status.keys,
             "under_others": status.under_others,
+            "memory_keys": memory.map_or(0, |state| state.keys),
+            "memory_keys_under_others": memory.map_or(0, |state| state.under_others),
         }))?;
     } else {
         output::line(&format!("master key from  {}", opened.keys.source()))?;
@@ -178,8 +216,14 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             "session keys     {}, {} under other roots",
             status.keys, status.under_others
         ))?;
+        if let Some(state) = memory {
+            output::line(&format!(
+                "memory keys      {}, {} under other roots",
+                state.keys, state.under_others
+            ))?;
+        }
     }
-    if status.under_others > 0 {
+    if status.under_others + memory.map_or(0, |state| state.under_others) > 0 {
         note("a rotation is not done; `confidant keys rotate` goes on with it");
     }
     Ok(Outcome::Done)

@@ -2,6 +2,20 @@
 //!
 //! A back end sees ciphertext under a name that says nothing. It may be slow, lie, or be gone: whoever reads checks the
 //! hash in the [`Pointer`] and opens the seal, and whoever writes has it in an outbox first.
+//!
+//! | Back end | Feature | Forgets | Locator |
+//! |---|---|---|---|
+//! | [`local`] | none | yes | empty |
+//! | object: S3-compatible, Azure, Google Cloud | `cloud` | yes | empty |
+//! | cascade | `cascade` | never | action id and its signatures |
+//!
+//! Errors have one meaning on all of them: [`Error::NotFound`] is "the store answers and has no such blob",
+//! [`Error::Unavailable`] is anything that may be put right outside (down, slow, refused, full, no such bucket), and
+//! [`Error::Tampered`] is bytes that cannot be ours.
+
+#[cfg(test)]
+mod conformance;
+pub mod local;
 
 use async_trait::async_trait;
 
@@ -66,7 +80,12 @@ impl std::fmt::Debug for Pointer {
     }
 }
 
+/// The most bytes a blob may have. A reader gives up beyond it, whatever a store claims to have.
+pub const MAX_BYTES: u64 = 64 << 20;
+
 /// Where a back end put a blob, in its own words; empty when the pointer is enough.
+///
+/// Cascade's has signatures with which the (public, sealed) bytes can be fetched: seal it like any other column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locator(pub String);
 
@@ -85,7 +104,8 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// Keeps the bytes; keeping the same ones twice is keeping them once.
     ///
     /// `noted` is called with the locator as soon as the back end has one, even if the upload then fails: a caller
-    /// that notes it durably can go on after a crash instead of uploading twice. `resume` is such a note.
+    /// that notes it durably can go on after a crash instead of uploading twice. It may be called again with a fuller
+    /// locator, which replaces the one before. `resume` is the latest such note.
     async fn put(
         &self,
         pointer: &Pointer,
@@ -99,4 +119,24 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     async fn remove(&self, pointer: &Pointer, locator: &Locator) -> Result<Removed>;
     /// Whether the back end can be used, in one small request.
     async fn check(&self) -> Result<()>;
+}
+
+/// Refuses what no reader would accept.
+fn fits(ciphertext: &[u8], limit: u64) -> Result<()> {
+    if ciphertext.len() as u64 <= limit {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("the sealed artifact has {} bytes; at most {limit} can be kept", ciphertext.len()),
+        "store the card without the raw session, or split the session",
+    ))
+}
+
+/// A name of 32 hex digits that says nothing.
+fn random_hex() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| {
+        Error::unavailable("the system gives no random numbers", "look at the system's log, then try again")
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -1,0 +1,320 @@
+//! What of a session is read, and how much of it.
+//!
+//! A session may have any size and a card may not, so each kind of text has an allowance (`Source::allowance`), and what
+//! does not fit is not read. Requests of the user come first in full; of answers and tool outputs the last
+//! [`LAST_MESSAGES`] count before the first [`FIRST_MESSAGES`], and of a long text its two ends ([`HEAD`] and [`TAIL`]).
+//! Reading ends at blanks only, so no word is cut. The summary comes last of all: it is the last word on the rest.
+
+use serde_json::{Map, Value};
+
+/// Where a text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// A tool's or a program's output.
+    Output,
+    /// Members that nobody told us about.
+    Other,
+    /// What the agent said on its way.
+    Answer,
+    /// What the user asked for.
+    Request,
+    /// What went wrong.
+    Error,
+    /// What the agent said last.
+    Final,
+    /// The agent's own summary.
+    Summary,
+}
+
+impl Source {
+    /// How many bytes of it are read in all.
+    fn allowance(self) -> usize {
+        match self {
+            Self::Request => 128 * 1024,
+            Self::Answer | Self::Output => 64 * 1024,
+            Self::Other | Self::Error | Self::Final | Self::Summary => 32 * 1024,
+        }
+    }
+}
+
+/// A text of the session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'s> {
+    pub(super) source: Source,
+    pub(super) text: &'s str,
+}
+
+/// All that a card is made of.
+#[derive(Debug, Default)]
+pub(super) struct Material<'s> {
+    /// In the order of time; the summary last.
+    pub(super) pieces: Vec<Piece<'s>>,
+    pub(super) title: Option<&'s str>,
+    pub(super) tool: Option<&'s str>,
+    pub(super) tags: Vec<&'s str>,
+    /// Open items of the last list of things to do.
+    pub(super) todos: Vec<&'s str>,
+    /// Whether the session says of itself that it failed.
+    pub(super) failed: bool,
+    spent: [usize; 7],
+}
+
+impl<'s> Material<'s> {
+    /// Reads a redacted session.
+    pub(super) fn of(session: &'s Value) -> Self {
+        let mut material = Self::default();
+        match session {
+            Value::Object(members) => material.session(members),
+            other => material.leaves(other, 0),
+        }
+        material
+    }
+
+    fn session(&mut self, members: &'s Map<String, Value>) {
+        let string =
+            |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        self.title = string("title");
+        self.tool = string("tool_name").or_else(|| string("tool"));
+        self.failed = members.get("success") == Some(&Value::Bool(false));
+        if let Some(Value::Array(tags)) = members.get("tags") {
+            self.tags = tags.iter().filter_map(Value::as_str).take(MOST_TAGS).collect();
+        }
+        if let Some(Value::Array(messages)) = members.get("messages") {
+            self.messages(messages);
+        }
+        for (name, value) in members {
+            match name.as_str() {
+                "messages" | "summary" | "error_message" | "title" | "tags" | "success" | "tool_name"
+                | "tool" => {}
+                "todos" => self.list(value),
+                _ if lists_of_ids(name) => {}
+                "output" => self.leaves(value, 0),
+                _ => self.leaves(value, 1),
+            }
+        }
+        if let Some(text) = string("error_message") {
+            self.add(Source::Error, text);
+        }
+        match members.get("summary") {
+            Some(Value::String(text)) => self.add(Source::Summary, text),
+            Some(Value::Array(lines)) => {
+                lines.iter().filter_map(Value::as_str).for_each(|text| self.add(Source::Summary, text));
+            }
+            _ => {}
+        }
+    }
+
+    fn messages(&mut self, messages: &'s [Value]) {
+        let end = messages.iter().rposition(|message| role(message) == Some(Source::Answer));
+        let mut read: Vec<(usize, Vec<Piece<'s>>)> = Vec::new();
+        let late = messages.len().saturating_sub(LAST_MESSAGES);
+        let users = (0..late).filter(|at| role(&messages[*at]) == Some(Source::Request));
+        let first = (0..late.min(FIRST_MESSAGES)).filter(|at| role(&messages[*at]) != Some(Source::Request));
+        // In order of importance, which decides who gets the allowance.
+        for at in (late..messages.len()).rev().chain(users).chain(first) {
+            let Some(source) = role(&messages[at]) else { continue };
+            let source = if Some(at) == end { Source::Final } else { source };
+            let from = self.pieces.len();
+            self.message(&messages[at], source);
+            read.push((at, self.pieces.split_off(from)));
+        }
+        read.sort_by_key(|(at, _)| *at);
+        self.pieces.extend(read.into_iter().flat_map(|(_, pieces)| pieces));
+        // The last list of things to do is the one that counts.
+        if let Some(list) = messages
+            .iter()
+            .rev()
+            .take(FIRST_MESSAGES + LAST_MESSAGES)
+            .find_map(|message| todo_list(message, 0))
+        {
+            self.list(list);
+        }
+    }
+
+    fn message(&mut self, message: &'s Value, source: Source) {
+        let failed = message.get("is_error") == Some(&Value::Bool(true));
+        let source = if failed && source == Source::Output { Source::Error } else { source };
+        for name in ["content", "text", "message"] {
+            match message.get(name) {
+                Some(Value::String(text)) => self.add(source, text),
+                Some(Value::Array(blocks)) => blocks.iter().for_each(|block| self.block(block, source)),
+                Some(nested @ Value::Object(_)) if name == "message" => self.message(nested, source),
+                _ => {}
+            }
+        }
+    }
+
+    fn block(&mut self, block: &'s Value, source: Source) {
+        match (block.get("type").and_then(Value::as_str), block) {
+            (_, Value::String(text)) => self.add(source, text),
+            (Some("tool_result" | "function_call_output"), _) => self.message(block, Source::Output),
+            (Some("thinking" | "reasoning" | "tool_use" | "function_call"), _) => {}
+            _ => {
+                if let Some(text) = block.get("text").and_then(Value::as_str) {
+                    self.add(source, text);
+                }
+            }
+        }
+    }
+
+    /// Every string of a value that has no place of its own.
+    fn leaves(&mut self, value: &'s Value, depth: usize) {
+        match value {
+            Value::String(text) => self.add(Source::Other, text),
+            Value::Array(items) if depth < DEEPEST => {
+                items.iter().take(MOST_LEAVES).for_each(|item| self.leaves(item, depth + 1))
+            }
+            Value::Object(members) if depth < DEEPEST => {
+                for (name, value) in members.iter().take(MOST_LEAVES) {
+                    if !lists_of_ids(name) {
+                        self.leaves(value, depth + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn list(&mut self, list: &'s Value) {
+        let Value::Array(items) = list else { return };
+        self.todos = items.iter().filter_map(open_item).take(MOST_TODOS).collect();
+    }
+
+    /// Takes a text, or its two ends, as far as the allowance goes.
+    fn add(&mut self, source: Source, text: &'s str) {
+        let left = source.allowance().saturating_sub(self.spent[source as usize]);
+        let (head, tail) = ends(text, left);
+        for text in [head, tail].into_iter().filter(|text| !text.trim().is_empty()) {
+            self.spent[source as usize] += text.len();
+            self.pieces.push(Piece { source, text });
+        }
+    }
+}
+
+/// What kind of text a message is; none for those that say nothing about the session.
+fn role(message: &Value) -> Option<Source> {
+    match message.get("role").or_else(|| message.get("type")).and_then(Value::as_str)? {
+        "user" | "human" => Some(Source::Request),
+        "assistant" | "agent" | "model" | "ai" | "gemini" => Some(Source::Answer),
+        "tool" | "function" | "tool_result" => Some(Source::Output),
+        _ => None,
+    }
+}
+
+/// The list of things to do that a message hands to a tool.
+fn todo_list(value: &Value, depth: usize) -> Option<&Value> {
+    match value {
+        Value::Object(members) => {
+            let own = members.get("todos").filter(|list| list.is_array());
+            own.or_else(|| members.values().find_map(|inner| todo_list(inner, depth + 1)))
+        }
+        Value::Array(items) if depth < DEEPEST => {
+            items.iter().take(MOST_LEAVES).find_map(|item| todo_list(item, depth + 1))
+        }
+        _ => None,
+    }
+}
+
+/// What an item of such a list says, unless it is done.
+fn open_item(item: &Value) -> Option<&str> {
+    if let Value::String(text) = item {
+        return Some(text);
+    }
+    let over =
+        ["done", "completed", "checked"].iter().any(|name| item.get(*name) == Some(&Value::Bool(true)));
+    let status = ["status", "state"].iter().find_map(|name| item.get(*name)?.as_str()).unwrap_or_default();
+    let gone = [
+        "completed",
+        "complete",
+        "done",
+        "cancelled",
+        "canceled",
+        "closed",
+        "resolved",
+        "deleted",
+        "skipped",
+    ]
+    .iter()
+    .any(|one| status.eq_ignore_ascii_case(one));
+    let names = ["content", "text", "title", "subject", "task", "description", "name"];
+    names.iter().find_map(|name| item.get(*name)?.as_str()).filter(|_| !over && !gone)
+}
+
+/// Ids and times tell a person nothing.
+fn lists_of_ids(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("id")
+        || name.ends_with("ids")
+        || name.contains("timestamp")
+        || name.ends_with("_at")
+        || ["uuid", "hash", "sha256", "version", "schema_version", "model", "cwd", "status", "role", "type"]
+            .contains(&name.as_str())
+}
+
+/// The whole of a text that fits, else its head and its tail, ended at blanks.
+fn ends(text: &str, left: usize) -> (&str, &str) {
+    if text.len() <= (HEAD + TAIL).min(left) {
+        return (text, "");
+    }
+    let (head, tail) = (HEAD.min(left / 2), TAIL.min(left / 2));
+    let head = floor(text, head);
+    let head = text[..head].rfind(char::is_whitespace).map_or("", |at| &text[..at]);
+    let tail = &text[floor(text, text.len().saturating_sub(tail))..];
+    let tail = tail.find(char::is_whitespace).map_or("", |at| &tail[at..]);
+    (head, tail)
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// How many messages from the end are read.
+const LAST_MESSAGES: usize = 120;
+/// How many answers and outputs from the beginning are read.
+const FIRST_MESSAGES: usize = 40;
+/// Bytes of a long text's beginning.
+const HEAD: usize = 6 * 1024;
+/// Bytes of a long text's end.
+const TAIL: usize = 6 * 1024;
+const MOST_TAGS: usize = 32;
+const MOST_TODOS: usize = 32;
+const MOST_LEAVES: usize = 256;
+const DEEPEST: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_bounded_and_in_order() {
+        let word = "word ".repeat(5_000);
+        let message = |at: usize| json!({ "role": if at.is_multiple_of(2) { "user" } else { "assistant" }, "content": format!("{at} {word}") });
+        let session = json!({ "messages": (0..400).map(message).collect::<Vec<_>>(), "summary": "The end." });
+        let material = Material::of(&session);
+        let bytes: usize = material.pieces.iter().map(|piece| piece.text.len()).sum();
+        assert!(bytes < 400 * 1024, "{bytes}");
+        assert_eq!(
+            material.pieces.last().map(|piece| (piece.source, piece.text)),
+            Some((Source::Summary, "The end."))
+        );
+        let numbers: Vec<usize> =
+            material.pieces.iter().filter_map(|piece| piece.text.split(' ').next()?.parse().ok()).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+    }
+
+    #[test]
+    fn only_open_items_of_the_last_list_count() {
+        let session = json!({ "messages": [
+            { "role": "assistant", "content": [{ "type": "tool_use", "name": "todo", "input": { "todos": [{ "content": "old", "status": "pending" }] } }] },
+            { "role": "assistant", "tool": { "input": { "todos": [
+                { "content": "done", "status": "completed" },
+                { "content": "left", "status": "in_progress" },
+                "plain",
+                { "text": "ticked", "done": true },
+            ] } } },
+        ] });
+        assert_eq!(Material::of(&session).todos, ["left", "plain"]);
+    }
+}

@@ -1,0 +1,460 @@
+//! One owner's memories: store, search, retrieve, forget.
+
+use std::sync::Arc;
+
+use confidant_seal::Kid;
+use serde_json::Value;
+
+use crate::api::{
+    Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved, StoreRequest,
+    Stored, Verified,
+};
+use crate::artifact::{self, ArtifactPlace, Prepared};
+use crate::blobs::{Pointer, Removed};
+use crate::index::Query;
+use crate::keys::{ArtifactId, OwnerKey};
+use crate::memory::{Inner, blocking, detached};
+use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts};
+use crate::witness::Act;
+use crate::{Card, Error, Owner, Result, Session, when};
+
+/// One owner's memories: nothing here reaches another's.
+#[derive(Clone, Debug)]
+pub struct OwnMemory {
+    inner: Arc<Inner>,
+    owner: Owner,
+    actor: String,
+}
+
+impl OwnMemory {
+    pub(crate) fn new(inner: Arc<Inner>, owner: Owner, actor: &str) -> Self {
+        Self { inner, owner, actor: actor.to_owned() }
+    }
+
+    /// What storing would store. Writes nothing.
+    pub async fn preview(&self, request: &StoreRequest) -> Result<DryRun> {
+        self.inner.store_of(request.mode.as_deref())?;
+        let prepared = self.prepare(request).await?;
+        let payload: Value = serde_json::from_slice(&prepared.payload).unwrap_or_default();
+        let preview = Preview {
+            artifact_type: prepared.artifact_type,
+            fields: payload.as_object().map(artifact::fields).unwrap_or_default(),
+            bytes: prepared.payload.len(),
+            would_upload: false,
+            sha256: prepared.sha256(),
+            payload_json: String::from_utf8_lossy(&prepared.payload).into_owned(),
+            payload,
+        };
+        Ok(DryRun {
+            ok: true,
+            dry_run: true,
+            preview,
+            redaction: prepared.redaction(),
+            session_id: prepared.session_id,
+            memory_card: prepared.card,
+        })
+    }
+
+    /// Redacts, derives, scans again, seals, stores and indexes. Goes on to its end even if the caller goes away.
+    pub async fn store(&self, request: &StoreRequest) -> Result<Stored> {
+        let (own, request) = (self.clone(), request.clone());
+        detached(async move { own.store_to_the_end(&request).await }).await
+    }
+
+    /// Searches; local, without any network.
+    pub async fn query(&self, request: &QueryRequest) -> Result<Hits> {
+        let own = self.clone();
+        let query = Query {
+            text: request.query.clone(),
+            tags: request.tags.clone(),
+            from: request.from,
+            until: request.until,
+            limit: request.limit.clamp(1, MOST_HITS),
+            offset: request.offset.min(MOST_OFFSET),
+            now: (self.inner.clock)(),
+        };
+        let hits = blocking(move || own.search(&query)).await?;
+        self.note(Act::Queried, hits.hits.len() as u64).await?;
+        Ok(hits)
+    }
+
+    /// The newest first.
+    pub async fn list(&self, request: &QueryRequest) -> Result<Hits> {
+        self.query(&QueryRequest { query: String::new(), ..request.clone() }).await
+    }
+
+    /// Fetches an artifact, checks and opens it.
+    pub async fn retrieve(&self, uri: &str, mode: Option<&str>) -> Result<Retrieved> {
+        let pointer = Pointer::parse(uri)?;
+        if let Some(mode) = mode {
+            self.inner.store_of(Some(mode))?;
+        }
+        let (own, wanted) = (self.clone(), pointer.clone());
+        let found = blocking(move || {
+            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
+            let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
+            let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { return Ok(None) };
+            let texts = row.texts(&owner, &key)?;
+            Ok(Some((owner, row, key, texts)))
+        })
+        .await?;
+        let Some((owner, row, key, texts)) = found else { return Err(no_such_memory()) };
+        if mode.is_some_and(|mode| mode != row.mode) {
+            return Err(Error::not_found(
+                "this memory is not in the store that `mode` names",
+                "leave `mode` out: the memory knows where it is",
+            ));
+        }
+        let (_, store) = self.inner.store_of(Some(&row.mode))?;
+        let ciphertext = store.get(&pointer, &row.locator).await?;
+        let place = ArtifactPlace {
+            owner: &owner,
+            session_id: &texts.source_session_id,
+            id: row.artifact,
+            artifact_type: row.artifact_type,
+        };
+        let artifact = place.open(&key, &pointer, ciphertext)?;
+        self.note(Act::Retrieved, 1).await?;
+        let crypto = Verified { verified: true };
+        Ok(Retrieved {
+            ok: true,
+            cascade_uri: pointer.to_string(),
+            artifact_type: row.artifact_type,
+            artifact,
+            crypto,
+        })
+    }
+
+    /// Destroys keys, rows, index entries and blobs. A dry run says what would go.
+    pub async fn forget(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
+        let (own, what) = (self.clone(), what.clone());
+        detached(async move { own.forget_to_the_end(&what, dry_run).await }).await
+    }
+
+    /// How many memories there are.
+    pub async fn count(&self) -> Result<u64> {
+        let own = self.clone();
+        blocking(move || match own.inner.keys.known_owner(&own.owner)? {
+            Some(owner) => own.inner.truth.count(owner.tag),
+            None => Ok(0),
+        })
+        .await
+    }
+
+    /// Everything that is kept, opened: the export that a person has a right to.
+    pub async fn export(&self) -> Result<Vec<Value>> {
+        let own = self.clone();
+        blocking(move || {
+            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(Vec::new()) };
+            let rows = own.inner.truth.after(owner.tag, 0, false, usize::MAX)?;
+            let mut exported = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { continue };
+                exported.push(exported_row(row, &row.texts(&owner, &key)?));
+            }
+            Ok(exported)
+        })
+        .await
+    }
+
+    async fn prepare(&self, request: &StoreRequest) -> Result<Prepared> {
+        let session = match &request.session {
+            Some(members) => Session::new(&request.session_id, members.clone())?,
+            None => self.inner.sources.find(&request.session_id).await?,
+        };
+        let (inner, again) = (Arc::clone(&self.inner), request.clone());
+        let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
+        let written = match &self.inner.card_writer {
+            Some(writer) => writer.write(&cleared.session()).await,
+            None => None,
+        };
+        let (inner, raw) = (Arc::clone(&self.inner), request.raw);
+        blocking(move || {
+            let card = match written {
+                Some(card) => card,
+                None => {
+                    let card = Card::derive(&cleared.session());
+                    let value = serde_json::to_value(&card).unwrap_or_default();
+                    serde_json::from_value(inner.gate.without_names(&value)).unwrap_or(card)
+                }
+            };
+            artifact::prepare(&inner.gate, &cleared, card, raw)
+        })
+        .await
+    }
+
+    async fn store_to_the_end(&self, request: &StoreRequest) -> Result<Stored> {
+        let (mode, store) = self.inner.store_of(request.mode.as_deref())?;
+        let prepared = self.prepare(request).await?;
+        if let Some(expected) = &request.expect_sha256
+            && !expected.eq_ignore_ascii_case(&prepared.sha256())
+        {
+            return Err(Error::Changed);
+        }
+        let prepared = Arc::new(prepared);
+        let mut patience = PATIENCE;
+        let begun = loop {
+            let (own, asked, mode) = (self.clone(), request.session_id.clone(), mode.to_owned());
+            let what = Arc::clone(&prepared);
+            match blocking(move || own.begin(&what, &asked, &mode)).await? {
+                Some(begun) => break begun,
+                // Somebody else is at it. Theirs will do, when it is done; if they died, it is taken over.
+                None if patience > 0 => {
+                    patience -= 1;
+                    self.inner.recover().await?;
+                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                }
+                None => {
+                    return Err(Error::unavailable(
+                        "exactly this session is being stored by another process, which takes long",
+                        "wait a moment and ask again",
+                    ));
+                }
+            }
+        };
+        let mut stored = begun.describe(&prepared);
+        match begun.state {
+            Begun::Already => stored.already_stored = true,
+            Begun::Pending(memory) => {
+                let before = self.inner.upload(store, &begun, memory).await?;
+                stored.supersedes = before.map(|pointer| pointer.to_string());
+            }
+        }
+        self.catch_up();
+        self.note(Act::Stored, 1).await?;
+        Ok(stored)
+    }
+
+    /// Seals the payload and writes it down, pending, with its upload; nothing while somebody else uploads the same.
+    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Option<Beginning>> {
+        let inner = &self.inner;
+        let owner = inner.keys.owner(&self.owner)?;
+        let id = ArtifactId::random();
+        let key = confidant_seal::Key::random();
+        let place = ArtifactPlace {
+            owner: &owner,
+            session_id: &prepared.session_id,
+            id,
+            artifact_type: prepared.artifact_type,
+        };
+        let ciphertext = place.seal(&key, &prepared.payload).as_bytes().to_vec();
+        let pointer = Pointer::of(&ciphertext);
+        let now = (inner.clock)();
+        let row = NewRow {
+            owner: &owner,
+            artifact: id,
+            pointer: &pointer,
+            artifact_type: prepared.artifact_type,
+            mode,
+            session_tag: inner.keys.tag(&owner, "session", &[session_id.trim().as_bytes()]),
+            payload_tag: inner.keys.tag(&owner, "payload", &[&prepared.payload, mode.as_bytes()]),
+            created_at: when::format(prepared.at.unwrap_or(now)),
+            now: when::format(now),
+            texts: texts(prepared),
+            vector: None,
+        };
+        match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own())? {
+            Inserted::New(memory) => {
+                let begun = Beginning { pointer, ciphertext, kid: key.kid(), state: Begun::Pending(memory) };
+                match inner.keys.create_artifact(&owner, id, &key) {
+                    Ok(()) => Ok(Some(begun)),
+                    Err(error) => {
+                        // Nothing was uploaded and nothing opens the row: as if it had never been.
+                        inner.truth.undo(memory)?;
+                        Err(error)
+                    }
+                }
+            }
+            Inserted::Same(row) => {
+                let known = inner.keys.artifact(&owner, row.artifact)?.map_or(key.kid(), |key| key.kid());
+                if !row.live {
+                    return Ok(None);
+                }
+                let pointer = row.pointer.clone();
+                Ok(Some(Beginning { pointer, ciphertext, kid: known, state: Begun::Already }))
+            }
+        }
+    }
+
+    fn search(&self, query: &Query) -> Result<Hits> {
+        let nothing = Hits { ok: true, hits: Vec::new() };
+        let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(nothing) };
+        let index = self.inner.index(&owner)?;
+        let source = self.inner.source(&owner);
+        let found = index.search(query, &source)?;
+        let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
+        let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
+        let mut hits = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let Some(key) = self.inner.keys.artifact(&owner, row.artifact)? else { continue };
+            let score = found.iter().find(|hit| hit.id == row.id).map_or(0.0, |hit| hit.score);
+            hits.push(hit(row, row.texts(&owner, &key)?, score));
+        }
+        Ok(Hits { ok: true, hits })
+    }
+
+    async fn forget_to_the_end(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
+        let (own, what) = (self.clone(), what.clone());
+        let found = blocking(move || own.find_to_forget(&what)).await?;
+        let Some((owner, rows)) = found.filter(|(_, rows)| !rows.is_empty()) else {
+            return Err(no_such_memory());
+        };
+        let cascade_uris = rows.iter().map(|row| row.pointer.to_string()).collect();
+        let forgotten = rows.len() as u64;
+        let mut told = Forgotten { ok: true, dry_run, forgotten, permanent: 0, pending: 0, cascade_uris };
+        if dry_run {
+            return Ok(told);
+        }
+        let inner = Arc::clone(&self.inner);
+        let (tag, doomed) = (owner.tag, rows.clone());
+        blocking(move || {
+            inner.truth.remove(&doomed, tag, inner.instances.own())?;
+            inner.truth.forget_imports(tag)?;
+            inner.keys.destroy_artifacts(&doomed.iter().map(|row| row.artifact).collect::<Vec<_>>())?;
+            let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
+            inner.index(&owner)?.forget(&ids)
+        })
+        .await?;
+        let ours: Vec<u64> = rows.iter().map(|row| row.id).collect();
+        for task in self.inner.tasks().await? {
+            if task.kind == Kind::Remove && ours.contains(&task.memory) {
+                match self.inner.remove_blob(&task).await {
+                    Ok(Removed::Gone) => {}
+                    Ok(Removed::Permanent) => told.permanent += 1,
+                    Err(_) => told.pending += 1,
+                }
+            }
+        }
+        self.note(Act::Forgotten, forgotten).await?;
+        Ok(told)
+    }
+
+    fn find_to_forget(&self, what: &Forget) -> Result<Option<(OwnerKey, Vec<StoredRow>)>> {
+        let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(None) };
+        let rows = match what {
+            Forget::Uri(uri) => {
+                self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?.into_iter().collect()
+            }
+            Forget::Session(id) => {
+                let session = self.inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);
+                self.inner.truth.by_session(owner.tag, session)?
+            }
+        };
+        Ok(Some((owner, rows)))
+    }
+
+    async fn note(&self, act: Act, count: u64) -> Result<()> {
+        match &self.inner.witness {
+            Some(witness) => witness.note(&self.actor, &self.owner, act, count).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what is new into the index files when there is enough of it, beside everything else.
+    fn catch_up(&self) {
+        let own = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let done = own.inner.keys.known_owner(&own.owner).and_then(|owner| match owner {
+                Some(owner) => own.inner.index(&owner)?.catch_up(&own.inner.source(&owner), false).map(drop),
+                None => Ok(()),
+            });
+            if let Err(error) = done {
+                tracing::warn!(error = error.code(), "the search index could not take in new memories");
+            }
+        });
+    }
+}
+
+/// An artifact that is sealed and written down.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) pointer: Pointer,
+    pub(crate) ciphertext: Vec<u8>,
+    kid: Kid,
+    state: Begun,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Begun {
+    Pending(u64),
+    Already,
+}
+
+impl Beginning {
+    fn describe(&self, prepared: &Prepared) -> Stored {
+        Stored {
+            ok: true,
+            session_id: prepared.session_id.clone(),
+            cascade_uri: self.pointer.to_string(),
+            artifact_type: prepared.artifact_type,
+            indexed: true,
+            memory_card: prepared.card.clone(),
+            redaction: prepared.redaction(),
+            crypto: Crypto {
+                enc: "AES-256-GCM",
+                bytes: self.ciphertext.len(),
+                key_id: self.kid.to_string(),
+                plaintext_sha256: prepared.sha256(),
+                ciphertext_sha256: self.pointer.hex(),
+            },
+            already_stored: false,
+            supersedes: None,
+        }
+    }
+}
+
+fn texts(prepared: &Prepared) -> Texts {
+    let metadata = serde_json::json!({
+        "memory_card": prepared.card,
+        "redaction_report": prepared.report,
+    });
+    Texts {
+        tags_json: serde_json::to_string(&prepared.tags).unwrap_or_default(),
+        source_session_id: prepared.session_id.clone(),
+        source_tool: prepared.tool.clone(),
+        title: prepared.card.title.clone(),
+        snippet: prepared.snippet(),
+        metadata_json: metadata.to_string(),
+    }
+}
+
+fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
+    MemoryHit {
+        cass_session_id: texts.source_session_id,
+        cascade_uri: row.pointer.to_string(),
+        artifact_type: row.artifact_type,
+        title: texts.title,
+        snippet: texts.snippet,
+        tags: serde_json::from_str(&texts.tags_json).unwrap_or_default(),
+        created_at: row.created_at.clone(),
+        score: -f64::from(score),
+    }
+}
+
+fn exported_row(row: &StoredRow, texts: &Texts) -> Value {
+    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+    let tags: Value = serde_json::from_str(&texts.tags_json).unwrap_or_default();
+    serde_json::json!({
+        "cascade_uri": row.pointer.to_string(),
+        "artifact_type": row.artifact_type,
+        "session_id": texts.source_session_id,
+        "tool": texts.source_tool,
+        "created_at": row.created_at,
+        "tags": tags,
+        "memory_card": metadata.get("memory_card"),
+        "redaction_report": metadata.get("redaction_report"),
+    })
+}
+
+fn no_such_memory() -> Error {
+    Error::not_found(
+        "there is no such memory of yours",
+        "query_memories and list_memories show what there is; what was forgotten is gone",
+    )
+}
+
+/// How often, and how long, a store waits for another of the same.
+const PATIENCE: u32 = 600;
+const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(50);
+const MOST_HITS: usize = 100;
+const MOST_OFFSET: usize = 10_000;

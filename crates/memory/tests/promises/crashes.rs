@@ -1,0 +1,68 @@
+//! Promise 5 for memories: nothing is orphaned, nothing doubled, whatever breaks off.
+
+use confidant_memory::api::StoreRequest;
+
+use crate::support::{Place, Weather, bug_report, of, query, request};
+
+fn wish() -> StoreRequest {
+    request("demo-001", &bug_report())
+}
+
+#[tokio::test]
+async fn an_upload_that_fails_leaves_nothing() {
+    for weather in [Weather::Down, Weather::LostAnswer] {
+        let place = Place::new();
+        let memory = place.open();
+        let own = of(&memory, "alice");
+        place.shelf.set(weather);
+        assert_eq!(own.store(&wish()).await.unwrap_err().code(), "unavailable");
+        assert_eq!((own.count().await.unwrap(), own.query(&query("JWT")).await.unwrap().hits.len()), (0, 0));
+        place.shelf.set(Weather::Fine);
+        // What arrived although it was not answered for is cleared away.
+        memory.recover().await.unwrap();
+        assert_eq!(place.shelf.len(), 0, "{weather:?}");
+        assert!(!own.store(&wish()).await.unwrap().already_stored);
+        assert_eq!((place.shelf.len(), own.count().await.unwrap()), (1, 1));
+    }
+}
+
+#[test]
+fn a_process_that_dies_during_an_upload_has_it_finished_by_the_next() {
+    let place = Place::new();
+    place.shelf.set(Weather::Hangs);
+    let first = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    first.block_on(async {
+        let memory = place.open();
+        let own = of(&memory, "alice");
+        let storing = tokio::spawn(async move { own.store(&wish()).await });
+        // Until it is written down; the upload then never ends.
+        while pending(&place) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let own = of(&memory, "alice");
+        assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 0, "pending is not there yet");
+        storing.abort();
+    });
+    first.shutdown_background();
+    place.shelf.set(Weather::Fine);
+    let second = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    second.block_on(async {
+        let memory = place.open();
+        let mut recovered = memory.recover().await.unwrap();
+        // The first process ends when its threads do, which is soon.
+        while recovered.finished == 0 {
+            tokio::task::yield_now().await;
+            recovered = memory.recover().await.unwrap();
+        }
+        let own = of(&memory, "alice");
+        assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
+        assert!(own.store(&wish()).await.unwrap().already_stored);
+        assert_eq!((place.shelf.len(), own.count().await.unwrap(), pending(&place)), (1, 1, 0));
+        assert_eq!(memory.recover().await.unwrap(), confidant_memory::Recovered::default());
+    });
+}
+
+fn pending(place: &Place) -> i64 {
+    let Ok(db) = rusqlite::Connection::open(place.folder.path().join("memory/memory.db")) else { return 0 };
+    db.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap_or(0)
+}

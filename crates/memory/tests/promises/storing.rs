@@ -1,0 +1,116 @@
+//! What is stored is what was shown, once, and comes back as it was.
+
+use confidant_memory::Error;
+use confidant_memory::api::{ArtifactType, Raw};
+use confidant_memory::blobs::Pointer;
+use serde_json::json;
+
+use crate::support::{Place, Weather, bug_report, of, query, request};
+
+#[tokio::test]
+async fn a_session_is_stored_found_and_retrieved() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let stored = own.store(&request("demo-001", &bug_report())).await.unwrap();
+    assert_eq!((stored.session_id.as_str(), stored.artifact_type), ("demo-001", ArtifactType::ArtifactOnly));
+    assert!(stored.ok && stored.indexed && !stored.already_stored && stored.supersedes.is_none());
+    assert_eq!(stored.crypto.enc, "AES-256-GCM");
+
+    let found = own.query(&query("jwt validation rollback")).await.unwrap();
+    let [hit] = found.hits.as_slice() else { panic!("{found:?}") };
+    assert_eq!((hit.cass_session_id.as_str(), &hit.cascade_uri), ("demo-001", &stored.cascade_uri));
+    assert_eq!(hit.tags, ["production", "bug-fix"]);
+    assert_eq!(hit.created_at, "2025-12-21T12:00:00Z");
+    assert!(hit.score < 0.0);
+    assert_eq!(hit.title, stored.memory_card.title);
+
+    let retrieved = own.retrieve(&stored.cascade_uri, Some("mock")).await.unwrap();
+    assert!(retrieved.crypto.verified);
+    assert_eq!(retrieved.artifact["session_id"], "demo-001");
+    assert_eq!(retrieved.artifact["timestamp"], "2025-12-21T12:00:00Z");
+    assert_eq!(retrieved.artifact["memory_card"], serde_json::to_value(&stored.memory_card).unwrap());
+    assert_eq!(retrieved.artifact.get("raw_session"), None);
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_the_bytes_that_are_then_stored_and_writes_nothing() {
+    let place = Place::new();
+    let memory = place.open();
+    let own = of(&memory, "alice");
+    let mut wish = request("demo-001", &bug_report());
+    wish.raw = Raw::Acknowledged;
+    let before = place.bytes();
+    let dry = own.preview(&wish).await.unwrap();
+    assert!(dry.dry_run && !dry.preview.would_upload);
+    assert_eq!(place.bytes(), before, "a dry run wrote something");
+    assert_eq!(Pointer::of(dry.preview.payload_json.as_bytes()).hex(), dry.preview.sha256);
+    assert_eq!(dry.preview.bytes, dry.preview.payload_json.len());
+    assert!(dry.preview.fields.contains(&"raw_session".to_owned()));
+
+    wish.expect_sha256 = Some(dry.preview.sha256.clone());
+    let stored = own.store(&wish).await.unwrap();
+    assert_eq!(stored.crypto.plaintext_sha256, dry.preview.sha256);
+    let artifact = own.retrieve(&stored.cascade_uri, None).await.unwrap().artifact;
+    assert_eq!(artifact, dry.preview.payload);
+
+    let mut changed = bug_report();
+    changed["summary"] = json!("Something else happened.");
+    let mut other = request("demo-001", &changed);
+    other.expect_sha256 = Some(dry.preview.sha256);
+    assert_eq!(own.store(&other).await, Err(Error::Changed));
+    assert_eq!(place.shelf.len(), 1);
+}
+
+#[tokio::test]
+async fn storing_the_same_twice_stores_it_once_however_many_try_at_once() {
+    let place = Place::new();
+    let (first, second) = (place.open(), place.open());
+    let wish = request("demo-001", &bug_report());
+    let all: Vec<_> = (0..8)
+        .map(|at| {
+            let (own, wish) = (of(if at % 2 == 0 { &first } else { &second }, "alice"), wish.clone());
+            tokio::spawn(async move { own.store(&wish).await.unwrap() })
+        })
+        .collect();
+    let mut stored = Vec::new();
+    for one in all {
+        stored.push(one.await.unwrap());
+    }
+    assert!(stored.iter().all(|one| one.cascade_uri == stored[0].cascade_uri), "{stored:?}");
+    assert_eq!(stored.iter().filter(|one| !one.already_stored).count(), 1);
+    assert_eq!((place.shelf.len(), of(&first, "alice").count().await.unwrap()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_session_that_went_on_replaces_its_memory_in_searches_and_the_old_one_stays_retrievable() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let before = own.store(&request("demo-001", &bug_report())).await.unwrap();
+    let mut later = bug_report();
+    later["summary"] = json!("JWT validation is fixed in auth-service v2.3.2.");
+    let after = own.store(&request("demo-001", &later)).await.unwrap();
+    assert_eq!(after.supersedes, Some(before.cascade_uri.clone()));
+    let hits = own.query(&query("JWT")).await.unwrap().hits;
+    assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&after.cascade_uri]);
+    assert!(own.retrieve(&before.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn modes_that_are_not_allowed_and_ids_that_are_not_known_are_named_clearly() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let mut wish = request("demo-001", &bug_report());
+    wish.mode = Some("live".to_owned());
+    assert_eq!(own.store(&wish).await.unwrap_err().code(), "not_allowed");
+    wish.mode = None;
+    wish.session = None;
+    assert_eq!(own.store(&wish).await.unwrap_err().code(), "not_found");
+    for uri in ["cascade://abc", "http://x", "", "cascade://ZZ"] {
+        assert_eq!(own.retrieve(uri, None).await.unwrap_err().code(), "invalid", "{uri}");
+    }
+    let unknown = format!("cascade://{}", "0".repeat(64));
+    assert_eq!(own.retrieve(&unknown, None).await.unwrap_err().code(), "not_found");
+    place.shelf.set(Weather::Down);
+    let error = own.store(&request("demo-001", &bug_report())).await.unwrap_err();
+    assert_eq!(error.code(), "unavailable");
+}

@@ -1,0 +1,221 @@
+//! An installation in a temporary folder, and a store of blobs that can be made to fail.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use confidant_memory::api::{QueryRequest, StoreRequest};
+use confidant_memory::blobs::{Blobs, Locator, Pointer, Removed};
+use confidant_memory::source::Sources;
+use confidant_memory::{Error, Gate, Key, Memory, OwnMemory, Owner, Parts, Result, RootSource, Roots};
+use confidant_seal::{TenantId, UserId};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What the next calls of a store do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weather {
+    #[default]
+    Fine,
+    /// Nothing gets through.
+    Down,
+    /// It arrives, but the answer does not.
+    LostAnswer,
+    /// It never ends, as if the process died meanwhile.
+    Hangs,
+}
+
+/// Blobs in memory. Clones are the same store, as if it were elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    pub blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    pub weather: Arc<Mutex<Weather>>,
+    pub puts: Arc<AtomicU64>,
+}
+
+impl Shelf {
+    pub fn set(&self, weather: Weather) {
+        *self.weather.lock().unwrap() = weather;
+    }
+
+    fn weather(&self) -> Weather {
+        *self.weather.lock().unwrap()
+    }
+
+    pub fn len(&self) -> usize {
+        self.blobs.lock().unwrap().len()
+    }
+}
+
+fn down() -> Error {
+    Error::Unavailable { what: "the store does not answer".to_owned(), hint: "try again".to_owned() }
+}
+
+#[async_trait]
+impl Blobs for Shelf {
+    async fn put(
+        &self,
+        pointer: &Pointer,
+        ciphertext: &[u8],
+        _: Option<&Locator>,
+        _: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
+    ) -> Result<Locator> {
+        match self.weather() {
+            Weather::Down => return Err(down()),
+            Weather::Hangs => std::future::pending().await,
+            Weather::Fine | Weather::LostAnswer => {}
+        }
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        self.blobs.lock().unwrap().insert(pointer.hex(), ciphertext.to_vec());
+        if self.weather() == Weather::LostAnswer { Err(down()) } else { Ok(Locator::default()) }
+    }
+
+    async fn get(&self, pointer: &Pointer, _: &Locator) -> Result<Vec<u8>> {
+        if self.weather() != Weather::Fine {
+            return Err(down());
+        }
+        self.blobs.lock().unwrap().get(&pointer.hex()).cloned().ok_or_else(|| Error::NotFound {
+            what: "the artifact is not in its store".to_owned(),
+            hint: "restore it".to_owned(),
+        })
+    }
+
+    async fn remove(&self, pointer: &Pointer, _: &Locator) -> Result<Removed> {
+        if self.weather() != Weather::Fine {
+            return Err(down());
+        }
+        self.blobs.lock().unwrap().remove(&pointer.hex());
+        Ok(Removed::Gone)
+    }
+
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The keys that an operator holds.
+#[derive(Clone, Debug)]
+pub struct Safe(pub Arc<Mutex<Vec<[u8; 32]>>>);
+
+impl RootSource for Safe {
+    fn roots(&self) -> Result<Roots> {
+        let keys = self.0.lock().unwrap();
+        let mut keys = keys.iter().map(|bytes| Key::from_bytes(*bytes));
+        Ok(Roots::new(keys.next().unwrap(), keys.collect()))
+    }
+}
+
+/// An installation.
+#[derive(Debug)]
+pub struct Place {
+    pub folder: TempDir,
+    pub shelf: Shelf,
+    pub safe: Safe,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let safe = Safe(Arc::new(Mutex::new(vec![[7; 32]])));
+        Self { folder: TempDir::new().unwrap(), shelf: Shelf::default(), safe }
+    }
+
+    /// A process that opens it.
+    pub fn open(&self) -> Memory {
+        self.open_in(self.folder.path())
+    }
+
+    pub fn open_in(&self, folder: &Path) -> Memory {
+        let mut options = confidant_redact::Options::default();
+        options.names = true;
+        let stores: BTreeMap<String, Arc<dyn Blobs>> =
+            BTreeMap::from([("mock".to_owned(), Arc::new(self.shelf.clone()) as Arc<dyn Blobs>)]);
+        Memory::open(Parts {
+            folder: folder.join("memory"),
+            keys_folder: folder.join("keys"),
+            roots: Box::new(self.safe.clone()),
+            gate: Gate::new(options).unwrap(),
+            card_writer: None,
+            stores,
+            default_mode: "mock".to_owned(),
+            sources: Sources::default(),
+            clock: || 1_766_318_400_000,
+            witness: None,
+        })
+        .unwrap()
+    }
+
+    /// Every byte that is kept, here or on the shelf.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        read_all(self.folder.path(), &mut all);
+        for blob in self.shelf.blobs.lock().unwrap().values() {
+            all.extend_from_slice(blob);
+        }
+        all
+    }
+
+    pub fn holds(&self, text: &str) -> bool {
+        let bytes = self.bytes();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    }
+}
+
+fn read_all(folder: &Path, all: &mut Vec<u8>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        all.extend_from_slice(path.file_name().unwrap().as_encoded_bytes());
+        if path.is_dir() {
+            read_all(&path, all);
+        } else {
+            all.extend_from_slice(&std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// Copies a folder as a backup would.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+pub fn owner(user: &str) -> Owner {
+    Owner { tenant: TenantId::new("acme").unwrap(), user: UserId::new(user).unwrap() }
+}
+
+pub fn of(memory: &Memory, user: &str) -> OwnMemory {
+    memory.of(owner(user), "test")
+}
+
+pub fn bug_report() -> Value {
+    json!({
+        "timestamp": "2025-12-21T12:00:00Z",
+        "tool_name": "bug-tracker",
+        "success": false,
+        "summary": "Investigated a production bug in auth-service. JWT validation failed with \"Invalid token format\". \
+                    Decided to roll back to v2.3.1. TODO: fix JWT validation before the next deploy.",
+        "tags": ["bug-fix"],
+    })
+}
+
+pub fn request(id: &str, session: &Value) -> StoreRequest {
+    StoreRequest {
+        session_id: id.to_owned(),
+        session: session.as_object().cloned(),
+        tags: vec!["production".to_owned()],
+        ..StoreRequest::default()
+    }
+}
+
+pub fn query(text: &str) -> QueryRequest {
+    QueryRequest { query: text.to_owned(), limit: 5, ..QueryRequest::default() }
+}
