@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use confidant_memory::Owner;
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, ProtocolVersion, RequestId};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -82,6 +83,9 @@ impl Mount {
         access: Access,
         request: Request<Bytes>,
     ) -> Result<Response, Refused> {
+        if is_handshake_of_later_days(request.headers()) {
+            return Ok(no_handshake(request.body()));
+        }
         let room = self.room(token_id, access);
         let ending = (request.method() == Method::DELETE).then(|| session_id(request.headers())).flatten();
         let response = room.service.handle(request.map(Body::from)).await;
@@ -214,6 +218,28 @@ impl Refused {
         };
         Self { status, code, message, hint }
     }
+}
+
+/// Whether this is an `initialize` that says of itself to be of a revision that has none.
+fn is_handshake_of_later_days(headers: &HeaderMap) -> bool {
+    let text =
+        |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    text("mcp-method") == "initialize"
+        && text("mcp-protocol-version") >= ProtocolVersion::NO_INITIALIZE.as_str()
+}
+
+fn no_handshake(body: &[u8]) -> Response {
+    #[derive(serde::Deserialize)]
+    struct Id {
+        id: Option<RequestId>,
+    }
+    let id = serde_json::from_slice::<Id>(body).ok().and_then(|Id { id }| id);
+    let message = "this revision has no initialize; hint: call server/discover, or name an older revision";
+    let error = JsonRpcError::new(id, ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
+    let mut response = Response::new(Body::from(serde_json::to_vec(&error).unwrap_or_default()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 fn session_id(headers: &HeaderMap) -> Option<String> {
