@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use confidant_memory::Gate;
 use confidant_memory::blobs::Blobs;
+use confidant_memory::blobs::local::Local;
 use confidant_memory::source::Sources;
 use confidant_redact::Options;
 use serde::Deserialize;
@@ -81,8 +83,33 @@ impl MemorySection {
         folder: &Path,
         secrets: &Secrets,
     ) -> anyhow::Result<BTreeMap<String, Arc<dyn Blobs>>> {
-        let _ = (folder, secrets, &self.live_url, &self.modes);
-        Ok(BTreeMap::new())
+        let mut stores: BTreeMap<String, Arc<dyn Blobs>> = BTreeMap::new();
+        for mode in &self.modes {
+            let store: Arc<dyn Blobs> = match mode.as_str() {
+                "mock" => Arc::new(Local::open(folder.join("blobs"))?),
+                "live" => self.live(secrets)?,
+                _ => {
+                    return Err(anyhow!(
+                        "memory.modes names a mode that is not known; hint: use \"mock\", \"live\" or both"
+                    ));
+                }
+            };
+            stores.insert(mode.clone(), store);
+        }
+        if !stores.contains_key(&self.default_mode) {
+            return Err(anyhow!(
+                "memory.default_mode is not among memory.modes; hint: add it there, or choose another"
+            ));
+        }
+        Ok(stores)
+    }
+
+    /// The store that `live` means.
+    fn live(&self, secrets: &Secrets) -> anyhow::Result<Arc<dyn Blobs>> {
+        let _ = (secrets, &self.live_url);
+        Err(anyhow!(
+            "memory.modes allows live, but memory.live_url is not set; hint: set it, or allow mock only"
+        ))
     }
 
     /// Where sessions are looked for.
