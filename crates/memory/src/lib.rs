@@ -12,6 +12,7 @@ pub mod blobs;
 pub mod card;
 mod error;
 pub mod gate;
+pub mod import;
 pub mod index;
 mod owner;
 pub mod session;
