@@ -16,6 +16,7 @@ pub mod import;
 pub mod index;
 mod owner;
 pub mod session;
+pub mod source;
 
 pub use card::Card;
 pub use error::{Error, Place};
