@@ -16,6 +16,7 @@ mod db;
 mod documents;
 mod error;
 pub mod gate;
+pub mod import;
 pub mod index;
 mod instances;
 mod keys;
@@ -24,9 +25,6 @@ mod own;
 mod owner;
 pub mod session;
 pub mod source;
-mod truth;
-pub mod when;
-mod witness;
 
 pub use card::Card;
 pub use confidant_seal::{Key, Roots};
