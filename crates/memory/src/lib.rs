@@ -25,6 +25,9 @@ mod own;
 mod owner;
 pub mod session;
 pub mod source;
+mod truth;
+pub mod when;
+mod witness;
 
 pub use card::Card;
 pub use confidant_seal::{Key, Roots};

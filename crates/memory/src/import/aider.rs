@@ -95,8 +95,7 @@ impl Reading {
         let count = self.started.entry(at).or_default();
         *count += 1;
         let again = if *count > 1 { format!("-{count}") } else { String::new() };
-        let compact: String =
-            time::format(at).unwrap_or_default().chars().filter(|c| !matches!(c, '-' | ':' | 'Z')).collect();
+        let compact: String = time::format(at).chars().filter(|c| !matches!(c, '-' | ':' | 'Z')).collect();
         let mut draft = Draft::new(Agent::Aider);
         draft.name(&format!("aider-{compact}{}{again}", self.project));
         draft.note("project", self.directory.as_deref());

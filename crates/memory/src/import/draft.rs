@@ -207,7 +207,7 @@ impl Message {
             }
         };
         also("tool", self.tool.map(Value::from));
-        also("timestamp", self.at.and_then(time::format).map(Value::from));
+        also("timestamp", self.at.map(time::format).map(Value::from));
         also("left_out", self.left_out.map(Value::from));
         value
     }

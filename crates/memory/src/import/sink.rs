@@ -92,7 +92,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let stamp = |members: &mut Map<String, Value>, at: Option<Millis>| {
-            if let Some(at) = at.and_then(time::format) {
+            if let Some(at) = at.map(time::format) {
                 members.entry("timestamp").or_insert_with(|| at.into());
             }
         };
