@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::clauses::capital;
 use super::lines::{Form, Statement};
 use super::source::Source;
 use super::title::is_request;
@@ -19,7 +20,7 @@ pub(super) fn bullets(said: &[Statement], title: &str, failed: bool, most: usize
     let mut repeats = None;
     for (_, at) in ranked {
         let about = content(&said[at].text);
-        let Some(text) = clip(&said[at].text, LONGEST) else { continue };
+        let Some(text) = clip(&capital(&said[at].text), LONGEST) else { continue };
         if alike(&about, &title) {
             repeats.get_or_insert((at, text));
         } else if !known.iter().any(|other| alike(other, &about)) {
@@ -162,4 +163,9 @@ const IDLE: &[&str] = &[
     "all done",
     "done!",
     "i can help",
+    "that should",
+    "this should",
+    "it should",
+    "yes",
+    "no,",
 ];
