@@ -25,6 +25,7 @@ mod lists;
 mod model;
 mod quotes;
 mod sentences;
+mod shapes;
 mod source;
 mod title;
 mod todos;

@@ -169,3 +169,38 @@ const IDLE: &[&str] = &[
     "yes",
     "no,",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines::statements;
+    use super::*;
+
+    #[test]
+    fn bullets_tell_what_happened() {
+        let cases: &[(&str, Source, bool, &[&str])] = &[
+            (
+                "Fixed the login. The cache was stale for hours.",
+                Source::Summary,
+                false,
+                &["The cache was stale for hours"],
+            ),
+            ("Fixed the login.", Source::Summary, false, &["Fixed the login"]),
+            ("Fixed the login.", Source::Summary, true, &["Fixed the login", FAILED]),
+            ("TODO: add a test. Let me look at the file now.", Source::Answer, false, &[]),
+            (
+                "# Head\nfixed the parser of dates\n```\nlet x = 1;\n```",
+                Source::Final,
+                false,
+                &["Fixed the parser of dates"],
+            ),
+            ("Shall I go on with that?", Source::Final, false, &[]),
+        ];
+        for (text, source, failed, expected) in cases {
+            assert_eq!(
+                &bullets(&statements(text, *source), "Fixed the login", *failed, 7),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

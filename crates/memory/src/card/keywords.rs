@@ -190,7 +190,8 @@ const SHORT: &[&str] = &[
     "s3", "k8s", "io", "id", "ml",
 ];
 const LONGEST: usize = 40;
-const LONGEST_CHANGED: usize = 20;
+/// In lower case, longer names may look like keys.
+pub(super) const LONGEST_CHANGED: usize = 20;
 const LONGEST_RUN: usize = 4;
 const MOST_SEEN: usize = 50_000;
 
