@@ -85,6 +85,40 @@ fn a_session_that_is_named_comes_with_its_sub_agents_and_only_those() {
 }
 
 #[test]
+fn neighbours_are_not_taken_for_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    // A project in a folder that is called like a sub-agent's.
+    let project = folder.path().join("subagents/projects/-x");
+    std::fs::create_dir_all(&project).unwrap();
+    for id in ["one", "two"] {
+        let line = format!(
+            r#"{{"type":"user","uuid":"1","parentUuid":null,"sessionId":"{id}","message":{{"content":"hi"}}}}"#
+        );
+        std::fs::write(project.join(format!("{id}.jsonl")), line).unwrap();
+    }
+    // A copy of a thread, and threads that say they spawned each other.
+    let thread = |name: &str, id: &str, parent: Option<&str>| {
+        let source = parent
+            .map(|parent| serde_json::json!({"subagent": {"thread_spawn": {"parent_thread_id": parent}}}));
+        let meta = serde_json::json!({"type": "session_meta", "payload": {"id": id, "source": source}});
+        let item =
+            serde_json::json!({"type": "event_msg", "payload": {"type": "user_message", "message": "hi"}});
+        std::fs::write(folder.path().join(name), format!("{meta}\n{item}\n")).unwrap();
+    };
+    thread("a.jsonl", "a", None);
+    thread("archived-a.jsonl", "a", None);
+    thread("b.jsonl", "b", Some("c"));
+    thread("c.jsonl", "c", Some("b"));
+    thread("d.jsonl", "d", Some("e"));
+    thread("e.jsonl", "e", Some("a"));
+    let (all, _, discovery) = run(&[Root::path(folder.path())]);
+    let parts: Vec<usize> = discovery.files.iter().map(|file| file.parts().len()).collect();
+    assert_eq!(parts, [2, 0, 0, 0, 0, 0]);
+    assert_eq!(all.ids(), ["a", "a", "b", "c", "one", "two"]);
+    assert_ne!(all.keys[0], all.keys[1], "the copy has no sub-agents");
+}
+
+#[test]
 fn what_nobody_writes_is_unknown_and_what_is_not_there_unreadable() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
