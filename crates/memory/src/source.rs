@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::import::{Root, SessionFile, discover, find_in, find_in_fixtures};
+use crate::import::{Root, discover, find_in, find_in_fixtures};
 use crate::session::check_id;
 use crate::{Error, Result, Session};
 
@@ -36,13 +36,14 @@ impl Sources {
         }
     }
 
-    /// Finds the session with this id.
+    /// Finds the session with this id. It needs a runtime with timers and I/O.
     ///
     /// Fixtures are asked even if the command failed; if they do not have it either, the command's failure is what is
     /// reported, since it may be the reason.
     pub async fn find(&self, id: &str) -> Result<Session> {
         let id = check_id(id)?;
-        if let Some(session) = self.in_files(&id).await? {
+        let (session, unread) = self.in_files(&id).await?;
+        if let Some(session) = session {
             return Ok(session);
         }
         let mut failure = None;
@@ -56,12 +57,13 @@ impl Sources {
         if let Some(session) = self.in_fixtures(&id).await? {
             return Ok(session);
         }
-        Err(failure.unwrap_or_else(|| self.not_found()))
+        Err(failure.unwrap_or_else(|| self.not_found(unread)))
     }
 
-    async fn in_files(&self, id: &str) -> Result<Option<Session>> {
+    /// The session, and how many files could not be read.
+    async fn in_files(&self, id: &str) -> Result<(Option<Session>, usize)> {
         if self.roots.is_empty() {
-            return Ok(None);
+            return Ok((None, 0));
         }
         let (roots, id) = (self.roots.clone(), id.to_owned());
         blocking(move || Ok(search(&roots, &id))).await
@@ -74,7 +76,7 @@ impl Sources {
     }
 
     /// Says which kinds of places were looked at, not where they are.
-    fn not_found(&self) -> Error {
+    fn not_found(&self, unread: usize) -> Error {
         let kinds = [
             (!self.roots.is_empty(), "agents' session files"),
             (self.adapter.is_some(), "the adapter command"),
@@ -87,19 +89,27 @@ impl Sources {
              adapter command or fixtures"
                 .to_owned()
         } else {
-            format!("looked in {}: check the id, or give the session inline", looked.join(", "))
+            let but = if unread > 0 { format!(" ({unread} could not be read)") } else { String::new() };
+            format!("looked in {}{but}: check the id, or give the session inline", looked.join(", "))
         };
         Error::not_found("there is no session with this id", hint)
     }
 }
 
 /// Files with the id in their names first, then those whose names say nothing, the newest first.
-fn search(roots: &[Root], id: &str) -> Option<Session> {
-    let mut files: Vec<SessionFile> = discover(roots).files;
+fn search(roots: &[Root], id: &str) -> (Option<Session>, usize) {
+    let found = discover(roots);
+    let (mut files, mut unread) = (found.files, found.unreadable);
     files.retain(|file| file.can_have(id));
     files.sort_by_key(|file| (!file.is_named(id), std::cmp::Reverse(file.modified())));
-    // A file that cannot be read does not have it.
-    files.iter().find_map(|file| find_in(file, id).ok().flatten())
+    for file in &files {
+        match find_in(file, id) {
+            Ok(Some(session)) => return (Some(session), unread),
+            Ok(None) => {}
+            Err(_) => unread += 1,
+        }
+    }
+    (None, unread)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -8,6 +8,7 @@ use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
 use super::detect::{detect, is_aider};
+use super::file::is_uuid;
 use super::{Agent, SessionFile, opencode, peek};
 
 /// Where to look.
@@ -186,6 +187,9 @@ impl Walk {
         for (owner, part) in parts {
             if let Some((_, parts)) = units.get_mut(&owner) {
                 parts.push(part);
+            } else if let Some(agent) = self.found.get(&part) {
+                // Its owner is a part itself, of a kind that is not known yet.
+                units.insert(part, (*agent, Vec::new()));
             }
         }
         // The database was filled from the tree beside it.
@@ -231,7 +235,8 @@ struct Owners<'a> {
     found: &'a BTreeMap<PathBuf, Agent>,
     /// Codex: thread to file and parent.
     threads: BTreeMap<String, (PathBuf, Option<String>)>,
-    by_path: BTreeMap<PathBuf, String>,
+    /// Codex: file to the thread that spawned its own.
+    parents: BTreeMap<PathBuf, String>,
     /// Claude Code: the first of those whose main file is gone stands for all.
     orphans: BTreeMap<PathBuf, PathBuf>,
     /// Gemini: folder and session to file.
@@ -240,7 +245,7 @@ struct Owners<'a> {
 
 impl<'a> Owners<'a> {
     fn of(found: &'a BTreeMap<PathBuf, Agent>) -> Self {
-        let (mut threads, mut by_path) = (BTreeMap::new(), BTreeMap::new());
+        let (mut threads, mut parents) = (BTreeMap::new(), BTreeMap::new());
         let (mut orphans, mut gemini) = (BTreeMap::new(), BTreeMap::new());
         let chats: BTreeSet<&Path> =
             found.keys().filter_map(|path| gemini_parent(path)).map(|(chats, _)| chats).collect();
@@ -248,7 +253,7 @@ impl<'a> Owners<'a> {
             match agent {
                 Agent::Codex => {
                     if let Some((id, parent)) = peek::codex_thread(path) {
-                        by_path.insert(path.clone(), id.clone());
+                        parents.extend(parent.clone().map(|parent| (path.clone(), parent)));
                         threads.entry(id).or_insert((path.clone(), parent));
                     }
                 }
@@ -265,7 +270,7 @@ impl<'a> Owners<'a> {
                 _ => {}
             }
         }
-        Self { found, threads, by_path, orphans, gemini }
+        Self { found, threads, parents, orphans, gemini }
     }
 
     fn owner(&self, path: &Path, agent: Agent) -> Option<PathBuf> {
@@ -283,13 +288,13 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Sub-agents may have spawned others; a circle of parents has no root.
+    /// Sub-agents may have spawned others; a circle of parents has no root. A copy of a thread is no part of it.
     fn root_thread(&self, path: &Path) -> Option<PathBuf> {
-        let mut id = self.by_path.get(path)?;
+        let mut parent = self.parents.get(path)?;
         for _ in 0..DEEPEST {
-            let (file, parent) = self.threads.get(id)?;
-            match parent {
-                Some(parent) if self.threads.contains_key(parent) => id = parent,
+            let (file, next) = self.threads.get(parent)?;
+            match next {
+                Some(next) if self.threads.contains_key(next) => parent = next,
                 _ => return Some(file.clone()),
             }
         }
@@ -299,8 +304,9 @@ impl<'a> Owners<'a> {
 
 /// The main file of a Claude Code sub-agent, whether it is there or not.
 fn claude_owner(path: &Path) -> Option<PathBuf> {
-    let within = path.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "subagents"));
-    if let Some(session) = within.and_then(Path::parent) {
+    let within = path.ancestors().find(|folder| name(folder) == "subagents");
+    // A project may lie in a folder of that name; a session's folder has an id for a name.
+    if let Some(session) = within.and_then(Path::parent).filter(|session| is_uuid(name(session))) {
         return Some(with_jsonl(session));
     }
     if !is_claude_agent(path) {
