@@ -97,15 +97,6 @@ impl Gate {
         if told.is_empty() { (name.to_owned(), told) } else { (redacted.text, told) }
     }
 
-    /// Derived text in another context may show the rule for people's names what it did not see before; those are
-    /// replaced. Anything else that is found is left for [`Gate::again`] to refuse.
-    #[must_use]
-    pub fn without_names(&self, derived: &Value) -> Value {
-        let redacted = self.redactor.redact_json(derived);
-        let names_only = redacted.findings.iter().all(|finding| finding.rule == "person_name");
-        if names_only { redacted.value } else { derived.clone() }
-    }
-
     /// Scans what was derived from redacted text; anything found is an error.
     pub fn again(&self, derived: &Value) -> Result<()> {
         let found = self.redactor.redact_json(derived).findings;

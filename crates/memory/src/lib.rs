@@ -16,6 +16,7 @@ mod db;
 mod documents;
 mod error;
 pub mod gate;
+pub mod import;
 pub mod index;
 mod instances;
 mod keys;

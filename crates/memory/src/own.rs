@@ -172,11 +172,7 @@ impl OwnMemory {
         blocking(move || {
             let card = match written {
                 Some(card) => card,
-                None => {
-                    let card = Card::derive(&cleared.session());
-                    let value = serde_json::to_value(&card).unwrap_or_default();
-                    serde_json::from_value(inner.gate.without_names(&value)).unwrap_or(card)
-                }
+                None => Card::derive(&cleared.session()).settled(&inner.gate).0,
             };
             artifact::prepare(&inner.gate, &cleared, card, raw)
         })

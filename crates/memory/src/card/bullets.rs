@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::clauses::capital;
 use super::lines::{Form, Statement};
 use super::source::Source;
 use super::title::is_request;
@@ -19,7 +20,7 @@ pub(super) fn bullets(said: &[Statement], title: &str, failed: bool, most: usize
     let mut repeats = None;
     for (_, at) in ranked {
         let about = content(&said[at].text);
-        let Some(text) = clip(&said[at].text, LONGEST) else { continue };
+        let Some(text) = clip(&capital(&said[at].text), LONGEST) else { continue };
         if alike(&about, &title) {
             repeats.get_or_insert((at, text));
         } else if !known.iter().any(|other| alike(other, &about)) {
@@ -162,4 +163,44 @@ const IDLE: &[&str] = &[
     "all done",
     "done!",
     "i can help",
+    "that should",
+    "this should",
+    "it should",
+    "yes",
+    "no,",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines::statements;
+    use super::*;
+
+    #[test]
+    fn bullets_tell_what_happened() {
+        let cases: &[(&str, Source, bool, &[&str])] = &[
+            (
+                "Fixed the login. The cache was stale for hours.",
+                Source::Summary,
+                false,
+                &["The cache was stale for hours"],
+            ),
+            ("Fixed the login.", Source::Summary, false, &["Fixed the login"]),
+            ("Fixed the login.", Source::Summary, true, &["Fixed the login", FAILED]),
+            ("TODO: add a test. Let me look at the file now.", Source::Answer, false, &[]),
+            (
+                "# Head\nfixed the parser of dates\n```\nlet x = 1;\n```",
+                Source::Final,
+                false,
+                &["Fixed the parser of dates"],
+            ),
+            ("Shall I go on with that?", Source::Final, false, &[]),
+        ];
+        for (text, source, failed, expected) in cases {
+            assert_eq!(
+                &bullets(&statements(text, *source), "Fixed the login", *failed, 7),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

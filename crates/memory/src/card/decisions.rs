@@ -14,6 +14,9 @@ pub(super) fn decisions(said: &[Statement], most: usize) -> Vec<String> {
         let Some(decision) = decision(statement, at) else { continue };
         made.retain(|earlier| !decision.replaces(earlier));
         made.push(decision);
+        if made.len() > MOST_KNOWN {
+            made.remove(0);
+        }
     }
     made.sort_by_key(|decision| std::cmp::Reverse((decision.weight, decision.at)));
     made.truncate(most);
@@ -104,6 +107,9 @@ fn holds(found: &Found<'_>) -> bool {
         && !found.follows(WHEN, 3)
         && !asks.iter().any(|ask| opens.starts_with(ask))
 }
+
+/// More are not compared: time stays linear, and the last ones count.
+const MOST_KNOWN: usize = 100;
 
 const fn cue(phrase: &'static str, take: Take) -> Cue {
     Cue { phrase, take }

@@ -84,7 +84,13 @@ impl Terms {
         let long = length > LONGEST || (length >= LONGEST_CHANGED && lower != word);
         let counted = lower.starts_with(|first: char| first.is_ascii_digit())
             && lower.chars().filter(|letter| letter.is_alphabetic()).count() < 3;
+        // `a::b`, but no piece of an address.
+        let piece = lower.contains("::")
+            && !lower
+                .split("::")
+                .all(|part| part.len() > 1 && !part.starts_with(|first: char| first.is_ascii_digit()));
         if !said
+            || piece
             || long
             || counted
             || lists::STOP.has(&lower)
@@ -140,7 +146,7 @@ impl Terms {
     }
 
     fn sign(&mut self, run: String, weight: f32) {
-        if self.terms.len() <= MOST_SEEN {
+        if self.terms.len() <= MOST_SEEN && !lists::STOP.has(&run) {
             let order = self.terms.len();
             let term = self.terms.entry(run.clone()).or_insert(Term { order, ..Term::default() });
             term.weight += weight;
@@ -184,7 +190,8 @@ const SHORT: &[&str] = &[
     "s3", "k8s", "io", "id", "ml",
 ];
 const LONGEST: usize = 40;
-const LONGEST_CHANGED: usize = 20;
+/// In lower case, longer names may look like keys.
+pub(super) const LONGEST_CHANGED: usize = 20;
 const LONGEST_RUN: usize = 4;
 const MOST_SEEN: usize = 50_000;
 

@@ -6,7 +6,7 @@
 use super::lists;
 use super::sentences::sentences;
 use super::source::Source;
-use super::words::{clip, one_line, words};
+use super::words::{clip, has_blob, one_line, words};
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +137,8 @@ impl Reader {
     }
 
     fn push(&mut self, text: String, form: Form) {
+        // What has a key's or a number's looks tells nobody anything, and alone it looks worse than in its place.
+        let form = if has_blob(&text) { Form::Code } else { form };
         if text.chars().any(char::is_alphanumeric) {
             self.said.push(Statement { text, form, source: self.source });
         }

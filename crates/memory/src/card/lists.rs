@@ -120,11 +120,12 @@ lists! {
         il lo gli una di che è sono e non con per da del della nel nella come più ma anche questo questa si grazie \
         het een en of niet is zijn was waren heeft hebben ik jij hij zij wij dat dit die van op aan met voor naar bij ook maar nog wel \
         и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по только ее мне было вот от меня еще нет о из ему \
+        决定 需要 开始 昨天 今天 明天 可以 我们 问题 怎么 一下 如果 因为 所以 现在 已经 进行 使用 之后 然后 原因 entschieden entscheiden anpassen returned \
         теперь когда даже ну ли если уже или ни быть был него до вас нибудь опять уж вам ведь там потом себя ничего ей может они тут где \
         есть надо ней для мы тебя их чем была сам чтоб без будто чего раз тоже себе под будет это нужно после";
     /// Signs of Chinese and Japanese that do the work of stop words: words end at them.
     EMPTY_SIGNS = "我 们 們 你 您 他 她 它 的 了 是 在 什 么 麼 吗 嗎 呢 哪 谁 誰 和 与 不 就 也 很 这 這 那 到 把 被 从 给 都 还 要 会 请 已 并 及 或 但 因 为 \
-        所 以 将 让 对 等 个 一 上 下 中 后 前 再 又 可 能 没 有 说 好";
+        所 以 将 让 对 等 个 一 上 下 中 后 前 再 又 可 能 没 有 说 好 先 里 写 着 只 做 用 来 去 该 由 其 将 才 就";
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::keywords::LONGEST_CHANGED;
 use super::words::{Vocabulary, one_line};
 use super::{Card, source};
 use crate::gate::Redacted;
@@ -50,7 +51,7 @@ pub(super) fn read(answer: &str, session: &Redacted) -> Option<Card> {
         decisions: list("decisions"),
         todos: list("todos"),
         entities: list("entities"),
-        keywords: list("keywords").into_iter().map(|word| word.to_lowercase()).collect(),
+        keywords: list("keywords").into_iter().map(keyword).collect(),
         notable_quotes: list("notable_quotes"),
     };
     let mut card = card.bounded();
@@ -61,6 +62,11 @@ pub(super) fn read(answer: &str, session: &Redacted) -> Option<Card> {
         card.title = super::title::title(&source::Material::of(session.value()));
     }
     Some(card)
+}
+
+/// In lower case, unless it is so long that it could look like a key then.
+fn keyword(word: String) -> String {
+    if word.len() < LONGEST_CHANGED { word.to_lowercase() } else { word }
 }
 
 /// The first object in the answer that has a member of a card.

@@ -2,7 +2,7 @@
 
 use super::lines::{Form, Statement};
 use super::source::Source;
-use super::words::{clip, one_line, without_placeholders, words};
+use super::words::{clip, has_blob, one_line, without_placeholders, words};
 
 /// At most `most` quotes of [`SHORTEST`] to [`LONGEST`] characters, the most telling first.
 pub(super) fn quotes(said: &[Statement], most: usize) -> Vec<String> {
@@ -73,10 +73,20 @@ fn is_error(text: &str) -> bool {
         "permission denied",
         "command not found",
         "segmentation fault",
+        "assertion failed",
     ];
-    let none = ["0 errors", "no errors", "0 failed", "error: 0", "errors: 0"]
-        .iter()
-        .any(|none| plain.contains(none));
+    let none = [
+        "to rerun pass",
+        "could not compile",
+        "aborting due to",
+        "0 errors",
+        "no errors",
+        "0 failed",
+        "error: 0",
+        "errors: 0",
+    ]
+    .iter()
+    .any(|none| plain.contains(none));
     let failed = text.contains("FAILED") || text.starts_with("FAIL ") || plain.starts_with("failed ");
     !none && (marks.iter().any(|mark| plain.contains(mark)) || failed || exits(&plain))
 }
@@ -160,9 +170,9 @@ fn opening(text: &str, from: usize) -> Option<(usize, char)> {
 
 fn quote(text: &str) -> Option<String> {
     let line = one_line(text);
-    let quote = clip(line.trim_matches([' ', '│', '|', '-', '=', '>', '*']), LONGEST)?;
+    let quote = clip(line.trim_matches([' ', '│', '|', '-', '=', '>', '*', ':']), LONGEST)?;
     let letters = without_placeholders(&quote).chars().filter(|letter| letter.is_alphabetic()).count();
-    (quote.chars().count() >= SHORTEST && letters >= LEAST_LETTERS).then_some(quote)
+    (quote.chars().count() >= SHORTEST && letters >= LEAST_LETTERS && !has_blob(&quote)).then_some(quote)
 }
 
 pub(super) const SHORTEST: usize = 10;

@@ -206,7 +206,9 @@ fn todo_list(value: &Value, depth: usize) -> Option<&Value> {
     match value {
         Value::Object(members) => {
             let own = members.get("todos").filter(|list| list.is_array());
-            own.or_else(|| members.values().find_map(|inner| todo_list(inner, depth + 1)))
+            own.or_else(|| {
+                members.values().filter(|_| depth < DEEPEST).find_map(|inner| todo_list(inner, depth + 1))
+            })
         }
         Value::Array(items) if depth < DEEPEST => {
             items.iter().take(MOST_LEAVES).find_map(|item| todo_list(item, depth + 1))
@@ -258,10 +260,15 @@ fn ends(text: &str, left: usize) -> (&str, &str) {
     }
     let (head, tail) = (HEAD.min(left / 2), TAIL.min(left / 2));
     let head = floor(text, head);
-    let head = text[..head].rfind(char::is_whitespace).map_or("", |at| &text[..at]);
+    let head = text[..head].rfind(is_break).map_or("", |at| &text[..at]);
     let tail = &text[floor(text, text.len().saturating_sub(tail))..];
-    let tail = tail.find(char::is_whitespace).map_or("", |at| &tail[at..]);
+    let tail = tail.find(is_break).map_or("", |at| &tail[at..]);
     (head, tail)
+}
+
+/// Where a text may be parted: blanks, and the stops of scripts that have none.
+fn is_break(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, '。' | '，' | '、' | '！' | '？')
 }
 
 fn floor(text: &str, at: usize) -> usize {

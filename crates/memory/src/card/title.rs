@@ -78,7 +78,7 @@ pub(super) fn is_request(text: &str) -> bool {
     !wrapped && !command && !idle && !left.iter().any(|lead| text.starts_with(lead)) && says(text, 2)
 }
 
-const SESSION: &str = "session";
+pub(super) const SESSION: &str = "session";
 pub(super) const LONGEST: usize = 80;
 const MOST_READ: usize = 2_000;
 const POLITE: &[&str] = &[

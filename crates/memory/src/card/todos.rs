@@ -12,14 +12,18 @@ pub(super) fn todos(listed: &[&str], said: &[Statement], most: usize) -> Vec<Str
     let mut add = |text: Option<String>| {
         let Some(text) = text else { return };
         let about = content(&text);
-        if !about.is_empty() && !known.iter().any(|other| alike(other, &about)) {
+        if known.len() < MOST_KNOWN && !about.is_empty() && !known.iter().any(|other| alike(other, &about)) {
             known.push(about);
             found.push(text);
         }
     };
     listed.iter().for_each(|item| add(clauses::tidy(&inline(item))));
-    let done: Vec<_> =
-        said.iter().filter(|one| one.form == Form::Done).map(|one| content(&one.text)).collect();
+    let done: Vec<_> = said
+        .iter()
+        .filter(|one| one.form == Form::Done)
+        .map(|one| content(&one.text))
+        .take(MOST_KNOWN)
+        .collect();
     let plain = said.iter().filter(|one| one.source != Source::Output);
     for statement in plain.clone().filter(|one| one.form != Form::Code) {
         let text = match statement.form {
@@ -103,6 +107,9 @@ fn is_participle(word: &str) -> bool {
         && !["expected", "needed", "noted", "limited", "unaffected", "interested"].contains(&word))
         || known.contains(&word)
 }
+
+/// More are not told apart: time stays linear.
+const MOST_KNOWN: usize = 100;
 
 const fn cue(phrase: &'static str, take: Take) -> Cue {
     Cue { phrase, take }

@@ -80,7 +80,7 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut at = 0;
-    for place in placeholders(text).into_iter().chain([text.len()..text.len()]) {
+    for place in placeholders(text).into_iter().chain(std::iter::once(text.len()..text.len())) {
         words_of(&text[at..place.start], &mut found);
         at = place.end;
     }
@@ -218,6 +218,49 @@ pub(super) fn is_opaque(word: &str) -> bool {
     hex || (word.len() >= 16 && digits >= 4 && digits * 8 > letters) || digits >= 7
 }
 
+/// Whether a text holds something that only machines read: a long token without words, a long number, or a value
+/// given to a name that secrets have.
+pub(super) fn has_blob(text: &str) -> bool {
+    // How far towards a value: at a name that secrets have, or behind its equals sign.
+    let (mut named, mut given) = (false, false);
+    text.split_whitespace().any(|token| {
+        let (name, value) = token.split_once('=').unwrap_or((token, ""));
+        let value = if given { token } else { value };
+        given = given || is_credential(name) || (named && name.is_empty());
+        let found = given && !value.is_empty() && !value.starts_with('<');
+        (named, given) = (is_credential(token), given && value.is_empty() && token.ends_with('='));
+        found || is_blob(&without_placeholders(token))
+    })
+}
+
+fn is_blob(token: &str) -> bool {
+    let count = |such: fn(&u8) -> bool| token.bytes().filter(such).count();
+    let (digits, upper, lower) =
+        (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
+    let mixed = digits > 1 && upper > 2 && lower > 2 && digits * 8 > upper + lower;
+    let coded = upper > 5 && lower > 5 && (digits > 2 || token.contains('+')) && !token.contains("://");
+    let dated = token.len() <= 35 && matches!(token.as_bytes(), [_, _, _, _, b'-', _, _, b'-', ..]);
+    (digits >= 9 && !dated) || (token.len() >= 20 && mixed) || (token.len() >= 32 && coded)
+}
+
+/// `DB_PASS`, `authToken`, but not `keyboard`.
+fn is_credential(name: &str) -> bool {
+    let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric()).to_ascii_lowercase();
+    let ends = [
+        "pass",
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "credential",
+        "credentials",
+    ];
+    ends.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a script writes words without blanks.
 pub(super) fn is_spaceless(letter: char) -> bool {
     matches!(letter, '\u{3005}' | '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -292,6 +335,27 @@ mod tests {
         }
         for name in ["springSecurityOauth2AutoconfigureVersion", "decade", "v2.3.1", "E0308", "ABC-123"] {
             assert!(!is_opaque(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn blobs_are_what_only_machines_read() {
+        for text in [
+            "SET_PASS = 0xf1",
+            "DB_PASSWORD=abc",
+            "see vcb_BQuu9ChDu3n6Pfh6YQnCshpoYkWDSFKogLqmBtQ0",
+            "id 44051401458",
+        ] {
+            assert!(has_blob(text), "{text}");
+        }
+        for text in [
+            "Added start_paused = true to it",
+            "The token = sign, no",
+            "password=<REDACTED:PASSWORD> and <REDACTED:PHONE>",
+            "springSecurityOauth2AutoconfigureVersion in https://docs.example.com/Some/Path/To/Page",
+            "from 2025-03-02T03:12:44Z to 03:46",
+        ] {
+            assert_eq!(has_blob(text), text.contains("token ="), "{text}");
         }
     }
 

@@ -1,0 +1,128 @@
+//! Where importers put what they read: sessions, and counts of what they could not read.
+
+use serde_json::{Map, Value};
+
+use super::draft::Draft;
+use super::time::{self, Millis};
+use super::{Agent, Imported, Key, SessionFile};
+use crate::{Result, Session};
+
+/// Takes sessions from an importer.
+pub(crate) struct Sink<'a> {
+    /// Only this session is wanted.
+    wanted: Option<&'a str>,
+    /// The time of a session that has none of its own.
+    file_time: Option<Millis>,
+    counts: Counts,
+    found: bool,
+    emit: &'a mut dyn FnMut(Imported) -> Result<()>,
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) sessions: usize,
+    pub(crate) skipped: u64,
+    pub(crate) left_out: u64,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(
+        file: &SessionFile,
+        wanted: Option<&'a str>,
+        emit: &'a mut dyn FnMut(Imported) -> Result<()>,
+    ) -> Self {
+        let file_time = time::of_file(file.modified());
+        Self { wanted, file_time, counts: Counts::default(), found: false, emit }
+    }
+
+    /// Something made no sense.
+    pub(crate) fn skip(&mut self) {
+        self.counts.skipped += 1;
+    }
+
+    /// Whether the session with this id is wanted; readers of many sessions ask before they go to work.
+    pub(crate) fn wants(&self, id: &str) -> bool {
+        self.wanted.is_none_or(|wanted| wanted == id.trim())
+    }
+
+    /// Whether the one wanted session was found, so that there is nothing more to do.
+    pub(crate) fn found(&self) -> bool {
+        self.found
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The session is complete. One in which nothing happened is none.
+    pub(crate) fn finish(&mut self, draft: Draft) -> Result<()> {
+        if draft.is_empty() {
+            return Ok(());
+        }
+        let (agent, left_out) = (draft.agent(), draft.left_out());
+        let (id, members, last) = draft.finish();
+        self.counts.left_out += left_out;
+        self.give(agent, &id, members, last)
+    }
+
+    /// A session that was whole from the beginning. Members other than `session_id` and times stay as they are.
+    pub(crate) fn whole(&mut self, agent: Agent, id: &str, mut members: Map<String, Value>) -> Result<()> {
+        let left_out = drop_oversized(&mut members);
+        members.insert("session_id".to_owned(), id.trim().into());
+        if !members.contains_key("tool_name") && agent != Agent::Fixture {
+            members.insert("tool_name".to_owned(), agent.name().into());
+        }
+        let last = members.get("timestamp").and_then(time::of);
+        if last.is_some() {
+            members.remove("timestamp");
+        }
+        self.counts.left_out += left_out;
+        self.give(agent, id, members, last)
+    }
+
+    fn give(
+        &mut self,
+        agent: Agent,
+        id: &str,
+        mut members: Map<String, Value>,
+        last: Option<Millis>,
+    ) -> Result<()> {
+        if !self.wants(id) {
+            return Ok(());
+        }
+        let stamp = |members: &mut Map<String, Value>, at: Option<Millis>| {
+            if let Some(at) = at.map(time::format) {
+                members.entry("timestamp").or_insert_with(|| at.into());
+            }
+        };
+        stamp(&mut members, last);
+        // The file's time is not content: copying a file must not make its sessions new ones.
+        let key = Key::of(agent, id, &members);
+        stamp(&mut members, self.file_time);
+        // It fails only for an id that cannot be one.
+        let Ok(session) = Session::new(id, members) else {
+            self.skip();
+            return Ok(());
+        };
+        self.found = self.wanted.is_some();
+        self.counts.sessions += 1;
+        (self.emit)(Imported { session, key })
+    }
+}
+
+/// Empties leaves that are too long, and says how many.
+fn drop_oversized(members: &mut Map<String, Value>) -> u64 {
+    fn walk(value: &mut Value) -> u64 {
+        match value {
+            Value::String(text) if text.len() > super::draft::LONGEST_LEAF => {
+                *value = Value::Null;
+                1
+            }
+            Value::Array(items) => items.iter_mut().map(walk).sum(),
+            Value::Object(members) => members.iter_mut().map(|(_, value)| walk(value)).sum(),
+            _ => 0,
+        }
+    }
+    members.iter_mut().map(|(_, value)| walk(value)).sum()
+}
