@@ -35,12 +35,13 @@ pub(super) async fn run(args: McpArgs, loaded: Loaded) -> anyhow::Result<Outcome
         );
     }
     let owner = args.owner.owner(&loaded)?;
+    let home = loaded.home.clone();
     let access = Access {
         memory: LazyMemory::later(loaded),
         owner,
         actor: "mcp".to_owned(),
         forgetting: Forgetting::Allowed,
-        files: Files::Readable,
+        files: Files::Readable { home },
     };
     stdio::serve(access).await.map(|()| Outcome::Done)
 }

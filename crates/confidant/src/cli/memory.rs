@@ -2,6 +2,8 @@
 //!
 //! `--json` prints exactly what the tool of the same name returns.
 
+mod import;
+
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
@@ -24,6 +26,7 @@ Examples:
   confidant memory store demo-001 --session session.json --tag production
   confidant memory query JWT auth bug --tag production
   confidant memory retrieve cascade://…
+  confidant memory import --dry-run
   confidant memory forget --session-id demo-001 --dry-run
 
 For agents: claude mcp add confidant -- confidant mcp")]
@@ -36,6 +39,8 @@ pub(super) enum MemoryCommand {
     List(ListArgs),
     /// Fetch, check and open a memory
     Retrieve(RetrieveArgs),
+    /// Store what coding agents kept of their sessions
+    Import(import::ImportArgs),
     /// Destroy a memory with its key, or all of a session
     Forget(ForgetArgs),
 }
@@ -187,11 +192,12 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::Query(args) => &args.owner,
         MemoryCommand::List(args) => &args.owner,
         MemoryCommand::Retrieve(args) => &args.owner,
+        MemoryCommand::Import(args) => &args.owner,
         MemoryCommand::Forget(args) => &args.owner,
     };
     let owner = owner.owner(loaded)?;
     let purpose = match &command {
-        MemoryCommand::Store(_) => Purpose::SetUp,
+        MemoryCommand::Store(_) | MemoryCommand::Import(_) => Purpose::SetUp,
         _ => Purpose::LookAtData,
     };
     with_engine(loaded, purpose, async |opened| {
@@ -200,12 +206,12 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
             return Ok(Outcome::NothingFound);
         };
         let own = memory.of(owner, Actor::cli().as_str());
-        dispatch(command, &own).await.or_else(explained)
+        dispatch(command, &own, loaded).await.or_else(explained)
     })
     .await
 }
 
-async fn dispatch(command: MemoryCommand, own: &OwnMemory) -> anyhow::Result<Outcome> {
+async fn dispatch(command: MemoryCommand, own: &OwnMemory, loaded: &Loaded) -> anyhow::Result<Outcome> {
     match command {
         MemoryCommand::Store(args) => store(args, own).await,
         MemoryCommand::Query(args) => {
@@ -216,6 +222,7 @@ async fn dispatch(command: MemoryCommand, own: &OwnMemory) -> anyhow::Result<Out
             hits(own.list(&page(args.page, args.limit)).await, &args.output, args.limit)
         }
         MemoryCommand::Retrieve(args) => retrieve(&args, own).await,
+        MemoryCommand::Import(args) => import::run(args, own, loaded.home.clone()).await,
         MemoryCommand::Forget(args) => forget(args, own).await,
     }
 }

@@ -124,7 +124,10 @@ impl Caller {
         } else {
             Forgetting::Refused { administrator, tenant, user }
         };
-        let files = if self.bearer.role == Role::Admin { Files::Readable } else { Files::Closed };
+        let files = match self.bearer.role {
+            Role::Admin => Files::Readable { home: None },
+            Role::Agent | Role::User(_) => Files::Closed,
+        };
         let actor = self.bearer.actor().as_str().to_owned();
         Ok(Access { memory: memory.clone(), owner, actor, forgetting, files })
     }

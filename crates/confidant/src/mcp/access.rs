@@ -1,5 +1,6 @@
 //! Whose memory a server serves, and what may be done with it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +100,18 @@ impl Access {
         tokio::spawn(async move { drop(memory.open().await) });
     }
 
+    /// The home folder, if files of this machine may be read at all.
+    pub(super) fn home(&self) -> Result<Option<PathBuf>, Failure> {
+        match &self.files {
+            Files::Readable { home } => Ok(home.clone()),
+            Files::Closed => Err(Failure::new(
+                "not_allowed",
+                "this token may not read files of the server's machine",
+                "hand sessions over with store_session_to_cascade, or run `confidant memory import` where the files are",
+            )),
+        }
+    }
+
     /// Whether forgetting is allowed; a refusal goes into the audit log.
     pub(super) async fn may_forget(&self) -> Result<(), Failure> {
         let Forgetting::Refused { administrator, tenant, user } = &self.forgetting else { return Ok(()) };
@@ -121,10 +134,10 @@ pub(crate) enum Forgetting {
 }
 
 /// Whether session files of this machine may be read through this access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Files {
-    /// On the person's own machine, or by an administrator.
-    Readable,
+    /// On the person's own machine, who may be at home there; or by an administrator, who is not.
+    Readable { home: Option<PathBuf> },
     /// A stranger to this machine names no paths on it.
     Closed,
 }

@@ -1,7 +1,6 @@
 //! What a call of a tool does.
 //!
-//! Work that writes is done to its end even if the client goes away meanwhile: it runs in a task of its own, and only the
-//! waiting for it is cancelled.
+//! The memory does what it began to its end, also if the client goes away meanwhile; only the waiting is cancelled.
 
 use confidant_memory::OwnMemory;
 use confidant_memory::api::{Raw, StoreRequest};
@@ -11,11 +10,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::Server;
 use super::catalogue::ToolName;
 use super::consent::Asked;
 use super::failure::Failure;
+use super::import::{self, Step};
 use super::progress::Progress;
 use super::requests::{self, Store};
 
@@ -66,8 +67,16 @@ async fn run(
             let (what, dry_run) = requests::forget(arguments)?;
             access.may_forget().await?;
             let own = access.own().await?;
-            let forgetting = to_its_end(async move { own.forget(&what, dry_run).await });
-            reply(&progress.during("forgetting", forgetting).await?)
+            reply(&progress.during("forgetting", own.forget(&what, dry_run)).await?)
+        }
+        ToolName::Import => {
+            let wish = requests::import(arguments, access.home()?)?;
+            let own = access.own().await?;
+            let (tell, steps) = watch::channel(Step::default());
+            let tell = |step| {
+                let _ = tell.send(step);
+            };
+            reply(&progress.following(steps, import::run(&own, wish, &tell)).await?)
         }
     }
 }
@@ -96,8 +105,7 @@ async fn store(
             Asked::Later(question) => return Ok((*question).into()),
         }
     }
-    let storing = to_its_end(async move { own.store(&wish).await });
-    noted(&progress.during("redacting, sealing and storing", storing).await?, &notes)
+    noted(&progress.during("redacting, sealing and storing", own.store(&wish)).await?, &notes)
 }
 
 async fn preview(
@@ -105,19 +113,6 @@ async fn preview(
     wish: &StoreRequest,
 ) -> Result<confidant_memory::api::DryRun, confidant_memory::Error> {
     own.preview(wish).await
-}
-
-/// Does something to its end, also if nobody waits for it any more.
-async fn to_its_end<T: Send + 'static>(
-    work: impl Future<Output = confidant_memory::Result<T>> + Send + 'static,
-) -> Result<T, Failure> {
-    match tokio::spawn(work).await {
-        Ok(done) => Ok(done?),
-        Err(_) => {
-            tracing::error!("a tool's work panicked");
-            Err(Failure::internal())
-        }
-    }
 }
 
 fn reply(value: &impl Serialize) -> Result<CallToolResponse, Failure> {

@@ -16,10 +16,12 @@ pub(super) enum ToolName {
     Retrieve,
     Forget,
     List,
+    Import,
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 5] = [Self::Store, Self::Query, Self::Retrieve, Self::Forget, Self::List];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Store, Self::Query, Self::Retrieve, Self::Forget, Self::List, Self::Import];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -28,6 +30,7 @@ impl ToolName {
             Self::Retrieve => "retrieve_session_from_cascade",
             Self::Forget => "forget_memory",
             Self::List => "list_memories",
+            Self::Import => "import_sessions",
         }
     }
 
@@ -71,6 +74,13 @@ impl ToolName {
                 input: schemas::list_input(),
                 output: schemas::hits_output(),
                 effect: Effect::Reads,
+            },
+            Self::Import => Described {
+                title: "Import session files",
+                text: IMPORT,
+                input: schemas::import_input(),
+                output: schemas::import_output(),
+                effect: Effect::Adds,
             },
         }
     }
@@ -150,6 +160,13 @@ const LIST: &str = "\
 List memories, the newest first, a page at a time.
 Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}]}; no hits is an \
 empty list. The next page begins at offset + limit.";
+
+const IMPORT: &str = "\
+Store the memories of sessions that coding agents kept in files of their own (Claude Code, Codex, Gemini CLI, Aider, \
+OpenCode, Cursor, JSON lines). Without \"dry_run\": false nothing is stored, and the result says what would be. Sessions \
+that were stored before are not stored again; one with a private key or the like is left out and told of.
+Returns {ok, dry_run, files, unreadable, found, stored, already_stored, blocked, failed, more, sessions [{agent, outcome, \
+session_id, title, cascade_uri?, bytes?, places?}]}, or {ok: false, error {code, message, hint}}.";
 
 #[cfg(test)]
 mod tests;

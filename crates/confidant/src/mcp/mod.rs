@@ -16,6 +16,7 @@ mod calls;
 mod catalogue;
 mod consent;
 mod failure;
+pub(crate) mod import;
 mod mount;
 mod progress;
 mod prompts;

@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
+use tokio::sync::watch;
+
+use super::import::Step;
 
 /// Where progress is told, if anywhere.
 #[derive(Clone, Debug)]
@@ -27,6 +30,31 @@ impl Progress {
                 biased;
                 done = &mut work => return done,
                 _ = ticks.tick() => self.tell(began.elapsed().as_secs_f64(), None, what).await,
+            }
+        }
+    }
+
+    /// Does an import, and says how far it is, in bytes of its files.
+    pub(super) async fn following<T>(
+        &self,
+        mut steps: watch::Receiver<Step>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut told = None;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Ok(()) = steps.changed() => {
+                    let step = *steps.borrow_and_update();
+                    // Progress has to grow: several sessions of one file are at the same place.
+                    if told.is_none_or(|told| told < step.bytes_done) {
+                        told = Some(step.bytes_done);
+                        let what = format!("{} sessions", step.sessions);
+                        self.tell(step.bytes_done as f64, Some(step.bytes_total as f64), &what).await;
+                    }
+                }
             }
         }
     }

@@ -1,10 +1,14 @@
 //! From a tool's arguments to what is asked of the memory.
 
+use std::path::PathBuf;
+
 use confidant_memory::api::{Forget, QueryRequest, RAW_EXPORT_ACK, Raw, StoreRequest};
+use confidant_memory::import::Agent;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use super::import;
 
 type Read<T> = Result<T, Failure>;
 
@@ -153,6 +157,25 @@ pub(super) fn forget(arguments: &Map<String, Value>) -> Read<(Forget, bool)> {
     Ok((what, given.flag("dry_run")?.unwrap_or(false)))
 }
 
+/// `import_sessions`. Nothing is stored unless that is said.
+pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> Read<import::Wish> {
+    let given = Arguments::of(arguments, &["path", "agent", "since", "limit", "tags", "dry_run"])?;
+    let agent = given.word("agent", &agents())?.and_then(Agent::parse);
+    let limit = given.count("limit", 1..=MOST_IMPORTED)?.unwrap_or(IMPORT_LIMIT);
+    Ok(import::Wish {
+        root: import::root(given.text("path")?.map(PathBuf::from), agent, home)?,
+        tags: given.texts("tags")?,
+        since: given.moment("since")?,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        dry_run: given.flag("dry_run")?.unwrap_or(true),
+    })
+}
+
+/// Whose session files are understood.
+pub(super) fn agents() -> [&'static str; Agent::ALL.len()] {
+    Agent::ALL.map(Agent::name)
+}
+
 /// The name of an artifact, also if it was given as a resource.
 pub(super) fn cascade_uri(uri: &str) -> String {
     match uri.trim().strip_prefix(super::resources::SCHEME) {
@@ -167,7 +190,11 @@ pub(super) const MODES: &[&str] = &["mock", "live"];
 pub(super) const QUERY_LIMIT: u64 = 5;
 pub(super) const LIST_LIMIT: u64 = 20;
 pub(super) const MOST_HITS: u64 = 100;
-pub(super) const FARTHEST: u64 = 1_000_000;
+/// As far as the memory goes.
+pub(super) const FARTHEST: u64 = 10_000;
+/// How many sessions one call imports if nothing is said, and at most: it has to come to an end while somebody waits.
+pub(super) const IMPORT_LIMIT: u64 = 20;
+pub(super) const MOST_IMPORTED: u64 = 1000;
 
 const NO_ACK: &str = "The transcript was not stored, only the card: metadata.raw_export_ack was not given. It takes both \
                       metadata.allow_raw_export = true and metadata.raw_export_ack = \"I understand the risk\".";

@@ -107,6 +107,7 @@ const TEMPLATE: &str = "memory://{id}";
 const JSON: &str = "application/json";
 /// How many memories a page has.
 const PAGE: usize = 50;
-const FARTHEST: usize = 1_000_000;
+/// As far as the memory goes.
+const FARTHEST: usize = 10_000;
 /// Among how many of the newest a completion looks.
-const LOOKED_AT: usize = 500;
+const LOOKED_AT: usize = 100;

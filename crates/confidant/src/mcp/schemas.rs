@@ -5,7 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::requests::{FARTHEST, LIST_LIMIT, MODES, MOST_HITS, QUERY_LIMIT};
+use super::requests::{
+    FARTHEST, IMPORT_LIMIT, LIST_LIMIT, MODES, MOST_HITS, MOST_IMPORTED, QUERY_LIMIT, agents,
+};
 
 /// A schema.
 pub(super) type Schema = Map<String, Value>;
@@ -177,6 +179,52 @@ pub(super) fn forget_output() -> Schema {
             "cascade_uris": uris
         }),
         json!([{ "required": ["dry_run", "forgotten", "cascade_uris"] }]),
+    )
+}
+
+pub(super) fn import_input() -> Schema {
+    input(
+        json!({
+            "path": text("A session file, or a folder of such files, on the server's machine; without it, the usual places of coding agents in the home folder."),
+            "agent": { "type": "string", "enum": agents(), "description": "Whose files they are; told by content if left out." },
+            "since": text("Only sessions not before this moment, in RFC 3339."),
+            "limit": { "type": "integer", "minimum": 1, "maximum": MOST_IMPORTED, "default": IMPORT_LIMIT, "description": "At most so many sessions, those of the newest files first." },
+            "tags": tags("Tags for all of them."),
+            "dry_run": { "type": "boolean", "default": true, "description": "Only say what would be stored. Say false to store." }
+        }),
+        &[],
+    )
+}
+
+pub(super) fn import_output() -> Schema {
+    let session = json!({
+        "type": "object",
+        "properties": {
+            "agent": text("Whose session it was."),
+            "outcome": text("stored, would_store, already_stored, blocked, or the code of an error."),
+            "session_id": text("The session, redacted."),
+            "title": text("Its card's title."),
+            "cascade_uri": text("Where it is now."),
+            "bytes": whole("How many bytes its payload has."),
+            "places": { "type": "array", "items": { "type": "object" }, "description": "Rule and place of what blocked it." }
+        },
+        "required": ["agent", "outcome"]
+    });
+    output(
+        json!({
+            "ok": ok(),
+            "dry_run": flag("Whether nothing was stored."),
+            "files": whole("Session files that were found."),
+            "unreadable": whole("Files and folders that could not be read, or that no agent is known to write."),
+            "found": whole("Sessions that were looked at."),
+            "stored": whole("Those that were stored, or would be."),
+            "already_stored": whole("Those that were stored before."),
+            "blocked": whole("Those with a secret that must not be stored in any form."),
+            "failed": whole("Those that could not be stored for another reason."),
+            "more": flag("Whether there are more than the limit allowed."),
+            "sessions": { "type": "array", "items": session, "description": "The first of them, one by one." }
+        }),
+        json!([{ "required": ["dry_run", "files", "found", "stored", "sessions"] }]),
     )
 }
 

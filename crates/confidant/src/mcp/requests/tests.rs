@@ -25,6 +25,7 @@ fn read(tool: ToolName, arguments: &Map<String, Value>) -> Result<(), Failure> {
         ToolName::List => list(arguments).map(drop),
         ToolName::Retrieve => retrieve(arguments).map(drop),
         ToolName::Forget => forget(arguments).map(drop),
+        ToolName::Import => import(arguments, None).map(drop),
     }
 }
 
@@ -198,6 +199,9 @@ fn keys() -> impl Strategy<Value = String> {
         "time_range",
         "start",
         "end",
+        "path",
+        "agent",
+        "since",
         "cascade_uri",
         "allow_raw_export",
         "raw_export_ack",
