@@ -17,6 +17,7 @@ mod documents;
 mod error;
 pub mod gate;
 pub mod import;
+mod importing;
 pub mod index;
 mod instances;
 mod keys;
