@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use confidant_seal::Tag;
 use tokio::runtime::Handle;
 
 use crate::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession, StoreRequest};
@@ -24,7 +25,12 @@ impl OwnMemory {
     ) -> Result<ImportReport> {
         let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
         blocking(move || {
-            let owner = own.inner.keys.owner(&own.owner)?;
+            // A dry run does not even make a key.
+            let owner = if request.dry_run {
+                own.inner.keys.known_owner(&own.owner)?
+            } else {
+                Some(own.inner.keys.owner(&own.owner)?)
+            };
             let found = discover(&request.roots);
             let mut importer = Importer {
                 inner: Arc::clone(&own.inner),
@@ -52,7 +58,8 @@ impl OwnMemory {
 struct Importer<'i> {
     inner: Arc<Inner>,
     own: &'i OwnMemory,
-    owner: OwnerKey,
+    /// Nobody in a dry run for somebody who has no memories.
+    owner: Option<OwnerKey>,
     request: &'i ImportRequest,
     runtime: Handle,
     progress: &'i dyn Fn(Progress),
@@ -62,17 +69,15 @@ struct Importer<'i> {
 impl Importer<'_> {
     fn one(&mut self, imported: &Imported) -> Result<(ImportOutcome, Option<String>, Option<String>)> {
         let id = imported.session.id();
-        let session = self.inner.keys.tag(&self.owner, "session", &[id.as_bytes()]);
-        if self.inner.truth.is_forgotten(self.owner.tag, session)? {
-            return Ok((ImportOutcome::Forgotten, None, None));
-        }
-        let note = self.note_of(imported);
-        let known = self.inner.truth.imported(self.owner.tag, note)?;
         let content = imported.key.content();
-        if known
-            .is_some_and(|sealed| self.owner.open_note(note, &sealed).is_some_and(|seen| *seen == content))
-        {
-            return Ok((ImportOutcome::Unchanged, None, None));
+        if let Some(owner) = &self.owner {
+            let session = self.inner.keys.tag(owner, "session", &[id.as_bytes()]);
+            if self.inner.truth.is_forgotten(owner.tag, session)? {
+                return Ok((ImportOutcome::Forgotten, None, None));
+            }
+            if self.known_note(owner, self.note_of(owner, imported))?.is_some_and(|seen| *seen == content) {
+                return Ok((ImportOutcome::Unchanged, None, None));
+            }
         }
         let request = StoreRequest {
             session_id: id.to_owned(),
@@ -99,28 +104,40 @@ impl Importer<'_> {
             // A disk that is full or a store that is down will not be better at the next session.
             Err(error) => return Err(error),
         };
-        if !self.request.dry_run {
-            self.inner.truth.note_import(self.owner.tag, note, &self.owner.seal_note(note, &content))?;
+        if let Some(owner) = &self.owner {
+            self.write_down(owner, self.note_of(owner, imported), &content)?;
         }
         Ok(outcome)
     }
 
-    fn note_of(&self, imported: &Imported) -> confidant_seal::Tag {
+    fn note_of(&self, owner: &OwnerKey, imported: &Imported) -> Tag {
         let agent = imported.key.agent().name().as_bytes();
-        self.inner.keys.tag(&self.owner, "import-session", &[agent, imported.key.session().as_bytes()])
+        self.inner.keys.tag(owner, "import-session", &[agent, imported.key.session().as_bytes()])
     }
 
-    fn note_of_file(&self, file: &SessionFile) -> confidant_seal::Tag {
+    fn note_of_file(&self, owner: &OwnerKey, file: &SessionFile) -> Tag {
         let path = file.path().as_os_str().as_encoded_bytes();
-        self.inner.keys.tag(&self.owner, "import-file", &[file.agent().name().as_bytes(), path])
+        self.inner.keys.tag(owner, "import-file", &[file.agent().name().as_bytes(), path])
+    }
+
+    fn known_note(&self, owner: &OwnerKey, about: Tag) -> Result<Option<Vec<u8>>> {
+        let sealed = self.inner.truth.imported(owner.tag, about)?;
+        Ok(sealed.and_then(|sealed| owner.open_note(about, &sealed)))
+    }
+
+    fn write_down(&self, owner: &OwnerKey, about: Tag, note: &[u8]) -> Result<()> {
+        if self.request.dry_run {
+            return Ok(());
+        }
+        self.inner.truth.note_import(owner.tag, about, &owner.seal_note(about, note))
     }
 }
 
 impl Visitor for Importer<'_> {
     fn known(&mut self, file: &SessionFile) -> Option<Fingerprint> {
-        let note = self.note_of_file(file);
-        let sealed = self.inner.truth.imported(self.owner.tag, note).ok().flatten()?;
-        Fingerprint::from_bytes(&self.owner.open_note(note, &sealed)?).ok()
+        let owner = self.owner.as_ref()?;
+        let note = self.known_note(owner, self.note_of_file(owner, file)).ok().flatten()?;
+        Fingerprint::from_bytes(&note).ok()
     }
 
     fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
@@ -145,18 +162,12 @@ impl Visitor for Importer<'_> {
 
     fn file_done(&mut self, file: &SessionFile, outcome: FileOutcome, progress: Progress) -> Result<()> {
         (self.progress)(progress);
-        if self.request.dry_run {
-            return Ok(());
+        match (outcome, &self.owner) {
+            (FileOutcome::Read(fingerprint) | FileOutcome::Unchanged(fingerprint), Some(owner)) => {
+                self.write_down(owner, self.note_of_file(owner, file), &fingerprint.to_bytes())
+            }
+            _ => Ok(()),
         }
-        let (FileOutcome::Read(fingerprint) | FileOutcome::Unchanged(fingerprint)) = outcome else {
-            return Ok(());
-        };
-        let note = self.note_of_file(file);
-        self.inner.truth.note_import(
-            self.owner.tag,
-            note,
-            &self.owner.seal_note(note, &fingerprint.to_bytes()),
-        )
     }
 }
 

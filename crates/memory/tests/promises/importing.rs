@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use confidant_memory::OwnMemory;
 use confidant_memory::api::{Forget, ImportReport, ImportRequest};
 use confidant_memory::import::Root;
-use confidant_memory::OwnMemory;
 
 use crate::support::{Place, of, query};
 
