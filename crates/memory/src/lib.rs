@@ -10,6 +10,7 @@
 
 pub mod blobs;
 pub mod card;
+pub mod cost;
 mod error;
 pub mod gate;
 pub mod index;
