@@ -12,6 +12,7 @@ pub mod api;
 mod artifact;
 pub mod blobs;
 pub mod card;
+pub mod cost;
 mod db;
 mod documents;
 mod error;
