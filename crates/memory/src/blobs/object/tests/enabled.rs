@@ -254,10 +254,14 @@ fn settings_that_cannot_be_used_are_not_quoted() {
 
 /// The address of a real S3 server, or none; a server that is required and not there is a failure.
 #[expect(clippy::disallowed_methods, reason = "tests are told by the environment which servers there are")]
+#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 fn server(variable: &str) -> Option<String> {
     let url = std::env::var(variable).ok();
     let required = std::env::var_os("REQUIRE_ALL_STORES").is_some_and(|value| value == "1");
     assert!(url.is_some() || !required, "{variable} is not set; tests/s3_server.py sets it");
+    if url.is_none() {
+        eprintln!("not run: {variable} is not set; tests/s3_server.py sets it");
+    }
     url
 }
 
