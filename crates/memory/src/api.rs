@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Card;
 use crate::gate::Fired;
+use crate::import::Root;
 
 /// `store_session_to_cascade`.
 #[derive(Clone, Default, PartialEq)]
@@ -243,6 +244,89 @@ pub struct Forgotten {
     pub pending: u64,
     /// Which.
     pub cascade_uris: Vec<String>,
+}
+
+/// `import_sessions`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ImportRequest {
+    /// Where session files are.
+    pub roots: Vec<Root>,
+    /// Tags for all of them; the sessions' own are added.
+    pub tags: Vec<String>,
+    /// `mock` or `live`; the server's default if missing.
+    pub mode: Option<String>,
+    /// Do everything but write.
+    pub dry_run: bool,
+}
+
+/// What `import_sessions` did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ImportReport {
+    /// Always true.
+    pub ok: bool,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// Files that were read.
+    pub files: u64,
+    /// Files that had not changed since the last import.
+    pub unchanged_files: u64,
+    /// Files and folders that could not be read.
+    pub unreadable_files: u64,
+    /// Files that no known agent writes.
+    pub unknown_files: u64,
+    /// Sessions that were found in the files that were read.
+    pub sessions: u64,
+    /// Those that were stored, or would be.
+    pub stored: u64,
+    /// Those that were stored before and have not changed.
+    pub unchanged: u64,
+    /// Those that have a critical secret; nothing of them was stored.
+    pub blocked: u64,
+    /// Those that could not be made into a clean card.
+    pub refused: u64,
+    /// Those that were forgotten before, and stay so. Store one by its id to have it back.
+    pub forgotten: u64,
+    /// Lines that made no sense.
+    pub skipped_lines: u64,
+    /// Texts that were too long and were left out whole.
+    pub left_out_texts: u64,
+    /// What became of the first sessions, those that had not changed left out.
+    pub items: Vec<ImportedSession>,
+}
+
+/// What became of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImportedSession {
+    /// The session, redacted.
+    pub session_id: String,
+    /// Whose file it was in.
+    pub agent: &'static str,
+    /// What became of it.
+    pub outcome: ImportOutcome,
+    /// The card's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where the artifact is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cascade_uri: Option<String>,
+}
+
+/// What became of a session of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportOutcome {
+    /// It is stored.
+    Stored,
+    /// It would be.
+    WouldStore,
+    /// It was stored before and has not changed.
+    Unchanged,
+    /// It has a critical secret.
+    Blocked,
+    /// It could not be made into a clean card.
+    Refused,
+    /// It was forgotten before.
+    Forgotten,
 }
 
 impl std::fmt::Debug for StoreRequest {

@@ -78,6 +78,7 @@ impl Keys {
 
     /// The owner's key, made if there is none.
     pub(crate) fn owner(&self, owner: &Owner) -> Result<OwnerKey> {
+        self.names()?;
         if let Some(found) = self.known_owner(owner)? {
             return Ok(found);
         }
@@ -99,6 +100,10 @@ impl Keys {
 
     /// The owner's key; nothing if they have no memories.
     pub(crate) fn known_owner(&self, owner: &Owner) -> Result<Option<OwnerKey>> {
+        // Looking must not write, so without a names key there is no owner either.
+        if self.names.get().is_none() && self.named_row()?.is_none() {
+            return Ok(None);
+        }
         let tag = self.owner_tag(owner)?;
         let row = self
             .lock()
@@ -316,6 +321,22 @@ impl OwnerKey {
     /// The owner as contexts name them.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Seals a small note about something that only its tag names.
+    pub(crate) fn seal_note(&self, about: Tag, note: &[u8]) -> Vec<u8> {
+        let object = about.to_string();
+        let context = Context { purpose: "memory-note", ..key_context(&self.name, &object, "") };
+        seal(&self.key, SUITE, &context, 0, note).as_bytes().to_vec()
+    }
+
+    /// Opens a note; nothing if it is not one of ours.
+    pub(crate) fn open_note(&self, about: Tag, sealed: &[u8]) -> Option<Vec<u8>> {
+        let object = about.to_string();
+        let context = Context { purpose: "memory-note", ..key_context(&self.name, &object, "") };
+        open(&self.key, &context, &Sealed::from_bytes(sealed.to_vec()))
+            .ok()
+            .map(|opened| opened.data.to_vec())
     }
 
     /// The public id of the owner's key.

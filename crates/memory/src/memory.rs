@@ -14,7 +14,7 @@ use crate::instances::Instances;
 use crate::keys::{KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Kind, Task, Truth};
+use crate::truth::{Kind, Task, Truth, Why};
 use crate::witness::Witness;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
@@ -238,7 +238,7 @@ impl Inner {
     /// Takes back a store that failed. The blob may be there for all we know, so its removal is a task.
     fn give_up(&self, memory: u64) -> Result<()> {
         let Some((owner, row)) = self.truth.pending(memory)? else { return Ok(()) };
-        self.truth.remove(std::slice::from_ref(&row), owner, self.instances.own())?;
+        self.truth.remove(std::slice::from_ref(&row), owner, Why::Ended, self.instances.own())?;
         self.keys.destroy_artifacts(&[row.artifact])
     }
 
@@ -339,8 +339,8 @@ impl Inner {
         let erased = blocking(move || {
             let keys = inner.keys.destroy_owner(owner)?;
             let rows = inner.truth.after(owner, 0, false, usize::MAX)?;
-            inner.truth.remove(&rows, owner, inner.instances.own())?;
-            inner.truth.forget_imports(owner)?;
+            inner.truth.remove(&rows, owner, Why::Ended, inner.instances.own())?;
+            inner.truth.forget_notes(owner)?;
             let mut indexes = inner.indexes.lock().unwrap_or_else(PoisonError::into_inner);
             indexes.retain(|(tag, _), _| *tag != owner);
             let folder = inner.index_folder(owner);

@@ -14,15 +14,15 @@ use crate::blobs::{Pointer, Removed};
 use crate::index::Query;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
-use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts};
+use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts, Why};
 use crate::witness::Act;
 use crate::{Card, Error, Owner, Result, Session, when};
 
 /// One owner's memories: nothing here reaches another's.
 #[derive(Clone, Debug)]
 pub struct OwnMemory {
-    inner: Arc<Inner>,
-    owner: Owner,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) owner: Owner,
     actor: String,
 }
 
@@ -304,8 +304,7 @@ impl OwnMemory {
         let inner = Arc::clone(&self.inner);
         let (tag, doomed) = (owner.tag, rows.clone());
         blocking(move || {
-            inner.truth.remove(&doomed, tag, inner.instances.own())?;
-            inner.truth.forget_imports(tag)?;
+            inner.truth.remove(&doomed, tag, Why::Forgotten, inner.instances.own())?;
             inner.keys.destroy_artifacts(&doomed.iter().map(|row| row.artifact).collect::<Vec<_>>())?;
             let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
             inner.index(&owner)?.forget(&ids)

@@ -92,6 +92,15 @@ pub(crate) struct Task {
     pub(crate) instance: Instance,
 }
 
+/// Why rows are taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A person said so; imports are to leave the session alone from now on.
+    Forgotten,
+    /// It never came to be, or everything of its owner ends.
+    Ended,
+}
+
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -218,10 +227,16 @@ impl Truth {
     }
 
     /// Takes rows out, and notes what is to be removed outside, together.
-    pub(crate) fn remove(&self, rows: &[StoredRow], owner: Tag, by: Instance) -> Result<()> {
+    pub(crate) fn remove(&self, rows: &[StoredRow], owner: Tag, why: Why, by: Instance) -> Result<()> {
         self.write(|tx| {
             for row in rows {
                 tx.execute("DELETE FROM outbox WHERE memory = ?1", [number(row.id)])?;
+                if why == Why::Forgotten {
+                    tx.execute(
+                        "INSERT OR IGNORE INTO forgotten SELECT owner, session_tag FROM memories WHERE id = ?1",
+                        [number(row.id)],
+                    )?;
+                }
                 tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
                 tx.execute(
                     "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, locator, instance)
@@ -350,26 +365,37 @@ impl Truth {
         self.write(|tx| tx.execute("DELETE FROM outbox WHERE id = ?1", [task.id]).map(drop))
     }
 
-    /// What was imported last from this source.
-    pub(crate) fn imported(&self, owner: Tag, source: Tag) -> Result<Option<Tag>> {
-        let sql = "SELECT content FROM imports WHERE owner = ?1 AND source = ?2";
-        let content = self.reader().query_row(sql, [&owner.as_bytes()[..], source.as_bytes()], |row| {
-            row.get(0).map(Tag::from_bytes)
-        });
-        content.optional().map_err(db::failed)
+    /// The sealed note about what was imported last from this source.
+    pub(crate) fn imported(&self, owner: Tag, source: Tag) -> Result<Option<Vec<u8>>> {
+        let sql = "SELECT note FROM imports WHERE owner = ?1 AND source = ?2";
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
+        let note = statement.query_row([&owner.as_bytes()[..], source.as_bytes()], |row| row.get(0));
+        note.optional().map_err(db::failed)
     }
 
     /// Notes what was imported from a source.
-    pub(crate) fn note_import(&self, owner: Tag, source: Tag, content: Tag) -> Result<()> {
+    pub(crate) fn note_import(&self, owner: Tag, source: Tag, note: &[u8]) -> Result<()> {
         self.write(|tx| {
-            let sql = "INSERT OR REPLACE INTO imports (owner, source, content) VALUES (?1, ?2, ?3)";
-            tx.execute(sql, [&owner.as_bytes()[..], source.as_bytes(), content.as_bytes()]).map(drop)
+            let sql = "INSERT OR REPLACE INTO imports (owner, source, note) VALUES (?1, ?2, ?3)";
+            tx.execute(sql, [&owner.as_bytes()[..], source.as_bytes(), note]).map(drop)
         })
     }
 
-    /// Forgets what was imported, so that a forgotten session can be imported again.
-    pub(crate) fn forget_imports(&self, owner: Tag) -> Result<()> {
-        self.write(|tx| tx.execute("DELETE FROM imports WHERE owner = ?1", [owner.as_bytes()]).map(drop))
+    /// Whether a session was forgotten, so that an import leaves it alone.
+    pub(crate) fn is_forgotten(&self, owner: Tag, session: Tag) -> Result<bool> {
+        let sql = "SELECT 1 FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
+        statement.exists([&owner.as_bytes()[..], session.as_bytes()]).map_err(db::failed)
+    }
+
+    /// Drops all notes about an owner.
+    pub(crate) fn forget_notes(&self, owner: Tag) -> Result<()> {
+        self.write(|tx| {
+            tx.execute("DELETE FROM imports WHERE owner = ?1", [owner.as_bytes()])?;
+            tx.execute("DELETE FROM forgotten WHERE owner = ?1", [owner.as_bytes()]).map(drop)
+        })
     }
 
     /// Checks the file for damage.
@@ -607,7 +633,12 @@ const SCHEMA: &str = "
     CREATE TABLE imports (
         owner   BLOB NOT NULL,
         source  BLOB NOT NULL,
-        content BLOB NOT NULL,
+        note    BLOB NOT NULL,   -- sealed
         PRIMARY KEY (owner, source)
+    ) WITHOUT ROWID;
+    CREATE TABLE forgotten (
+        owner       BLOB NOT NULL,
+        session_tag BLOB NOT NULL,
+        PRIMARY KEY (owner, session_tag)
     ) WITHOUT ROWID;
 ";

@@ -2,6 +2,7 @@
 //!
 //! `--json` prints exactly what the tool of the same name returns.
 
+mod estimate;
 mod import;
 
 use std::io::{self, IsTerminal as _};
@@ -41,6 +42,8 @@ pub(super) enum MemoryCommand {
     Retrieve(RetrieveArgs),
     /// Store what coding agents kept of their sessions
     Import(import::ImportArgs),
+    /// Say what keeping an artifact costs
+    Estimate(estimate::EstimateArgs),
     /// Destroy a memory with its key, or all of a session
     Forget(ForgetArgs),
 }
@@ -188,6 +191,8 @@ impl ModeArg {
 
 pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     let owner = match &command {
+        // Arithmetic needs no memory.
+        MemoryCommand::Estimate(args) => return estimate::run(args),
         MemoryCommand::Store(args) => &args.owner,
         MemoryCommand::Query(args) => &args.owner,
         MemoryCommand::List(args) => &args.owner,
@@ -223,6 +228,7 @@ async fn dispatch(command: MemoryCommand, own: &OwnMemory, loaded: &Loaded) -> a
         }
         MemoryCommand::Retrieve(args) => retrieve(&args, own).await,
         MemoryCommand::Import(args) => import::run(args, own, loaded.home.clone()).await,
+        MemoryCommand::Estimate(args) => estimate::run(&args),
         MemoryCommand::Forget(args) => forget(args, own).await,
     }
 }

@@ -130,8 +130,7 @@ impl<'a> Arguments<'a> {
         Ok((range.moment("start")?, range.moment("end")?))
     }
 
-    /// A moment, in milliseconds since 1970.
-    pub(super) fn moment(&self, name: &str) -> Read<Option<i64>> {
+    fn moment(&self, name: &str) -> Read<Option<i64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let expected = "a moment as in RFC 3339";
         let hint = "write it like 2025-12-21T12:00:00Z";

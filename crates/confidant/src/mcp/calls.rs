@@ -4,6 +4,7 @@
 
 use confidant_memory::OwnMemory;
 use confidant_memory::api::{Raw, StoreRequest};
+use confidant_memory::import::Progress as Step;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, JsonObject,
 };
@@ -15,8 +16,8 @@ use tokio::sync::watch;
 use super::Server;
 use super::catalogue::ToolName;
 use super::consent::Asked;
+use super::estimate;
 use super::failure::Failure;
-use super::import::{self, Step};
 use super::progress::Progress;
 use super::requests::{self, Store};
 
@@ -73,11 +74,12 @@ async fn run(
             let wish = requests::import(arguments, access.home()?)?;
             let own = access.own().await?;
             let (tell, steps) = watch::channel(Step::default());
-            let tell = |step| {
+            let importing = own.import(&wish, move |step| {
                 let _ = tell.send(step);
-            };
-            reply(&progress.following(steps, import::run(&own, wish, &tell)).await?)
+            });
+            reply(&progress.following(steps, importing).await?)
         }
+        ToolName::Estimate => reply(&estimate::estimate(arguments)?),
     }
 }
 

@@ -17,11 +17,12 @@ pub(super) enum ToolName {
     Forget,
     List,
     Import,
+    Estimate,
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Store, Self::Query, Self::Retrieve, Self::Forget, Self::List, Self::Import];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Store, Self::Query, Self::Retrieve, Self::Estimate, Self::Forget, Self::List, Self::Import];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -31,6 +32,7 @@ impl ToolName {
             Self::Forget => "forget_memory",
             Self::List => "list_memories",
             Self::Import => "import_sessions",
+            Self::Estimate => "estimate_storage_cost",
         }
     }
 
@@ -81,6 +83,13 @@ impl ToolName {
                 input: schemas::import_input(),
                 output: schemas::import_output(),
                 effect: Effect::Adds,
+            },
+            Self::Estimate => Described {
+                title: "Estimate storage cost",
+                text: ESTIMATE,
+                input: schemas::estimate_input(),
+                output: schemas::estimate_output(),
+                effect: Effect::Reads,
             },
         }
     }
@@ -163,10 +172,18 @@ empty list. The next page begins at offset + limit.";
 
 const IMPORT: &str = "\
 Store the memories of sessions that coding agents kept in files of their own (Claude Code, Codex, Gemini CLI, Aider, \
-OpenCode, Cursor, JSON lines). Without \"dry_run\": false nothing is stored, and the result says what would be. Sessions \
-that were stored before are not stored again; one with a private key or the like is left out and told of.
-Returns {ok, dry_run, files, unreadable, found, stored, already_stored, blocked, failed, more, sessions [{agent, outcome, \
-session_id, title, cascade_uri?, bytes?, places?}]}, or {ok: false, error {code, message, hint}}.";
+OpenCode, Cursor, JSON lines). Without \"dry_run\": false nothing is stored, and the result says what would be. Files and \
+sessions that have not changed since the last import are passed over, forgotten ones stay forgotten, and one with a \
+private key or the like is left out.
+Returns {ok, dry_run, files, unchanged_files, unreadable_files, unknown_files, sessions, stored, unchanged, blocked, \
+refused, forgotten, skipped_lines, left_out_texts, items [{session_id, agent, outcome, title?, cascade_uri?}]}, or \
+{ok: false, error {code, message, hint}}.";
+
+const ESTIMATE: &str = "\
+What keeping an artifact of this size costs, from dated price tables; no network. Cascade is paid once, the others by \
+the month.
+Returns {ok, bytes, gb, monthly_storage_usd, estimated_request_usd, total_estimated_usd, assumptions {provider, formula, \
+price_table, prices_as_of, …}}; amounts that need an exchange rate nobody set are null.";
 
 #[cfg(test)]
 mod tests;

@@ -15,8 +15,9 @@ mod arguments;
 mod calls;
 mod catalogue;
 mod consent;
+mod estimate;
 mod failure;
-pub(crate) mod import;
+mod import;
 mod mount;
 mod progress;
 mod prompts;
@@ -39,10 +40,12 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 
 pub(crate) use access::{Access, Files, Forgetting, LazyMemory};
-pub(crate) use failure::Failure;
+pub(crate) use estimate::{PROVIDERS, prices, provider};
+pub(crate) use import::root as import_root;
 pub(crate) use mount::{Hosts, Mount};
 
 use consent::Consent;
+use failure::Failure;
 
 /// What one connection or request talks to: one owner's memory, and nothing else.
 #[derive(Clone, Debug)]

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use confidant_memory::import::Progress as Step;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::sync::watch;
-
-use super::import::Step;
 
 /// Where progress is told, if anywhere.
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ impl Progress {
                     // Progress has to grow: several sessions of one file are at the same place.
                     if told.is_none_or(|told| told < step.bytes_done) {
                         told = Some(step.bytes_done);
-                        let what = format!("{} sessions", step.sessions);
+                        let what = format!("{} of {} files", step.files_done, step.files_total);
                         self.tell(step.bytes_done as f64, Some(step.bytes_total as f64), &what).await;
                     }
                 }

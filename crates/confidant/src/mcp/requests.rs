@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use confidant_memory::api::{Forget, QueryRequest, RAW_EXPORT_ACK, Raw, StoreRequest};
+use confidant_memory::api::{Forget, ImportRequest, QueryRequest, RAW_EXPORT_ACK, Raw, StoreRequest};
 use confidant_memory::import::Agent;
 use serde_json::{Map, Value};
 
@@ -158,15 +158,13 @@ pub(super) fn forget(arguments: &Map<String, Value>) -> Read<(Forget, bool)> {
 }
 
 /// `import_sessions`. Nothing is stored unless that is said.
-pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> Read<import::Wish> {
-    let given = Arguments::of(arguments, &["path", "agent", "since", "limit", "tags", "dry_run"])?;
+pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> Read<ImportRequest> {
+    let given = Arguments::of(arguments, &["path", "agent", "tags", "mode", "dry_run"])?;
     let agent = given.word("agent", &agents())?.and_then(Agent::parse);
-    let limit = given.count("limit", 1..=MOST_IMPORTED)?.unwrap_or(IMPORT_LIMIT);
-    Ok(import::Wish {
-        root: import::root(given.text("path")?.map(PathBuf::from), agent, home)?,
+    Ok(ImportRequest {
+        roots: vec![import::root(given.text("path")?.map(PathBuf::from), agent, home)?],
         tags: given.texts("tags")?,
-        since: given.moment("since")?,
-        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        mode: given.word("mode", MODES)?.map(str::to_owned),
         dry_run: given.flag("dry_run")?.unwrap_or(true),
     })
 }
@@ -192,9 +190,6 @@ pub(super) const LIST_LIMIT: u64 = 20;
 pub(super) const MOST_HITS: u64 = 100;
 /// As far as the memory goes.
 pub(super) const FARTHEST: u64 = 10_000;
-/// How many sessions one call imports if nothing is said, and at most: it has to come to an end while somebody waits.
-pub(super) const IMPORT_LIMIT: u64 = 20;
-pub(super) const MOST_IMPORTED: u64 = 1000;
 
 const NO_ACK: &str = "The transcript was not stored, only the card: metadata.raw_export_ack was not given. It takes both \
                       metadata.allow_raw_export = true and metadata.raw_export_ack = \"I understand the risk\".";

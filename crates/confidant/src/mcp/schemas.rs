@@ -3,11 +3,11 @@
 //! Written by hand, since a schema is read by models: short, with examples, without the integer `format`s that some
 //! clients refuse. A reply's schema allows for a failure too, because some clients check failures against it.
 
+use confidant_memory::cost;
 use serde_json::{Map, Value, json};
 
-use super::requests::{
-    FARTHEST, IMPORT_LIMIT, LIST_LIMIT, MODES, MOST_HITS, MOST_IMPORTED, QUERY_LIMIT, agents,
-};
+use super::estimate::PROVIDERS;
+use super::requests::{FARTHEST, LIST_LIMIT, MODES, MOST_HITS, QUERY_LIMIT, agents};
 
 /// A schema.
 pub(super) type Schema = Map<String, Value>;
@@ -187,9 +187,8 @@ pub(super) fn import_input() -> Schema {
         json!({
             "path": text("A session file, or a folder of such files, on the server's machine; without it, the usual places of coding agents in the home folder."),
             "agent": { "type": "string", "enum": agents(), "description": "Whose files they are; told by content if left out." },
-            "since": text("Only sessions not before this moment, in RFC 3339."),
-            "limit": { "type": "integer", "minimum": 1, "maximum": MOST_IMPORTED, "default": IMPORT_LIMIT, "description": "At most so many sessions, those of the newest files first." },
             "tags": tags("Tags for all of them."),
+            "mode": mode(),
             "dry_run": { "type": "boolean", "default": true, "description": "Only say what would be stored. Say false to store." }
         }),
         &[],
@@ -197,34 +196,67 @@ pub(super) fn import_input() -> Schema {
 }
 
 pub(super) fn import_output() -> Schema {
-    let session = json!({
+    let item = json!({
         "type": "object",
         "properties": {
-            "agent": text("Whose session it was."),
-            "outcome": text("stored, would_store, already_stored, blocked, or the code of an error."),
             "session_id": text("The session, redacted."),
-            "title": text("Its card's title."),
-            "cascade_uri": text("Where it is now."),
-            "bytes": whole("How many bytes its payload has."),
-            "places": { "type": "array", "items": { "type": "object" }, "description": "Rule and place of what blocked it." }
+            "agent": text("Whose file it was in."),
+            "outcome": { "type": "string", "enum": ["stored", "would_store", "unchanged", "blocked", "refused", "forgotten"] },
+            "title": text("The card's title."),
+            "cascade_uri": text("Where the artifact is.")
         },
-        "required": ["agent", "outcome"]
+        "required": ["session_id", "agent", "outcome"]
     });
     output(
         json!({
             "ok": ok(),
-            "dry_run": flag("Whether nothing was stored."),
-            "files": whole("Session files that were found."),
-            "unreadable": whole("Files and folders that could not be read, or that no agent is known to write."),
-            "found": whole("Sessions that were looked at."),
+            "dry_run": flag("Whether nothing was written."),
+            "files": whole("Files that were read."),
+            "unchanged_files": whole("Files that had not changed since the last import."),
+            "unreadable_files": whole("Files and folders that could not be read."),
+            "unknown_files": whole("Files that no known agent writes."),
+            "sessions": whole("Sessions that were found in the files that were read."),
             "stored": whole("Those that were stored, or would be."),
-            "already_stored": whole("Those that were stored before."),
-            "blocked": whole("Those with a secret that must not be stored in any form."),
-            "failed": whole("Those that could not be stored for another reason."),
-            "more": flag("Whether there are more than the limit allowed."),
-            "sessions": { "type": "array", "items": session, "description": "The first of them, one by one." }
+            "unchanged": whole("Those that were stored before and have not changed."),
+            "blocked": whole("Those that have a critical secret; nothing of them was stored."),
+            "refused": whole("Those that could not be made into a clean card."),
+            "forgotten": whole("Those that were forgotten before, and stay so."),
+            "skipped_lines": whole("Lines that made no sense."),
+            "left_out_texts": whole("Texts that were too long and were left out whole."),
+            "items": { "type": "array", "items": item, "description": "What became of the first sessions." }
         }),
-        json!([{ "required": ["dry_run", "files", "found", "stored", "sessions"] }]),
+        json!([{ "required": ["dry_run", "files", "sessions", "stored", "items"] }]),
+    )
+}
+
+pub(super) fn estimate_input() -> Schema {
+    input(
+        json!({
+            "bytes": { "type": "integer", "minimum": 0, "maximum": cost::MAX_BYTES, "description": "The size of the artifact: crypto.bytes of a stored one." },
+            "redundancy": { "type": "integer", "minimum": 1, "maximum": cost::MAX_REDUNDANCY, "default": 1, "description": "How many copies you keep." },
+            "provider": { "type": "string", "enum": PROVIDERS, "default": "s3", "description": "Whose prices." }
+        }),
+        &["bytes"],
+    )
+}
+
+pub(super) fn estimate_output() -> Schema {
+    let usd = |what: &str| json!({ "type": "number", "description": what });
+    // Cascade is paid in its own money, and without an exchange rate nobody knows.
+    let maybe = |what: &str| json!({ "type": ["number", "null"], "description": what });
+    output(
+        json!({
+            "ok": ok(),
+            "bytes": whole("As asked."),
+            "gb": { "type": "number", "description": "bytes / 2^30, one copy." },
+            "monthly_storage_usd": usd("Storage for a month, all copies."),
+            "estimated_request_usd": maybe("Requests in the first month, or a fee that is paid once; null if no exchange rate is set."),
+            "total_estimated_usd": maybe("The sum for the first month; null if no exchange rate is set."),
+            "assumptions": { "type": "object", "description": "Provider, price table and its date, formula, and what is left out." }
+        }),
+        json!([{
+            "required": ["bytes", "gb", "monthly_storage_usd", "estimated_request_usd", "total_estimated_usd"]
+        }]),
     )
 }
 

@@ -6,16 +6,23 @@
 //! | Back end | Feature | Forgets | Locator |
 //! |---|---|---|---|
 //! | [`local`] | none | yes | empty |
-//! | object: S3-compatible, Azure, Google Cloud | `cloud` | yes | empty |
-//! | cascade | `cascade` | never | action id and its signatures |
+//! | [`object`]: S3-compatible, Azure, Google Cloud | `cloud` | yes | empty |
+//! | [`cascade`] | `cascade` | never | action id and its signatures |
 //!
 //! Errors have one meaning on all of them: [`Error::NotFound`] is "the store answers and has no such blob",
 //! [`Error::Unavailable`] is anything that may be put right outside (down, slow, refused, full, no such bucket), and
 //! [`Error::Tampered`] is bytes that cannot be ours.
 
+pub mod cascade;
 #[cfg(test)]
 mod conformance;
+#[cfg(any(feature = "cascade", feature = "cloud"))]
+mod http;
 pub mod local;
+pub mod object;
+#[cfg(test)]
+#[cfg(any(feature = "cascade", feature = "cloud"))]
+mod stub;
 
 use async_trait::async_trait;
 

@@ -1,12 +1,46 @@
 //! Search over one owner's cards: local, sealed on disk, never the truth.
 //!
-//! Everything here can be thrown away and made again from a [`Source`]. User text is never query syntax.
+//! Everything here can be thrown away and made again from a [`Source`]; missing, damaged, stale and foreign files are, by
+//! whoever searches next. User text is never query syntax.
+//!
+//! ```text
+//! Source ──catch_up──▶ segment ──▶ container (pages, a key each) ──▶ list          [writer, segment, container, manifest]
+//!    │                                                                 │
+//!    └──newest──▶ tail (in memory) ──▶ plan ──▶ candidates ──▶ rank ◀──┘          [tail, plan, search, rank]
+//! ```
+//!
+//! Cards go into immutable segments of at most 50 000, each one sealed file with its own key; the list of segments is
+//! replaced whole. What is not in a segment yet is the tail: the same terms, weights and statistics, in memory. Files do
+//! not go through tantivy's own writer, which would start threads and take some 50 ms for a card.
 
-use std::path::Path;
+mod container;
+mod directory;
+mod manifest;
+mod pages;
+mod plan;
+mod rank;
+mod search;
+mod segment;
+mod tail;
+mod vectors;
+mod words;
+mod writer;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use confidant_seal::Key;
 
-use crate::{Card, Result};
+use self::manifest::Manifest;
+use self::pages::Pages;
+use self::search::{Found, Snapshot};
+use self::segment::Segment;
+use self::tail::Tail;
+pub use self::vectors::{Encoder, quantise};
+use self::writer::Busy;
+use crate::{Card, Error, Result};
 
 /// A card as search sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,7 +61,7 @@ pub struct Document {
     pub vector: Option<Vec<i8>>,
 }
 
-/// Where documents come from: the truth.
+/// Where documents come from: the truth. Ids grow: a document that appears later has a higher id than all before it.
 pub trait Source: Send + Sync {
     /// The highest id of any document, 0 without any.
     fn newest(&self) -> Result<u64>;
@@ -37,7 +71,8 @@ pub trait Source: Send + Sync {
     fn live(&self, ids: &[u64]) -> Result<Vec<u64>>;
 }
 
-/// Where the keys of index files are kept: apart from the files, so that destroying one ends what it sealed.
+/// Where the keys of one index's files are kept: apart from the files, so that destroying one ends what it sealed. What is
+/// in here and not in use is destroyed, so two indexes must not share one.
 pub trait FileKeys: Send + Sync + std::fmt::Debug {
     /// Makes and keeps a new key under this name.
     fn create(&self, name: &str) -> Result<Key>;
@@ -79,32 +114,282 @@ pub struct Hit {
 
 /// The search index of one owner.
 #[derive(Debug)]
-pub struct Index {}
+pub struct Index {
+    folder: PathBuf,
+    keys: Arc<dyn FileKeys>,
+    encoder: Option<Arc<dyn Encoder>>,
+    /// Opened pages of all segments.
+    pages: Arc<Pages>,
+    /// What was open when somebody last looked.
+    view: Mutex<View>,
+    /// Held by the one writer in this process.
+    writing: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct View {
+    /// The sealed list, by which a change is noticed.
+    bytes: Option<Vec<u8>>,
+    covered: u64,
+    segments: Vec<Arc<Segment>>,
+    tail: Arc<Tail>,
+}
 
 impl Index {
-    /// Opens the index in this folder, or an empty one if it is missing, damaged or of another version. Does no slow
-    /// work.
-    pub fn open(folder: &Path, keys: std::sync::Arc<dyn FileKeys>) -> Result<Self> {
-        let _ = (folder, keys);
-        Ok(Self {})
+    /// Opens the index in this folder, or an empty one if it is missing, damaged or of another version. Reads nothing and
+    /// writes nothing: that is left to the first search.
+    pub fn open(folder: &Path, keys: Arc<dyn FileKeys>) -> Result<Self> {
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            keys,
+            encoder: None,
+            pages: Arc::new(Pages::new(CACHE)),
+            view: Mutex::default(),
+            writing: Mutex::default(),
+        })
+    }
+
+    /// Mixes meaning into the order: `encoder` makes the vectors of queries, and must be the one that made those of the
+    /// documents.
+    #[must_use]
+    pub fn with_encoder(mut self, encoder: Arc<dyn Encoder>) -> Self {
+        self.encoder = Some(encoder);
+        self
     }
 
     /// Searches everything that `source` has, what is not indexed yet included.
     pub fn search(&self, query: &Query, source: &dyn Source) -> Result<Vec<Hit>> {
-        let _ = (query, source);
-        Ok(Vec::new())
+        if query.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut spare = SPARE;
+        loop {
+            let found = self.find(query, source, spare)?;
+            let (hits, all) = Self::living(query, source, &found)?;
+            // Too many of the best are gone by now: look further down.
+            if hits.len() < query.limit && !all && spare < MOST_SPARE {
+                spare *= 8;
+                continue;
+            }
+            return Ok(hits);
+        }
+    }
+
+    /// The best candidates, `spare` more than are asked for; and whether there are no others.
+    fn find(&self, query: &Query, source: &dyn Source, spare: usize) -> Result<Found> {
+        let search = || -> Result<std::result::Result<Found, tantivy::TantivyError>> {
+            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), spare))
+        };
+        search()?.or_else(|error| {
+            // Damage that shows only now. What was found so far is not used.
+            tracing::warn!(error = %of_tantivy(&error), "the search index is made again");
+            let found = self.view().bytes.clone();
+            self.reset_if(found.as_ref())?;
+            search()?.map_err(|error| of_tantivy(&error))
+        })
+    }
+
+    /// The page of those that the truth still has; and whether these are all there are.
+    fn living(query: &Query, source: &dyn Source, found: &Found) -> Result<(Vec<Hit>, bool)> {
+        let mut hits = Vec::new();
+        let wanted = query.offset.saturating_add(query.limit);
+        for some in found.candidates.chunks(wanted.clamp(1, LIVE)) {
+            let ids: Vec<u64> = some.iter().map(|candidate| candidate.id).collect();
+            let live: HashSet<u64> = source.live(&ids)?.into_iter().collect();
+            let some = some.iter().filter(|candidate| live.contains(&candidate.id));
+            hits.extend(some.map(|candidate| Hit { id: candidate.id, score: candidate.score }));
+            if hits.len() >= wanted {
+                break;
+            }
+        }
+        Ok((hits.into_iter().skip(query.offset).take(query.limit).collect(), found.all))
     }
 
     /// Takes what is new in `source` into the files, if there is enough of it or `now` says so. Cheap when there is
-    /// nothing to do; at most one process does it at a time.
+    /// nothing to do; at most one process does it at a time, and another one returns at once. Returns how many documents
+    /// were taken in.
     pub fn catch_up(&self, source: &dyn Source, now: bool) -> Result<u64> {
-        let _ = (source, now);
-        Ok(0)
+        let least = if now { 1 } else { BATCH };
+        let waiting = {
+            let mut view = self.view();
+            self.refresh(&mut view, source)?;
+            Self::extend(&mut view, source, least)?;
+            view.tail.rows.len()
+        };
+        if waiting < least { Ok(0) } else { self.take_all_in(source, Busy::Leave) }
     }
 
-    /// Removes documents, and what sealed files still say of them. Returns when it is done.
+    /// Removes documents, and what sealed files still say of them. Returns when it is done. Call it after they are gone
+    /// from the truth, so that nobody takes them in again.
     pub fn forget(&self, ids: &[u64]) -> Result<()> {
-        let _ = ids;
+        let ids: HashSet<u64> = ids.iter().copied().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        if let Some(held) = self.hold(Busy::Wait)? {
+            self.remove(&ids, &held)?;
+        }
+        let mut view = self.view();
+        Arc::make_mut(&mut view.tail).retain(|row| !ids.contains(&row.id));
+        // Whatever of it was open is closed: the next search opens what is there now.
+        let tail = Arc::clone(&view.tail);
+        *view = View { tail, covered: view.covered, ..View::default() };
         Ok(())
     }
+
+    /// Everything that can be searched now. Takes in first what is too much to search in memory.
+    fn snapshot(&self, source: &dyn Source) -> Result<Snapshot> {
+        let mut most = TAIL;
+        loop {
+            {
+                let mut view = self.view();
+                self.refresh(&mut view, source)?;
+                if Self::extend(&mut view, source, most)? {
+                    return Ok(Snapshot { segments: view.segments.clone(), tail: Arc::clone(&view.tail) });
+                }
+            }
+            if most > TAIL {
+                return Err(Error::unavailable(
+                    "the search index cannot be written, and there are too many memories to search without it",
+                    "make room on the disk, or give this program the right to write to its data folder",
+                ));
+            }
+            if let Err(error) = self.take_all_in(source, Busy::Wait) {
+                tracing::warn!(%error, "the search index cannot be written; searching in memory");
+                most = WITHOUT_FILES;
+            }
+        }
+    }
+
+    fn take_all_in(&self, source: &dyn Source, busy: Busy) -> Result<u64> {
+        let mut all = 0;
+        loop {
+            // Given back between steps, so that whoever wants to forget need not wait for a whole rebuild.
+            let Some(held) = self.hold(busy)? else { return Ok(all) };
+            let taken = self.take_in(source, &held)?;
+            all += taken;
+            if taken == 0 {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the view up to the list in the folder.
+    fn refresh(&self, view: &mut View, source: &dyn Source) -> Result<()> {
+        for _ in 0..TRIES {
+            let Ok(bytes) = Manifest::bytes(&self.folder) else { break };
+            let known = bytes.is_some() && bytes == view.bytes;
+            let why = match if known { Ok(()) } else { self.open_segments(view, bytes.clone()) } {
+                Ok(()) if view.covered <= source.newest()? => return Ok(()),
+                Ok(()) => "it knows more than the memories do",
+                // Replaced while it was read.
+                Err(_) if Manifest::bytes(&self.folder)? != bytes => continue,
+                Err(_) => "it does not open",
+            };
+            tracing::warn!(why, "the search index is made again");
+            if let Err(error) = self.reset_if(bytes.as_ref()) {
+                tracing::warn!(%error, "the search index cannot be replaced");
+                break;
+            }
+        }
+        *view = View::default();
+        Ok(())
+    }
+
+    fn open_segments(&self, view: &mut View, bytes: Option<Vec<u8>>) -> Result<()> {
+        let manifest = match &bytes {
+            Some(bytes) => Manifest::open(bytes.clone(), &*self.keys)?.ok_or_else(damaged)?,
+            None => Manifest::empty(),
+        };
+        let mut segments = Vec::with_capacity(manifest.segments.len());
+        for info in &manifest.segments {
+            let open = view.segments.iter().find(|segment| segment.info == *info);
+            segments.push(match open {
+                Some(segment) => Arc::clone(segment),
+                None => Arc::new(Segment::open(&self.folder, info, &*self.keys, &self.pages)?),
+            });
+        }
+        if manifest.covered < view.covered {
+            view.tail = Arc::new(Tail::after(manifest.covered));
+        } else if manifest.covered > view.covered {
+            Arc::make_mut(&mut view.tail).advance(manifest.covered);
+        }
+        view.bytes = bytes;
+        view.covered = manifest.covered;
+        view.segments = segments;
+        Ok(())
+    }
+
+    /// Loads what is new into the tail, until it has `most`. True if that was all.
+    fn extend(view: &mut View, source: &dyn Source, most: usize) -> Result<bool> {
+        let newest = source.newest()?;
+        while view.tail.last < newest {
+            if view.tail.rows.len() >= most {
+                return Ok(false);
+            }
+            let documents = source.documents(view.tail.last, READ.min(most))?;
+            let tail = Arc::make_mut(&mut view.tail);
+            if documents.is_empty() {
+                // The newest is gone already.
+                tail.last = newest;
+            }
+            tail.extend(documents);
+        }
+        Ok(true)
+    }
+
+    /// Throws the index away, if it is still the one that was found to be damaged.
+    fn reset_if(&self, found: Option<&Vec<u8>>) -> Result<()> {
+        let Some(_held) = self.hold(Busy::Wait)? else { return Ok(()) };
+        if Manifest::bytes(&self.folder)?.as_ref() == found { self.start_again() } else { Ok(()) }
+    }
 }
+
+fn damaged() -> Error {
+    Error::tampered(
+        "a file of the search index is not what was written",
+        "nothing to do: the index is made again from the memories",
+    )
+}
+
+fn of_io(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound => damaged(),
+        kind => Error::unavailable(
+            format!("the search index cannot be read or written: {kind}"),
+            "look at the disk and the rights of the data folder",
+        ),
+    }
+}
+
+fn of_tantivy(error: &tantivy::TantivyError) -> Error {
+    match error {
+        tantivy::TantivyError::IoError(error) => of_io(error),
+        _ => damaged(),
+    }
+}
+
+/// As many wait before they are taken into the files unasked.
+const BATCH: usize = 256;
+/// As many are searched in memory while they wait.
+const TAIL: usize = 4096;
+/// As many are searched in memory if nothing can be written.
+const WITHOUT_FILES: usize = 50_000;
+/// Documents that are asked for at once.
+const READ: usize = 512;
+/// Bytes of opened pages that are kept.
+const CACHE: usize = 32 * 1024 * 1024;
+/// How often a list that is being replaced is read again.
+const TRIES: usize = 5;
+/// More candidates than are asked for, because some may be gone from the truth by now; and the most there ever are.
+const SPARE: usize = 32;
+const MOST_SPARE: usize = 1 << 20;
+/// Candidates whose life is asked for at once.
+const LIVE: usize = 500;
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 mod crashes;
 mod erasure;
 mod gate;
+mod importing;
 mod isolation;
 mod storing;
 mod support;

@@ -6,22 +6,23 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use confidant_memory::OwnMemory;
-use confidant_memory::import::Agent;
+use confidant_memory::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession};
+use confidant_memory::import::{Agent, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::output::{self, Paint, clean, counted, note};
 use super::super::{JsonArg, Outcome, OwnerArgs};
-use super::moment;
-use crate::mcp::import::{self, Line, Report, Step, Wish};
+use super::ModeArg;
+use crate::mcp::import_root;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines. Nothing of theirs is
-changed. Sessions that were stored before are not stored again; one with a private key or the like is left out.
+Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines, and changes nothing of
+theirs. It can be run again and again: what has not changed is not read again, and what was forgotten stays forgotten.
 
 Examples:
   confidant memory import --dry-run              what the agents of this home folder left
-  confidant memory import --since 2025-12-01 --tag imported
+  confidant memory import --tag imported
   confidant memory import ~/project/.aider.chat.history.md
   confidant memory import sessions.jsonl --agent generic --json")]
 pub(in crate::cli) struct ImportArgs {
@@ -30,15 +31,11 @@ pub(in crate::cli) struct ImportArgs {
     /// Whose files they are [default: told by content]
     #[arg(long, value_name = "AGENT", requires = "path", value_parser = PossibleValuesParser::new(Agent::ALL.map(Agent::name)))]
     agent: Option<String>,
-    /// Only sessions not before this moment, such as 2025-12-21 or 2025-12-21T12:00:00Z
-    #[arg(long, value_name = "MOMENT", value_parser = moment)]
-    since: Option<i64>,
-    /// At most so many sessions, those of the newest files first
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
     /// A tag for all of them; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    #[command(flatten)]
+    mode: ModeArg,
     /// Say what would be stored, and store nothing
     #[arg(long)]
     dry_run: bool,
@@ -49,20 +46,15 @@ pub(in crate::cli) struct ImportArgs {
 }
 
 pub(super) async fn run(args: ImportArgs, own: &OwnMemory, home: Option<PathBuf>) -> anyhow::Result<Outcome> {
-    let wish = Wish {
-        root: import::root(args.path, args.agent.as_deref().and_then(Agent::parse), home)?,
+    let request = ImportRequest {
+        roots: vec![import_root(args.path, args.agent.as_deref().and_then(Agent::parse), home)?],
         tags: args.tags,
-        since: args.since,
-        limit: args.limit.unwrap_or(usize::MAX),
+        mode: args.mode.name().map(str::to_owned),
         dry_run: args.dry_run,
     };
     let bar = bar();
-    let tell = |step: Step| {
-        bar.set_length(step.bytes_total);
-        bar.set_position(step.bytes_done);
-        bar.set_message(counted(step.sessions as u64, "session"));
-    };
-    let report = import::run(own, wish, &tell).await;
+    let shown = bar.clone();
+    let report = own.import(&request, move |progress| show(&shown, progress)).await;
     bar.finish_and_clear();
     let report = report?;
     if args.output.json {
@@ -70,7 +62,8 @@ pub(super) async fn run(args: ImportArgs, own: &OwnMemory, home: Option<PathBuf>
     } else {
         told(&report)?;
     }
-    if report.found == 0 { Ok(Outcome::NothingFound) } else { Ok(Outcome::Done) }
+    let nothing = report.files + report.unchanged_files == 0;
+    Ok(if nothing { Outcome::NothingFound } else { Outcome::Done })
 }
 
 /// A bar, on a terminal only.
@@ -82,43 +75,47 @@ fn bar() -> ProgressBar {
     ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn told(report: &Report) -> anyhow::Result<()> {
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(progress.bytes_total);
+    bar.set_position(progress.bytes_done);
+    bar.set_message(format!("{} of {}", progress.files_done, counted(progress.files_total as u64, "file")));
+}
+
+fn told(report: &ImportReport) -> anyhow::Result<()> {
     let paint = Paint::of_stdout();
-    for line in &report.sessions {
-        output::line(&described(line, paint))?;
-    }
-    let left = report.found.saturating_sub(report.sessions.len());
-    if left > 0 {
-        note(&format!("and {left} more"));
+    for item in &report.items {
+        output::line(&described(item, paint))?;
     }
     let stored = if report.dry_run { "would be stored" } else { "stored" };
     note(&format!(
-        "{} in {}: {} {stored}, {} stored before, {} blocked, {} failed",
-        counted(report.found as u64, "session"),
-        counted(report.files as u64, "file"),
+        "{} in {}: {} {stored}, {} unchanged, {} blocked, {} refused, {} forgotten before",
+        counted(report.sessions, "session"),
+        counted(report.files, "file"),
         report.stored,
-        report.already_stored,
+        report.unchanged,
         report.blocked,
-        report.failed
+        report.refused,
+        report.forgotten
     ));
-    if report.unreadable > 0 {
-        note(&format!("{} could not be read", counted(report.unreadable as u64, "file")));
+    if report.unchanged_files > 0 {
+        note(&format!("{} unchanged since the last import", counted(report.unchanged_files, "file")));
     }
-    if report.more {
-        note("there are more; raise --limit");
+    let not_read = report.unreadable_files + report.unknown_files;
+    if not_read > 0 {
+        note(&format!("{} could not be read, or no known agent writes such", counted(not_read, "file")));
     }
     Ok(())
 }
 
-fn described(line: &Line, paint: Paint) -> String {
-    let outcome = match line.outcome {
-        "stored" | "would_store" | "already_stored" => paint.green(line.outcome),
-        other => paint.red(other),
+fn described(item: &ImportedSession, paint: Paint) -> String {
+    let outcome = match item.outcome {
+        ImportOutcome::Stored => paint.green("stored"),
+        ImportOutcome::WouldStore => paint.green("would store"),
+        ImportOutcome::Unchanged => paint.dim("unchanged"),
+        ImportOutcome::Forgotten => paint.dim("forgotten before"),
+        ImportOutcome::Blocked => paint.red("blocked"),
+        ImportOutcome::Refused => paint.yellow("refused"),
     };
-    let title = line.title.as_deref().or(line.session_id.as_deref()).unwrap_or("-");
-    let mut text = format!("{outcome}  {}  {}", line.agent, clean(title));
-    for place in &line.places {
-        text.push_str(&format!("\n  {} at {}", place.rule, place.path));
-    }
-    text
+    let title = item.title.as_deref().unwrap_or(&item.session_id);
+    format!("{outcome}  {}  {}", item.agent, clean(title))
 }

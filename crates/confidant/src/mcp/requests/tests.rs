@@ -26,6 +26,7 @@ fn read(tool: ToolName, arguments: &Map<String, Value>) -> Result<(), Failure> {
         ToolName::Retrieve => retrieve(arguments).map(drop),
         ToolName::Forget => forget(arguments).map(drop),
         ToolName::Import => import(arguments, None).map(drop),
+        ToolName::Estimate => crate::mcp::estimate::read(arguments).map(drop),
     }
 }
 
@@ -201,7 +202,6 @@ fn keys() -> impl Strategy<Value = String> {
         "end",
         "path",
         "agent",
-        "since",
         "cascade_uri",
         "allow_raw_export",
         "raw_export_ack",

@@ -1,0 +1,130 @@
+//! A registrar that runs a program.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use crate::blobs::cascade::{Registered, Registrar, Registration};
+use crate::{Error, Result};
+
+pub(in super::super) fn command(argv: Vec<String>, limit: Duration) -> Result<Arc<dyn Registrar>> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Error::invalid(
+            "the command that registers uploads on Cascade is empty",
+            "give a program and its arguments",
+        ));
+    }
+    Ok(Arc::new(CommandRegistrar { argv, limit }))
+}
+
+struct CommandRegistrar {
+    argv: Vec<String>,
+    limit: Duration,
+}
+
+impl std::fmt::Debug for CommandRegistrar {
+    /// Its arguments may have secrets in them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommandRegistrar").field("program", &self.argv.first()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    action_id: String,
+    signature: String,
+    download_signature: String,
+}
+
+#[async_trait]
+impl Registrar for CommandRegistrar {
+    async fn register(&self, registration: &Registration<'_>) -> Result<Registered> {
+        let Registration { data_hash, file_name, size_kbs, data } = registration;
+        let mut request = serde_json::json!({
+            "data_hash": data_hash,
+            "file_name": file_name,
+            "size_kbs": size_kbs,
+            "data": STANDARD.encode(data),
+        })
+        .to_string();
+        request.push('\n');
+        let printed =
+            tokio::time::timeout(self.limit, self.run(request.as_bytes())).await.unwrap_or_else(|_| {
+                Err(Error::unavailable(
+                    "the command that registers uploads on Cascade did not end in time; it may have paid",
+                    "look at the owner's actions on the chain; raise its time limit",
+                ))
+            })?;
+        let reply: Reply = serde_json::from_slice(&printed).map_err(|_| {
+            Error::unavailable(
+                "the command that registers uploads on Cascade did not print what it should; it may have paid",
+                "it must print {\"action_id\", \"signature\", \"download_signature\"} as JSON, and nothing else",
+            )
+        })?;
+        let Reply { action_id, signature, download_signature } = reply;
+        Ok(Registered { action_id, signature, download_signature })
+    }
+}
+
+impl CommandRegistrar {
+    async fn run(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let broken = |_| {
+            Error::unavailable(
+                "the command that registers uploads on Cascade could not be run",
+                "try it by hand",
+            )
+        };
+        let mut child = Command::new(&self.argv[0])
+            .args(&self.argv[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|_| {
+                Error::unavailable(
+                    "the command that registers uploads on Cascade cannot be started",
+                    "check that the program is there and may be run",
+                )
+            })?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        // Both at once, or a program that prints before it has read everything would wait for ever.
+        let write = async {
+            if let Some(mut stdin) = stdin {
+                // A program that does not read to the end is judged by what it prints.
+                let _ = stdin.write_all(request).await;
+            }
+        };
+        let read = async {
+            let mut printed = Vec::new();
+            if let Some(stdout) = stdout {
+                stdout.take(REPLY_LIMIT).read_to_end(&mut printed).await?;
+            }
+            Ok(printed)
+        };
+        let ((), printed) = tokio::join!(write, read);
+        let printed = printed.map_err(broken)?;
+        let status = child.wait().await.map_err(broken)?;
+        if status.success() {
+            return Ok(printed);
+        }
+        Err(Error::unavailable(
+            match status.code() {
+                Some(code) => {
+                    format!("the command that registers uploads on Cascade failed with exit status {code}")
+                }
+                None => "the command that registers uploads on Cascade was ended by a signal".into(),
+            },
+            "try it by hand; look at the owner's actions on the chain to see whether it paid",
+        ))
+    }
+}
+
+const REPLY_LIMIT: u64 = 64 << 10;

@@ -1,0 +1,175 @@
+//! Sessions by the file: what agents wrote themselves becomes memories, each through the same gate as any other.
+//!
+//! An import can be run again and again: files that have not changed are not read, sessions that have not changed are
+//! not stored, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
+//! confirms a guess of it.
+
+use std::sync::Arc;
+
+use confidant_seal::Tag;
+use tokio::runtime::Handle;
+
+use crate::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession, StoreRequest};
+use crate::import::{self, FileOutcome, Fingerprint, Imported, Progress, SessionFile, Visitor, discover};
+use crate::keys::OwnerKey;
+use crate::memory::{Inner, blocking};
+use crate::own::OwnMemory;
+use crate::{Error, Result};
+
+impl OwnMemory {
+    /// Makes memories of session files. A dry run does everything but write.
+    pub async fn import(
+        &self,
+        request: &ImportRequest,
+        progress: impl Fn(Progress) + Send + 'static,
+    ) -> Result<ImportReport> {
+        let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
+        blocking(move || {
+            // A dry run does not even make a key.
+            let owner = if request.dry_run {
+                own.inner.keys.known_owner(&own.owner)?
+            } else {
+                Some(own.inner.keys.owner(&own.owner)?)
+            };
+            let found = discover(&request.roots);
+            let mut importer = Importer {
+                inner: Arc::clone(&own.inner),
+                own: &own,
+                owner,
+                request: &request,
+                runtime,
+                progress: &progress,
+                report: ImportReport { ok: true, dry_run: request.dry_run, ..ImportReport::default() },
+            };
+            let done = import::import(&found.files, &mut importer)?;
+            let mut report = importer.report;
+            report.files = done.files as u64;
+            report.unchanged_files = done.unchanged as u64;
+            report.unreadable_files = (done.failed + found.unreadable) as u64;
+            report.unknown_files = found.unknown as u64;
+            report.skipped_lines = done.skipped;
+            report.left_out_texts = done.left_out;
+            Ok(report)
+        })
+        .await
+    }
+}
+
+struct Importer<'i> {
+    inner: Arc<Inner>,
+    own: &'i OwnMemory,
+    /// Nobody in a dry run for somebody who has no memories.
+    owner: Option<OwnerKey>,
+    request: &'i ImportRequest,
+    runtime: Handle,
+    progress: &'i dyn Fn(Progress),
+    report: ImportReport,
+}
+
+impl Importer<'_> {
+    fn one(&mut self, imported: &Imported) -> Result<(ImportOutcome, Option<String>, Option<String>)> {
+        let id = imported.session.id();
+        let content = imported.key.content();
+        if let Some(owner) = &self.owner {
+            let session = self.inner.keys.tag(owner, "session", &[id.as_bytes()]);
+            if self.inner.truth.is_forgotten(owner.tag, session)? {
+                return Ok((ImportOutcome::Forgotten, None, None));
+            }
+            if self.known_note(owner, self.note_of(owner, imported))?.is_some_and(|seen| *seen == content) {
+                return Ok((ImportOutcome::Unchanged, None, None));
+            }
+        }
+        let request = StoreRequest {
+            session_id: id.to_owned(),
+            session: Some(imported.session.members().clone()),
+            tags: self.request.tags.clone(),
+            mode: self.request.mode.clone(),
+            ..StoreRequest::default()
+        };
+        let done = if self.request.dry_run {
+            let shown = self.runtime.block_on(self.own.preview(&request));
+            shown.map(|shown| (ImportOutcome::WouldStore, Some(shown.memory_card.title), None))
+        } else {
+            let stored = self.runtime.block_on(self.own.store(&request));
+            stored.map(|stored| {
+                let outcome =
+                    if stored.already_stored { ImportOutcome::Unchanged } else { ImportOutcome::Stored };
+                (outcome, Some(stored.memory_card.title), Some(stored.cascade_uri))
+            })
+        };
+        let outcome = match done {
+            Ok(outcome) => outcome,
+            Err(Error::Blocked { .. }) => (ImportOutcome::Blocked, None, None),
+            Err(Error::Unclean { .. } | Error::Invalid { .. }) => (ImportOutcome::Refused, None, None),
+            // A disk that is full or a store that is down will not be better at the next session.
+            Err(error) => return Err(error),
+        };
+        if let Some(owner) = &self.owner {
+            self.write_down(owner, self.note_of(owner, imported), &content)?;
+        }
+        Ok(outcome)
+    }
+
+    fn note_of(&self, owner: &OwnerKey, imported: &Imported) -> Tag {
+        let agent = imported.key.agent().name().as_bytes();
+        self.inner.keys.tag(owner, "import-session", &[agent, imported.key.session().as_bytes()])
+    }
+
+    fn note_of_file(&self, owner: &OwnerKey, file: &SessionFile) -> Tag {
+        let path = file.path().as_os_str().as_encoded_bytes();
+        self.inner.keys.tag(owner, "import-file", &[file.agent().name().as_bytes(), path])
+    }
+
+    fn known_note(&self, owner: &OwnerKey, about: Tag) -> Result<Option<Vec<u8>>> {
+        let sealed = self.inner.truth.imported(owner.tag, about)?;
+        Ok(sealed.and_then(|sealed| owner.open_note(about, &sealed)))
+    }
+
+    fn write_down(&self, owner: &OwnerKey, about: Tag, note: &[u8]) -> Result<()> {
+        if self.request.dry_run {
+            return Ok(());
+        }
+        self.inner.truth.note_import(owner.tag, about, &owner.seal_note(about, note))
+    }
+}
+
+impl Visitor for Importer<'_> {
+    fn known(&mut self, file: &SessionFile) -> Option<Fingerprint> {
+        let owner = self.owner.as_ref()?;
+        let note = self.known_note(owner, self.note_of_file(owner, file)).ok().flatten()?;
+        Fingerprint::from_bytes(&note).ok()
+    }
+
+    fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
+        (self.progress)(progress);
+        let (outcome, title, cascade_uri) = self.one(&imported)?;
+        let report = &mut self.report;
+        report.sessions += 1;
+        *match outcome {
+            ImportOutcome::Stored | ImportOutcome::WouldStore => &mut report.stored,
+            ImportOutcome::Unchanged => &mut report.unchanged,
+            ImportOutcome::Blocked => &mut report.blocked,
+            ImportOutcome::Refused => &mut report.refused,
+            ImportOutcome::Forgotten => &mut report.forgotten,
+        } += 1;
+        if report.items.len() < MOST_ITEMS && outcome != ImportOutcome::Unchanged {
+            let (session_id, _) = self.inner.gate.name(imported.session.id());
+            let agent = imported.key.agent().name();
+            report.items.push(ImportedSession { session_id, agent, outcome, title, cascade_uri });
+        }
+        Ok(())
+    }
+
+    fn file_done(&mut self, file: &SessionFile, outcome: FileOutcome, progress: Progress) -> Result<()> {
+        (self.progress)(progress);
+        match (outcome, &self.owner) {
+            (FileOutcome::Read(fingerprint) | FileOutcome::Unchanged(fingerprint), Some(owner)) => {
+                self.write_down(owner, self.note_of_file(owner, file), &fingerprint.to_bytes())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// More would flood whoever asked; the counts are complete.
+const MOST_ITEMS: usize = 50;

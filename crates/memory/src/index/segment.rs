@@ -1,0 +1,330 @@
+//! A segment: the cards of one range of ids as one immutable, searchable container.
+//!
+//! Owns how cards become terms, columns and vectors, and how segments become one. Made in memory, bounded by the number of
+//! cards, and only then written. Field weights are applied by counting a term several times (BM25F in its simplest form:
+//! Robertson, Zaragoza and Taylor, 2004), so that one list per term is read instead of ten, and the tail can count alike.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use tantivy::columnar::ColumnValues;
+use tantivy::directory::{Directory as _, OwnedBytes, RamDirectory};
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::index::{InvertedIndexReader, SegmentReader};
+use tantivy::indexer::merge_filtered_segments;
+use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::{BitSet, Index, IndexBuilder, IndexSettings, ReloadPolicy, Searcher, TantivyDocument};
+
+use super::container::{Container, Damaged, Parts};
+use super::directory::SealedDirectory;
+use super::pages::Pages;
+use super::vectors::{self, Vectors};
+use super::{Document, FileKeys, words};
+use crate::Result;
+
+/// What the manifest says of a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Info {
+    /// Of its file and its key; random.
+    pub(super) name: String,
+    pub(super) documents: u32,
+    /// Lowest and highest id.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Earliest and latest time.
+    pub(super) from: i64,
+    pub(super) until: i64,
+}
+
+/// A segment that is not written yet.
+pub(super) struct Made {
+    /// With an empty name.
+    pub(super) info: Info,
+    pub(super) parts: Parts,
+}
+
+/// Calls `each` with every term of a document, as often as it counts.
+pub(super) fn terms(document: &Document, each: &mut dyn FnMut(&str)) {
+    let card = &document.card;
+    let mut left = DOCUMENT_TERMS;
+    let mut field = |weight: usize, text: &str| {
+        words::document_terms(words::cut(text, FIELD_BYTES), &mut |term| {
+            for _ in 0..weight.min(left) {
+                each(term);
+            }
+            left = left.saturating_sub(weight);
+        });
+    };
+    field(3, &card.title);
+    for (weight, texts) in [
+        (2, &card.keywords),
+        (2, &card.entities),
+        (2, &document.tags),
+        (2, &card.decisions),
+        (1, &card.summary_bullets),
+        (1, &card.todos),
+        (1, &card.notable_quotes),
+    ] {
+        for text in texts {
+            field(weight, text);
+        }
+    }
+    field(1, &document.tool);
+    field(1, &document.session_id);
+}
+
+/// A session's id as a number: equal for equal ids, and that is all it is for.
+pub(super) fn session_number(session_id: &str) -> u64 {
+    let hash = ring::digest::digest(&ring::digest::SHA256, session_id.as_bytes());
+    hash.as_ref().iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// Makes a segment of documents, which are in order of id and not none.
+pub(super) fn make(documents: &[Document]) -> tantivy::Result<Made> {
+    let (schema, fields) = schema();
+    let memory = RamDirectory::create();
+    let builder = IndexBuilder::new().schema(schema).tokenizers(tokenizers());
+    let mut writer = builder.single_segment_index_writer::<TantivyDocument>(
+        memory.clone(),
+        (documents.len() * 4096).clamp(ARENA / 8, ARENA),
+    )?;
+    let mut text = String::new();
+    for document in documents {
+        let mut row = TantivyDocument::new();
+        text.clear();
+        terms(document, &mut |term| {
+            text.push_str(term);
+            text.push('\n');
+        });
+        row.add_text(fields.words, &text);
+        for tag in document.tags.iter().take(TAGS) {
+            row.add_text(fields.tags, words::tag_term(tag));
+        }
+        row.add_u64(fields.id, document.id);
+        row.add_i64(fields.at, document.created_at);
+        row.add_u64(fields.session, session_number(&document.session_id));
+        writer.add_document(row)?;
+    }
+    let index = writer.finalize()?;
+    let mut parts = parts_of(&index, &memory)?;
+    parts
+        .extend(vectors::parts(documents.iter().map(|document| document.vector.as_deref()), documents.len()));
+    let times = || documents.iter().map(|document| document.created_at);
+    let info = Info {
+        name: String::new(),
+        documents: u32::try_from(documents.len()).unwrap_or(u32::MAX),
+        first: documents.first().map_or(0, |document| document.id),
+        last: documents.last().map_or(0, |document| document.id),
+        from: times().min().unwrap_or(i64::MAX),
+        until: times().max().unwrap_or(i64::MIN),
+    };
+    Ok(Made { info, parts })
+}
+
+/// Makes one segment of several neighbouring ones, without the documents of these ids. Nothing if none is left.
+pub(super) fn merge(segments: &[Arc<Segment>], without: &HashSet<u64>) -> Result<Option<Made>> {
+    let mut rows: Vec<(usize, u32)> = Vec::new();
+    let mut alive = Vec::new();
+    let mut info =
+        Info { name: String::new(), documents: 0, first: u64::MAX, last: 0, from: i64::MAX, until: i64::MIN };
+    for (i, segment) in segments.iter().enumerate() {
+        let mut keep = BitSet::with_max_value(segment.info.documents);
+        for row in 0..segment.info.documents {
+            let id = segment.ids.get_val(row);
+            if without.contains(&id) {
+                continue;
+            }
+            keep.insert(row);
+            rows.push((i, row));
+            let at = segment.times.get_val(row);
+            info.documents += 1;
+            info.first = info.first.min(id);
+            info.last = info.last.max(id);
+            info.from = info.from.min(at);
+            info.until = info.until.max(at);
+        }
+        let mut bytes = Vec::new();
+        write_alive_bitset(&keep, &mut bytes).map_err(|_| super::damaged())?;
+        alive.push(Some(AliveBitSet::open(OwnedBytes::new(bytes))));
+    }
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let memory = RamDirectory::create();
+    let parts = || -> tantivy::Result<Parts> {
+        let mut sources = Vec::new();
+        for segment in segments {
+            sources.extend(segment.index.searchable_segments()?);
+        }
+        let index = merge_filtered_segments(&sources, IndexSettings::default(), alive, memory.clone())?;
+        parts_of(&index, &memory)
+    };
+    let mut parts = parts().map_err(|error| super::of_tantivy(&error))?;
+    let all: Vec<&Vectors> = segments.iter().map(|segment| &segment.vectors).collect();
+    parts.extend(vectors::merged(&all, &rows).map_err(|error| super::of_io(&error))?);
+    Ok(Some(Made { info, parts }))
+}
+
+/// Everything tantivy wrote, by name.
+fn parts_of(index: &Index, memory: &RamDirectory) -> tantivy::Result<Parts> {
+    let mut parts = Parts::new();
+    let mut files: Vec<_> = index.directory().list_managed_files().into_iter().collect();
+    files.sort();
+    for file in files.iter().filter(|file| file.as_path() != Path::new(META)) {
+        if memory.exists(file)? {
+            parts.push((file.to_string_lossy().into_owned(), memory.open_read(file)?.read_bytes()?));
+        }
+    }
+    let meta = memory.atomic_read(Path::new(META))?;
+    parts.push((META.to_owned(), OwnedBytes::new(meta)));
+    Ok(parts)
+}
+
+/// An open segment. Its lists are read from the container a page at a time; its columns are in memory.
+pub(super) struct Segment {
+    pub(super) info: Info,
+    pub(super) fields: Fields,
+    pub(super) searcher: Searcher,
+    pub(super) words: Arc<InvertedIndexReader>,
+    pub(super) tags: Arc<InvertedIndexReader>,
+    pub(super) ids: Arc<dyn ColumnValues<u64>>,
+    pub(super) times: Arc<dyn ColumnValues<i64>>,
+    pub(super) sessions: Arc<dyn ColumnValues<u64>>,
+    pub(super) vectors: Vectors,
+    index: Index,
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment").field("documents", &self.info.documents).finish_non_exhaustive()
+    }
+}
+
+impl Segment {
+    /// Opens a segment.
+    pub(super) fn open(folder: &Path, info: &Info, keys: &dyn FileKeys, pages: &Arc<Pages>) -> Result<Self> {
+        let key = keys.get(&info.name)?.ok_or_else(super::damaged)?;
+        let container =
+            Container::open(folder, &info.name, &key, pages).map_err(|error| super::of_io(&error))?;
+        let container = Arc::new(container);
+        let opened = Self::of(info, container).map_err(|error| super::of_tantivy(&error))?;
+        if opened.reader().max_doc() != info.documents {
+            return Err(super::damaged());
+        }
+        Ok(opened)
+    }
+
+    fn of(info: &Info, container: Arc<Container>) -> tantivy::Result<Self> {
+        let (_, fields) = schema();
+        let mut index = Index::open(SealedDirectory(Arc::clone(&container)))?;
+        index.set_tokenizers(tokenizers());
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let searcher = reader.searcher();
+        let segment = searcher.segment_readers().first().ok_or(Damaged).map_err(std::io::Error::from)?;
+        let columns = segment.fast_fields();
+        Ok(Self {
+            words: segment.inverted_index(fields.words)?,
+            tags: segment.inverted_index(fields.tags)?,
+            ids: columns.u64("id")?.first_or_default_col(0),
+            times: columns.i64("at")?.first_or_default_col(0),
+            sessions: columns.u64("session")?.first_or_default_col(0),
+            vectors: Vectors::open(container, info.documents)?,
+            info: info.clone(),
+            fields,
+            searcher,
+            index,
+        })
+    }
+
+    /// The one segment in it.
+    pub(super) fn reader(&self) -> &SegmentReader {
+        self.searcher.segment_reader(0)
+    }
+}
+
+/// The fields of the files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    pub(super) words: Field,
+    pub(super) tags: Field,
+    id: Field,
+    at: Field,
+    session: Field,
+}
+
+fn schema() -> (Schema, Fields) {
+    static SCHEMA: OnceLock<(Schema, Fields)> = OnceLock::new();
+    let made = SCHEMA.get_or_init(|| {
+        let mut builder = Schema::builder();
+        let lines = |record, lengths| {
+            let indexing = TextFieldIndexing::default().set_tokenizer(LINES).set_index_option(record);
+            TextOptions::default().set_indexing_options(indexing.set_fieldnorms(lengths))
+        };
+        let fields = Fields {
+            words: builder.add_text_field("words", lines(IndexRecordOption::WithFreqs, true)),
+            tags: builder.add_text_field("tags", lines(IndexRecordOption::Basic, false)),
+            id: builder.add_u64_field("id", FAST),
+            at: builder.add_i64_field("at", FAST),
+            session: builder.add_u64_field("session", FAST),
+        };
+        (builder.build(), fields)
+    });
+    made.clone()
+}
+
+fn tokenizers() -> tantivy::tokenizer::TokenizerManager {
+    static MANAGER: OnceLock<tantivy::tokenizer::TokenizerManager> = OnceLock::new();
+    let made = MANAGER.get_or_init(|| {
+        let manager = tantivy::tokenizer::TokenizerManager::default();
+        manager.register(LINES, Lines);
+        manager
+    });
+    made.clone()
+}
+
+/// One term a line: the analysis was done before.
+#[derive(Clone, Copy, Debug)]
+struct Lines;
+
+impl Tokenizer for Lines {
+    type TokenStream<'a> = LinesStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
+        LinesStream { lines: text.split('\n'), token: Token::default() }
+    }
+}
+
+struct LinesStream<'a> {
+    lines: std::str::Split<'a, char>,
+    token: Token,
+}
+
+impl TokenStream for LinesStream<'_> {
+    fn advance(&mut self) -> bool {
+        let Some(line) = self.lines.by_ref().find(|line| !line.is_empty()) else { return false };
+        self.token.text.clear();
+        self.token.text.push_str(line);
+        self.token.position = self.token.position.wrapping_add(1);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+const LINES: &str = "lines";
+const META: &str = "meta.json";
+/// What the maker's tables start with; what a batch of cards needs beyond it is bounded by the batch.
+const ARENA: usize = 15_000_000;
+/// Terms of one document that count, so that one huge card cannot swell the files.
+const DOCUMENT_TERMS: usize = 20_000;
+const FIELD_BYTES: usize = 64 * 1024;
+const TAGS: usize = 256;

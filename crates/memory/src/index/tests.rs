@@ -1,0 +1,7 @@
+//! The promises of the index, on real folders.
+
+mod finding;
+mod forgetting;
+mod living;
+mod sealing;
+mod support;

@@ -1,0 +1,238 @@
+//! Everything that changes the folder: taking in, merging, forgetting, starting again.
+//!
+//! One writer at a time, in this process by a mutex and among processes by a lock on a file, which the system gives back
+//! when a process dies. Order is what makes a crash harmless: segment, then list, then the keys and files that the list no
+//! longer names. Easy to get wrong: documents are read from the source *under* the lock, so that whatever is deleted from
+//! the truth and then forgotten here cannot come back from a batch that was read before.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::container;
+use super::manifest::{LOCK, Manifest, remove, sync_folder};
+use super::segment::{self, Made, Segment};
+use super::{BATCH, Document, Index, Source, of_io, of_tantivy};
+use crate::Result;
+
+/// The right to write. Given back when dropped.
+pub(super) struct Held<'a> {
+    _file: File,
+    _here: MutexGuard<'a, ()>,
+}
+
+/// What to do when somebody else writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Busy {
+    Wait,
+    Leave,
+}
+
+impl Index {
+    /// Becomes the writer, or finds that another is.
+    pub(super) fn hold(&self, busy: Busy) -> Result<Option<Held<'_>>> {
+        let here = match busy {
+            Busy::Wait => self.writing.lock().unwrap_or_else(PoisonError::into_inner),
+            Busy::Leave => match self.writing.try_lock() {
+                Ok(here) => here,
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(std::sync::TryLockError::WouldBlock) => return Ok(None),
+            },
+        };
+        let take = || -> io::Result<Option<File>> {
+            make_folder(&self.folder)?;
+            let file =
+                OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(LOCK))?;
+            match busy {
+                Busy::Wait => file.lock()?,
+                Busy::Leave => match file.try_lock() {
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                },
+            }
+            Ok(Some(file))
+        };
+        let file = take().map_err(|error| of_io(&error))?;
+        Ok(file.map(|file| Held { _file: file, _here: here }))
+    }
+
+    /// Takes one batch of what is new into the files. Returns how many documents it had; 0 when there is nothing left.
+    pub(super) fn take_in(&self, source: &dyn Source, held: &Held<'_>) -> Result<u64> {
+        let mut manifest = self.current(source, held)?;
+        let mut documents: Vec<Document> = Vec::new();
+        let mut bytes = 0;
+        while documents.len() < STEP && bytes < STEP_BYTES {
+            let after = documents.last().map_or(manifest.covered, |document| document.id);
+            let mut more = source.documents(after, READ.min(STEP - documents.len()))?;
+            more.retain(|document| document.id > after);
+            if more.is_empty() {
+                break;
+            }
+            bytes += more.iter().map(size).sum::<usize>();
+            documents.append(&mut more);
+        }
+        let Some(last) = documents.last() else { return Ok(0) };
+        manifest.covered = last.id;
+        let made = segment::make(&documents).map_err(|error| of_tantivy(&error))?;
+        let taken = documents.len() as u64;
+        drop(documents);
+        manifest.segments.push(self.write_segment(made)?);
+        manifest.write(&self.folder, &*self.keys)?;
+        self.merge_small(&mut manifest)?;
+        self.clean(&manifest)?;
+        Ok(taken)
+    }
+
+    /// Removes documents from the files.
+    pub(super) fn remove(&self, ids: &HashSet<u64>, _: &Held<'_>) -> Result<()> {
+        let Some(bytes) = Manifest::bytes(&self.folder)? else { return Ok(()) };
+        let Some(mut manifest) = Manifest::open(bytes, &*self.keys)? else { return self.start_again() };
+        let mut changed = false;
+        for info in std::mem::take(&mut manifest.segments) {
+            if !ids.iter().any(|id| (info.first..=info.last).contains(id)) {
+                manifest.segments.push(info);
+                continue;
+            }
+            let Ok(segment) = Segment::open(&self.folder, &info, &*self.keys, &self.pages) else {
+                return self.start_again();
+            };
+            if !(0..info.documents).any(|row| ids.contains(&segment.ids.get_val(row))) {
+                manifest.segments.push(info);
+                continue;
+            }
+            changed = true;
+            match segment::merge(&[Arc::new(segment)], ids) {
+                Ok(Some(made)) => manifest.segments.push(self.write_segment(made)?),
+                Ok(None) => {}
+                Err(_) => return self.start_again(),
+            }
+        }
+        if changed {
+            manifest.write(&self.folder, &*self.keys)?;
+        }
+        // Even if nothing changed now: a crash may have left what an earlier call replaced.
+        self.clean(&manifest)
+    }
+
+    /// Forgets the whole index; it is made again from the source.
+    pub(super) fn start_again(&self) -> Result<()> {
+        let manifest = Manifest::empty();
+        manifest.write(&self.folder, &*self.keys)?;
+        self.clean(&manifest)
+    }
+
+    /// The list as it is in the folder, or an empty one if it cannot be used or knows more than the source.
+    fn current(&self, source: &dyn Source, _: &Held<'_>) -> Result<Manifest> {
+        let manifest = match Manifest::bytes(&self.folder)? {
+            Some(bytes) => Manifest::open(bytes, &*self.keys)?,
+            None => None,
+        };
+        match manifest {
+            Some(manifest) if manifest.covered <= source.newest()? => Ok(manifest),
+            _ => Ok(Manifest::empty()),
+        }
+    }
+
+    fn write_segment(&self, made: Made) -> Result<segment::Info> {
+        let name = random_name();
+        let key = self.keys.create(&name)?;
+        container::write(&self.folder, &name, &key, &made.parts).map_err(|error| of_io(&error))?;
+        sync_folder(&self.folder).map_err(|error| of_io(&error))?;
+        Ok(segment::Info { name, ..made.info })
+    }
+
+    /// Makes one of the newest segments while the one before them is no larger than they are together: each document is
+    /// rewritten a few times in its life, and there are few segments. None grows past [`LARGEST`], so that forgetting a
+    /// document costs no more than rewriting that many.
+    fn merge_small(&self, manifest: &mut Manifest) -> Result<()> {
+        let mut first = manifest.segments.len();
+        let mut together = 0;
+        for (i, info) in manifest.segments.iter().enumerate().rev() {
+            if together > 0 && (info.documents > together || info.documents + together > LARGEST) {
+                break;
+            }
+            together += info.documents;
+            first = i;
+        }
+        if manifest.segments.len() - first < 2 {
+            return Ok(());
+        }
+        let open = |info| Segment::open(&self.folder, info, &*self.keys, &self.pages).map(Arc::new);
+        let opened: Result<Vec<Arc<Segment>>> = manifest.segments[first..].iter().map(open).collect();
+        let merged = opened.and_then(|opened| segment::merge(&opened, &HashSet::new()));
+        let Ok(Some(made)) = merged else {
+            *manifest = Manifest::empty();
+            return manifest.write(&self.folder, &*self.keys);
+        };
+        manifest.segments.truncate(first);
+        manifest.segments.push(self.write_segment(made)?);
+        manifest.write(&self.folder, &*self.keys)
+    }
+
+    /// Destroys the keys, then removes the files, that the list does not name.
+    fn clean(&self, manifest: &Manifest) -> Result<()> {
+        let mut dead = self.keys.names()?;
+        dead.retain(|name| !manifest.names(name));
+        if !dead.is_empty() {
+            self.keys.destroy(&dead)?;
+        }
+        let sweep = || -> io::Result<()> {
+            let mut swept = false;
+            for entry in std::fs::read_dir(&self.folder)? {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(|name| !manifest.names(name)) {
+                    remove(&entry.path())?;
+                    swept = true;
+                }
+            }
+            if swept { sync_folder(&self.folder) } else { Ok(()) }
+        };
+        sweep().map_err(|error| of_io(&error))
+    }
+}
+
+/// About how much memory a document takes.
+fn size(document: &Document) -> usize {
+    let card = &document.card;
+    let lists = [
+        &card.summary_bullets,
+        &card.decisions,
+        &card.todos,
+        &card.entities,
+        &card.keywords,
+        &card.notable_quotes,
+        &document.tags,
+    ];
+    let text: usize = lists.iter().flat_map(|list| list.iter()).map(String::len).sum();
+    text + card.title.len() + document.vector.as_ref().map_or(0, Vec::len) + 200
+}
+
+fn random_name() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .expect("the operating system provides random bytes; without them nothing is safe");
+    bytes.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}"))
+}
+
+fn make_folder(folder: &std::path::Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+/// Documents of one step, and about how many bytes: what is in memory at once.
+const STEP: usize = 16 * 1024;
+const STEP_BYTES: usize = 24 * 1024 * 1024;
+/// Documents that are asked for at once.
+const READ: usize = 1024;
+/// The largest segment.
+const LARGEST: u32 = 50_000;
+
+const _: () = assert!(BATCH < STEP, "a batch fits into a step");

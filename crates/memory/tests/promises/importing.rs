@@ -1,0 +1,54 @@
+//! Imports: incremental, through the gate, and what was forgotten stays forgotten.
+
+use std::path::Path;
+
+use confidant_memory::OwnMemory;
+use confidant_memory::api::{Forget, ImportReport, ImportRequest};
+use confidant_memory::import::Root;
+
+use crate::support::{Place, of, query};
+
+fn write(folder: &Path, name: &str, request: &str) {
+    let line = |role: &str, text: &str| {
+        serde_json::json!({"session_id": name, "role": role, "content": text}).to_string()
+    };
+    let text = [line("user", request), line("assistant", "Done.")].join("\n");
+    std::fs::write(folder.join(format!("{name}.jsonl")), text).unwrap();
+}
+
+async fn import(own: &OwnMemory, folder: &Path, dry_run: bool) -> ImportReport {
+    let request = ImportRequest { roots: vec![Root::path(folder)], dry_run, ..ImportRequest::default() };
+    own.import(&request, |_| {}).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_import_stores_what_is_new_once_and_leaves_the_forgotten_alone() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    write(files.path(), "one", "Please rename the quartz module, reply to nora@mail.example");
+    write(files.path(), "two", "Why does the basalt build fail?");
+    let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----";
+    write(files.path(), "three", &format!("Use this: {pem}"));
+
+    let before = place.bytes();
+    let dry = import(&own, files.path(), true).await;
+    assert_eq!((dry.sessions, dry.stored, dry.blocked), (3, 2, 1), "{dry:?}");
+    assert_eq!(place.bytes(), before, "a dry run wrote something");
+
+    let first = import(&own, files.path(), false).await;
+    assert_eq!((first.sessions, first.stored, first.blocked), (3, 2, 1), "{first:?}");
+    assert!(!place.holds("quartz") && !place.holds("nora@mail.example"));
+    let hits = own.query(&query("basalt")).await.unwrap().hits;
+    assert_eq!(hits.len(), 1);
+
+    let again = import(&own, files.path(), false).await;
+    assert_eq!((again.files, again.stored), (0, 0), "{again:?}");
+
+    own.forget(&Forget::Session("two".to_owned()), false).await.unwrap();
+    write(files.path(), "two", "Why does the basalt build fail, still?");
+    write(files.path(), "one", "Please rename the quartz module to feldspar");
+    let later = import(&own, files.path(), false).await;
+    assert_eq!((later.stored, later.forgotten, later.unchanged), (1, 1, 0), "{later:?}");
+    assert!(own.query(&query("basalt")).await.unwrap().hits.is_empty());
+    assert_eq!(own.query(&query("feldspar")).await.unwrap().hits.len(), 1);
+}
