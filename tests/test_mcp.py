@@ -85,6 +85,47 @@ def test_a_memory_from_dry_run_to_forgotten(endpoint: Endpoint, mode: str) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str, tmp_path: Path) -> None:
+    files = tmp_path / "sessions"
+    files.mkdir()
+    fixtures = {
+        "test-session-001": {"session_id": "test-session-001"} | SESSION,
+        "leaky": {"session_id": "leaky", "summary": "Authorization: Bearer abcdef0123456789abcdef0123456789abcdef"},
+    }
+    (files / "fixtures.json").write_text(json.dumps(fixtures))
+
+    async def work() -> None:
+        async with endpoint.connect(mode) as client:
+            asked = {"path": str(files), "agent": "fixture", "tags": ["imported"]}
+            shown = await call(client, "import_sessions", asked)
+            assert shown["dry_run"] and (shown["sessions"], shown["stored"], shown["blocked"]) == (2, 1, 1), shown
+            assert (await call(client, "list_memories"))["hits"] == []
+            told: list[tuple[float, float | None]] = []
+
+            async def progress(done: float, total: float | None, _message: str | None) -> None:
+                told.append((done, total))
+
+            done = await call(client, "import_sessions", asked | {"dry_run": False}, progress_callback=progress)
+            assert (done["stored"], done["blocked"]) == (1, 1)
+            assert {item["outcome"] for item in done["items"]} == {"stored", "blocked"}
+            assert told == sorted(told) and all(total for _, total in told)
+            hits = (await call(client, "query_memories", {"query": "JWT", "tags": ["imported"]}))["hits"]
+            assert [hit["cass_session_id"] for hit in hits] == ["test-session-001"]
+            again = await call(client, "import_sessions", asked | {"dry_run": False})
+            assert again["stored"] == 0 and again["unchanged_files"] == 1
+
+            cost = await call(client, "estimate_storage_cost", {"bytes": 1024, "redundancy": 3})
+            assert cost["bytes"] == 1024 and cost["gb"] == pytest.approx(1024 / 2**30)
+            assert 0 < cost["monthly_storage_usd"] < cost["total_estimated_usd"]
+            assert cost["assumptions"]["prices_as_of"] and cost["assumptions"]["formula"]
+            once = await call(client, "estimate_storage_cost", {"bytes": 1024, "provider": "cascade"})
+            assert once["assumptions"]["one_off_fee"]["ulume"] == 10_010
+            assert (await fails(client, "estimate_storage_cost", {"bytes": -1}))["code"] == "invalid"
+
+    run(work)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_memories_are_resources_and_recall_is_a_prompt(endpoint: Endpoint, mode: str) -> None:
     async def work() -> None:
         async with endpoint.connect(mode) as client:
@@ -281,6 +322,19 @@ def test_schemas_are_json_schema_and_hold_for_the_seed(endpoint: Endpoint) -> No
                             "score": -2.34,
                         }
                     ],
+                }
+            ],
+        ),
+        "estimate_storage_cost": (
+            [{"bytes": 1024, "redundancy": 3}],
+            [
+                {
+                    "ok": True,
+                    "bytes": 1024,
+                    "gb": 0.000001,
+                    "monthly_storage_usd": 0.00003,
+                    "estimated_request_usd": 0.001,
+                    "total_estimated_usd": 0.00103,
                 }
             ],
         ),

@@ -115,6 +115,22 @@ def test_an_agent_may_not_forget_and_that_is_audited(roles: dict[str, Endpoint],
     assert "refused" in log.stdout, log.stdout
 
 
+def test_only_an_administrator_names_files_of_the_server(roles: dict[str, Endpoint], tmp_path: Path) -> None:
+    (tmp_path / "fixtures.json").write_text(json.dumps({"s": {"session_id": "s", "summary": "Looked at the logs."}}))
+    asked = {"path": str(tmp_path / "fixtures.json"), "agent": "fixture", "dry_run": False}
+
+    async def work() -> None:
+        for role in ("agent", "alice"):
+            async with roles[role].connect() as client:
+                assert (await fails(client, "import_sessions", asked))["code"] == "not_allowed"
+        async with roles["admin"].connect() as client:
+            assert (await call(client, "import_sessions", asked))["stored"] == 1
+            # It is nobody's home.
+            assert (await fails(client, "import_sessions", {}))["code"] == "invalid"
+
+    run(work)
+
+
 def test_a_token_is_wanted_and_a_person(roles: dict[str, Endpoint], server: Confidant) -> None:
     status, headers, body = post(server, HELLO)
     assert status == 401 and headers["www-authenticate"].startswith("Bearer")
@@ -244,6 +260,8 @@ def test_a_secret_in_the_wrong_field_does_not_come_back(server: Confidant, tmp_p
         "list_memories": ["tags", "limit", "offset", "time_range", MARKER],
         "retrieve_session_from_cascade": ["cascade_uri", "mode", MARKER],
         "forget_memory": ["cascade_uri", "session_id", "dry_run", MARKER],
+        "import_sessions": ["agent", "tags", "mode", MARKER],
+        "estimate_storage_cost": ["bytes", "redundancy", "provider", MARKER],
     }
     needed = {"store_session_to_cascade": {"session_id": "s"}, "query_memories": {"query": "x"}}
 

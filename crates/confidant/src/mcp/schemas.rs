@@ -131,7 +131,7 @@ pub(super) fn retrieve_output() -> Schema {
         "description": "The artifact: session_id, timestamp, memory_card, redaction_report, tags, and raw_session if the transcript was stored.",
         "properties": {
             "session_id": { "type": "string" },
-            "timestamp": { "type": "string" },
+            "timestamp": { "type": ["string", "null"], "description": "When the session was, if it said so." },
             "memory_card": card(),
             "redaction_report": rules(),
             "raw_session": { "type": "object" },

@@ -8,6 +8,7 @@
 mod chat;
 mod home;
 mod keys;
+mod memory;
 mod redact;
 mod rights;
 mod server;

@@ -1,0 +1,162 @@
+//! `confidant memory`: the tools for people and scripts.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::home::{CONTENT, Home, Ran};
+
+/// A session with something to redact and something to find it by.
+fn session(home: &Home) -> String {
+    let session = json!({
+        "timestamp": "2025-12-21T12:00:00Z",
+        "summary": format!("Investigated the login of {CONTENT}, reported by jane@example.org. \
+                            We decided to roll back to v2.3.1."),
+        "tags": ["bug-fix"]
+    });
+    let path = home.path("session.json");
+    std::fs::write(&path, session.to_string()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn piped(home: &Home, arguments: &[&str], input: &str) -> Ran {
+    let mut command = home.command(arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+fn uris(ran: &Ran) -> Vec<String> {
+    let hits = ran.json()["hits"].as_array().unwrap().clone();
+    hits.iter().map(|hit| hit["cascade_uri"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_memory_from_dry_run_to_forgotten() {
+    let home = Home::new();
+    let file = session(&home);
+    let store = ["memory", "store", "demo-001", "--session", &file, "--tag", "production"];
+    let shown = home.run(&[&store[..], &["--dry-run", "--json"]].concat()).done().json();
+    let (preview, sha256) = (&shown["preview"], shown["preview"]["sha256"].as_str().unwrap());
+    assert_eq!(
+        serde_json::from_str::<Value>(preview["payload_json"].as_str().unwrap()).unwrap(),
+        preview["payload"]
+    );
+    home.run(&["memory", "list"]).nothing_found();
+
+    let other = "0".repeat(64);
+    home.run(&[&store[..], &["--expect-sha256", &other]].concat()).failed("other bytes", "dry run");
+    let stored = home.run(&[&store[..], &["--expect-sha256", sha256]].concat()).done();
+    let uri = stored.out.trim_end();
+    assert!(uri.starts_with("cascade://") && stored.err.contains("artifact_only"), "{}", stored.err);
+    assert!(!stored.out.contains("jane@"));
+
+    let found =
+        home.run(&["memory", "query", "login", "roll", "back", "--tag", "production", "--json"]).done();
+    assert_eq!(uris(&found), [uri]);
+    let told = home.run(&["memory", "query", "login"]).done();
+    assert!(told.out.contains("#production") && told.out.contains(uri), "{}", told.out);
+    home.run(&["memory", "query", "login", "--since", "2026-01-01"]).nothing_found();
+
+    let opened = home.run(&["memory", "retrieve", uri, "--json"]).done().json();
+    assert_eq!((&opened["artifact"], &opened["crypto"]["verified"]), (&preview["payload"], &true.into()));
+    let told = home.run(&["memory", "retrieve", uri]).done();
+    assert!(told.out.contains("decided") && told.out.contains("Roll back to v2.3.1"), "{}", told.out);
+
+    let would = home.run(&["memory", "forget", "--session-id", "demo-001", "--dry-run", "--json"]).done();
+    assert_eq!(would.json()["cascade_uris"], json!([uri]));
+    home.run(&["memory", "forget", uri]).done();
+    home.run(&["memory", "retrieve", uri]).nothing_found();
+    home.run(&["memory", "list"]).nothing_found();
+    std::fs::remove_file(file).unwrap();
+    assert!(!home.holds(CONTENT));
+}
+
+#[test]
+fn one_person_does_not_see_anothers() {
+    let home = Home::new();
+    let file = session(&home);
+    let stored = home.run(&["memory", "store", "s", "--session", &file, "--user", "alice"]).done();
+    let uri = stored.out.trim_end();
+    home.run(&["memory", "query", "login", "--user", "bob"]).nothing_found();
+    home.run(&["memory", "retrieve", uri, "--user", "bob"]).nothing_found();
+    home.run(&["memory", "forget", uri, "--user", "bob"]).nothing_found();
+    home.run(&["memory", "list", "--user", "alice", "--tenant", "other"]).nothing_found();
+    home.run(&["memory", "retrieve", uri, "--user", "alice"]).done();
+}
+
+#[test]
+fn a_critical_secret_blocks_by_rule_and_place() {
+    let home = Home::new();
+    let secret =
+        format!("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{CONTENT}\n-----END RSA PRIVATE KEY-----");
+    let input = json!({"messages": [{"role": "tool", "content": secret}]}).to_string();
+    let ran = piped(&home, &["memory", "store", "s", "--session", "-"], &input);
+    let ran = ran.failed("blocked", "revoke");
+    assert!(ran.err.contains("private_key at /session/messages/0/content"), "{}", ran.err);
+    home.run(&["memory", "list"]).nothing_found();
+    assert!(!home.holds(CONTENT));
+}
+
+#[test]
+fn the_transcript_takes_both_flags() {
+    let home = Home::new();
+    let file = session(&home);
+    let store = ["memory", "store", "s", "--session", &file];
+    assert_eq!(home.run(&[&store[..], &["--raw"]].concat()).code, 2);
+    assert_eq!(home.run(&[&store[..], &["--i-understand-the-risk"]].concat()).code, 2);
+    let stored =
+        home.run(&[&store[..], &["--raw", "--i-understand-the-risk", "--json"]].concat()).done().json();
+    assert_eq!(stored["artifact_type"], "raw_plus_artifact");
+    let opened = home.run(&["memory", "retrieve", stored["cascade_uri"].as_str().unwrap(), "--json"]).done();
+    assert!(opened.out.contains("raw_session") && !opened.out.contains("jane@"), "{}", opened.out);
+}
+
+#[test]
+fn files_are_imported_once() {
+    let home = Home::new();
+    let lines = [
+        json!({"type": "user", "sessionId": "11111111-2222-4333-8444-555555555555", "uuid": "a", "cwd": "/p",
+               "timestamp": "2025-12-21T12:00:00Z", "message": {"role": "user", "content": "Fix the login"}}),
+        json!({"type": "assistant", "sessionId": "11111111-2222-4333-8444-555555555555", "uuid": "b", "cwd": "/p",
+               "timestamp": "2025-12-21T12:01:00Z",
+               "message": {"role": "assistant", "content": [{"type": "text", "text": "Fixed the login by a rollback."}]}}),
+    ];
+    let folder = home.path(".claude/projects/p");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    std::fs::write(folder.join("11111111-2222-4333-8444-555555555555.jsonl"), text.join("\n")).unwrap();
+    let at_home = home.folder.path().to_str().unwrap().to_owned();
+    let home = home.set("HOME", &at_home);
+
+    let would = home.run(&["memory", "import", "--dry-run", "--json"]).done().json();
+    assert_eq!((&would["stored"], &would["items"][0]["outcome"]), (&1.into(), &"would_store".into()));
+    home.run(&["memory", "list"]).nothing_found();
+    let done = home.run(&["memory", "import", "--tag", "imported"]).done();
+    assert!(done.out.contains("claude-code") && done.err.contains("1 stored"), "{}{}", done.out, done.err);
+    let again = home.run(&["memory", "import", "--json"]).done().json();
+    assert_eq!((&again["stored"], &again["unchanged_files"]), (&0.into(), &1.into()));
+    home.run(&["memory", "query", "rollback", "--tag", "imported"]).done();
+}
+
+#[test]
+fn wrong_arguments_are_not_repeated() {
+    let home = Home::new();
+    let store = ["memory", "store", "s", "--session", "-"];
+    piped(&home, &store, &format!("{{\"summary\": {CONTENT}}}")).failed("no JSON (line 1", "--help");
+    piped(&home, &store, &format!("[\"{CONTENT}\"]")).failed("no JSON object", "--help");
+    piped(&home, &[&store[..], &["--metadata", CONTENT]].concat(), "{}").failed("has no key", "KEY=VALUE");
+    home.run(&["memory", "store", "no-such-session"]).nothing_found();
+}
+
+#[test]
+fn costs_need_no_data() {
+    let home = Home::new();
+    let cost = home.run(&["memory", "estimate", "1024", "--redundancy", "3", "--json"]).done().json();
+    assert_eq!((&cost["ok"], &cost["bytes"]), (&true.into(), &1024.into()));
+    let told = home.run(&["memory", "estimate", "1024", "--provider", "cascade"]).done();
+    assert!(told.out.contains("LUME"), "{}", told.out);
+    assert!(!home.path("confidant-data").exists());
+}
