@@ -16,6 +16,7 @@ use crate::cli::{DEFAULT_TENANT, note};
 use crate::config::{Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::http;
+use crate::mcp::{LazyMemory, Mount};
 use crate::open::{self, Purpose};
 
 /// Serves until a signal says to stop.
@@ -36,7 +37,9 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let (stop, mut stopped) = watch::channel(());
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), config.server.http(), async move {
+    let http = config.server.http();
+    let mcp = Mount::new(LazyMemory::ready(opened.memory), config.server.hosts(), http.max_body_bytes)?;
+    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
         let _ = stopped.changed().await;
     }));
     note(&format!("listening on http://{address}"));

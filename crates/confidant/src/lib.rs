@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod http;
 mod keys;
 mod logging;
+mod mcp;
 mod memory;
 mod open;
 

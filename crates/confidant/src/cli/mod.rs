@@ -7,6 +7,8 @@ mod audit;
 mod chat;
 mod doctor;
 mod keys;
+mod mcp;
+mod memory;
 mod output;
 mod person;
 mod redact;
@@ -19,7 +21,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use confidant_engine::{Engine, TenantId};
+use confidant_engine::{Engine, TenantId, UserId};
+use confidant_memory::Owner;
 
 use crate::config::{self, Environment, Flags, Loaded, LogLevel};
 use crate::daemon;
@@ -70,6 +73,11 @@ enum Command {
     /// Make, list and revoke access tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Remember sessions: store, search, open and forget their cards
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
+    /// Serve the memory to an MCP client over stdin and stdout
+    Mcp(mcp::McpArgs),
     /// Replace secrets and personal data in text or JSON; needs no data folder and no key
     Redact(redact::RedactArgs),
     /// Check everything and say what to do about what is wrong
@@ -117,7 +125,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         return doctor::run(args, loaded).await;
     }
     let loaded = loaded?;
-    let most = if matches!(command, Command::Serve(_)) { LogLevel::Trace } else { LogLevel::Error };
+    let serves = matches!(command, Command::Serve(_) | Command::Mcp(_));
+    let most = if serves { LogLevel::Trace } else { LogLevel::Error };
     crate::logging::start(loaded.config.log, most);
     match command {
         Command::Serve(_) => daemon::run(&loaded).await.map(|()| Outcome::Done),
@@ -127,6 +136,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Keys(command) => keys::run(command, &loaded).await,
         Command::Audit(command) => audit::run(command, &loaded).await,
         Command::Token(command) => token::run(command, &loaded).await,
+        Command::Memory(command) => memory::run(command, &loaded).await,
+        Command::Mcp(args) => mcp::run(args, loaded).await,
         Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
     }
 }
@@ -180,6 +191,23 @@ impl TenantArg {
     }
 }
 
+/// Whose memory it is.
+#[derive(Debug, Args)]
+struct OwnerArgs {
+    /// Whose memory it is [default: your login name, or me]
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    #[command(flatten)]
+    tenant: TenantArg,
+}
+
+impl OwnerArgs {
+    fn owner(&self, loaded: &Loaded) -> anyhow::Result<Owner> {
+        let user = self.user.as_deref().or(loaded.login.as_deref()).unwrap_or("me");
+        Ok(Owner { tenant: self.tenant.id()?, user: UserId::new(user)? })
+    }
+}
+
 #[derive(Debug, Args)]
 struct JsonArg {
     /// Print JSON
@@ -199,6 +227,8 @@ Examples:
   confidant chat --user alice --room db --once \"What is my name?\"
   confidant session list                     what is kept
   confidant person erase alice --dry-run     what an erasure would end
+  confidant memory query JWT auth bug        what earlier sessions left
+  claude mcp add confidant -- confidant mcp  give an agent its memory
   confidant redact < notes.txt               take out secrets and personal data
   confidant doctor                           check everything
 

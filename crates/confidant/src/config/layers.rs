@@ -35,7 +35,8 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
     let config = layers.into_config()?;
     let secrets = Secrets::find(environment, &config)?;
     let login = environment.value("USER").or_else(|| environment.value("LOGNAME")).map(str::to_owned);
-    Ok(Loaded { config, secrets, file, login })
+    let home = environment.value("HOME").map(PathBuf::from);
+    Ok(Loaded { config, secrets, file, login, home })
 }
 
 /// Reads the text of a settings file and nothing else; `source` is what errors call it.

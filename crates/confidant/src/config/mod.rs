@@ -89,6 +89,8 @@ pub(crate) struct Loaded {
     pub(crate) file: Option<PathBuf>,
     /// Who is at the keyboard, as the system calls them.
     pub(crate) login: Option<String>,
+    /// Where they are at home.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// What flags may override.

@@ -9,12 +9,15 @@ use serde::Deserialize;
 
 use super::seconds;
 use crate::http::HttpSettings;
+use crate::mcp::Hosts;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerSection {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,
+    /// Names besides those of this machine.
+    hosts: Vec<String>,
     max_body_bytes: NonZeroUsize,
     #[serde(rename = "request_timeout_seconds", deserialize_with = "seconds::some")]
     request_timeout: Duration,
@@ -35,11 +38,24 @@ impl ServerSection {
     }
 }
 
+impl ServerSection {
+    /// By which names MCP clients may ask. A server that listens to the world without saying its names is asked by any:
+    /// it cannot know them, and wants a token in any case.
+    pub(crate) fn hosts(&self) -> Hosts {
+        if self.hosts.is_empty() && !self.listen.ip().is_loopback() {
+            Hosts::Any
+        } else {
+            Hosts::Known(self.hosts.clone())
+        }
+    }
+}
+
 impl Default for ServerSection {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7367)),
             data_dir: PathBuf::from("./confidant-data"),
+            hosts: Vec::new(),
             max_body_bytes: NonZeroUsize::new(1024 * 1024).expect("1 MiB is not zero"),
             request_timeout: Duration::from_secs(150),
             requests_per_minute: 600,

@@ -19,10 +19,12 @@ use confidant_engine::{
     Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId,
     UserId, Wish,
 };
+use confidant_memory::Owner;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::App;
 use super::error::ApiError;
+use crate::mcp::{Access, Files, Forgetting, LazyMemory};
 
 /// Lets a request through if it bears a token that is known and not too busy.
 pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -85,6 +87,11 @@ impl Caller {
         }
     }
 
+    /// Which token it is.
+    pub(super) fn token_id(&self) -> &str {
+        &self.bearer.token_id
+    }
+
     /// The scope that a session id names in the caller's tenant.
     pub(super) fn scope(&self, session_id: &str) -> Result<Scope, ApiError> {
         Scope::parse(self.bearer.tenant.clone(), session_id).map_err(|error| Error::from(error).into())
@@ -101,6 +108,28 @@ impl Caller {
         let allowed = self.bearer.may(wish, &scope);
         let session = self.engine.session(scope, self.bearer.actor());
         if allowed { Ok(session) } else { Err(refused(session.refuse()).await) }
+    }
+
+    /// A person's memory in the caller's tenant, if the caller may use it. Forgetting is a right, and using it is not
+    /// enough for that; files of this machine are for whoever administers it.
+    pub(super) async fn memory(&self, memory: &LazyMemory, user: UserId) -> Result<Access, ApiError> {
+        let administrator = self.engine.dangerously_administer(self.bearer.actor());
+        let tenant = self.bearer.tenant.clone();
+        if !self.bearer.may_for(Wish::Talk, &user) {
+            return Err(refused(administrator.refuse_person(&tenant, &user)).await);
+        }
+        let owner = Owner { tenant: tenant.clone(), user: user.clone() };
+        let forgetting = if self.bearer.may_for(Wish::Rights, &user) {
+            Forgetting::Allowed
+        } else {
+            Forgetting::Refused { administrator, tenant, user }
+        };
+        let files = match self.bearer.role {
+            Role::Admin => Files::Readable { home: None },
+            Role::Agent | Role::User(_) => Files::Closed,
+        };
+        let actor = self.bearer.actor().as_str().to_owned();
+        Ok(Access { memory: memory.clone(), owner, actor, forgetting, files })
     }
 
     /// Everything of a person in the caller's tenant, if the caller may have it.

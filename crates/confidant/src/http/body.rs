@@ -35,18 +35,17 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
                 hint,
             ));
         }
-        let reading = read(request, app.settings.max_body_bytes);
-        let bytes = tokio::time::timeout(app.settings.request_timeout, reading).await.map_err(|_| {
-            let hint = "send it faster, or raise server.request_timeout_seconds";
-            ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
-                "the body did not arrive in time",
-                hint,
-            )
-        })??;
-        parse(&bytes).map(Self)
+        parse(&bytes(request, app).await?).map(Self)
     }
+}
+
+/// A whole body, if it is not too large and not too slow.
+pub(super) async fn bytes(request: Request, app: &App) -> Result<Bytes, ApiError> {
+    let reading = read(request, app.settings.max_body_bytes);
+    tokio::time::timeout(app.settings.request_timeout, reading).await.map_err(|_| {
+        let hint = "send it faster, or raise server.request_timeout_seconds";
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time", hint)
+    })?
 }
 
 /// The parameters after the `?`. Unknown ones are refused: a misspelled `dry_run` must not erase anything.

@@ -124,11 +124,25 @@ impl ApiError {
         }
     }
 
+    /// An error of the transport, which belongs to no request that could be named.
+    fn json_rpc_body(&self) -> serde_json::Value {
+        serde_json::json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": {
+                "code": SERVER_ERROR,
+                "message": format!("{}; hint: {}", self.message, self.hint),
+                "data": { "code": self.code, "hint": self.hint },
+            },
+        })
+    }
+
     /// The whole reply, in the form that `form` says.
     pub(super) fn render(&self, form: Form) -> Response {
         let json = match form {
             Form::Ours => serde_json::to_vec(&self.body()),
             Form::OpenAi => serde_json::to_vec(&self.openai_body()),
+            Form::JsonRpc => serde_json::to_vec(&self.json_rpc_body()),
         };
         let mut response = Response::new(Body::from(json.unwrap_or_default()));
         *response.status_mut() = self.status;
@@ -143,6 +157,9 @@ impl ApiError {
         response
     }
 }
+
+/// The first of the codes that JSON-RPC leaves to servers.
+const SERVER_ERROR: i32 = -32_000;
 
 impl std::ops::Deref for ApiError {
     type Target = Reason;
@@ -159,12 +176,19 @@ pub(super) enum Form {
     Ours,
     /// `{"error": {message, type, param, code}}`.
     OpenAi,
+    /// `{"jsonrpc", "id": null, "error": {code, message, data}}`.
+    JsonRpc,
 }
 
 impl Form {
     /// The form that clients of this path understand.
     pub(super) fn of(path: &str) -> Self {
-        if path == "/v1" || path.starts_with("/v1/") { Self::OpenAi } else { Self::Ours }
+        match path {
+            "/mcp" => Self::JsonRpc,
+            "/v1" => Self::OpenAi,
+            path if path.starts_with("/v1/") => Self::OpenAi,
+            _ => Self::Ours,
+        }
     }
 }
 

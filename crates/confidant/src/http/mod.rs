@@ -17,6 +17,7 @@ pub(crate) mod fuzzing;
 mod health;
 mod limits;
 mod listen;
+mod mcp;
 mod metrics;
 mod openai;
 mod openapi;
@@ -39,6 +40,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use confidant_engine::{Clock, Engine, SystemClock};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -50,6 +52,8 @@ use auth::TokenId;
 use error::{ApiError, Form};
 use limits::Limits;
 use metrics::Metrics;
+
+use crate::mcp::Mount;
 
 /// What the operator chose for HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -67,12 +71,15 @@ pub(crate) async fn serve(
     listener: TcpListener,
     engine: Engine,
     settings: HttpSettings,
+    mcp: Mount,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let (router, app) = build(engine, settings);
+    let (router, app) = build(engine, settings, Some(mcp));
     let shutdown = async move {
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
+        // Its streams would go on for as long as somebody listens.
+        app.mcp.iter().for_each(Mount::stop);
     };
     listen::listen(listener, router, shutdown).await;
     Ok(())
@@ -81,7 +88,7 @@ pub(crate) async fn serve(
 /// Every route, ready to be called without a socket.
 #[cfg(test)]
 pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
-    build(engine, settings).0
+    build(engine, settings, None).0
 }
 
 /// What all requests share.
@@ -89,6 +96,8 @@ pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
 struct Shared {
     engine: Engine,
     settings: HttpSettings,
+    /// What is below `/mcp`; nothing where there is no memory, as in tests of other things.
+    mcp: Option<Mount>,
     limits: Limits,
     metrics: Metrics,
     clock: SystemClock,
@@ -124,7 +133,7 @@ impl Shared {
 }
 
 /// Every route with everything around it, and what its requests share.
-fn build(engine: Engine, settings: HttpSettings) -> (Router, App) {
+fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -152,8 +161,10 @@ fn build(engine: Engine, settings: HttpSettings) -> (Router, App) {
         stopping: AtomicBool::new(false),
         engine,
         settings,
+        mcp,
     });
     let router = guarded
+        .route("/mcp", any(mcp::answer))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::guard))
         .merge(open)
         .method_not_allowed_fallback(async || wrong_method())

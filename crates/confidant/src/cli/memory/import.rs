@@ -1,0 +1,121 @@
+//! `confidant memory import`: what coding agents kept of their sessions, as memories.
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use confidant_memory::OwnMemory;
+use confidant_memory::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession};
+use confidant_memory::import::{Agent, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::super::output::{self, Paint, clean, counted, note};
+use super::super::{JsonArg, Outcome, OwnerArgs};
+use super::ModeArg;
+use crate::mcp::import_root;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines, and changes nothing of
+theirs. It can be run again and again: what has not changed is not read again, and what was forgotten stays forgotten.
+
+Examples:
+  confidant memory import --dry-run              what the agents of this home folder left
+  confidant memory import --tag imported
+  confidant memory import ~/project/.aider.chat.history.md
+  confidant memory import sessions.jsonl --agent generic --json")]
+pub(in crate::cli) struct ImportArgs {
+    /// A session file, or a folder of such files [default: the agents' places in your home folder]
+    path: Option<PathBuf>,
+    /// Whose files they are [default: told by content]
+    #[arg(long, value_name = "AGENT", requires = "path", value_parser = PossibleValuesParser::new(Agent::ALL.map(Agent::name)))]
+    agent: Option<String>,
+    /// A tag for all of them; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    #[command(flatten)]
+    mode: ModeArg,
+    /// Say what would be stored, and store nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(super) owner: OwnerArgs,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+pub(super) async fn run(args: ImportArgs, own: &OwnMemory, home: Option<PathBuf>) -> anyhow::Result<Outcome> {
+    let request = ImportRequest {
+        roots: vec![import_root(args.path, args.agent.as_deref().and_then(Agent::parse), home)?],
+        tags: args.tags,
+        mode: args.mode.name().map(str::to_owned),
+        dry_run: args.dry_run,
+    };
+    let bar = bar();
+    let shown = bar.clone();
+    let report = own.import(&request, move |progress| show(&shown, progress)).await;
+    bar.finish_and_clear();
+    let report = report?;
+    if args.output.json {
+        output::json(&report)?;
+    } else {
+        told(&report)?;
+    }
+    let nothing = report.files + report.unchanged_files == 0;
+    Ok(if nothing { Outcome::NothingFound } else { Outcome::Done })
+}
+
+/// A bar, on a terminal only.
+fn bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed}");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(progress.bytes_total);
+    bar.set_position(progress.bytes_done);
+    bar.set_message(format!("{} of {}", progress.files_done, counted(progress.files_total as u64, "file")));
+}
+
+fn told(report: &ImportReport) -> anyhow::Result<()> {
+    let paint = Paint::of_stdout();
+    for item in &report.items {
+        output::line(&described(item, paint))?;
+    }
+    let stored = if report.dry_run { "would be stored" } else { "stored" };
+    note(&format!(
+        "{} in {}: {} {stored}, {} unchanged, {} blocked, {} refused, {} forgotten before",
+        counted(report.sessions, "session"),
+        counted(report.files, "file"),
+        report.stored,
+        report.unchanged,
+        report.blocked,
+        report.refused,
+        report.forgotten
+    ));
+    if report.unchanged_files > 0 {
+        note(&format!("{} unchanged since the last import", counted(report.unchanged_files, "file")));
+    }
+    let not_read = report.unreadable_files + report.unknown_files;
+    if not_read > 0 {
+        note(&format!("{} could not be read, or no known agent writes such", counted(not_read, "file")));
+    }
+    Ok(())
+}
+
+fn described(item: &ImportedSession, paint: Paint) -> String {
+    let outcome = match item.outcome {
+        ImportOutcome::Stored => paint.green("stored"),
+        ImportOutcome::WouldStore => paint.green("would store"),
+        ImportOutcome::Unchanged => paint.dim("unchanged"),
+        ImportOutcome::Forgotten => paint.dim("forgotten before"),
+        ImportOutcome::Blocked => paint.red("blocked"),
+        ImportOutcome::Refused => paint.yellow("refused"),
+    };
+    let title = item.title.as_deref().unwrap_or(&item.session_id);
+    format!("{outcome}  {}  {}", item.agent, clean(title))
+}

@@ -1,0 +1,147 @@
+//! What a call of a tool does.
+//!
+//! The memory does what it began to its end, also if the client goes away meanwhile; only the waiting is cancelled.
+
+use confidant_memory::OwnMemory;
+use confidant_memory::api::{Raw, StoreRequest};
+use confidant_memory::import::Progress as Step;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, JsonObject,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::Server;
+use super::catalogue::ToolName;
+use super::consent::Asked;
+use super::estimate;
+use super::failure::Failure;
+use super::progress::Progress;
+use super::requests::{self, Store};
+
+/// Calls a tool. Only that there is no such tool is an error of the protocol.
+pub(super) async fn call(
+    server: &Server,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let Some(tool) = ToolName::parse(&request.name) else {
+        return Err(ErrorData::invalid_params("unknown tool; hint: tools/list names those there are", None));
+    };
+    let began = std::time::Instant::now();
+    let done = run(server, tool, &request, context).await;
+    let outcome = done.as_ref().map_or_else(|failure| failure.code, |_| "ok");
+    let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(tool.name = tool.as_str(), tool.outcome = outcome, duration_ms, "called");
+    Ok(done.unwrap_or_else(|failure| failure.result().into()))
+}
+
+async fn run(
+    server: &Server,
+    tool: ToolName,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, Failure> {
+    let empty = JsonObject::new();
+    let arguments = request.arguments.as_ref().unwrap_or(&empty);
+    let progress = Progress::of(context);
+    let access = &server.access;
+    match tool {
+        ToolName::Store => store(server, Store::read(arguments)?, request, context).await,
+        ToolName::Query => {
+            let wanted = requests::query(arguments)?;
+            let own = access.own().await?;
+            reply(&progress.during("searching", own.query(&wanted)).await?)
+        }
+        ToolName::List => {
+            let wanted = requests::list(arguments)?;
+            reply(&access.own().await?.list(&wanted).await?)
+        }
+        ToolName::Retrieve => {
+            let (uri, mode) = requests::retrieve(arguments)?;
+            let own = access.own().await?;
+            reply(&progress.during("fetching and opening", own.retrieve(&uri, mode)).await?)
+        }
+        ToolName::Forget => {
+            let (what, dry_run) = requests::forget(arguments)?;
+            access.may_forget().await?;
+            let own = access.own().await?;
+            reply(&progress.during("forgetting", own.forget(&what, dry_run)).await?)
+        }
+        ToolName::Import => {
+            let wish = requests::import(arguments, access.home()?)?;
+            let own = access.own().await?;
+            let (tell, steps) = watch::channel(Step::default());
+            let importing = own.import(&wish, move |step| {
+                let _ = tell.send(step);
+            });
+            reply(&progress.following(steps, importing).await?)
+        }
+        ToolName::Estimate => reply(&estimate::estimate(arguments)?),
+    }
+}
+
+async fn store(
+    server: &Server,
+    wanted: Store,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, Failure> {
+    let Store { request: mut wish, dry_run, notes } = wanted;
+    let progress = Progress::of(context);
+    let own = server.access.own().await?;
+    if dry_run {
+        let preview = progress.during("redacting", preview(&own, &wish)).await?;
+        return noted(&preview, &notes);
+    }
+    if wish.raw == Raw::Acknowledged {
+        let shown = progress.during("redacting", preview(&own, &wish)).await?;
+        if wish.expect_sha256.as_ref().is_some_and(|expected| *expected != shown.preview.sha256) {
+            return Err(confidant_memory::Error::Changed.into());
+        }
+        match server.consent.ask(&server.access.owner, request, context, &shown).await? {
+            Asked::Agreed => wish.expect_sha256 = Some(shown.preview.sha256),
+            Asked::NobodyToAsk => {}
+            Asked::Later(question) => return Ok((*question).into()),
+        }
+    }
+    noted(&progress.during("redacting, sealing and storing", own.store(&wish)).await?, &notes)
+}
+
+async fn preview(
+    own: &OwnMemory,
+    wish: &StoreRequest,
+) -> Result<confidant_memory::api::DryRun, confidant_memory::Error> {
+    own.preview(wish).await
+}
+
+fn reply(value: &impl Serialize) -> Result<CallToolResponse, Failure> {
+    noted(value, &[])
+}
+
+/// A result: the value for programs, and the same as text for clients that only show text.
+fn noted(value: &impl Serialize, notes: &[&str]) -> Result<CallToolResponse, Failure> {
+    let mut value = serde_json::to_value(value).map_err(|_| Failure::internal())?;
+    if !notes.is_empty() {
+        value["notes"] = json!(notes);
+    }
+    let mut result = CallToolResult::success(vec![ContentBlock::text(brief(&value))]);
+    result.structured_content = Some(value);
+    Ok(result.into())
+}
+
+/// The value as text. The payload of a dry run is in there once, not twice.
+fn brief(value: &Value) -> String {
+    match value.get("preview").and_then(|preview| preview.get("payload_json")) {
+        None => value.to_string(),
+        Some(_) => {
+            let mut value = value.clone();
+            if let Some(Value::Object(preview)) = value.get_mut("preview") {
+                preview.remove("payload_json");
+            }
+            value.to_string()
+        }
+    }
+}
