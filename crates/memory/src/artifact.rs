@@ -88,14 +88,16 @@ pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> R
         session_id: "",
         timestamp: at.map(when::format),
         memory_card: &card,
-        redaction_report: &cleared.passed.report,
+        redaction_report: &[],
         raw_session: (raw == Raw::Acknowledged).then_some(session),
         tags: &tags,
         metadata,
     };
-    // The session's name is judged as a name, above: elsewhere such a token would be taken for a secret.
+    // Everything that came from the session. Its name was judged as a name, which elsewhere would be taken for a
+    // secret, and the report has only names of rules.
     gate.again(&serde_json::to_value(&payload).map_err(|_| unserialisable())?)?;
     payload.session_id = &cleared.session_id;
+    payload.redaction_report = &cleared.passed.report;
     let bytes = serde_json::to_vec(&payload).map_err(|_| unserialisable())?;
     let tool = session.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (session_id, report) = (cleared.session_id.clone(), cleared.passed.report.clone());

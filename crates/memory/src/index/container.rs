@@ -102,7 +102,7 @@ impl Container {
         read_at(&file, &mut header, 0).map_err(|_| Damaged)?;
         let (magic, len) = header.split_at(MAGIC.len());
         let len = u64::from_be_bytes(len.try_into().map_err(|_| Damaged)?);
-        if magic != MAGIC || len < 4 || len > MAX_LEN {
+        if magic != MAGIC || !(4..=MAX_LEN).contains(&len) {
             return Err(Damaged.into());
         }
         let seal = Seal::new(name, key, len)?;

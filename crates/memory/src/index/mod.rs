@@ -15,6 +15,8 @@
 
 mod container;
 mod directory;
+#[cfg(feature = "embeddings")]
+mod encoder;
 mod manifest;
 mod pages;
 mod plan;
@@ -33,8 +35,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use confidant_seal::Key;
 
+#[cfg(feature = "embeddings")]
+pub use self::encoder::BuiltInEncoder;
 use self::manifest::Manifest;
 use self::pages::Pages;
+#[doc(hidden)]
+pub use self::rank::Mix;
 use self::search::{Found, Snapshot};
 use self::segment::Segment;
 use self::tail::Tail;
@@ -118,6 +124,7 @@ pub struct Index {
     folder: PathBuf,
     keys: Arc<dyn FileKeys>,
     encoder: Option<Arc<dyn Encoder>>,
+    mix: Mix,
     /// Opened pages of all segments.
     pages: Arc<Pages>,
     /// What was open when somebody last looked.
@@ -143,6 +150,7 @@ impl Index {
             folder: folder.to_path_buf(),
             keys,
             encoder: None,
+            mix: Mix::default(),
             pages: Arc::new(Pages::new(CACHE)),
             view: Mutex::default(),
             writing: Mutex::default(),
@@ -154,6 +162,14 @@ impl Index {
     #[must_use]
     pub fn with_encoder(mut self, encoder: Arc<dyn Encoder>) -> Self {
         self.encoder = Some(encoder);
+        self
+    }
+
+    /// Changes what is mixed into the order, for measurements.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_mix(mut self, mix: Mix) -> Self {
+        self.mix = mix;
         self
     }
 
@@ -178,7 +194,7 @@ impl Index {
     /// The best candidates, `spare` more than are asked for; and whether there are no others.
     fn find(&self, query: &Query, source: &dyn Source, spare: usize) -> Result<Found> {
         let search = || -> Result<std::result::Result<Found, tantivy::TantivyError>> {
-            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), spare))
+            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare))
         };
         search()?.or_else(|error| {
             // Damage that shows only now. What was found so far is not used.

@@ -8,14 +8,31 @@ use std::io;
 use super::search::{Asked, Candidate, Place, Snapshot, Top};
 use super::vectors;
 
+/// What is mixed into BM25, and how much of it. For measurements; the default is what was measured to be best.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    /// Of the better neighbour's score, what a card in the same session gains.
+    pub neighbour: f32,
+    /// What being alike in meaning weighs against the best card's words.
+    pub meaning: f32,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self { neighbour: 0.1, meaning: 0.5 }
+    }
+}
+
 /// Puts candidates in their final order, with those added that are near in meaning.
 pub(super) fn rank(
     snapshot: &Snapshot,
     asked: &Asked<'_>,
     mut found: Vec<Candidate>,
     meaning: Option<&[i8]>,
+    mix: Mix,
 ) -> io::Result<Vec<Candidate>> {
-    lend(&mut found);
+    lend(&mut found, mix.neighbour);
     if let Some(meaning) = meaning {
         let best = found.iter().map(|candidate| candidate.score).fold(f32::MIN_POSITIVE, f32::max);
         for candidate in &mut found {
@@ -23,7 +40,7 @@ pub(super) fn rank(
         }
         add_near(snapshot, asked, &mut found, meaning)?;
         for candidate in &mut found {
-            candidate.score += MEANING * nearness(snapshot, candidate.place, meaning)?.max(0.0);
+            candidate.score += mix.meaning * nearness(snapshot, candidate.place, meaning)?.max(0.0);
         }
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
@@ -31,7 +48,7 @@ pub(super) fn rank(
 }
 
 /// A card gains from the best card beside it in the same session: what was said just before or after is about the same.
-fn lend(found: &mut [Candidate]) {
+fn lend(found: &mut [Candidate], share: f32) {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_unstable_by_key(|&i| (found[i].session, found[i].id));
     let gain = |me: usize, other: Option<&usize>| match other {
@@ -43,7 +60,7 @@ fn lend(found: &mut [Candidate]) {
         .enumerate()
         .map(|(place, &me)| {
             let before = place.checked_sub(1).and_then(|before| order.get(before));
-            (me, NEIGHBOUR * gain(me, before).max(gain(me, order.get(place + 1))))
+            (me, share * gain(me, before).max(gain(me, order.get(place + 1))))
         })
         .collect();
     for (i, gain) in gains {
@@ -115,10 +132,6 @@ fn nearness(snapshot: &Snapshot, place: Place, meaning: &[i8]) -> io::Result<f32
     })
 }
 
-/// Of the better neighbour's score, what a card in the same session gains.
-const NEIGHBOUR: f32 = 0.1;
-/// What being alike in meaning weighs against the best card's words.
-const MEANING: f32 = 0.5;
 /// Cards that are looked at for their meaning alone.
 const NEAR: usize = 64;
 /// Sketches that are looked at, newest segments first; 48 bytes each in memory.

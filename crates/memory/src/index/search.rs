@@ -1,7 +1,8 @@
 //! One search over one consistent view: find candidates, weigh them, put them in order.
 //!
-//! Candidates are the best by BM25 times recency, exactly: a list is only skipped where no card in it could still get in.
-//! Filters on tags and time are sets of rows. What the truth no longer has is left out by the caller, at the very end.
+//! Candidates are the best by BM25 times recency: a block of a list is skipped only where no card in it could still get in,
+//! as far as tantivy's bound of the block holds under our statistics. Filters on tags and time are sets of rows. What the
+//! truth no longer has is left out by the caller, at the very end.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{BitSet, DocSet as _, TERMINATED, Term};
 
 use super::plan::Plan;
-use super::rank;
+use super::rank::{self, Mix};
 use super::segment::Segment;
 use super::tail::{Row, Tail};
 use super::{Encoder, Query, words};
@@ -74,6 +75,7 @@ impl Snapshot {
         &self,
         query: &Query,
         encoder: Option<&dyn Encoder>,
+        mix: Mix,
         spare: usize,
     ) -> tantivy::Result<Found> {
         let wanted = query.offset.saturating_add(query.limit).min(DEEPEST) + spare;
@@ -98,7 +100,7 @@ impl Snapshot {
         };
         let found = top.into_sorted();
         let all = found.len() < depth;
-        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_deref())?, all })
+        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_deref(), mix)?, all })
     }
 
     fn has_vectors(&self) -> bool {

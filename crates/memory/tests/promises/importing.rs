@@ -33,7 +33,7 @@ async fn an_import_stores_what_is_new_once_and_leaves_the_forgotten_alone() {
     let before = place.bytes();
     let dry = import(&own, files.path(), true).await;
     assert_eq!((dry.sessions, dry.stored, dry.blocked), (3, 2, 1), "{dry:?}");
-    assert_eq!(place.bytes(), before, "a dry run wrote something");
+    assert!(place.bytes() == before, "a dry run wrote something");
 
     let first = import(&own, files.path(), false).await;
     assert_eq!((first.sessions, first.stored, first.blocked), (3, 2, 1), "{first:?}");

@@ -165,6 +165,10 @@ impl Place {
 fn read_all(folder: &Path, all: &mut Vec<u8>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        // Locks and marks of readers, not content; SQLite makes it anew.
+        if path.to_string_lossy().ends_with("-shm") {
+            continue;
+        }
         all.extend_from_slice(path.file_name().unwrap().as_encoded_bytes());
         if path.is_dir() {
             read_all(&path, all);

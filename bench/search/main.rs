@@ -1,0 +1,69 @@
+//! Measures search: how fast it is and how well it finds, ours beside plain FTS5, in one run.
+//!
+//! `bench/search.sh latency [--sizes 10000,100000] [--vectors]` and `bench/search.sh quality [--locomo FILE]` print Markdown.
+
+mod cards;
+mod fts;
+mod latency;
+mod meaning;
+mod quality;
+mod truth;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What the command line says.
+#[derive(Debug, Default)]
+struct Options {
+    command: String,
+    sizes: Vec<u64>,
+    vectors: bool,
+    locomo: Option<PathBuf>,
+    questions: Option<PathBuf>,
+}
+
+#[expect(clippy::print_stderr, reason = "errors of a command")]
+fn main() -> ExitCode {
+    let done = Options::parse(std::env::args().skip(1)).and_then(|options| match options.command.as_str() {
+        "latency" => latency::run(&options.sizes, options.vectors),
+        "quality" => quality::run(options.questions.as_deref(), options.locomo.as_deref()),
+        _ => Err("which one: latency or quality?".into()),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!(
+                "search: {error}\nhint: latency [--sizes N,N] [--vectors] | quality [--questions FILE] [--locomo FILE]"
+            );
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let command = arguments.next().unwrap_or_default();
+        let mut options = Self { command, sizes: vec![10_000, 100_000, 1_000_000], ..Self::default() };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--sizes" => {
+                    let sizes: std::result::Result<_, _> = value()?.split(',').map(str::parse).collect();
+                    options.sizes = sizes?;
+                }
+                "--vectors" => options.vectors = true,
+                "--locomo" => options.locomo = Some(value()?.into()),
+                "--questions" => options.questions = Some(value()?.into()),
+                _ => return Err(format!("unknown argument {argument}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is this command's data")]
+fn print(line: &str) {
+    println!("{line}");
+}
