@@ -49,6 +49,10 @@ impl LazyMemory {
         }
     }
 
+    fn is_to_be_opened(&self) -> bool {
+        matches!(&*self.0, Lazy::Later { opened, .. } if !opened.initialized())
+    }
+
     /// Stops what was opened here.
     pub(crate) async fn close(&self) {
         if let Lazy::Later { opened, .. } = &*self.0
@@ -94,10 +98,12 @@ impl Access {
         Ok(self.memory.open().await?.of(self.owner.clone(), &self.actor))
     }
 
-    /// Opens the memory beside whatever else is done.
+    /// Opens the memory beside whatever else is done, if it is not open yet.
     pub(super) fn prepare(&self) {
-        let memory = self.memory.clone();
-        tokio::spawn(async move { drop(memory.open().await) });
+        if self.memory.is_to_be_opened() {
+            let memory = self.memory.clone();
+            tokio::spawn(async move { drop(memory.open().await) });
+        }
     }
 
     /// The home folder, if files of this machine may be read at all.

@@ -79,6 +79,8 @@ impl rmcp::ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Reply<ListToolsResult> {
+        // Whoever looks at the tools will call one sooner or later.
+        self.access.prepare();
         Ok(ListToolsResult::with_all_items(catalogue::all().to_vec()))
     }
 
@@ -170,7 +172,7 @@ impl rmcp::ServerHandler for Server {
         })
     }
 
-    /// The client is ready, and will call a tool sooner or later: time to open the memory.
+    /// The client is ready and waits for nothing.
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
         self.access.prepare();
     }

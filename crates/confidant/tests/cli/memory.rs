@@ -93,6 +93,8 @@ fn a_critical_secret_blocks_by_rule_and_place() {
     let secret =
         format!("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{CONTENT}\n-----END RSA PRIVATE KEY-----");
     let input = json!({"messages": [{"role": "tool", "content": secret}]}).to_string();
+    // The first run says that it made a key.
+    home.run(&["memory", "import", "--dry-run", home.folder.path().to_str().unwrap()]).nothing_found();
     let ran = piped(&home, &["memory", "store", "s", "--session", "-"], &input);
     let ran = ran.failed("blocked", "revoke");
     assert!(ran.err.contains("private_key at /session/messages/0/content"), "{}", ran.err);
@@ -148,6 +150,7 @@ fn wrong_arguments_are_not_repeated() {
     piped(&home, &store, &format!("{{\"summary\": {CONTENT}}}")).failed("no JSON (line 1", "--help");
     piped(&home, &store, &format!("[\"{CONTENT}\"]")).failed("no JSON object", "--help");
     piped(&home, &[&store[..], &["--metadata", CONTENT]].concat(), "{}").failed("has no key", "KEY=VALUE");
+    assert!(!home.path("confidant-data").exists());
     home.run(&["memory", "store", "no-such-session"]).nothing_found();
 }
 

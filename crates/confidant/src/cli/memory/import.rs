@@ -45,19 +45,25 @@ pub(in crate::cli) struct ImportArgs {
     output: JsonArg,
 }
 
-pub(super) async fn run(args: ImportArgs, own: &OwnMemory, home: Option<PathBuf>) -> anyhow::Result<Outcome> {
+/// What to import, and whether the report is wanted as JSON.
+pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Result<(ImportRequest, bool)> {
+    let agent = args.agent.as_deref().and_then(Agent::parse);
     let request = ImportRequest {
-        roots: vec![import_root(args.path, args.agent.as_deref().and_then(Agent::parse), home)?],
-        tags: args.tags,
+        roots: vec![import_root(args.path.clone(), agent, home)?],
+        tags: args.tags.clone(),
         mode: args.mode.name().map(str::to_owned),
         dry_run: args.dry_run,
     };
+    Ok((request, args.output.json))
+}
+
+pub(super) async fn run(request: &ImportRequest, json: bool, own: &OwnMemory) -> anyhow::Result<Outcome> {
     let bar = bar();
     let shown = bar.clone();
-    let report = own.import(&request, move |progress| show(&shown, progress)).await;
+    let report = own.import(request, move |progress| show(&shown, progress)).await;
     bar.finish_and_clear();
     let report = report?;
-    if args.output.json {
+    if json {
         output::json(&report)?;
     } else {
         told(&report)?;
