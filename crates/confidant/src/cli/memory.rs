@@ -210,7 +210,7 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
             note("no memories");
             return Ok(Outcome::NothingFound);
         };
-        let own = memory.of(owner, Actor::cli().as_str());
+        let own = memory.of(owner, Actor::cli().as_str()).reading_files();
         dispatch(command, &own, loaded).await.or_else(explained)
     })
     .await
