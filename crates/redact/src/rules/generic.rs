@@ -8,8 +8,10 @@
 use std::ops::Range;
 
 use super::assignment::{self, Assignment};
-use super::value::{has_any, is_code, is_crypt, is_stand_in, secretness};
-use super::{Family, Found, Rule, Trigger};
+use super::name::Name;
+use super::services::{self, Service};
+use super::value::{has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
+use super::{Family, Found, Rule, Trigger, vendor, vendor_others, vendor_services};
 use crate::finding::Tier;
 use crate::opaque::{self, Make};
 
@@ -77,6 +79,9 @@ pub(super) static RULES: &[Rule] = &[
             "System.setProperty(\"ACME_TOKEN\", \"pdpqpz3kg4blkba8\")",
             "var acmeToken string = \"k3Jd9fQw7eRt5yUi\"",
             "client_secret: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c",
+            "vatlayer SECRET abcdefghijklmnopqrstuvwxyzabcdef",
+            "asana_token: 1956967643006989",
+            "bugsnag secret 123e4567-e89b-12d3-a456-426614174000",
         ],
         misses: &[
             "key: SamplerTypeTagKey",
@@ -84,6 +89,11 @@ pub(super) static RULES: &[Rule] = &[
             "secret_name = 'favorite_character'",
             "api_key: your-api-key-here",
             "credentialsId: '29f63271-dc2f-4734-8221-5b31b5169bac'",
+            "API_SECRET=abcdefghijklmnopqrstuvwxyz123456",
+            "org.neo4j.neo4j-graphdb-api:jar:3.5.12:test",
+            "nonMatchingToken := \"k0y4f4b1f2rlxtki\"",
+            "export TOKEN=k0y4f4b1f2rlxtkiPq73...",
+            "foreignKey=m-lbUjV8lF70fKxLp34dKI9",
         ],
     },
     Rule {
@@ -91,101 +101,24 @@ pub(super) static RULES: &[Rule] = &[
         label: "SECRET",
         tier: Tier::Noncritical,
         family: Family::Opaque,
-        trigger: Trigger::Token(24),
-        pattern: r"[A-Za-z0-9][A-Za-z0-9_+/=.~-]{23,}",
+        trigger: Trigger::Token(16),
+        pattern: r"[A-Za-z0-9][A-Za-z0-9_+/=.~-]{15,}",
         check: lone,
-        matches: &["see k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz for it"],
+        matches: &[
+            "see k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz for it",
+            "deepgram = 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
+            "blazemeter 0f3a9c5b-7d1e-4f4a-8b8c-0d9e1f2a3b4c",
+        ],
         misses: &[
             "0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
             "sha512-k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTyUiOpAsDfGhJkLz==",
             "29f63271-dc2f-4734-8221-5b31b5169bac",
             "springSecurityOauth2AutoconfigureVersion",
+            "github 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
+            "twilio-node-5.3.2-linux-x86_64.tar.gz",
         ],
     },
 ];
-
-/// The name that a credential word is in: what stands before it and after it, unbroken.
-struct Name<'t> {
-    before: &'t [u8],
-    after: &'t [u8],
-    /// What stands between the name and the value.
-    gap: &'t [u8],
-    quoted: bool,
-}
-
-impl<'t> Name<'t> {
-    fn of(found: &Found<'t>, assignment: &Assignment) -> Self {
-        let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        let before = found.before(48);
-        let lead = before.iter().rev().take_while(|byte| part(byte)).count();
-        Self {
-            before: &before[before.len() - lead..],
-            after: &found.text[found.whole.end..assignment.name_end],
-            gap: &found.text[assignment.name_end..assignment.value.start],
-            quoted: assignment.quoted,
-        }
-    }
-
-    /// An assignment, and not two words in a row.
-    fn assigns(&self) -> bool {
-        self.gap.iter().any(|byte| matches!(byte, b'=' | b':' | b',' | b'>' | b'('))
-    }
-
-    /// It is compared, called, or one of a list, and given nothing.
-    fn gives_nothing(&self) -> bool {
-        let gap = self.gap;
-        let lists = gap.contains(&b',') && !matches!(gap.first(), Some(b'"' | b'\'' | b'`' | b'\\'));
-        let called = gap.first() == Some(&b')') || (gap.contains(&b'(') && !self.quoted);
-        lists
-            || called
-            || self.after.first() == Some(&b'.')
-            || gap.windows(2).any(|pair| pair == b"==" || pair == b"!=")
-    }
-
-    /// It is given in a call: `set_password("x")`.
-    fn is_argument(&self) -> bool {
-        self.gap.first() == Some(&b'(')
-    }
-
-    /// It names something about a credential, not the credential: `passwordField`, `token_type`, `keyId`.
-    fn is_about(&self) -> bool {
-        let after = self.after.to_ascii_lowercase();
-        let after: Vec<u8> = after.into_iter().filter(|byte| byte.is_ascii_alphabetic()).collect();
-        ABOUT.iter().any(|word| after.ends_with(word.as_bytes()))
-    }
-
-    /// The word is a piece of another word: `passenger`, `keyboard`, `author`.
-    fn is_other_word(&self) -> bool {
-        let letters = self.after.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
-        letters > 0 && !SUFFIXES.contains(&&self.after[..letters])
-    }
-
-    /// A key that may be shown, or that is sealed already.
-    fn is_public(&self) -> bool {
-        has_any(self.before, &["public", "pub_", "encrypted", "csrf", "xsrf", "authenticity"])
-    }
-
-    /// A word that says outright that its value is a credential.
-    fn is_strong(&self, found: &Found<'_>) -> bool {
-        let word = found.value();
-        let is = |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
-        is(&["secret", "token", "credential", "credentials", "private", "access", "bearer"])
-            || (is(&["key"])
-                && (has_any(
-                    self.before,
-                    &[
-                        "api", "secret", "access", "private", "auth", "encrypt", "sign", "account", "master",
-                        "license",
-                    ],
-                ) || found.follows(&["api ", "secret ", "access ", "private "], 10)))
-    }
-
-    fn is_loud(&self) -> bool {
-        self.before.iter().all(|byte| !byte.is_ascii_lowercase())
-            && self.before.iter().any(u8::is_ascii_uppercase)
-            && self.before.contains(&b'_')
-    }
-}
 
 fn password(found: &Found<'_>) -> Option<Range<usize>> {
     if in_placeholder(found) {
@@ -254,18 +187,47 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     let name = Name::of(found, &assignment);
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
-    if value.len() < 8 || name.gives_nothing() || name.is_other_word() || name.is_public() {
+    let none = !(8..=400).contains(&value.len())
+        || name.gives_nothing()
+        || name.is_other_word()
+        || name.is_public()
+        || name.is_denied()
+        || found.text[range.end..].starts_with(b"..");
+    if none || (name.gap == b"-" && found.before(1) == b"/") {
         return None;
     }
     let make = Make::of(value);
     let bits = secretness(value) - if make.letters() > 0 && is_path(value) { 1.2 } else { 0.0 };
+    let shaped = is_key_shaped(value, make, bits);
     // Most values fail here, before anything dearer is asked.
-    if bits < LEAST_BITS {
+    if bits < LEAST_BITS && !shaped {
+        return None;
+    }
+    let about = name.is_about();
+    let dull = is_code(value)
+        || is_crypt(value)
+        || is_pairs(value)
+        || is_coordinate(value)
+        || (about && opaque::is_hex(value))
+        || is_stand_in(value)
+        || make.distinct >= 62
+        || hash_near(found.text, &range);
+    if dull {
         return None;
     }
     let strong = name.is_strong(found);
+    let good = match name.service(found) {
+        Some(Service::Sure) if shaped && !about => true,
+        Some(Service::Word) if shaped && !about && strong => true,
+        Some(_) => is_unlikely(&name, value, make, bits, true),
+        None => !is_ladder(value) && is_unlikely(&name, value, make, bits, strong),
+    };
+    good.then_some(range)
+}
+
+/// Whether a value is so unlike a word that its name alone condemns it.
+fn is_unlikely(name: &Name<'_>, value: &[u8], make: Make, bits: f32, strong: bool) -> bool {
     let about = name.is_about();
-    let uuid = opaque::is_uuid(value);
     let mut least: f32 = if strong { LEAST_BITS } else { 6.3 };
     if !name.assigns() {
         least += if make.digits > 0 && value.len() >= 16 { 0.1 } else { 0.9 };
@@ -279,23 +241,40 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     if make.digits == 0 {
         least += 0.3;
     }
-    let long = value.len() >= if strong { 8 } else { 12 };
-    let good = long
-        && bits > least
-        && (!uuid || ((strong || name.before.len() > 3) && name.assigns() && !about))
-        && value.len() <= 400;
-    let dull = is_code(value) || is_crypt(value) || is_pairs(value) || (about && opaque::is_hex(value));
-    let good = good && !dull && !is_stand_in(value);
-    (good && !hash_near(found.text, &range) && make.distinct < 62).then_some(range)
+    let named = !opaque::is_uuid(value) || ((strong || name.before.len() > 3) && name.assigns() && !about);
+    value.len() >= if strong { 8 } else { 12 } && bits > least && named
 }
 
-/// A token with no word beside it.
+/// Whether a value has the shape of a key, if not the chance of one: what a service's name is enough for. Keys in
+/// documentation are of this kind.
+fn is_key_shaped(value: &[u8], make: Make, bits: f32) -> bool {
+    let plain = value
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=' | b'+' | b'/'));
+    if !plain || make.distinct < 5 {
+        return false;
+    }
+    if make.letters() == 0 {
+        return make.digits >= 15 && make.signs == 0;
+    }
+    let long = value.len() >= if make.digits > 0 { 12 } else { 20 };
+    let whole = make.signs * 8 <= value.len() || opaque::is_uuid(value);
+    long && whole && (bits > 4.8 || is_ladder(value) || opaque::is_hex(value))
+}
+
+/// A token with no credential word beside it.
 fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let mut value = found.value();
     while let [rest @ .., b'.' | b'-' | b'/' | b'_'] = value {
         value = rest;
     }
     let make = Make::of(value);
+    if make.digits < 3 {
+        return None;
+    }
+    if let Some(range) = beside_service(found, value) {
+        return Some(range);
+    }
     let path = value.iter().filter(|byte| matches!(byte, b'/' | b'.')).count();
     let mixed = make.lower > 2 && make.upper > 2 && make.digits > 2 && (24..=120).contains(&value.len());
     if !mixed || path > 1 || opaque::cost(value) < 7.4 || opaque::is_uuid(value) {
@@ -304,7 +283,7 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let shown = found.follows(&["public", "encrypted", "authenticity", "csrf"], 32);
     // A line of base64 among others is a document, not a key.
     let line = value.len() >= 60 && matches!(found.after().first(), Some(b'\n' | b'\r'));
-    if shown || line || is_stand_in(value) || hash_near(found.text, &found.secret) {
+    if shown || line || is_stand_in(value) || hash_near(found.text, &found.secret) || is_known_form(value) {
         return None;
     }
     let begins = !found
@@ -317,6 +296,47 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let switches = value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
     let busy = switches * 5 >= value.len() * 2;
     (begins && busy).then(|| found.secret.start..found.secret.start + value.len())
+}
+
+/// A token right behind the name of a service, with nothing but signs between them: `acme: …`, `acme=…`, `acme-…`.
+fn beside_service(found: &Found<'_>, value: &[u8]) -> Option<Range<usize>> {
+    let start = found.secret.start;
+    let joint = value.iter().position(|byte| matches!(byte, b'=' | b'-'));
+    if let Some(joint) = joint.filter(|joint| is_key(&value[joint + 1..]))
+        && services::named(&value[..joint]) == Some(Service::Sure)
+    {
+        return Some(start + joint + 1..start + value.len());
+    }
+    if !is_key(value) || hash_near(found.text, &found.secret) {
+        return None;
+    }
+    let before = found.lead();
+    let gap = before.iter().rev().take_while(|byte| b" \t=:\"'`".contains(byte)).count();
+    let name = &before[..before.len() - gap];
+    let length =
+        name.iter().rev().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
+    let named =
+        (1..=6).contains(&gap) && services::named(&name[name.len() - length..]) == Some(Service::Sure);
+    named.then(|| start..start + value.len())
+}
+
+/// What only a key looks like: a UUID, many hexadecimal digits, or a long run of letters and digits like no word.
+fn is_key(value: &[u8]) -> bool {
+    let make = Make::of(value);
+    if make.digits < 3 || make.letters() < 3 || make.distinct < 6 || is_stand_in(value) {
+        return false;
+    }
+    opaque::is_uuid(value)
+        || (opaque::is_hex(value) && value.len() >= 24)
+        || (value.len() >= 24 && make.signs <= 2 && opaque::cost(value) > 6.0)
+}
+
+/// Begins like a vendor's token, which the vendor's own rule would have known.
+fn is_known_form(value: &[u8]) -> bool {
+    [vendor::RULES, vendor_services::RULES, vendor_others::RULES].into_iter().flatten().any(|rule| {
+        matches!(rule.trigger, Trigger::Keyword(words)
+            if words.iter().any(|word| word.len() >= 3 && value.starts_with(word.as_bytes())))
+    })
 }
 
 /// Where the value ends: a quoted one before its quote, another before what closes or ends a sentence.
@@ -366,73 +386,6 @@ fn is_word(value: &[u8]) -> bool {
 }
 
 const LEAST_BITS: f32 = 5.7;
-const SUFFIXES: &[&[u8]] =
-    &[b"s", b"word", b"wd", b"phrase", b"code", b"d", b"hash", b"id", b"key", b"token", b"secret"];
-const ABOUT: &[&str] = &[
-    "id",
-    "ids",
-    "name",
-    "type",
-    "field",
-    "label",
-    "file",
-    "path",
-    "url",
-    "uri",
-    "length",
-    "size",
-    "header",
-    "prefix",
-    "suffix",
-    "format",
-    "class",
-    "form",
-    "policy",
-    "hash",
-    "reset",
-    "variable",
-    "column",
-    "index",
-    "count",
-    "expiry",
-    "expires",
-    "hint",
-    "input",
-    "placeholder",
-    "encoder",
-    "manager",
-    "provider",
-    "store",
-    "alias",
-    "algorithm",
-    "version",
-    "usage",
-    "ref",
-    "selector",
-    "digest",
-    "checksum",
-    "fingerprint",
-    "encryption",
-    "within",
-    "confirmation",
-    "strength",
-    "complexity",
-    "reminder",
-    "expiration",
-    "required",
-    "enabled",
-    "attempts",
-    "rotation",
-    "validator",
-    "service",
-    "view",
-    "page",
-    "rules",
-    "min",
-    "max",
-    "timeout",
-    "ttl",
-];
 const HASHES: &[&str] = &[
     "sha1",
     "sha256",

@@ -13,12 +13,15 @@ mod generic;
 mod iban;
 mod ids;
 mod jwt;
+mod name;
 mod network;
 mod phone;
+mod services;
 mod urls;
 mod value;
 mod vendor;
 mod vendor_marked;
+mod vendor_others;
 mod vendor_services;
 mod wallet;
 
@@ -127,6 +130,11 @@ impl<'t> Found<'t> {
         &self.text[self.whole.end..]
     }
 
+    /// What stands before the match on its line, and a little of the line before.
+    pub(crate) fn lead(&self) -> &'t [u8] {
+        self.before(LEAD)
+    }
+
     /// Whether the match ends where a word ends.
     pub(crate) fn ends_well(&self) -> bool {
         !self.after().first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
@@ -159,6 +167,9 @@ impl<'t> Found<'t> {
     }
 }
 
+/// How far before a value its service may be named.
+const LEAD: usize = 40;
+
 /// Every match is one.
 pub(crate) fn always(found: &Found<'_>) -> Option<Range<usize>> {
     Some(found.secret.clone())
@@ -176,6 +187,7 @@ pub(crate) fn all() -> Vec<&'static Rule> {
         vendor::RULES,
         vendor_marked::RULES,
         vendor_services::RULES,
+        vendor_others::RULES,
         jwt::RULES,
         urls::RULES,
         generic::RULES,

@@ -65,6 +65,27 @@ pub(crate) fn is_code(value: &[u8]) -> bool {
         })
 }
 
+/// Counted up, as examples are: `abcdefgh`, `12345678`, `a1b2c3d4`, in any case.
+pub(crate) fn is_ladder(value: &[u8]) -> bool {
+    let follows = |step: usize| {
+        let mut run = 0;
+        value.iter().zip(value.iter().skip(step)).any(|(one, next)| {
+            let (one, next) = (one.to_ascii_lowercase(), next.to_ascii_lowercase());
+            let counts = one.is_ascii_alphanumeric() && (next == one + 1 || (one, next) == (b'9', b'0'));
+            run = if counts { run + 1 } else { 0 };
+            run >= LADDER
+        })
+    };
+    follows(1) || follows(2)
+}
+
+/// A package and its version: `io.acme:acme-client-1.2.3`, `httpd:2.4`.
+pub(crate) fn is_coordinate(value: &[u8]) -> bool {
+    let version =
+        value.windows(3).any(|part| matches!(part, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit()));
+    version && value.contains(&b':')
+}
+
 /// How much a value looks like a key: bits per character, with what cost cannot judge put right.
 pub(crate) fn secretness(value: &[u8]) -> f32 {
     let make = Make::of(value);
@@ -114,6 +135,7 @@ pub(crate) fn is_crypt(value: &[u8]) -> bool {
     value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
 }
 
+const LADDER: usize = 7;
 const STAND_INS: &[&str] = &[
     "your",
     "insert",
