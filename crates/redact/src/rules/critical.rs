@@ -173,7 +173,7 @@ fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
         .map(<[u8]>::len)
         .max();
     let words = body.iter().filter(|byte| **byte == b' ').count() * 4 > body.len();
-    let told = end < rest.len() && rest[..end].ends_with(b"--") && body.contains(&b'\n');
+    let told = body.ends_with(b"--") && body.contains(&b'\n');
     let real = told || (longest.unwrap_or(0) >= 14 && !words);
     real.then(|| found.whole.start..found.whole.end + end)
 }

@@ -12,6 +12,7 @@ use super::name::Name;
 use super::services::{self, Service};
 use super::value::{has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
 use super::{Family, Found, Rule, Trigger, vendor, vendor_others, vendor_services};
+use crate::encoded;
 use crate::finding::Tier;
 use crate::opaque::{self, Make};
 
@@ -40,6 +41,9 @@ pub(super) static RULES: &[Rule] = &[
             "Your password is required",
             "password = ********",
             "pass the salt, please",
+            "CheckPassword(\"password\", \"BpLnfgDsc2WD8F2q\")",
+            "\"password_hash\": \"foQzXY.HaydB.\"",
+            "/tmp/htpasswd httpd:2.4",
         ],
     },
     Rule {
@@ -97,6 +101,17 @@ pub(super) static RULES: &[Rule] = &[
         ],
     },
     Rule {
+        id: "basic_credentials",
+        label: "CREDENTIALS",
+        tier: Tier::Noncritical,
+        family: Family::Secret,
+        trigger: Trigger::Keyword(&["basic "]),
+        pattern: r"(?i)basic {1,3}([A-Za-z0-9+/]{10,}={0,2})",
+        check: basic,
+        matches: &["header: \"Basic amFuZTpodW50ZXIy\",", "- Basic amFuZTpodW50ZXIy"],
+        misses: &["basic authentication", "basic understanding", "Basic YWJjZGVmZ2hpams="],
+    },
+    Rule {
         id: "opaque_token",
         label: "SECRET",
         tier: Tier::Noncritical,
@@ -130,7 +145,15 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     let value = &found.text[range.clone()];
     let word = found.whole.len();
     let bits = secretness(value);
-    let gone = value.len() < 4 || name.gives_nothing() || name.is_argument() || name.is_other_word();
+    let positional =
+        name.before.is_empty() && name.gap.contains(&b',') && found.before(2).first() == Some(&b'(');
+    let gone = value.len() < 4
+        || positional
+        || name.is_hash()
+        || is_coordinate(value)
+        || name.gives_nothing()
+        || name.is_argument()
+        || name.is_other_word();
     if gone
         || (name.is_about() && bits < 6.8)
         || is_code(value)
@@ -262,6 +285,15 @@ fn is_key_shaped(value: &[u8], make: Make, bits: f32) -> bool {
     long && whole && (bits > 4.8 || is_ladder(value) || opaque::is_hex(value))
 }
 
+/// A user and a password in base64, with the scheme that they are sent in before them.
+fn basic(found: &Found<'_>) -> Option<Range<usize>> {
+    let text = encoded::decode(found.value())?;
+    let (user, password) = text.split_once(':')?;
+    let good =
+        !user.is_empty() && password.len() >= 3 && text.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    good.then(|| found.secret.clone())
+}
+
 /// A token with no credential word beside it.
 fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let mut value = found.value();
@@ -277,7 +309,9 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     }
     let path = value.iter().filter(|byte| matches!(byte, b'/' | b'.')).count();
     let mixed = make.lower > 2 && make.upper > 2 && make.digits > 2 && (24..=120).contains(&value.len());
-    if !mixed || path > 1 || opaque::cost(value) < 7.4 || opaque::is_uuid(value) {
+    // Name and value run together are for the rules of names.
+    let assigned = value.iter().position(|byte| *byte == b'=').is_some_and(|at| at + 3 < value.len());
+    if !mixed || path > 1 || opaque::cost(value) < 7.4 || assigned || is_ladder(value) {
         return None;
     }
     let shown = found.follows(&["public", "encrypted", "authenticity", "csrf"], 32);

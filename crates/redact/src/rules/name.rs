@@ -66,6 +66,11 @@ impl<'t> Name<'t> {
         has_any(self.before, &["public", "pub_", "encrypted", "csrf", "xsrf", "authenticity"])
     }
 
+    /// What is stored in place of a password.
+    pub(super) fn is_hash(&self) -> bool {
+        has_any(self.after, &["hash", "digest"])
+    }
+
     /// The name says itself that its value opens nothing.
     pub(super) fn is_denied(&self) -> bool {
         has_any(self.before, DENIED)

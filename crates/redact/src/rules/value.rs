@@ -27,7 +27,13 @@ pub(crate) fn is_stand_in(value: &[u8]) -> bool {
     if value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8) {
         return true;
     }
-    let marked = matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
+    // DB_PASSWORD: the name of a variable.
+    let named = make.lower == 0
+        && make.digits == 0
+        && value.contains(&b'_')
+        && has_any(value, &["pass", "secret", "token", "key"]);
+    let marked = named
+        || matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
         || (value[0] == b'$'
             && value.get(1).is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'{' | b'(' | b'_')))
         || (value[0] == b'@' && value.get(1).is_some_and(u8::is_ascii_alphabetic));
