@@ -59,6 +59,10 @@ fn main() -> ExitCode {
     let redactor = redactor(false);
     let _ = redactor.redact_text("start@example.org");
     let start = started.elapsed();
+    if arguments.iter().any(|argument| argument == "--speed") {
+        speed(&redactor, &cases, "without names", 20.0);
+        return ExitCode::SUCCESS;
+    }
     let tallies = score(&redactor, &cases, show.map(String::as_str));
     if let Some(path) = option("--dump") {
         dump(&redactor, &cases, path);
@@ -148,8 +152,12 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
                 count("invalid ids left alone", redacted.findings.is_empty(), case, &redacted);
             }
             ("clean", "core") => {
+                let touched = !redacted.findings.is_empty();
                 count("clean blocked", redacted.blocked, case, &redacted);
-                count("clean touched", !redacted.findings.is_empty(), case, &redacted);
+                count("clean touched", touched, case, &redacted);
+                // Keys of a wrong length and the like, which other tools' tests call clean.
+                let near = if case.kind == "near_miss" { "only" } else { "aside" };
+                count(&format!("clean touched, near misses {near}"), touched, case, &redacted);
             }
             ("noncritical", "weak") if case.expect == "secret" => {
                 count("weak secrets and passwords", found, case, &redacted);
@@ -226,15 +234,18 @@ fn speed(redactor: &Redactor, cases: &[Case], what: &str, goal: f64) {
     let text: String =
         cases.iter().filter(|case| case.tier == "clean").map(|case| case.text.clone() + "\n").collect();
     let mut best = f64::MAX;
-    for _ in 0..3 {
+    for _ in 0..7 {
         let started = Instant::now();
         let _ = redactor.redact_text(&text);
         best = best.min(started.elapsed().as_secs_f64());
     }
     let hundred: String = text.chars().take(100_000).collect();
-    let started = Instant::now();
-    let _ = redactor.redact_text(&hundred);
-    let short = started.elapsed().as_secs_f64() * 1e3;
+    let mut short = f64::MAX;
+    for _ in 0..7 {
+        let started = Instant::now();
+        let _ = redactor.redact_text(&hundred);
+        short = short.min(started.elapsed().as_secs_f64() * 1e3);
+    }
     println!(
         "speed {what}: {:.1} MB/s (goal {goal}); 100 KB in {short:.1} ms (goal 10)",
         text.len() as f64 / 1e6 / best
@@ -247,6 +258,7 @@ const GOALS: &[(&str, &str)] = &[
     ("critical in base64", ">= 90"),
     ("clean blocked", "<= 0.1"),
     ("clean touched", "<= 1"),
+    ("clean touched, near misses aside", "<= 1"),
     ("invalid ids left alone", ">= 95"),
     ("secrets, all others", ">= 90"),
     ("weak secrets and passwords", ">= 60"),

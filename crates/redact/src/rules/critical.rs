@@ -133,7 +133,7 @@ pub(super) static RULES: &[Rule] = &[
     critical(
         "curl_user",
         "AUTHORIZATION",
-        Trigger::Keyword(&["curl", "wget", "http"]),
+        Trigger::Keyword(&["curl", "wget", "http ", "https "]),
         r#"(?:curl|wget|https?)\b[^\n;|]{0,400}?\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?:\s{1,3}|=)?["']?([^\s"':$<{]{1,80}:[^\s"'@$<{][^\s"']{2,})"#,
         curl_user,
         &[

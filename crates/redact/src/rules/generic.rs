@@ -22,8 +22,8 @@ pub(super) static RULES: &[Rule] = &[
         label: "PASSWORD",
         tier: Tier::Noncritical,
         family: Family::Secret,
-        trigger: Trigger::Anywhere(&["passw", "passphrase", "passwd", "pwd", "pass", "pw:", "pw="]),
-        pattern: "(?i)(?:password|passwort|passwd|passphrase|passwrd|pass|pwd|pw)",
+        trigger: Trigger::Anywhere(&["pass", "pwd", "pw"]),
+        pattern: "",
         check: password,
         matches: &[
             "password: \"hunter2!x\"",
@@ -72,10 +72,7 @@ pub(super) static RULES: &[Rule] = &[
             "cred",
             "bearer",
         ]),
-        pattern: concat!(
-            "(?i)(?:secret|token|key|auth|credentials?|access|private|api|signature|session|cookie|sid|client|webhook|salt|",
-            "seed|license|creds?|bearer)"
-        ),
+        pattern: "",
         check: secret,
         matches: &[
             "mistral_TOKEN ::= \"MBJ37TP02QVZ9T3GTX2Y0DNS6ZA2LBIR\"",
@@ -117,7 +114,7 @@ pub(super) static RULES: &[Rule] = &[
         tier: Tier::Noncritical,
         family: Family::Opaque,
         trigger: Trigger::Token(16),
-        pattern: r"[A-Za-z0-9][A-Za-z0-9_+/=.~-]{15,}",
+        pattern: "",
         check: lone,
         matches: &[
             "see k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz for it",
@@ -136,7 +133,9 @@ pub(super) static RULES: &[Rule] = &[
 ];
 
 fn password(found: &Found<'_>) -> Option<Range<usize>> {
-    if in_placeholder(found) {
+    let found = &grown(found);
+    let bare = found.whole.len() == 2 && !matches!(found.after().first(), Some(b':' | b'='));
+    if bare || in_placeholder(found) {
         return None;
     }
     let assignment = assignment::read(found.text, found.whole.end)?;
@@ -144,17 +143,15 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
     let word = found.whole.len();
+    if value.len() < 4 || name.is_other_word() || name.gives_nothing() || name.is_argument() {
+        return None;
+    }
     let bits = secretness(value);
     let positional =
         name.before.is_empty() && name.gap.contains(&b',') && found.before(2).first() == Some(&b'(');
-    let gone = value.len() < 4
-        || positional
+    if positional
         || name.is_hash()
         || is_coordinate(value)
-        || name.gives_nothing()
-        || name.is_argument()
-        || name.is_other_word();
-    if gone
         || (name.is_about() && bits < 6.8)
         || is_code(value)
         || is_word(value)
@@ -202,7 +199,21 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     good.then_some(range)
 }
 
+/// The whole of the word that a trigger begins.
+fn grown<'t>(found: &Found<'t>) -> Found<'t> {
+    let rest = &found.text[found.whole.start..];
+    let begins = |word: &&&str| {
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let length = PASSWORDS.iter().find(begins).map_or(found.whole.len(), |word| word.len());
+    let whole = found.whole.start..found.whole.start + length;
+    Found { text: found.text, secret: whole.clone(), whole }
+}
+
 fn secret(found: &Found<'_>) -> Option<Range<usize>> {
+    let sign = usize::from(found.value().ends_with(b"="));
+    let whole = found.whole.start..found.whole.end - sign;
+    let found = &Found { text: found.text, secret: whole.clone(), whole };
     if in_placeholder(found) {
         return None;
     }
@@ -210,13 +221,7 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     let name = Name::of(found, &assignment);
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
-    let none = !(8..=400).contains(&value.len())
-        || name.gives_nothing()
-        || name.is_other_word()
-        || name.is_public()
-        || name.is_denied()
-        || found.text[range.end..].starts_with(b"..");
-    if none || (name.gap == b"-" && found.before(1) == b"/") {
+    if !(8..=400).contains(&value.len()) || name.is_other_word() || name.gives_nothing() {
         return None;
     }
     let make = Make::of(value);
@@ -227,7 +232,11 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         return None;
     }
     let about = name.is_about();
-    let dull = is_code(value)
+    let dull = name.is_public()
+        || name.is_denied()
+        || found.text[range.end..].starts_with(b"..")
+        || (name.gap == b"-" && found.before(1) == b"/")
+        || is_code(value)
         || is_crypt(value)
         || is_pairs(value)
         || is_coordinate(value)
@@ -239,7 +248,8 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         return None;
     }
     let strong = name.is_strong(found);
-    let good = match name.service(found) {
+    let service = name.service(found);
+    let good = match service {
         Some(Service::Sure) if shaped && !about => true,
         Some(Service::Word) if shaped && !about && strong => true,
         Some(_) => is_unlikely(&name, value, make, bits, true),
@@ -419,6 +429,8 @@ fn is_word(value: &[u8]) -> bool {
     WORDS.contains(&std::str::from_utf8(&value).unwrap_or_default())
 }
 
+/// The longer before its beginning.
+const PASSWORDS: &[&str] = &["password", "passwort", "passwrd", "passphrase", "passwd"];
 const LEAST_BITS: f32 = 5.7;
 const HASHES: &[&str] = &[
     "sha1",

@@ -39,7 +39,7 @@ pub(crate) struct Rule {
     pub(crate) tier: Tier,
     pub(crate) family: Family,
     pub(crate) trigger: Trigger,
-    /// What must stand at the trigger. Its first group, if it has one, is what is replaced.
+    /// What must stand at the trigger; the trigger itself if empty. Its first group, if it has one, is what is replaced.
     pub(crate) pattern: &'static str,
     pub(crate) check: Check,
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are for tests"))]
@@ -57,6 +57,8 @@ pub(crate) enum Trigger {
     Anywhere(&'static [&'static str]),
     /// The first digit of a number with so many digits, signs between them not counted.
     Number(usize, usize),
+    /// A colon with another one near and only hexadecimal digits between them.
+    Colon,
     /// The start of so many letters and digits in a row, some of each.
     Word(usize, usize),
     /// The start of two or four hexadecimal digits before `:`, `-` or `.` and more of them.

@@ -44,7 +44,7 @@ pub(super) static RULES: &[Rule] = &[
     network(
         "ipv6_address",
         "IP_ADDRESS",
-        Trigger::Anywhere(&[":"]),
+        Trigger::Colon,
         r":(?:[0-9A-Fa-f]{0,4}:){0,8}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4})",
         ipv6,
         &[

@@ -126,13 +126,16 @@ pub(crate) fn secretness(value: &[u8]) -> f32 {
 
 /// Whether one of these lower-case words is in it, in any case.
 pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
+    // Which bytes begin a word, folded to the low six bits: most bytes begin none.
+    let bit = |byte: u8| 1u64 << (byte.to_ascii_lowercase() & 63);
+    let firsts = words.iter().fold(0, |firsts, word| firsts | bit(word.as_bytes()[0]));
     value.iter().enumerate().any(|(at, byte)| {
-        let first = byte.to_ascii_lowercase();
-        words.iter().any(|word| {
-            let word = word.as_bytes();
-            word[0] == first
-                && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
-        })
+        firsts & bit(*byte) != 0
+            && words.iter().any(|word| {
+                let word = word.as_bytes();
+                word[0] == byte.to_ascii_lowercase()
+                    && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
+            })
     })
 }
 
