@@ -95,8 +95,18 @@ fn run_end(text: &[u8], at: usize) -> usize {
 }
 
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    BASE64[usize::from(byte)]
 }
+
+static BASE64: [bool; 256] = {
+    let mut such = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        such[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    such
+};
 
 /// Shorter ones hold nothing that the rules would know.
 const LEAST: usize = 20;

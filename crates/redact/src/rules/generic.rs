@@ -231,12 +231,15 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     if bits < LEAST_BITS && !shaped {
         return None;
     }
+    let service = name.service(found);
+    if (service.is_none() && bits < LEAST_BITS) || is_code(value) {
+        return None;
+    }
     let about = name.is_about();
     let dull = name.is_public()
         || name.is_denied()
         || found.text[range.end..].starts_with(b"..")
         || (name.gap == b"-" && found.before(1) == b"/")
-        || is_code(value)
         || is_crypt(value)
         || is_pairs(value)
         || is_coordinate(value)
@@ -248,7 +251,6 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         return None;
     }
     let strong = name.is_strong(found);
-    let service = name.service(found);
     let good = match service {
         Some(Service::Sure) if shaped && !about => true,
         Some(Service::Word) if shaped && !about && strong => true,
@@ -345,13 +347,14 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
 /// A token right behind the name of a service, with nothing but signs between them: `acme: …`, `acme=…`, `acme-…`.
 fn beside_service(found: &Found<'_>, value: &[u8]) -> Option<Range<usize>> {
     let start = found.secret.start;
-    let joint = value.iter().position(|byte| matches!(byte, b'=' | b'-'));
-    if let Some(joint) = joint.filter(|joint| is_key(&value[joint + 1..]))
+    let joint = value.iter().take(LONGEST_SERVICE).position(|byte| matches!(byte, b'=' | b'-'));
+    if let Some(joint) = joint.filter(|joint| value.len() - joint >= LEAST_KEY)
         && services::named(&value[..joint]) == Some(Service::Sure)
+        && is_key(&value[joint + 1..])
     {
         return Some(start + joint + 1..start + value.len());
     }
-    if !is_key(value) || hash_near(found.text, &found.secret) {
+    if value.len() < LEAST_KEY {
         return None;
     }
     let before = found.lead();
@@ -361,18 +364,19 @@ fn beside_service(found: &Found<'_>, value: &[u8]) -> Option<Range<usize>> {
         name.iter().rev().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
     let named =
         (1..=6).contains(&gap) && services::named(&name[name.len() - length..]) == Some(Service::Sure);
-    named.then(|| start..start + value.len())
+    let good = named && is_key(value) && !hash_near(found.text, &found.secret);
+    good.then(|| start..start + value.len())
 }
 
 /// What only a key looks like: a UUID, many hexadecimal digits, or a long run of letters and digits like no word.
 fn is_key(value: &[u8]) -> bool {
     let make = Make::of(value);
-    if make.digits < 3 || make.letters() < 3 || make.distinct < 6 || is_stand_in(value) {
+    if make.digits < 3 || make.letters() < 3 || make.distinct < 6 || value.len() < LEAST_KEY {
         return false;
     }
-    opaque::is_uuid(value)
-        || (opaque::is_hex(value) && value.len() >= 24)
-        || (value.len() >= 24 && make.signs <= 2 && opaque::cost(value) > 6.0)
+    let such =
+        opaque::is_uuid(value) || opaque::is_hex(value) || (make.signs <= 2 && opaque::cost(value) > 6.0);
+    such && !is_stand_in(value)
 }
 
 /// Begins like a vendor's token, which the vendor's own rule would have known.
@@ -429,6 +433,9 @@ fn is_word(value: &[u8]) -> bool {
     WORDS.contains(&std::str::from_utf8(&value).unwrap_or_default())
 }
 
+/// Shorter tokens are no keys by the name of a service alone.
+const LEAST_KEY: usize = 24;
+const LONGEST_SERVICE: usize = 48;
 /// The longer before its beginning.
 const PASSWORDS: &[&str] = &["password", "passwort", "passwrd", "passphrase", "passwd"];
 const LEAST_BITS: f32 = 5.7;
