@@ -338,3 +338,50 @@ const fn classes() -> [u8; 256] {
     }
     classes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work is counted, not timed: twice the text, at most twice the attempts, each of which looks at a bounded window.
+    #[test]
+    fn work_grows_with_the_text_and_no_faster() {
+        let units = [
+            "key=",
+            "password: ",
+            "-----BEGIN RSA PRIVATE KEY-----\n",
+            "a@",
+            "kty:\"EC\" ",
+            "0 ",
+            "1-",
+            "eyJ",
+            "Authorization: ",
+            "::",
+            "a:",
+            "sk-",
+            "://",
+            "AKIA",
+            "a1",
+            "0f3a9c5b7d1e2f4a",
+            "token token ",
+            "deepgram=",
+            "\\",
+            "%2",
+            "=",
+            "\n",
+        ];
+        for unit in units {
+            let work = |length: usize| {
+                let mut hits = Vec::new();
+                let attempts = scan(unit.repeat(length / unit.len()).as_bytes(), &mut hits);
+                (attempts, hits.len())
+            };
+            let ((once, _), (twice, hits)) = (work(20_000), work(40_000));
+            assert!(twice <= 2 * once + 64, "{unit:?}: {once} attempts, then {twice}");
+            assert!(twice <= MOST_PER_BYTE * 40_000 && hits <= twice, "{unit:?}: {twice} attempts");
+        }
+    }
+
+    /// No byte leads to more.
+    const MOST_PER_BYTE: usize = 4;
+}

@@ -5,13 +5,13 @@
 
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
+mod disguise;
 mod names;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use base64::Engine as _;
 use confidant_redact::{Options, Redacted, Redactor};
 use serde_json::Value;
 
@@ -59,6 +59,10 @@ fn main() -> ExitCode {
     let redactor = redactor(false);
     let _ = redactor.redact_text("start@example.org");
     let start = started.elapsed();
+    if let Some(path) = option("--dump-only") {
+        dump(&redactor, &cases, path);
+        return ExitCode::SUCCESS;
+    }
     if arguments.iter().any(|argument| argument == "--speed") {
         speed(&redactor, &cases, "without names", 20.0);
         return ExitCode::SUCCESS;
@@ -145,7 +149,7 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
                 let nested =
                     serde_json::json!({ "body": serde_json::json!({ "log": [case.text] }).to_string() });
                 count("critical in nested JSON", redactor.redact_json(&nested).blocked, case, &redacted);
-                let packed = base64::engine::general_purpose::STANDARD.encode(&case.text);
+                let packed = disguise::base64(&case.text);
                 count("critical in base64", redactor.redact_text(&packed).blocked, case, &redacted);
             }
             ("clean", "core") if case.kind.starts_with("invalid") => {
@@ -168,12 +172,16 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
             }
             ("noncritical", "core") if case.entity != "PERSON" => {
                 count(&case.entity, found, case, &redacted);
-                for (disguise, text) in disguises(&case.text) {
-                    let again = redactor.redact_text(&text);
-                    count(disguise, !found || !again.findings.is_empty(), case, &again);
-                }
             }
             _ => {}
+        }
+        // What is found plainly must be found in disguise.
+        let people = case.entity == "PERSON" || case.scope != "core" || case.tier == "clean";
+        if found && !people {
+            for disguise in disguise::ALL {
+                let again = redactor.redact_text(&(disguise.of)(&case.text));
+                count(disguise.name, disguise.hides(case, &again), case, &again);
+            }
         }
         let twice = redactor.redact_text(&redacted.text);
         count("twice is once", twice.text == redacted.text, case, &twice);
@@ -181,17 +189,21 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
     tallies
 }
 
-/// What was found in each case, a line each, for a closer look with other tools.
+/// What was found in each case, a line each, for a closer look with other tools; and the seconds that it took.
 fn dump(redactor: &Redactor, cases: &[Case], path: &str) {
-    let line = |case: &Case| {
-        let redacted = redactor.redact_text(&case.text);
-        serde_json::json!({ "text": case.text, "found": covers(&redacted, &case.spans), "findings": redacted.findings })
-            .to_string()
+    let started = Instant::now();
+    let results: Vec<Redacted> = cases.iter().map(|case| redactor.redact_text(&case.text)).collect();
+    let seconds = started.elapsed().as_secs_f64();
+    let line = |(case, redacted): (&Case, &Redacted)| {
+        let found = covers(redacted, &case.spans);
+        serde_json::json!({ "text": case.text, "found": found, "findings": redacted.findings }).to_string()
             + "\n"
     };
-    if let Err(error) = std::fs::write(path, cases.iter().map(line).collect::<String>()) {
+    let lines: String = cases.iter().zip(&results).map(line).collect();
+    if let Err(error) = std::fs::write(path, lines) {
         println!("{path} cannot be written: {error}");
     }
+    println!("seconds: {seconds}");
 }
 
 /// Half of each labelled place, or anything where no place is labelled.
@@ -207,18 +219,6 @@ fn covers(redacted: &Redacted, spans: &[(usize, usize)]) -> bool {
     } else {
         spans.iter().all(|(start, end)| covered(*start, *end))
     }
-}
-
-fn disguises(text: &str) -> [(&'static str, String); 3] {
-    let zero_width = text.chars().flat_map(|c| [c, '\u{200b}']).collect();
-    let wide =
-        |c: char| if c.is_ascii_graphic() { char::from_u32(c as u32 + 0xfee0).unwrap_or(c) } else { c };
-    let no_break = text.replace(' ', "\u{a0}").replace('-', "\u{2011}");
-    [
-        ("disguise: zero width", zero_width),
-        ("disguise: full width", text.chars().map(wide).collect()),
-        ("disguise: no break", no_break),
-    ]
 }
 
 fn print_table(tallies: &BTreeMap<String, Tally>) {
@@ -278,5 +278,6 @@ const GOALS: &[(&str, &str)] = &[
     ("disguise: zero width", ">= 95"),
     ("disguise: full width", ">= 95"),
     ("disguise: no break", ">= 95"),
+    ("disguise: base64", ">= 90"),
     ("twice is once", "100"),
 ];
