@@ -29,7 +29,8 @@ impl Disguise {
             case.text.chars().skip(span.0).take(span.1 - span.0).collect()
         };
         let left = |span: &(usize, usize)| redacted.text.contains(&(self.of)(&value(span)));
-        !redacted.findings.is_empty() && !(self.by_parts && case.spans.iter().any(left))
+        let seen = self.by_parts && case.spans.iter().any(left);
+        !redacted.findings.is_empty() && !seen
     }
 }
 
