@@ -13,15 +13,19 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 pub(crate) fn base64_texts(text: &[u8]) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     let mut at = 0;
-    while at < text.len() {
+    while at + LEAST <= text.len() {
+        // A run from here covers the next bytes, all of them: from their end, most words are skipped at one look.
+        let rest = &text[at..at + LEAST];
+        if let Some(gap) = rest.iter().rposition(|byte| !(is_base64(*byte) || *byte == b'=')) {
+            at += gap + 1;
+            continue;
+        }
         if !is_base64(text[at]) {
             at += 1;
             continue;
         }
         let end = run_end(text, at);
-        if end - at >= LEAST
-            && let Some(decoded) = decode(&text[at..end.min(at + MOST)])
-        {
+        if let Some(decoded) = decode(&text[at..end.min(at + MOST)]) {
             found.push((at..end, decoded));
         }
         at = end;

@@ -34,6 +34,9 @@ fn longest(text: &[u8]) -> Option<Service> {
     let mut name = [0; LONGEST];
     let mut length = 0;
     let mut found = None;
+    if !could_begin(text) {
+        return None;
+    }
     for (at, &byte) in text.iter().enumerate().take(2 * LONGEST) {
         if byte.is_ascii_alphanumeric() {
             if length == LONGEST {
@@ -56,6 +59,17 @@ fn longest(text: &[u8]) -> Option<Service> {
     found
 }
 
+/// Whether a service begins with these three letters: most words begin none.
+fn could_begin(text: &[u8]) -> bool {
+    let mut letters = text.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
+    let mut next = || letters.next().unwrap_or(0);
+    BEGINNINGS[number([next(), next(), next()])]
+}
+
+fn number(letters: [u8; 3]) -> usize {
+    letters.iter().fold(0, |number, letter| number << 5 | usize::from(letter & 31))
+}
+
 fn is_credential(text: &[u8]) -> bool {
     ["key", "token", "secret", "access", "private", "api", "auth", "password", "client"]
         .iter()
@@ -69,6 +83,16 @@ static SERVICES: LazyLock<HashMap<&'static [u8], Service>> = LazyLock::new(|| {
         None => (line.as_bytes(), Service::Sure),
     };
     include_str!("../../data/services.txt").lines().map(line).collect()
+});
+
+static BEGINNINGS: LazyLock<Vec<bool>> = LazyLock::new(|| {
+    let mut such = vec![false; 1 << 15];
+    for line in include_str!("../../data/services.txt").lines() {
+        if let [one, two, three, ..] = *line.as_bytes() {
+            such[number([one, two, three])] = true;
+        }
+    }
+    such
 });
 
 #[cfg(test)]
