@@ -225,7 +225,7 @@ fn place_back(hit: Hit, pieces: &[(usize, usize)]) -> Hit {
     Hit { start, end: last + 1, ..hit }
 }
 
-/// It takes one to find that nothing is left; more only where someone tries.
 /// How far a replacement can be felt.
-const AROUND: usize = 1024;
+const AROUND: usize = 320;
+/// It takes one to find that nothing is left; more only where someone tries.
 const MOST_ROUNDS: usize = 8;

@@ -221,7 +221,8 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     let name = Name::of(found, &assignment);
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
-    if !(8..=400).contains(&value.len()) || name.is_other_word() || name.gives_nothing() {
+    let told = (8..=400).contains(&value.len()) && !value.contains(&b' ');
+    if !told || name.is_other_word() || name.gives_nothing() {
         return None;
     }
     let make = Make::of(value);
