@@ -13,6 +13,7 @@ mod generic;
 mod iban;
 mod ids;
 mod jwt;
+mod lone;
 mod name;
 mod network;
 mod phone;
@@ -193,6 +194,7 @@ pub(crate) fn all() -> Vec<&'static Rule> {
         jwt::RULES,
         urls::RULES,
         generic::RULES,
+        lone::RULES,
         email::RULES,
         phone::RULES,
         cards::RULES,
