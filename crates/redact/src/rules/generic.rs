@@ -221,7 +221,11 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         Some(Service::Sure) if shaped && !about => true,
         Some(Service::Word) if shaped && !about && strong => true,
         Some(_) => is_unlikely(&name, value, make, bits, true),
-        None => !is_ladder(value) && is_unlikely(&name, value, make, bits, strong),
+        // Counted up, it is an example, unless someone's name says whose.
+        None => {
+            (!is_ladder(value) || (strong && name.is_someones()))
+                && is_unlikely(&name, value, make, bits, strong)
+        }
     };
     good.then_some(range)
 }

@@ -76,6 +76,19 @@ impl<'t> Name<'t> {
         has_any(self.before, DENIED)
     }
 
+    /// It begins with a word that says whose the credential is: `acme_token`, not `api_token` or `otherAppSecret`.
+    pub(super) fn is_someones(&self) -> bool {
+        let humps = self.before.chunk_by(|one, next| {
+            one.is_ascii_alphabetic()
+                && next.is_ascii_alphabetic()
+                && !(one.is_ascii_lowercase() && next.is_ascii_uppercase())
+        });
+        let own = |hump: &[u8]| {
+            hump.len() >= 4 && !ANYONES.iter().any(|word| hump.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        humps.into_iter().any(own)
+    }
+
     /// The service that the name, or what stands before it, speaks of.
     pub(super) fn service(&self, found: &Found<'_>) -> Option<Service> {
         services::named(found.lead())
@@ -103,6 +116,13 @@ impl<'t> Name<'t> {
     }
 }
 
+/// Words that go with any credential.
+const ANYONES: &[&str] = &[
+    "access", "account", "admin", "auth", "client", "config", "consumer", "default", "example", "export",
+    "http", "https", "master", "oauth", "other", "private", "prod", "public", "refresh", "resource", "root",
+    "secret", "security", "server", "service", "session", "shared", "some", "stream", "system", "test",
+    "token", "user", "webhook",
+];
 const DENIED: &[&str] = &[
     "nonmatching",
     "invalid",
