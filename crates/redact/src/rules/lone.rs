@@ -79,7 +79,8 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     if !mixed || path > 1 || opaque::cost(value) < 7.4 || assigned || is_ladder(value) {
         return None;
     }
-    let shown = found.follows(&["public", "encrypted", "authenticity", "csrf"], 32);
+    // Keys that may be shown, and addresses of wallets, whose own check has judged them.
+    let shown = found.follows(&["public", "encrypted", "authenticity", "csrf", "wallet", "bitcoin"], 32);
     // A line of base64 among others is a document, not a key.
     let line = value.len() >= 60 && matches!(found.after().first(), Some(b'\n' | b'\r'));
     if shown || line || is_stand_in(value) || hash_near(found.text, &found.secret) || is_known_form(value) {
