@@ -143,12 +143,15 @@ impl<'t> Found<'t> {
         !self.after().first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
     }
 
-    /// Whether the match is no part of a longer number: no digit, sign and digit go on at either side.
+    /// Whether the match is no part of a longer number or token: nothing goes on at either side over a sign that joins.
+    /// `contact=` and `card:` join nothing; a digit before the sign does.
     pub(crate) fn stands_alone(&self) -> bool {
         let joins = |byte: u8| matches!(byte, b'-' | b'.' | b',' | b'/' | b':' | b'_' | b'+' | b'=');
+        let names = |byte: u8| matches!(byte, b':' | b'=' | b',');
         let before = self.before(2);
         let open = match before {
-            [digit, sign] => !(joins(*sign) && digit.is_ascii_alphanumeric()),
+            [byte, sign] if names(*sign) => !byte.is_ascii_digit(),
+            [byte, sign] => !(joins(*sign) && byte.is_ascii_alphanumeric()),
             _ => true,
         };
         let begins =
