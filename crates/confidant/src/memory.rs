@@ -4,11 +4,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use confidant_engine::{Action, Actor, Derived, KeySource as _, MasterKey, TenantId, UserId, WeakEngine};
-use confidant_memory::{Act, Error, Memory, Owner, Parts, Result, RootSource, Roots, Witness};
+use confidant_engine::{
+    Action, Actor, Derived, KeySource as _, MasterKey, Model, Prompt, Sampling, TenantId, UserId, WeakEngine,
+};
+use confidant_memory::{
+    Act, Card, CardWriter, Error, Memory, Owner, Parts, Redacted, Result, RootSource, Roots, Witness, card,
+};
 use secrecy::ExposeSecret as _;
 
-use crate::config::{Loaded, Secret};
+use crate::config::{CardBy, Loaded, Secret};
 use crate::keys::Keys;
 
 /// The engine that a memory reports to, once there is one. Weak, because the engine has the memory.
@@ -30,16 +34,50 @@ pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> any
         keys_folder: keyring,
         roots: Box::new(roots),
         gate: config.memory.gate()?,
-        card_writer: None,
+        card_writer: card_writer(loaded)?,
         stores: config.memory.stores(&folder, &loaded.secrets)?,
         default_mode: config.memory.default_mode.clone(),
-        sources: config.memory.sources(),
+        sources: config.memory.sources(loaded.home.as_deref())?,
         clock: now,
         witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
         folder,
     };
     Ok(Some(Memory::open(parts)?))
 }
+
+/// The model, if cards are its job.
+fn card_writer(loaded: &Loaded) -> anyhow::Result<Option<Arc<dyn CardWriter>>> {
+    match loaded.config.memory.card {
+        CardBy::Rules => Ok(None),
+        CardBy::Model => {
+            let model = loaded.config.model.build(loaded.secrets.model.as_ref())?;
+            Ok(Some(Arc::new(ModelCards(model))))
+        }
+    }
+}
+
+/// Cards by a language model, which sees redacted text only.
+#[derive(Debug)]
+struct ModelCards(Arc<dyn Model>);
+
+#[async_trait]
+impl CardWriter for ModelCards {
+    async fn write(&self, session: &Redacted) -> Option<Card> {
+        let (system, query) = card::prompt(session, MOST_PROMPT);
+        let sampling = Sampling { temperature: Some(0.0), ..Sampling::default() };
+        let prompt = Prompt { system, query, sampling, ..Prompt::default() };
+        match self.0.respond(&prompt, &|_| {}).await {
+            Ok(answer) => Card::from_model(&answer.text, session),
+            Err(error) => {
+                tracing::warn!(error = %error, "the model wrote no card, so the rules do");
+                None
+            }
+        }
+    }
+}
+
+/// Characters of a session that a model is shown.
+const MOST_PROMPT: usize = 24_000;
 
 /// Whether there is a memory already.
 pub(crate) fn is_there(loaded: &Loaded) -> bool {

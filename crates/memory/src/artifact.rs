@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::{ArtifactType, Raw, Redaction, StoreRequest};
-use crate::blobs::Pointer;
+use crate::blobs::{Locator, Pointer};
 use crate::gate::{Fired, Gate, Passed, Redacted};
 use crate::keys::{ArtifactId, OwnerKey};
+use crate::truth::row_refused;
 use crate::{Card, Error, Result, Session, when};
 
 /// What would be stored of a session.
@@ -148,6 +149,32 @@ impl ArtifactPlace<'_> {
         let opened = open(key, &self.context(&id), &Sealed::from_bytes(ciphertext));
         let opened = opened.map_err(|_| damaged("the stored artifact does not open in its place"))?;
         serde_json::from_slice(&opened.data).map_err(|_| damaged("the stored artifact is not an artifact"))
+    }
+
+    /// Where a store put the blob, in the store's words, which may be signatures.
+    pub(crate) fn seal_locator(&self, key: &Key, locator: &Locator) -> Vec<u8> {
+        let id = self.id.hex();
+        seal(key, Suite::Aes256Gcm, &self.locator_context(&id), 0, locator.0.as_bytes()).as_bytes().to_vec()
+    }
+
+    /// The same, opened; what is empty was never sealed.
+    pub(crate) fn open_locator(&self, key: &Key, sealed: &[u8]) -> Result<Locator> {
+        if sealed.is_empty() {
+            return Ok(Locator::default());
+        }
+        let (id, sealed) = (self.id.hex(), Sealed::from_bytes(sealed.to_vec()));
+        let opened = open(key, &self.locator_context(&id), &sealed).map_err(|_| row_refused())?;
+        String::from_utf8(opened.data.to_vec()).map(Locator).map_err(|_| row_refused())
+    }
+
+    fn locator_context<'c>(&'c self, id: &'c str) -> Context<'c> {
+        Context {
+            purpose: "memory-row",
+            owner: self.owner.name(),
+            container: id,
+            object: "locator",
+            field: "",
+        }
     }
 
     fn context<'c>(&'c self, id: &'c str) -> Context<'c> {

@@ -129,29 +129,33 @@ impl Keys {
 
     /// Every owner there is, with their key.
     pub(crate) fn owners(&self) -> Result<Vec<OwnerKey>> {
-        let rows: Vec<([u8; 16], Kid, Sealed, Sealed)> = {
+        let rows: Vec<OwnerRow> = {
             let db = self.lock();
             let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners";
             let mut statement = db.prepare(sql).map_err(db::failed)?;
-            let rows = statement.query_map([], |row| {
-                let sealed = |at| row.get(at).map(Sealed::from_bytes);
-                Ok((row.get(0)?, Kid::from_bytes(row.get(1)?), sealed(2)?, sealed(3)?))
-            });
+            let rows = statement.query_map([], owner_row);
             rows.map_err(db::failed)?.collect::<rusqlite::Result<_>>().map_err(db::failed)?
         };
-        let mut owners = Vec::with_capacity(rows.len());
-        for (tag, kid, sealed_key, sealed_owner) in rows {
-            let tag = Tag::from_bytes(tag);
-            let roots = self.roots(Some(kid))?;
-            let root = roots.get(kid).ok_or_else(wrong_root)?;
-            let context_owner = tag.to_string();
-            let context = key_context(&context_owner, OWNER_NAME, "");
-            let canonical = open(root, &context, &sealed_owner).map_err(|_| refused())?.data;
-            let name = URL_SAFE_NO_PAD.encode(&*canonical);
-            let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed_key)?;
-            owners.push(OwnerKey { tag, key, name });
-        }
-        Ok(owners)
+        rows.into_iter().map(|row| self.open_owner(row)).collect()
+    }
+
+    /// An owner by tag alone; nothing if they have no key.
+    pub(crate) fn owner_of_tag(&self, tag: Tag) -> Result<Option<OwnerKey>> {
+        let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners WHERE owner = ?1";
+        let row = self.lock().query_row(sql, [tag.as_bytes()], owner_row).optional().map_err(db::failed)?;
+        row.map(|row| self.open_owner(row)).transpose()
+    }
+
+    fn open_owner(&self, (tag, kid, sealed_key, sealed_owner): OwnerRow) -> Result<OwnerKey> {
+        let tag = Tag::from_bytes(tag);
+        let roots = self.roots(Some(kid))?;
+        let root = roots.get(kid).ok_or_else(wrong_root)?;
+        let tag_name = tag.to_string();
+        let context = key_context(&tag_name, OWNER_NAME, "");
+        let canonical = open(root, &context, &sealed_owner).map_err(|_| refused())?.data;
+        let name = URL_SAFE_NO_PAD.encode(&*canonical);
+        let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed_key)?;
+        Ok(OwnerKey { tag, key, name })
     }
 
     /// A new key for an artifact.
@@ -178,13 +182,6 @@ impl Keys {
             .map_err(db::failed)?;
         let sealed = sealed.map(Sealed::from_bytes);
         sealed.map(|sealed| unwrap(&owner.key, &owner.name, "artifact", &id.hex(), &sealed)).transpose()
-    }
-
-    /// Whether an artifact has a key.
-    pub(crate) fn has_artifact(&self, id: ArtifactId) -> Result<bool> {
-        let found =
-            self.lock().query_row("SELECT 1 FROM artifacts WHERE id = ?1", [id.0], |_| Ok(())).optional();
-        Ok(found.map_err(db::failed)?.is_some())
     }
 
     /// Destroys artifacts' keys beyond recovery.
@@ -400,6 +397,14 @@ impl FileKeys for OwnerFiles {
         let names = all.query_map([self.owner.tag.as_bytes()], |row| row.get(0)).map_err(db::failed)?;
         names.collect::<rusqlite::Result<_>>().map_err(db::failed)
     }
+}
+
+/// Tag, root, key and name of an owner, as stored.
+type OwnerRow = ([u8; 16], Kid, Sealed, Sealed);
+
+fn owner_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<OwnerRow> {
+    let sealed = |at| row.get(at).map(Sealed::from_bytes);
+    Ok((row.get(0)?, Kid::from_bytes(row.get(1)?), sealed(2)?, sealed(3)?))
 }
 
 fn rewrap_names(tx: &Connection, roots: &Roots, current: Kid) -> Result<u64> {

@@ -12,7 +12,7 @@ use crate::documents::TruthSource;
 use crate::index::Index;
 use crate::instances::Instances;
 use crate::keys::{KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
-use crate::own::{Beginning, OwnMemory};
+use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
 use crate::truth::{Kind, Task, Truth, Why};
 use crate::witness::Witness;
@@ -72,6 +72,13 @@ pub(crate) struct Inner {
     pub(crate) witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
     pub(crate) indexes: Mutex<HashMap<(Tag, Kid), Arc<Index>>>,
+}
+
+/// An upload that was cut off.
+struct Unfinished {
+    blob: Vec<u8>,
+    seal: LocatorSeal,
+    resume: Option<Locator>,
 }
 
 /// What was left undone and is done now.
@@ -216,16 +223,19 @@ impl Inner {
         let put = {
             let (truth, noted) = (Arc::clone(&self.truth), Arc::clone(&noted));
             let note = move |locator: &Locator| {
-                let kept = truth.note_locator(memory, locator).is_ok();
+                let kept = truth.note_locator(memory, &begun.seal(locator)).is_ok();
                 *noted.lock().unwrap_or_else(PoisonError::into_inner) = kept;
             };
             store.put(&begun.pointer, &begun.ciphertext, None, &note).await
         };
         let inner = Arc::clone(self);
         match put {
-            Ok(locator) => blocking(move || inner.truth.finish(memory, &locator)).await,
+            Ok(locator) => {
+                let sealed = begun.seal(&locator);
+                blocking(move || inner.truth.finish(memory, &sealed)).await
+            }
             Err(error) if *noted.lock().unwrap_or_else(PoisonError::into_inner) => Err(Error::unavailable(
-                format!("the upload has begun but did not end: {error}"),
+                format!("the upload has begun but did not end: {}", error.parted().0),
                 "it is kept and goes on at the next start; nothing has to be stored again",
             )),
             Err(error) => {
@@ -249,8 +259,8 @@ impl Inner {
 
     pub(crate) async fn remove_blob(self: &Arc<Self>, task: &Task) -> Result<Removed> {
         let (_, store) = self.store_of(Some(&task.mode))?;
-        let locator = task.locator.clone().unwrap_or_default();
-        let removed = store.remove(&task.pointer, &locator).await?;
+        // What could be found by a locator alone cannot be removed: such stores are permanent.
+        let removed = store.remove(&task.pointer, &Locator::default()).await?;
         let (inner, task) = (Arc::clone(self), task.clone());
         blocking(move || inner.truth.done(&task)).await?;
         Ok(removed)
@@ -304,16 +314,10 @@ impl Inner {
     /// Goes on with an upload that was cut off. One whose key was never written has nothing to open it and is dropped.
     async fn resume_put(self: &Arc<Self>, task: &Task, recovered: &mut Recovered) -> Result<()> {
         let (inner, of) = (Arc::clone(self), task.clone());
-        let blob = blocking(move || {
-            if !inner.keys.has_artifact(of.artifact)? {
-                return Ok(None);
-            }
-            inner.truth.blob(&of)
-        })
-        .await?;
+        let found = blocking(move || inner.unfinished(&of)).await?;
         let inner = Arc::clone(self);
         let memory = task.memory;
-        let Some(blob) = blob.filter(|blob| task.pointer.names(blob)) else {
+        let Some(Unfinished { blob, seal, resume }) = found else {
             blocking(move || inner.give_up(memory)).await?;
             recovered.dropped += 1;
             return Ok(());
@@ -323,15 +327,28 @@ impl Inner {
             return Ok(());
         };
         let truth = Arc::clone(&self.truth);
-        let note = move |locator: &Locator| drop(truth.note_locator(memory, locator));
-        match store.put(&task.pointer, &blob, task.locator.as_ref(), &note).await {
+        let note = |locator: &Locator| drop(truth.note_locator(memory, &seal.seal(locator)));
+        match store.put(&task.pointer, &blob, resume.as_ref(), &note).await {
             Ok(locator) => {
-                blocking(move || inner.truth.finish(memory, &locator)).await?;
+                let sealed = seal.seal(&locator);
+                blocking(move || inner.truth.finish(memory, &sealed)).await?;
                 recovered.finished += 1;
             }
             Err(_) => recovered.waiting += 1,
         }
         Ok(())
+    }
+
+    /// What it takes to go on with an upload; nothing if it cannot be gone on with.
+    fn unfinished(&self, task: &Task) -> Result<Option<Unfinished>> {
+        let Some(owner) = self.keys.owner_of_tag(task.owner)? else { return Ok(None) };
+        let Some(key) = self.keys.artifact(&owner, task.artifact)? else { return Ok(None) };
+        let Some(blob) = self.truth.blob(task)?.filter(|blob| task.pointer.names(blob)) else {
+            return Ok(None);
+        };
+        let seal = LocatorSeal { owner, id: task.artifact, key };
+        let resume = task.locator.as_ref().map(|sealed| seal.open(sealed)).transpose()?;
+        Ok(Some(Unfinished { blob, seal, resume }))
     }
 
     async fn erase(self: &Arc<Self>, owner: Tag) -> Result<Erased> {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use confidant_seal::Kid;
+use confidant_seal::{Key, Kid};
 use serde_json::Value;
 
 use crate::api::{
-    Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved, StoreRequest,
-    Stored, Verified,
+    ArtifactType, Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved,
+    StoreRequest, Stored, Verified,
 };
 use crate::artifact::{self, ArtifactPlace, Prepared};
-use crate::blobs::{Pointer, Removed};
+use crate::blobs::{Locator, Pointer, Removed};
 use crate::index::Query;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
@@ -24,11 +24,28 @@ pub struct OwnMemory {
     pub(crate) inner: Arc<Inner>,
     pub(crate) owner: Owner,
     actor: String,
+    lookup: Lookup,
+}
+
+/// Whether sessions that are named by their id only may be looked for on this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lookup {
+    /// Not for somebody from elsewhere: the files may be anybody's.
+    #[default]
+    Closed,
+    /// For somebody who may read the files anyway.
+    Open,
 }
 
 impl OwnMemory {
     pub(crate) fn new(inner: Arc<Inner>, owner: Owner, actor: &str) -> Self {
-        Self { inner, owner, actor: actor.to_owned() }
+        Self { inner, owner, actor: actor.to_owned(), lookup: Lookup::Closed }
+    }
+
+    /// The same, for somebody who may have the sessions that are on this machine: they are found by their id.
+    #[must_use]
+    pub fn reading_files(self) -> Self {
+        Self { lookup: Lookup::Open, ..self }
     }
 
     /// What storing would store. Writes nothing.
@@ -106,13 +123,14 @@ impl OwnMemory {
             ));
         }
         let (_, store) = self.inner.store_of(Some(&row.mode))?;
-        let ciphertext = store.get(&pointer, &row.locator).await?;
         let place = ArtifactPlace {
             owner: &owner,
             session_id: &texts.source_session_id,
             id: row.artifact,
             artifact_type: row.artifact_type,
         };
+        let locator = place.open_locator(&key, &row.locator)?;
+        let ciphertext = store.get(&pointer, &locator).await?;
         let artifact = place.open(&key, &pointer, ciphertext)?;
         self.note(Act::Retrieved, 1).await?;
         let crypto = Verified { verified: true };
@@ -160,7 +178,13 @@ impl OwnMemory {
     async fn prepare(&self, request: &StoreRequest) -> Result<Prepared> {
         let session = match &request.session {
             Some(members) => Session::new(&request.session_id, members.clone())?,
-            None => self.inner.sources.find(&request.session_id).await?,
+            None if self.lookup == Lookup::Open => self.inner.sources.find(&request.session_id).await?,
+            None => {
+                return Err(Error::not_found(
+                    "there is no session with this id, and none is looked for on the server's machine",
+                    "hand the session over as `session`",
+                ));
+            }
         };
         let (inner, again) = (Arc::clone(&self.inner), request.clone());
         let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
@@ -251,8 +275,11 @@ impl OwnMemory {
         };
         match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own())? {
             Inserted::New(memory) => {
-                let begun = Beginning { pointer, ciphertext, kid: key.kid(), state: Begun::Pending(memory) };
-                match inner.keys.create_artifact(&owner, id, &key) {
+                let made = inner.keys.create_artifact(&owner, id, &key);
+                let (kid, state) = (key.kid(), Begun::Pending(memory));
+                let begun =
+                    Beginning { pointer, ciphertext, kid, state, seal: LocatorSeal { owner, id, key } };
+                match made {
                     Ok(()) => Ok(Some(begun)),
                     Err(error) => {
                         // Nothing was uploaded and nothing opens the row: as if it had never been.
@@ -267,7 +294,8 @@ impl OwnMemory {
                     return Ok(None);
                 }
                 let pointer = row.pointer.clone();
-                Ok(Some(Beginning { pointer, ciphertext, kid: known, state: Begun::Already }))
+                let seal = LocatorSeal { owner, id, key };
+                Ok(Some(Beginning { pointer, ciphertext, kid: known, seal, state: Begun::Already }))
             }
         }
     }
@@ -360,12 +388,41 @@ impl OwnMemory {
     }
 }
 
+/// Seals what a store says of where it put a blob.
+#[derive(Debug)]
+pub(crate) struct LocatorSeal {
+    pub(crate) owner: OwnerKey,
+    pub(crate) id: ArtifactId,
+    pub(crate) key: Key,
+}
+
+impl LocatorSeal {
+    pub(crate) fn seal(&self, locator: &Locator) -> Vec<u8> {
+        self.place().seal_locator(&self.key, locator)
+    }
+
+    pub(crate) fn open(&self, sealed: &[u8]) -> Result<Locator> {
+        self.place().open_locator(&self.key, sealed)
+    }
+
+    fn place(&self) -> ArtifactPlace<'_> {
+        // A locator is bound to owner and artifact only, so the rest does not matter.
+        ArtifactPlace {
+            owner: &self.owner,
+            session_id: "",
+            id: self.id,
+            artifact_type: ArtifactType::ArtifactOnly,
+        }
+    }
+}
+
 /// An artifact that is sealed and written down.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) pointer: Pointer,
     pub(crate) ciphertext: Vec<u8>,
     kid: Kid,
+    seal: LocatorSeal,
     state: Begun,
 }
 
@@ -376,6 +433,10 @@ enum Begun {
 }
 
 impl Beginning {
+    pub(crate) fn seal(&self, locator: &Locator) -> Vec<u8> {
+        self.seal.seal(locator)
+    }
+
     fn describe(&self, prepared: &Prepared) -> Stored {
         Stored {
             ok: true,

@@ -13,7 +13,7 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::api::ArtifactType;
-use crate::blobs::{Locator, Pointer};
+use crate::blobs::Pointer;
 use crate::instances::Instance;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::{Error, Result, db};
@@ -62,7 +62,8 @@ pub(crate) struct StoredRow {
     pub(crate) artifact: ArtifactId,
     pub(crate) artifact_type: ArtifactType,
     pub(crate) mode: String,
-    pub(crate) locator: Locator,
+    /// Where the store put the blob, sealed.
+    pub(crate) locator: Vec<u8>,
     pub(crate) created_at: String,
     pub(crate) live: bool,
     sealed: [Vec<u8>; 6],
@@ -88,7 +89,8 @@ pub(crate) struct Task {
     pub(crate) artifact: ArtifactId,
     pub(crate) pointer: Pointer,
     pub(crate) mode: String,
-    pub(crate) locator: Option<Locator>,
+    /// Where the upload has got to, sealed.
+    pub(crate) locator: Option<Vec<u8>>,
     pub(crate) instance: Instance,
 }
 
@@ -139,7 +141,7 @@ impl Truth {
                 "INSERT INTO memories (pointer, content_hash, artifact_type, tags_json, source_session_id,
                      source_tool, title, snippet, metadata_json, created_at, updated_at,
                      owner, artifact, session_tag, payload_tag, mode, locator, vector, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, '', ?17, 0)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, x'', ?17, 0)",
                 params![
                     row.pointer.to_string(),
                     row.pointer.hex(),
@@ -172,14 +174,14 @@ impl Truth {
 
     /// The upload is done: the row is there for everyone, in the place of older ones of the same session and type.
     /// Says which of them was the newest.
-    pub(crate) fn finish(&self, memory: u64, locator: &Locator) -> Result<Option<Pointer>> {
+    pub(crate) fn finish(&self, memory: u64, locator: &[u8]) -> Result<Option<Pointer>> {
         self.write(|tx| {
             let id = number(memory);
             let row = tx
                 .query_row(
                     "UPDATE memories SET state = 1, locator = ?2 WHERE id = ?1 AND state = 0
                      RETURNING owner, session_tag, artifact_type",
-                    params![id, locator.0],
+                    params![id, locator],
                     |row| {
                         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
                     },
@@ -219,10 +221,10 @@ impl Truth {
     }
 
     /// Where an upload has got to, so that it can go on after a crash.
-    pub(crate) fn note_locator(&self, memory: u64, locator: &Locator) -> Result<()> {
+    pub(crate) fn note_locator(&self, memory: u64, locator: &[u8]) -> Result<()> {
         self.write(|tx| {
             let sql = "UPDATE outbox SET locator = ?2 WHERE memory = ?1 AND kind = 'put'";
-            tx.execute(sql, params![number(memory), locator.0]).map(drop)
+            tx.execute(sql, params![number(memory), locator]).map(drop)
         })
     }
 
@@ -239,15 +241,14 @@ impl Truth {
                 }
                 tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
                 tx.execute(
-                    "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, locator, instance)
-                     VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
+                     VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
                     params![
                         owner.as_bytes(),
                         number(row.id),
                         row.artifact.0,
                         row.pointer.to_string(),
                         row.mode,
-                        row.locator.0,
                         by.0
                     ],
                 )?;
@@ -543,7 +544,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
         artifact: ArtifactId(row.get(2)?),
         artifact_type: ArtifactType::parse(&row.get::<_, String>(3)?).ok_or_else(|| unreadable(3))?,
         mode: row.get(4)?,
-        locator: Locator(row.get(5)?),
+        locator: row.get(5)?,
         created_at: row.get(6)?,
         live: row.get::<_, i64>(7)? == 1,
         sealed: [text(8)?, text(9)?, text(10)?, text(11)?, text(12)?, text(13)?],
@@ -564,7 +565,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
         artifact: ArtifactId(row.get(4)?),
         pointer: pointer_at(row, 5)?,
         mode: row.get(6)?,
-        locator: row.get::<_, Option<String>>(7)?.map(Locator),
+        locator: row.get(7)?,
         instance: Instance(row.get(8)?),
     })
 }
@@ -610,7 +611,7 @@ const SCHEMA: &str = "
         session_tag       BLOB NOT NULL,
         payload_tag       BLOB NOT NULL,
         mode              TEXT NOT NULL,
-        locator           TEXT NOT NULL,
+        locator           BLOB NOT NULL,    -- sealed
         vector            BLOB,
         state             INTEGER NOT NULL  -- 0 pending, 1 live, 2 superseded
     );
@@ -625,7 +626,7 @@ const SCHEMA: &str = "
         artifact BLOB NOT NULL,
         pointer  TEXT NOT NULL,
         mode     TEXT NOT NULL,
-        locator  TEXT,
+        locator  BLOB,                      -- sealed
         blob     BLOB,
         instance BLOB NOT NULL
     );

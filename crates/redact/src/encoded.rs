@@ -13,15 +13,19 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 pub(crate) fn base64_texts(text: &[u8]) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     let mut at = 0;
-    while at < text.len() {
+    while at + LEAST <= text.len() {
+        // A run from here covers the next bytes, all of them: from their end, most words are skipped at one look.
+        let rest = &text[at..at + LEAST];
+        if let Some(gap) = rest.iter().rposition(|byte| !(is_base64(*byte) || *byte == b'=')) {
+            at += gap + 1;
+            continue;
+        }
         if !is_base64(text[at]) {
             at += 1;
             continue;
         }
         let end = run_end(text, at);
-        if end - at >= LEAST
-            && let Some(decoded) = decode(&text[at..end.min(at + MOST)])
-        {
+        if let Some(decoded) = decode(&text[at..end.min(at + MOST)]) {
             found.push((at..end, decoded));
         }
         at = end;
@@ -95,8 +99,18 @@ fn run_end(text: &[u8], at: usize) -> usize {
 }
 
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    BASE64[usize::from(byte)]
 }
+
+static BASE64: [bool; 256] = {
+    let mut such = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        such[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    such
+};
 
 /// Shorter ones hold nothing that the rules would know.
 const LEAST: usize = 20;

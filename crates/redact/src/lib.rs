@@ -33,6 +33,7 @@
 mod dictionary;
 mod encoded;
 mod finding;
+mod heads;
 mod json;
 mod names;
 mod normalise;

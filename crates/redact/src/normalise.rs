@@ -15,19 +15,37 @@ use unicode_normalization::UnicodeNormalization as _;
 #[derive(Debug)]
 pub(crate) struct View<'t> {
     text: Cow<'t, [u8]>,
-    /// For each byte of the copy where its character begins and ends in the original; None when they are the same.
-    places: Option<Vec<(u32, u32)>>,
+    /// Where the pieces of the copy come from, in order; None when the copy is the original.
+    pieces: Option<Vec<Piece>>,
+}
+
+/// A stretch of the copy that reads as it does in the original, or one character that stands for others.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// Where it begins in the copy.
+    at: usize,
+    /// Where it begins in the original.
+    start: usize,
+    /// Where it ends in the original, if it stands for others.
+    end: Option<usize>,
 }
 
 impl<'t> View<'t> {
     /// The text with its disguises folded away.
     pub(crate) fn plain(text: &'t str) -> Self {
         if text.is_ascii() {
-            return Self { text: Cow::Borrowed(text.as_bytes()), places: None };
+            return Self { text: Cow::Borrowed(text.as_bytes()), pieces: None };
         }
         let mut copy = Copy::with_capacity(text.len());
-        for (at, c) in text.char_indices() {
-            fold(c, at, &mut copy);
+        let mut at = 0;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let plain = rest.bytes().position(|byte| byte >= 0x80).unwrap_or(rest.len());
+            copy.keep(&rest.as_bytes()[..plain], at);
+            at += plain;
+            if let Some(c) = rest[plain..].chars().next() {
+                fold(c, &rest.as_bytes()[plain..plain + c.len_utf8()], at, &mut copy);
+                at += c.len_utf8();
+            }
         }
         copy.into_view()
     }
@@ -98,16 +116,16 @@ impl<'t> View<'t> {
         &self.text
     }
 
-    /// Where in the original a range of the copy is.
+    /// Where in the original a range of the copy is. It may cut a character in two, as the range does.
     pub(crate) fn place(&self, range: Range<usize>) -> Range<usize> {
-        let Some(places) = &self.places else { return range };
-        if range.is_empty() {
+        let Some(pieces) = &self.pieces else { return range };
+        if range.is_empty() || range.end > self.text.len() {
             return 0..0;
         }
-        match (places.get(range.start), places.get(range.end - 1)) {
-            (Some(first), Some(last)) => first.0 as usize..last.1 as usize,
-            _ => 0..0,
-        }
+        let last = range.end - 1;
+        let (first, second) = (piece_at(pieces, range.start), piece_at(pieces, last));
+        let start = first.start + if first.end.is_some() { 0 } else { range.start - first.at };
+        start..second.end.unwrap_or(second.start + last - second.at + 1)
     }
 
     /// What `change` says replaced, so many bytes by a character or by nothing, with the text around each change: the
@@ -133,84 +151,121 @@ impl<'t> View<'t> {
         let mut done = 0;
         for (range, character) in changes {
             let from = word_start(text, range.start.saturating_sub(BEFORE));
-            if from > done + AFTER {
-                self.copy(done..done + if done == 0 { 0 } else { AFTER }, &mut copy);
-                copy.push('\n', self.place(from..from + 1));
+            let until = if done == 0 { 0 } else { word_end(text, done + AFTER) };
+            if from > until {
+                self.copy(done..until.max(done), &mut copy);
+                copy.put('\n', self.place(from..from + 1));
                 done = from;
             }
             self.copy(done..range.start, &mut copy);
             if let Some(character) = character {
-                copy.push(character, self.place(range.clone()));
+                copy.put(character, self.place(range.clone()));
             }
             done = range.end;
         }
-        self.copy(last..text.len().min(last + AFTER), &mut copy);
+        self.copy(last..word_end(text, last + AFTER), &mut copy);
         Some(copy.into_view())
     }
 
+    /// Copies a range with the places of its pieces.
     fn copy(&self, range: Range<usize>, copy: &mut Copy) {
-        for at in range {
-            let place = self.place(at..at + 1);
-            copy.text.push(self.text[at]);
-            copy.places.push((narrow(place.start), narrow(place.end)));
+        let Some(pieces) = &self.pieces else {
+            copy.keep(&self.text[range.clone()], range.start);
+            return;
+        };
+        let first = pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        for (index, piece) in
+            pieces.iter().enumerate().skip(first).take_while(|(_, piece)| piece.at < range.end)
+        {
+            let end = pieces.get(index + 1).map_or(self.text.len(), |next| next.at);
+            let (from, to) = (piece.at.max(range.start), end.min(range.end));
+            match piece.end {
+                Some(_) => copy.add(&self.text[from..to], *piece),
+                None => copy.keep(&self.text[from..to], piece.start + from - piece.at),
+            }
         }
     }
+}
+
+fn piece_at(pieces: &[Piece], at: usize) -> Piece {
+    pieces[pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)]
 }
 
 #[derive(Debug)]
 struct Copy {
     text: Vec<u8>,
-    places: Vec<(u32, u32)>,
+    pieces: Vec<Piece>,
 }
 
 impl Copy {
     fn with_capacity(capacity: usize) -> Self {
-        Self { text: Vec::with_capacity(capacity), places: Vec::with_capacity(capacity) }
+        Self { text: Vec::with_capacity(capacity), pieces: Vec::new() }
     }
 
-    fn push(&mut self, c: char, place: Range<usize>) {
-        let mut buffer = [0; 4];
-        for byte in c.encode_utf8(&mut buffer).bytes() {
-            self.text.push(byte);
-            self.places.push((narrow(place.start), narrow(place.end)));
+    /// Adds bytes as they stand at a place of the original.
+    fn keep(&mut self, bytes: &[u8], start: usize) {
+        let at = self.text.len();
+        let goes_on = matches!(self.pieces.last(), Some(piece) if piece.end.is_none() && piece.start + at - piece.at == start);
+        if !goes_on && !bytes.is_empty() {
+            self.pieces.push(Piece { at, start, end: None });
         }
+        self.text.extend_from_slice(bytes);
+    }
+
+    /// Adds a character that stands for a range of the original.
+    fn put(&mut self, c: char, place: Range<usize>) {
+        let piece = Piece { at: 0, start: place.start, end: Some(place.end) };
+        self.add(c.encode_utf8(&mut [0; 4]).as_bytes(), piece);
+    }
+
+    fn add(&mut self, bytes: &[u8], piece: Piece) {
+        self.pieces.push(Piece { at: self.text.len(), ..piece });
+        self.text.extend_from_slice(bytes);
     }
 
     fn into_view<'t>(self) -> View<'t> {
-        View { text: Cow::Owned(self.text), places: Some(self.places) }
+        View { text: Cow::Owned(self.text), pieces: Some(self.pieces) }
     }
 }
 
-/// A window is far smaller than this; see `stream`.
-fn narrow(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
-}
-
-fn fold(c: char, at: usize, copy: &mut Copy) {
-    let place = at..at + c.len_utf8();
+/// Adds a character that is not ASCII, as what it stands for.
+fn fold(c: char, bytes: &[u8], at: usize, copy: &mut Copy) {
+    let place = at..at + bytes.len();
     match c {
-        '\0'..='\u{7f}' => copy.push(c, place),
+        // Letters, signs and pictures that stand for nothing plainer: most of what there is.
+        '\u{c0}'..='\u{131}'
+        | '\u{391}'..='\u{3a9}'
+        | '\u{3b1}'..='\u{3c9}'
+        | '\u{400}'..='\u{4ff}'
+        | '\u{2190}'..='\u{2211}'
+        | '\u{2213}'..='\u{23ff}'
+        | '\u{2500}'..='\u{27bf}'
+        | '\u{3041}'..='\u{3096}'
+        | '\u{30a1}'..='\u{30fa}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{1f300}'..='\u{1faff}' => copy.keep(bytes, at),
         _ if is_invisible(c) => {}
         '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-            copy.push(' ', place);
+            copy.put(' ', place);
         }
-        '\u{2028}' | '\u{2029}' | '\u{85}' => copy.push('\n', place),
+        '\u{2028}' | '\u{2029}' | '\u{85}' => copy.put('\n', place),
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' | '\u{30fc}' => {
-            copy.push('-', place);
+            copy.put('-', place);
         }
-        '\u{2018}' | '\u{2019}' | '\u{2032}' => copy.push('\'', place),
-        '\u{201c}' | '\u{201d}' | '\u{2033}' => copy.push('"', place),
-        '\u{3002}' | '\u{ff61}' | '\u{2024}' => copy.push('.', place),
+        '\u{2018}' | '\u{2019}' | '\u{2032}' => copy.put('\'', place),
+        '\u{201c}' | '\u{201d}' | '\u{2033}' => copy.put('"', place),
+        '\u{3002}' | '\u{ff61}' | '\u{2024}' => copy.put('.', place),
         _ => {
             if let Some(digit) = digit(c) {
-                copy.push(digit, place);
+                copy.put(digit, place);
                 return;
             }
-            let folded: Vec<char> = std::iter::once(c).nfkc().take(4).collect();
-            if folded.iter().all(char::is_ascii) {
-                folded.into_iter().for_each(|c| copy.push(c, place.clone()));
+            let mut folded = std::iter::once(c).nfkc().take(4).peekable();
+            if folded.peek() == Some(&c) || !std::iter::once(c).nfkc().take(4).all(|c| c.is_ascii()) {
+                copy.keep(bytes, at);
             } else {
-                copy.push(c, place);
+                folded.for_each(|c| copy.put(c, place.clone()));
             }
         }
     }
@@ -239,6 +294,12 @@ fn word_start(text: &[u8], at: usize) -> usize {
     at - back
 }
 
+/// The end of the word at a place, if it is near.
+fn word_end(text: &[u8], at: usize) -> usize {
+    let at = at.min(text.len());
+    at + text[at..].iter().take(LONGEST_VALUE).take_while(|byte| !byte.is_ascii_whitespace()).count()
+}
+
 fn line_break(text: &[u8], at: usize) -> Option<usize> {
     let mut end = at;
     if text.get(end) == Some(&b'\r') {
@@ -260,9 +321,10 @@ fn is_token(byte: u8) -> bool {
 const LEAST_WRAPPED: usize = 24;
 const MOST_INDENT: usize = 16;
 /// How much of the text around a change is read again: as far as a rule sees.
-const BEFORE: usize = 320;
-const AFTER: usize = 1024;
+const BEFORE: usize = 192;
+const AFTER: usize = 256;
 const LONGEST_WORD: usize = 128;
+const LONGEST_VALUE: usize = 1024;
 /// The zero of each script whose ten digits follow one another.
 const ZEROS: [char; 22] = [
     '\u{660}',

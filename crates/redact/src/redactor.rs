@@ -123,6 +123,7 @@ impl Redactor {
             hits.extend(found.map(|range| Hit { start: range.start, end: range.end, rule: NAME }));
         }
         let kept = placeholders::find(text);
+        hits.iter_mut().for_each(|hit| snap(hit, text));
         hits.retain(|hit| {
             let sound = text.get(hit.start..hit.end).is_some_and(|value| !value.is_empty());
             sound && !overlaps_any(&kept, hit) && !self.dictionary.spares(hit, text)
@@ -162,6 +163,17 @@ enum Depth {
     Whole,
     /// What was decoded is looked at as it is: one level, and no bombs.
     Decoded,
+}
+
+/// Takes in the whole of a character that a find cuts in two.
+fn snap(hit: &mut Hit, text: &str) {
+    hit.end = hit.end.min(text.len());
+    while !text.is_char_boundary(hit.start) {
+        hit.start -= 1;
+    }
+    while !text.is_char_boundary(hit.end) {
+        hit.end += 1;
+    }
 }
 
 fn overlaps_any(kept: &[std::ops::Range<usize>], hit: &Hit) -> bool {
@@ -213,7 +225,7 @@ fn place_back(hit: Hit, pieces: &[(usize, usize)]) -> Hit {
     Hit { start, end: last + 1, ..hit }
 }
 
-/// It takes one to find that nothing is left; more only where someone tries.
 /// How far a replacement can be felt.
-const AROUND: usize = 1024;
+const AROUND: usize = 320;
+/// It takes one to find that nothing is left; more only where someone tries.
 const MOST_ROUNDS: usize = 8;

@@ -4,29 +4,43 @@
 //! the rule's pattern is tried at that very place and nowhere else. Work per byte is bounded by the number of rules
 //! that a byte can trigger times the bounded length of a pattern's window, so the time is linear on any input.
 
+use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::finding::Hit;
+use crate::heads::Heads;
 use crate::rules::{self, Found, Rule, Trigger};
 
-/// All places of a text where a rule holds, in no order, possibly overlapping.
-pub(crate) fn scan(text: &[u8], hits: &mut Vec<Hit>) {
+/// All places of a text where a rule holds, in no order, possibly overlapping. Returns how often a pattern was tried:
+/// the work beyond one look at each byte, each time bounded by a window.
+pub(crate) fn scan(text: &[u8], hits: &mut Vec<Hit>) -> usize {
     let machine = &*MACHINE;
-    let mut ends = vec![0; machine.rules.len()];
+    let mut scan = Scan { machine, text, ends: vec![0; machine.rules.len()], hits, attempts: 0 };
     if let Some(keywords) = &machine.keywords {
         for found in keywords.find_overlapping_iter(text) {
             for &(index, boundary) in &machine.by_keyword[found.pattern().as_usize()] {
-                if boundary && found.start() > 0 && text[found.start() - 1].is_ascii_alphanumeric() {
-                    continue;
+                if !boundary || begins_word(text, found.start()) {
+                    scan.attempt(index, found.start()..found.end());
                 }
-                machine.attempt(index, text, found.start(), &mut ends, hits);
             }
         }
     }
-    machine.walk(text, &mut ends, hits);
+    scan.walk();
+    scan.attempts
+}
+
+/// No letter or digit stands before a place, unless it ends a colour of the terminal.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| text[before]) else { return true };
+    if !before.is_ascii_alphanumeric() {
+        return true;
+    }
+    let lead = &text[at.saturating_sub(LONGEST_COLOUR)..at - 1];
+    let code = lead.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+    before == b'm' && lead[..lead.len() - code].ends_with(b"\x1b[")
 }
 
 /// A pattern anchored where it is tried; bytes, not Unicode.
@@ -41,9 +55,12 @@ struct Machine {
     keywords: Option<AhoCorasick>,
     /// For each keyword its rules, and whether it must begin a word.
     by_keyword: Vec<Vec<(usize, bool)>>,
-    numbers: Vec<(usize, usize, usize)>,
-    words: Vec<(usize, usize, usize)>,
+    heads: Heads,
+    /// For each count of digits, and for each length of a word, the rules that want it.
+    numbers: Vec<Vec<usize>>,
+    words: Vec<Vec<usize>>,
     hex: Vec<usize>,
+    colons: Vec<usize>,
     tokens: Vec<(usize, usize)>,
 }
 
@@ -62,18 +79,22 @@ impl Machine {
             patterns: rules.iter().map(|_| OnceLock::new()).collect(),
             keywords: None,
             by_keyword: Vec::new(),
-            numbers: Vec::new(),
-            words: Vec::new(),
+            heads: Heads::default(),
+            numbers: vec![Vec::new(); LONGEST_NUMBER + 1],
+            words: vec![Vec::new(); LONGEST_WORD + 1],
             hex: Vec::new(),
+            colons: Vec::new(),
             tokens: Vec::new(),
             rules,
         };
         for index in 0..machine.rules.len() {
+            machine.heads.push(machine.rules[index].pattern);
             match machine.rules[index].trigger {
                 Trigger::Keyword(keywords) => machine.add(index, keywords, true, &mut words),
                 Trigger::Anywhere(keywords) => machine.add(index, keywords, false, &mut words),
-                Trigger::Number(least, most) => machine.numbers.push((least, most, index)),
-                Trigger::Word(least, most) => machine.words.push((least, most, index)),
+                Trigger::Number(least, most) => enlist(&mut machine.numbers, least, most, index),
+                Trigger::Word(least, most) => enlist(&mut machine.words, least, most, index),
+                Trigger::Colon => machine.colons.push(index),
                 Trigger::Hex => machine.hex.push(index),
                 Trigger::Token(least) => machine.tokens.push((least, index)),
                 Trigger::Never => {}
@@ -99,94 +120,121 @@ impl Machine {
             self.by_keyword[at].push((rule, boundary));
         }
     }
+}
 
-    /// Tries one rule at one place. `ends` keeps a rule from being tried again inside what it has taken.
-    fn attempt(&self, index: usize, text: &[u8], at: usize, ends: &mut [usize], hits: &mut Vec<Hit>) {
-        if at < ends[index] {
-            return;
-        }
-        let Some(pattern) = self.patterns[index].get_or_init(|| compile(self.rules[index].pattern)) else {
-            return;
-        };
+impl Machine {
+    /// What the rule's pattern matches at a place.
+    fn search<'t>(&self, index: usize, text: &'t [u8], at: usize) -> Option<Found<'t>> {
+        let pattern = self.patterns[index].get_or_init(|| compile(self.rules[index].pattern)).as_ref()?;
         let window = &text[at..text.len().min(at + WINDOW)];
         // Most attempts fail, and telling so is cheaper than telling where groups are.
         if !pattern.is_match(window) {
-            return;
+            return None;
         }
-        let Some(groups) = pattern.captures(window) else { return };
-        let Some(whole) = groups.get(0) else { return };
+        let groups = pattern.captures(window)?;
+        let whole = groups.get(0)?;
         let secret = groups.iter().skip(1).flatten().next().unwrap_or(whole);
-        let found = Found {
+        Some(Found {
             text,
             whole: at + whole.start()..at + whole.end(),
             secret: at + secret.start()..at + secret.end(),
+        })
+    }
+}
+
+fn enlist(lists: &mut [Vec<usize>], least: usize, most: usize, rule: usize) {
+    lists.iter_mut().take(most + 1).skip(least).for_each(|list| list.push(rule));
+}
+
+/// One look at one text.
+struct Scan<'s> {
+    machine: &'static Machine,
+    text: &'s [u8],
+    /// Where the last find of each rule ends, which keeps it from being tried again inside.
+    ends: Vec<usize>,
+    hits: &'s mut Vec<Hit>,
+    attempts: usize,
+}
+
+impl Scan<'_> {
+    /// Tries one rule at the place of its trigger.
+    fn attempt(&mut self, index: usize, trigger: Range<usize>) {
+        let (machine, text, at) = (self.machine, self.text, trigger.start);
+        if at < self.ends[index] || !machine.heads.may_begin(index, text, at) {
+            return;
+        }
+        self.attempts += 1;
+        let rule = machine.rules[index];
+        let found = if rule.pattern.is_empty() {
+            Found { text, whole: trigger.clone(), secret: trigger }
+        } else {
+            let Some(found) = machine.search(index, text, at) else { return };
+            found
         };
-        if let Some(range) = (self.rules[index].check)(&found)
+        if let Some(range) = (rule.check)(&found)
             && range.start < range.end
             && range.end <= text.len()
         {
-            ends[index] = range.end;
-            hits.push(Hit { start: range.start, end: range.end, rule: self.rules[index] });
+            self.ends[index] = range.end;
+            self.hits.push(Hit { start: range.start, end: range.end, rule });
         }
     }
 
     /// Numbers, words and tokens, in one pass.
-    fn walk(&self, text: &[u8], ends: &mut [usize], hits: &mut Vec<Hit>) {
-        let mut at = 0;
-        let mut token_end = 0;
-        let mut number_end = 0;
+    fn walk(&mut self) {
+        let (machine, text) = (self.machine, self.text);
+        let (mut at, mut token_end, mut number_end) = (0, 0, 0);
         while at < text.len() {
-            if !text[at].is_ascii_alphanumeric() {
+            let class = CLASSES[usize::from(text[at])];
+            if class & ALPHANUMERIC == 0 {
+                if text[at] == b':' && Word::could_be_address(text, at) {
+                    machine.colons.iter().for_each(|rule| self.attempt(*rule, at..at + 1));
+                }
                 at += 1;
                 continue;
             }
             let word = Word::at(text, at);
             if at >= token_end {
                 token_end = token_at(text, at);
-                for &(least, rule) in &self.tokens {
+                for &(least, rule) in &machine.tokens {
                     if token_end - at >= least {
-                        self.attempt(rule, text, at, ends, hits);
+                        self.attempt(rule, at..token_end.min(at + WINDOW));
                     }
                 }
             }
             if word.digits > 0 {
-                if text[at].is_ascii_digit() && at >= number_end {
-                    number_end = self.number(text, at, ends, hits);
+                if class & DIGIT != 0 && at >= number_end {
+                    number_end = self.number(at);
                 }
-                if word.digits < word.length {
-                    for &(least, most, rule) in &self.words {
-                        if (least..=most).contains(&word.length) {
-                            self.attempt(rule, text, at, ends, hits);
-                        }
-                    }
+                if word.digits < word.length
+                    && let Some(rules) = machine.words.get(word.length)
+                {
+                    rules.iter().for_each(|rule| self.attempt(*rule, at..at + word.length));
                 }
             }
             if word.could_be_hex(text, at) {
-                for &rule in &self.hex {
-                    self.attempt(rule, text, at, ends, hits);
-                }
+                machine.hex.iter().for_each(|rule| self.attempt(*rule, at..at + word.length));
             }
             at += word.length;
         }
     }
 
     /// Tries the rules for numbers at the first digit; returns the end of the number.
-    fn number(&self, text: &[u8], at: usize, ends: &mut [usize], hits: &mut Vec<Hit>) -> usize {
+    fn number(&mut self, at: usize) -> usize {
+        let (machine, text) = (self.machine, self.text);
         let (end, count) = number_at(text, at);
         // Few numbers have fewer digits and mean anything.
         if count < LEAST_DIGITS {
             return end;
         }
         let before = |back: usize| at.checked_sub(back).map(|start| (start, text[start]));
-        for &(least, most, rule) in &self.numbers {
-            if (least..=most).contains(&count) {
-                // `+`, `(` and `+(` belong to the number that they stand before.
-                if let Some((start, b'+' | b'(')) = before(1) {
-                    let start = before(2).filter(|(_, sign)| *sign == b'+').map_or(start, |(start, _)| start);
-                    self.attempt(rule, text, start, ends, hits);
-                }
-                self.attempt(rule, text, at, ends, hits);
+        for &rule in &machine.numbers[count.min(LONGEST_NUMBER)] {
+            // `+`, `(` and `+(` belong to the number that they stand before.
+            if let Some((start, b'+' | b'(')) = before(1) {
+                let start = before(2).filter(|(_, sign)| *sign == b'+').map_or(start, |(start, _)| start);
+                self.attempt(rule, start..end);
             }
+            self.attempt(rule, at..end);
         }
         end
     }
@@ -203,14 +251,26 @@ impl Word {
     fn at(text: &[u8], at: usize) -> Self {
         let mut word = Self { length: 0, digits: 0, hex: true };
         for &byte in &text[at..] {
-            if !byte.is_ascii_alphanumeric() {
+            let class = CLASSES[usize::from(byte)];
+            if class & ALPHANUMERIC == 0 {
                 break;
             }
             word.length += 1;
-            word.digits += usize::from(byte.is_ascii_digit());
-            word.hex &= byte.is_ascii_hexdigit();
+            word.digits += usize::from(class & DIGIT != 0);
+            word.hex &= class & HEX != 0;
         }
         word
+    }
+
+    /// A colon with another one near, and nothing but hexadecimal digits around it.
+    fn could_be_address(text: &[u8], at: usize) -> bool {
+        let hex = |byte: &&u8| byte.is_ascii_hexdigit();
+        let next = text[at + 1..].iter().take(5).take_while(hex).count();
+        text.get(at + 1 + next) == Some(&b':')
+            && at.checked_sub(1).is_none_or(|before| {
+                let class = CLASSES[usize::from(text[before])];
+                class & HEX != 0 || class & ALPHANUMERIC == 0
+            })
     }
 
     fn could_be_hex(self, text: &[u8], at: usize) -> bool {
@@ -223,10 +283,7 @@ impl Word {
 
 /// The end of the token at a place: letters, digits and the signs that keys have inside.
 fn token_at(text: &[u8], at: usize) -> usize {
-    let token = |byte: &u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~')
-    };
-    at + text[at..].iter().take_while(|byte| token(byte)).count()
+    at + text[at..].iter().take_while(|byte| CLASSES[usize::from(**byte)] & TOKEN != 0).count()
 }
 
 /// The end of the number at a place and how many digits it has. Up to two signs may stand between digits.
@@ -249,4 +306,82 @@ fn number_at(text: &[u8], at: usize) -> (usize, usize) {
 /// How far a pattern looks. Longer matches are extended by their checks.
 const WINDOW: usize = 768;
 const LONGEST_NUMBER: usize = 48;
+const LONGEST_WORD: usize = 128;
+const LONGEST_COLOUR: usize = 16;
 const LEAST_DIGITS: usize = 4;
+const ALPHANUMERIC: u8 = 1;
+const DIGIT: u8 = 2;
+const HEX: u8 = 4;
+/// What tokens are made of.
+const TOKEN: u8 = 8;
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        let mut class = 0;
+        if byte.is_ascii_alphanumeric() {
+            class |= ALPHANUMERIC | TOKEN;
+        }
+        if byte.is_ascii_digit() {
+            class |= DIGIT;
+        }
+        if byte.is_ascii_hexdigit() {
+            class |= HEX;
+        }
+        if matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~') {
+            class |= TOKEN;
+        }
+        classes[byte as usize] = class;
+        byte += 1;
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work is counted, not timed: twice the text, at most twice the attempts, each of which looks at a bounded window.
+    #[test]
+    fn work_grows_with_the_text_and_no_faster() {
+        let units = [
+            "key=",
+            "password: ",
+            "-----BEGIN RSA PRIVATE KEY-----\n",
+            "a@",
+            "kty:\"EC\" ",
+            "0 ",
+            "1-",
+            "eyJ",
+            "Authorization: ",
+            "::",
+            "a:",
+            "sk-",
+            "://",
+            "AKIA",
+            "a1",
+            "0f3a9c5b7d1e2f4a",
+            "token token ",
+            "deepgram=",
+            "\\",
+            "%2",
+            "=",
+            "\n",
+        ];
+        for unit in units {
+            let work = |length: usize| {
+                let mut hits = Vec::new();
+                let attempts = scan(unit.repeat(length / unit.len()).as_bytes(), &mut hits);
+                (attempts, hits.len())
+            };
+            let ((once, _), (twice, hits)) = (work(20_000), work(40_000));
+            assert!(twice <= 2 * once + 64, "{unit:?}: {once} attempts, then {twice}");
+            assert!(twice <= MOST_PER_BYTE * 40_000 && hits <= twice, "{unit:?}: {twice} attempts");
+        }
+    }
+
+    /// No byte leads to more.
+    const MOST_PER_BYTE: usize = 4;
+}

@@ -148,7 +148,7 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-const WINDOW: usize = 128 * 1024;
+const WINDOW: usize = 512 * 1024;
 const MARGIN: usize = 24 * 1024;
 /// More than the bytes of a character, so that a boundary of one is never missed.
 const SLACK: usize = 8;

@@ -191,7 +191,8 @@ async fn with_own(
             note("no memories");
             return Ok(Outcome::NothingFound);
         };
-        work(&memory.of(owner, Actor::cli().as_str())).await.or_else(explained)
+        let own = memory.of(owner, Actor::cli().as_str()).reading_files();
+        work(&own).await.or_else(explained)
     })
     .await
 }

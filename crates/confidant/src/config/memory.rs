@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use confidant_memory::Gate;
 use confidant_memory::blobs::Blobs;
+use confidant_memory::blobs::cascade::{self, CascadeSettings};
 use confidant_memory::blobs::local::Local;
-use confidant_memory::source::Sources;
+use confidant_memory::blobs::object::{self, ObjectSettings, Transport};
+use confidant_memory::import::Root;
+use confidant_memory::source::{Adapter, Sources};
 use confidant_redact::Options;
 use serde::Deserialize;
 
 use super::Secrets;
+use super::secrets::SECRETS;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -23,6 +28,18 @@ pub(crate) struct MemorySection {
     pub(crate) default_mode: String,
     /// Where `live` is.
     live_url: Option<String>,
+    /// The server of an S3-compatible store, if it is not the cloud's own.
+    live_endpoint: Option<String>,
+    /// S3's region.
+    live_region: Option<String>,
+    /// Whether `live` may be spoken to without TLS.
+    live_plain_http: bool,
+    /// Cascade's supernode, when `live_url` is the chain's.
+    cascade_supernode_url: Option<String>,
+    /// The program that signs and pays for Cascade.
+    cascade_command: Vec<String>,
+    /// The most that an artifact may cost on Cascade.
+    cascade_max_fee_ulume: u64,
     /// Who writes cards.
     pub(crate) card: CardBy,
     /// Whether people's names are redacted.
@@ -31,6 +48,8 @@ pub(crate) struct MemorySection {
     always_redact: Vec<String>,
     /// Values that never are, unless they are critical.
     never_redact: Vec<String>,
+    /// Whether agents' usual places in the home folder are looked at, for somebody on this machine.
+    search_home: bool,
     /// Files and folders in which sessions are looked for by id.
     session_files: Vec<PathBuf>,
     /// A command that prints the session whose id it is given.
@@ -56,10 +75,17 @@ impl Default for MemorySection {
             modes: vec!["mock".to_owned()],
             default_mode: "mock".to_owned(),
             live_url: None,
+            live_endpoint: None,
+            live_region: None,
+            live_plain_http: false,
+            cascade_supernode_url: None,
+            cascade_command: Vec::new(),
+            cascade_max_fee_ulume: 1_000_000,
             card: CardBy::Rules,
             redact_names: true,
             always_redact: Vec::new(),
             never_redact: Vec::new(),
+            search_home: true,
             session_files: Vec::new(),
             adapter: Vec::new(),
             fixtures: None,
@@ -106,15 +132,76 @@ impl MemorySection {
 
     /// The store that `live` means.
     fn live(&self, secrets: &Secrets) -> anyhow::Result<Arc<dyn Blobs>> {
-        let _ = (secrets, &self.live_url);
-        Err(anyhow!(
-            "memory.modes allows live, but memory.live_url is not set; hint: set it, or allow mock only"
-        ))
+        let Some(url) = &self.live_url else {
+            return Err(anyhow!(
+                "memory.modes allows live, but memory.live_url is not set; hint: set it, or allow mock only"
+            ));
+        };
+        let transport = if self.live_plain_http { Transport::PlainHttpAllowed } else { Transport::TlsOnly };
+        if let Some(chain) = url.strip_prefix("cascade+") {
+            let Some(supernode) = &self.cascade_supernode_url else {
+                return Err(anyhow!(
+                    "memory.cascade_supernode_url is not set; hint: live_url is the chain's address only"
+                ));
+            };
+            let registrar = cascade::command(self.cascade_command.clone(), REGISTRATION)?;
+            let mut settings = CascadeSettings::new(chain, supernode);
+            settings.transport = transport;
+            settings.max_fee_ulume = self.cascade_max_fee_ulume;
+            return Ok(cascade::open(&settings, registrar)?);
+        }
+        let mut settings = ObjectSettings::new(url, secrets.blobs.for_url(url));
+        settings.endpoint.clone_from(&self.live_endpoint);
+        settings.region.clone_from(&self.live_region);
+        settings.transport = transport;
+        Ok(object::open(&settings)?)
     }
 
     /// Where sessions are looked for.
-    pub(crate) fn sources(&self) -> Sources {
-        let _ = (&self.session_files, &self.adapter, &self.fixtures);
-        Sources::default()
+    pub(crate) fn sources(&self, home: Option<&Path>) -> anyhow::Result<Sources> {
+        let mut roots: Vec<Root> = self.session_files.iter().map(Root::path).collect();
+        roots.extend(home.filter(|_| self.search_home).map(|home| Root::Home(home.to_owned())));
+        let adapter = match self.adapter.as_slice() {
+            [] => None,
+            argv => {
+                Some(Adapter::new(argv.to_vec())?.hiding(SECRETS.iter().map(|&s| s.to_owned()).collect()))
+            }
+        };
+        Ok(Sources { roots, adapter, fixtures: self.fixtures.clone() })
+    }
+}
+
+/// How long a program may take to register an artifact. Generous: it may have paid by then.
+const REGISTRATION: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(toml: &str) -> MemorySection {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn stores_are_those_that_are_allowed_and_described() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |toml: &str| section(toml).stores(folder.path(), &Secrets::default());
+        assert_eq!(open("").unwrap().keys().collect::<Vec<_>>(), ["mock"]);
+        let live =
+            "modes = ['live', 'mock']\nlive_url = 's3://bucket/prefix'\nlive_endpoint = 'http://127.0.0.1:9'";
+        assert_eq!(open(live).unwrap().keys().collect::<Vec<_>>(), ["live", "mock"]);
+        let cascade = "modes = ['live']\ndefault_mode = 'live'\nlive_url = 'cascade+https://chain.example'\n\
+                       cascade_supernode_url = 'https://node.example'\ncascade_command = ['sign']";
+        assert_eq!(open(cascade).unwrap().len(), 1);
+        for (toml, what) in [
+            ("modes = ['live']", "memory.live_url is not set"),
+            ("modes = ['elsewhere']", "not known"),
+            ("default_mode = 'live'", "not among memory.modes"),
+            ("modes = ['live']\nlive_url = 'ftp://x'", "hint"),
+            ("modes = ['live']\nlive_url = 'cascade+https://chain.example'", "cascade_supernode_url"),
+        ] {
+            let error = open(toml).err().map(|error| format!("{error:#}")).unwrap_or_default();
+            assert!(error.contains(what) && error.contains("hint: "), "{toml}: {error}");
+        }
     }
 }

@@ -30,6 +30,7 @@ use serde::Deserialize;
 pub(crate) use environment::Environment;
 pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
+pub(crate) use memory::CardBy;
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use confidant_memory::blobs::object::Credentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Config, ConfigError, Environment};
@@ -20,6 +21,64 @@ pub(crate) struct Secrets {
     pub(crate) retired_memory: Option<Secret>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
+    /// Who we are to stores of artifacts.
+    pub(crate) blobs: BlobSecrets,
+}
+
+/// Credentials for stores of artifacts, under the names that their own tools use.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlobSecrets {
+    s3: Option<(String, SecretString, Option<SecretString>)>,
+    azure_account: Option<String>,
+    azure_key: Option<SecretString>,
+    azure_signature: Option<SecretString>,
+    google_key: Option<SecretString>,
+}
+
+impl BlobSecrets {
+    fn find(environment: &Environment) -> Result<Self, ConfigError> {
+        let text = |name: &str| plain(environment, name).map(|found| found.map(|(_, value)| value));
+        let secret = |name: &str| text(name).map(|found| found.map(SecretString::from));
+        let s3 = match (text("AWS_ACCESS_KEY_ID")?, secret("AWS_SECRET_ACCESS_KEY")?) {
+            (Some(id), Some(key)) => Some((id, key, secret("AWS_SESSION_TOKEN")?)),
+            _ => None,
+        };
+        // Google's variable is the name of a file already.
+        let google_key = match environment.value("GOOGLE_APPLICATION_CREDENTIALS") {
+            Some(path) => {
+                files::read_secret(Path::new(path)).ok().map(|key| SecretString::from(key.as_str()))
+            }
+            None => None,
+        };
+        Ok(Self {
+            s3,
+            azure_account: text("AZURE_STORAGE_ACCOUNT_NAME")?,
+            azure_key: secret("AZURE_STORAGE_ACCOUNT_KEY")?,
+            azure_signature: secret("AZURE_STORAGE_SAS_TOKEN")?,
+            google_key,
+        })
+    }
+
+    /// What was given for this kind of store; nobody in particular if nothing was.
+    pub(crate) fn for_url(&self, url: &str) -> Credentials {
+        let given = match url.split(':').next() {
+            Some("s3") => self.s3.clone().map(|(access_key_id, secret_access_key, session_token)| {
+                Credentials::S3 { access_key_id, secret_access_key, session_token }
+            }),
+            Some("az") => self.azure_account.clone().and_then(|account| {
+                let key = self.azure_key.clone();
+                let by_key =
+                    key.map(|access_key| Credentials::AzureKey { account: account.clone(), access_key });
+                let signature = self.azure_signature.clone();
+                by_key.or_else(|| signature.map(|signature| Credentials::AzureSas { account, signature }))
+            }),
+            Some("gs") => {
+                self.google_key.clone().map(|key_json| Credentials::GoogleServiceAccount { key_json })
+            }
+            _ => None,
+        };
+        given.unwrap_or(Credentials::Anonymous)
+    }
 }
 
 /// A secret, or where it is. Prints as stars.
@@ -40,6 +99,7 @@ impl Secrets {
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
             model: model.map(|(_, value)| SecretString::from(value)),
+            blobs: BlobSecrets::find(environment)?,
         })
     }
 }
@@ -112,6 +172,17 @@ impl PartialEq for Secret {
     }
 }
 
+/// Variables that programs we start must not inherit.
+pub(super) const SECRETS: [&str; 8] = [
+    MASTER,
+    RETIRED,
+    MEMORY,
+    RETIRED_MEMORY,
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+];
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
 const MEMORY: &str = "LUMERA_MEMORY_KEY";

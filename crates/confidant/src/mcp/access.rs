@@ -95,7 +95,8 @@ pub(crate) struct Access {
 impl Access {
     /// The owner's memory.
     pub(super) async fn own(&self) -> Result<OwnMemory, Failure> {
-        Ok(self.memory.open().await?.of(self.owner.clone(), &self.actor))
+        let own = self.memory.open().await?.of(self.owner.clone(), &self.actor);
+        Ok(if matches!(self.files, Files::Readable { .. }) { own.reading_files() } else { own })
     }
 
     /// Opens the memory beside whatever else is done, if it is not open yet.

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// What the next calls of a store do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weather {
+pub(crate) enum Weather {
     #[default]
     Fine,
     /// Nothing gets through.
@@ -29,14 +29,14 @@ pub enum Weather {
 
 /// Blobs in memory. Clones are the same store, as if it were elsewhere.
 #[derive(Clone, Debug, Default)]
-pub struct Shelf {
-    pub blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
-    pub weather: Arc<Mutex<Weather>>,
-    pub puts: Arc<AtomicU64>,
+pub(crate) struct Shelf {
+    pub(crate) blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    pub(crate) weather: Arc<Mutex<Weather>>,
+    pub(crate) puts: Arc<AtomicU64>,
 }
 
 impl Shelf {
-    pub fn set(&self, weather: Weather) {
+    pub(crate) fn set(&self, weather: Weather) {
         *self.weather.lock().unwrap() = weather;
     }
 
@@ -44,7 +44,7 @@ impl Shelf {
         *self.weather.lock().unwrap()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.blobs.lock().unwrap().len()
     }
 }
@@ -97,7 +97,7 @@ impl Blobs for Shelf {
 
 /// The keys that an operator holds.
 #[derive(Clone, Debug)]
-pub struct Safe(pub Arc<Mutex<Vec<[u8; 32]>>>);
+pub(crate) struct Safe(pub(crate) Arc<Mutex<Vec<[u8; 32]>>>);
 
 impl RootSource for Safe {
     fn roots(&self) -> Result<Roots> {
@@ -109,24 +109,24 @@ impl RootSource for Safe {
 
 /// An installation.
 #[derive(Debug)]
-pub struct Place {
-    pub folder: TempDir,
-    pub shelf: Shelf,
-    pub safe: Safe,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) shelf: Shelf,
+    pub(crate) safe: Safe,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let safe = Safe(Arc::new(Mutex::new(vec![[7; 32]])));
         Self { folder: TempDir::new().unwrap(), shelf: Shelf::default(), safe }
     }
 
     /// A process that opens it.
-    pub fn open(&self) -> Memory {
+    pub(crate) fn open(&self) -> Memory {
         self.open_in(self.folder.path())
     }
 
-    pub fn open_in(&self, folder: &Path) -> Memory {
+    pub(crate) fn open_in(&self, folder: &Path) -> Memory {
         let mut options = confidant_redact::Options::default();
         options.names = true;
         let stores: BTreeMap<String, Arc<dyn Blobs>> =
@@ -147,7 +147,7 @@ impl Place {
     }
 
     /// Every byte that is kept, here or on the shelf.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
         read_all(self.folder.path(), &mut all);
         for blob in self.shelf.blobs.lock().unwrap().values() {
@@ -156,7 +156,7 @@ impl Place {
         all
     }
 
-    pub fn holds(&self, text: &str) -> bool {
+    pub(crate) fn holds(&self, text: &str) -> bool {
         let bytes = self.bytes();
         bytes.windows(text.len()).any(|window| window == text.as_bytes())
     }
@@ -179,7 +179,7 @@ fn read_all(folder: &Path, all: &mut Vec<u8>) {
 }
 
 /// Copies a folder as a backup would.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -192,15 +192,15 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-pub fn owner(user: &str) -> Owner {
+pub(crate) fn owner(user: &str) -> Owner {
     Owner { tenant: TenantId::new("acme").unwrap(), user: UserId::new(user).unwrap() }
 }
 
-pub fn of(memory: &Memory, user: &str) -> OwnMemory {
+pub(crate) fn of(memory: &Memory, user: &str) -> OwnMemory {
     memory.of(owner(user), "test")
 }
 
-pub fn bug_report() -> Value {
+pub(crate) fn bug_report() -> Value {
     json!({
         "timestamp": "2025-12-21T12:00:00Z",
         "tool_name": "bug-tracker",
@@ -211,7 +211,7 @@ pub fn bug_report() -> Value {
     })
 }
 
-pub fn request(id: &str, session: &Value) -> StoreRequest {
+pub(crate) fn request(id: &str, session: &Value) -> StoreRequest {
     StoreRequest {
         session_id: id.to_owned(),
         session: session.as_object().cloned(),
@@ -220,6 +220,6 @@ pub fn request(id: &str, session: &Value) -> StoreRequest {
     }
 }
 
-pub fn query(text: &str) -> QueryRequest {
+pub(crate) fn query(text: &str) -> QueryRequest {
     QueryRequest { query: text.to_owned(), limit: 5, ..QueryRequest::default() }
 }

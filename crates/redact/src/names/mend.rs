@@ -14,6 +14,7 @@ pub(super) fn mend(text: &str, model: &Model, tokens: &[Token], tags: &mut [u8])
         if is_personal_handle(text, model, tokens, at)
             || is_introduced(text, tokens, at)
             || is_speaker(text, tokens, at)
+            || is_famous(text, tokens, at)
         {
             begin(tags, at);
         }
@@ -70,6 +71,14 @@ fn is_speaker(text: &str, tokens: &[Token], at: usize) -> bool {
         && colon.start == name.end
         && name.flags & 3 == 3
         && common(name) < 2
+}
+
+/// Whether the token is a name that everyone knows from one person, though it may be a word too.
+fn is_famous(text: &str, tokens: &[Token], at: usize) -> bool {
+    let Some(token) = tokens.get(at).filter(|token| token.case == Case::Initial) else { return false };
+    // `Trump Tower` is a place.
+    let alone = tokens.get(at + 1).is_none_or(|next| next.case != Case::Initial || common(next) == 3);
+    alone && FAMOUS.contains(&word(text, token))
 }
 
 /// A given name beside a name in a list is one too: `Ann, Chad and Lee`.
@@ -203,3 +212,36 @@ fn begin(tags: &mut [u8], at: usize) {
 fn word<'a>(text: &'a str, token: &Token) -> &'a str {
     text.get(token.start..token.end).unwrap_or_default()
 }
+
+const FAMOUS: &[&str] = &[
+    "Adele",
+    "Beyonce",
+    "Biden",
+    "Bieber",
+    "Bolsonaro",
+    "Clinton",
+    "Drake",
+    "Eminem",
+    "Erdogan",
+    "Hillary",
+    "Kanye",
+    "Kardashian",
+    "Lebron",
+    "Macron",
+    "Madonna",
+    "Merkel",
+    "Messi",
+    "Modi",
+    "Musk",
+    "Neymar",
+    "Obama",
+    "Pence",
+    "Putin",
+    "Rihanna",
+    "Ronaldo",
+    "Snowden",
+    "Trudeau",
+    "Trump",
+    "Zelensky",
+    "Zuckerberg",
+];

@@ -149,6 +149,6 @@ fn lean(token: &Token) -> i32 {
     match token.tone {
         Tone::Page => -16,
         Tone::Talk => 26,
-        Tone::Post => 78,
+        Tone::Post => 86,
     }
 }

@@ -133,7 +133,7 @@ pub(super) static RULES: &[Rule] = &[
     critical(
         "curl_user",
         "AUTHORIZATION",
-        Trigger::Keyword(&["curl", "wget", "http"]),
+        Trigger::Keyword(&["curl", "wget", "http ", "https "]),
         r#"(?:curl|wget|https?)\b[^\n;|]{0,400}?\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?:\s{1,3}|=)?["']?([^\s"':$<{]{1,80}:[^\s"'@$<{][^\s"']{2,})"#,
         curl_user,
         &[
@@ -173,7 +173,7 @@ fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
         .map(<[u8]>::len)
         .max();
     let words = body.iter().filter(|byte| **byte == b' ').count() * 4 > body.len();
-    let told = end < rest.len() && rest[..end].ends_with(b"--") && body.contains(&b'\n');
+    let told = body.ends_with(b"--") && body.contains(&b'\n');
     let real = told || (longest.unwrap_or(0) >= 14 && !words);
     real.then(|| found.whole.start..found.whole.end + end)
 }

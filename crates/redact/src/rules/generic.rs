@@ -1,14 +1,15 @@
-//! Secrets that only their names or their looks give away.
+//! Secrets that only their names give away.
 //!
-//! Two layers: a credential word with a value beside it, in code, settings, command lines or prose; and, with no word
-//! at all, a token that looks like nothing anyone would write. Most secrets that scanners miss are of the first kind,
-//! and most of what they take by mistake is of the second, so the second asks for much more. Exempt are git ids,
-//! hashes of lock files, UUIDs without a word, and code.
+//! A credential word with a value beside it, in code, settings, command lines or prose: most secrets that scanners miss
+//! are of this kind. Exempt are hashes, code, versions, stand-ins and values that count up, unless a service that gives
+//! out keys is named. Tokens without a word are for `lone`.
 
 use std::ops::Range;
 
 use super::assignment::{self, Assignment};
-use super::value::{has_any, is_code, is_crypt, is_stand_in, secretness};
+use super::name::Name;
+use super::services::Service;
+use super::value::{has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 use crate::opaque::{self, Make};
@@ -19,8 +20,8 @@ pub(super) static RULES: &[Rule] = &[
         label: "PASSWORD",
         tier: Tier::Noncritical,
         family: Family::Secret,
-        trigger: Trigger::Anywhere(&["passw", "passphrase", "passwd", "pwd", "pass", "pw:", "pw="]),
-        pattern: "(?i)(?:password|passwort|passwd|passphrase|passwrd|pass|pwd|pw)",
+        trigger: Trigger::Anywhere(&["pass", "pwd", "pw"]),
+        pattern: "",
         check: password,
         matches: &[
             "password: \"hunter2!x\"",
@@ -38,6 +39,9 @@ pub(super) static RULES: &[Rule] = &[
             "Your password is required",
             "password = ********",
             "pass the salt, please",
+            "CheckPassword(\"password\", \"BpLnfgDsc2WD8F2q\")",
+            "\"password_hash\": \"foQzXY.HaydB.\"",
+            "/tmp/htpasswd httpd:2.4",
         ],
     },
     Rule {
@@ -66,10 +70,7 @@ pub(super) static RULES: &[Rule] = &[
             "cred",
             "bearer",
         ]),
-        pattern: concat!(
-            "(?i)(?:secret|token|key|auth|credentials?|access|private|api|signature|session|cookie|sid|client|webhook|salt|",
-            "seed|license|creds?|bearer)"
-        ),
+        pattern: "",
         check: secret,
         matches: &[
             "mistral_TOKEN ::= \"MBJ37TP02QVZ9T3GTX2Y0DNS6ZA2LBIR\"",
@@ -77,6 +78,9 @@ pub(super) static RULES: &[Rule] = &[
             "System.setProperty(\"ACME_TOKEN\", \"pdpqpz3kg4blkba8\")",
             "var acmeToken string = \"k3Jd9fQw7eRt5yUi\"",
             "client_secret: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c",
+            "vatlayer SECRET abcdefghijklmnopqrstuvwxyzabcdef",
+            "asana_token: 1956967643006989",
+            "bugsnag secret 123e4567-e89b-12d3-a456-426614174000",
         ],
         misses: &[
             "key: SamplerTypeTagKey",
@@ -84,111 +88,19 @@ pub(super) static RULES: &[Rule] = &[
             "secret_name = 'favorite_character'",
             "api_key: your-api-key-here",
             "credentialsId: '29f63271-dc2f-4734-8221-5b31b5169bac'",
-        ],
-    },
-    Rule {
-        id: "opaque_token",
-        label: "SECRET",
-        tier: Tier::Noncritical,
-        family: Family::Opaque,
-        trigger: Trigger::Token(24),
-        pattern: r"[A-Za-z0-9][A-Za-z0-9_+/=.~-]{23,}",
-        check: lone,
-        matches: &["see k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz for it"],
-        misses: &[
-            "0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
-            "sha512-k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTyUiOpAsDfGhJkLz==",
-            "29f63271-dc2f-4734-8221-5b31b5169bac",
-            "springSecurityOauth2AutoconfigureVersion",
+            "API_SECRET=abcdefghijklmnopqrstuvwxyz123456",
+            "org.neo4j.neo4j-graphdb-api:jar:3.5.12:test",
+            "nonMatchingToken := \"k0y4f4b1f2rlxtki\"",
+            "export TOKEN=k0y4f4b1f2rlxtkiPq73...",
+            "foreignKey=m-lbUjV8lF70fKxLp34dKI9",
         ],
     },
 ];
 
-/// The name that a credential word is in: what stands before it and after it, unbroken.
-struct Name<'t> {
-    before: &'t [u8],
-    after: &'t [u8],
-    /// What stands between the name and the value.
-    gap: &'t [u8],
-    quoted: bool,
-}
-
-impl<'t> Name<'t> {
-    fn of(found: &Found<'t>, assignment: &Assignment) -> Self {
-        let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        let before = found.before(48);
-        let lead = before.iter().rev().take_while(|byte| part(byte)).count();
-        Self {
-            before: &before[before.len() - lead..],
-            after: &found.text[found.whole.end..assignment.name_end],
-            gap: &found.text[assignment.name_end..assignment.value.start],
-            quoted: assignment.quoted,
-        }
-    }
-
-    /// An assignment, and not two words in a row.
-    fn assigns(&self) -> bool {
-        self.gap.iter().any(|byte| matches!(byte, b'=' | b':' | b',' | b'>' | b'('))
-    }
-
-    /// It is compared, called, or one of a list, and given nothing.
-    fn gives_nothing(&self) -> bool {
-        let gap = self.gap;
-        let lists = gap.contains(&b',') && !matches!(gap.first(), Some(b'"' | b'\'' | b'`' | b'\\'));
-        let called = gap.first() == Some(&b')') || (gap.contains(&b'(') && !self.quoted);
-        lists
-            || called
-            || self.after.first() == Some(&b'.')
-            || gap.windows(2).any(|pair| pair == b"==" || pair == b"!=")
-    }
-
-    /// It is given in a call: `set_password("x")`.
-    fn is_argument(&self) -> bool {
-        self.gap.first() == Some(&b'(')
-    }
-
-    /// It names something about a credential, not the credential: `passwordField`, `token_type`, `keyId`.
-    fn is_about(&self) -> bool {
-        let after = self.after.to_ascii_lowercase();
-        let after: Vec<u8> = after.into_iter().filter(|byte| byte.is_ascii_alphabetic()).collect();
-        ABOUT.iter().any(|word| after.ends_with(word.as_bytes()))
-    }
-
-    /// The word is a piece of another word: `passenger`, `keyboard`, `author`.
-    fn is_other_word(&self) -> bool {
-        let letters = self.after.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
-        letters > 0 && !SUFFIXES.contains(&&self.after[..letters])
-    }
-
-    /// A key that may be shown, or that is sealed already.
-    fn is_public(&self) -> bool {
-        has_any(self.before, &["public", "pub_", "encrypted", "csrf", "xsrf", "authenticity"])
-    }
-
-    /// A word that says outright that its value is a credential.
-    fn is_strong(&self, found: &Found<'_>) -> bool {
-        let word = found.value();
-        let is = |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
-        is(&["secret", "token", "credential", "credentials", "private", "access", "bearer"])
-            || (is(&["key"])
-                && (has_any(
-                    self.before,
-                    &[
-                        "api", "secret", "access", "private", "auth", "encrypt", "sign", "account", "master",
-                        "license",
-                    ],
-                ) || found.follows(&["api ", "secret ", "access ", "private "], 10)))
-    }
-
-    fn is_loud(&self) -> bool {
-        self.before.iter().all(|byte| !byte.is_ascii_lowercase())
-            && self.before.iter().any(u8::is_ascii_uppercase)
-            && self.before.contains(&b'_')
-    }
-}
-
 fn password(found: &Found<'_>) -> Option<Range<usize>> {
-    if in_placeholder(found) {
+    let found = &grown(found);
+    let bare = found.whole.len() == 2 && !matches!(found.after().first(), Some(b':' | b'='));
+    if bare || in_placeholder(found) {
         return None;
     }
     let assignment = assignment::read(found.text, found.whole.end)?;
@@ -196,9 +108,15 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
     let word = found.whole.len();
+    if value.len() < 4 || name.is_other_word() || name.gives_nothing() || name.is_argument() {
+        return None;
+    }
     let bits = secretness(value);
-    let gone = value.len() < 4 || name.gives_nothing() || name.is_argument() || name.is_other_word();
-    if gone
+    let positional =
+        name.before.is_empty() && name.gap.contains(&b',') && found.before(2).first() == Some(&b'(');
+    if positional
+        || name.is_hash()
+        || is_coordinate(value)
         || (name.is_about() && bits < 6.8)
         || is_code(value)
         || is_word(value)
@@ -246,7 +164,21 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     good.then_some(range)
 }
 
+/// The whole of the word that a trigger begins.
+fn grown<'t>(found: &Found<'t>) -> Found<'t> {
+    let rest = &found.text[found.whole.start..];
+    let begins = |word: &&&str| {
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let length = PASSWORDS.iter().find(begins).map_or(found.whole.len(), |word| word.len());
+    let whole = found.whole.start..found.whole.start + length;
+    Found { text: found.text, secret: whole.clone(), whole }
+}
+
 fn secret(found: &Found<'_>) -> Option<Range<usize>> {
+    let sign = usize::from(found.value().ends_with(b"="));
+    let whole = found.whole.start..found.whole.end - sign;
+    let found = &Found { text: found.text, secret: whole.clone(), whole };
     if in_placeholder(found) {
         return None;
     }
@@ -254,18 +186,53 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     let name = Name::of(found, &assignment);
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
-    if value.len() < 8 || name.gives_nothing() || name.is_other_word() || name.is_public() {
+    let told = (8..=400).contains(&value.len()) && !value.contains(&b' ');
+    if !told || name.is_other_word() || name.gives_nothing() {
         return None;
     }
     let make = Make::of(value);
     let bits = secretness(value) - if make.letters() > 0 && is_path(value) { 1.2 } else { 0.0 };
+    let shaped = is_key_shaped(value, make, bits);
     // Most values fail here, before anything dearer is asked.
-    if bits < LEAST_BITS {
+    if bits < LEAST_BITS && !shaped {
+        return None;
+    }
+    let service = name.service(found);
+    if (service.is_none() && bits < LEAST_BITS) || is_code(value) {
+        return None;
+    }
+    let about = name.is_about();
+    let dull = name.is_public()
+        || name.is_denied()
+        || found.text[range.end..].starts_with(b"..")
+        || (name.gap == b"-" && found.before(1) == b"/")
+        || is_crypt(value)
+        || is_pairs(value)
+        || is_coordinate(value)
+        || (about && opaque::is_hex(value))
+        || is_stand_in(value)
+        || make.distinct >= 62
+        || hash_near(found.text, &range);
+    if dull {
         return None;
     }
     let strong = name.is_strong(found);
+    let good = match service {
+        Some(Service::Sure) if shaped && !about => true,
+        Some(Service::Word) if shaped && !about && strong => true,
+        Some(_) => is_unlikely(&name, value, make, bits, true),
+        // Counted up, it is an example, unless someone's name says whose.
+        None => {
+            (!is_ladder(value) || (strong && name.is_someones()))
+                && is_unlikely(&name, value, make, bits, strong)
+        }
+    };
+    good.then_some(range)
+}
+
+/// Whether a value is so unlike a word that its name alone condemns it.
+fn is_unlikely(name: &Name<'_>, value: &[u8], make: Make, bits: f32, strong: bool) -> bool {
     let about = name.is_about();
-    let uuid = opaque::is_uuid(value);
     let mut least: f32 = if strong { LEAST_BITS } else { 6.3 };
     if !name.assigns() {
         least += if make.digits > 0 && value.len() >= 16 { 0.1 } else { 0.9 };
@@ -279,44 +246,25 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     if make.digits == 0 {
         least += 0.3;
     }
-    let long = value.len() >= if strong { 8 } else { 12 };
-    let good = long
-        && bits > least
-        && (!uuid || ((strong || name.before.len() > 3) && name.assigns() && !about))
-        && value.len() <= 400;
-    let dull = is_code(value) || is_crypt(value) || is_pairs(value) || (about && opaque::is_hex(value));
-    let good = good && !dull && !is_stand_in(value);
-    (good && !hash_near(found.text, &range) && make.distinct < 62).then_some(range)
+    let named = !opaque::is_uuid(value) || ((strong || name.before.len() > 3) && name.assigns() && !about);
+    value.len() >= if strong { 8 } else { 12 } && bits > least && named
 }
 
-/// A token with no word beside it.
-fn lone(found: &Found<'_>) -> Option<Range<usize>> {
-    let mut value = found.value();
-    while let [rest @ .., b'.' | b'-' | b'/' | b'_'] = value {
-        value = rest;
-    }
-    let make = Make::of(value);
-    let path = value.iter().filter(|byte| matches!(byte, b'/' | b'.')).count();
-    let mixed = make.lower > 2 && make.upper > 2 && make.digits > 2 && (24..=120).contains(&value.len());
-    if !mixed || path > 1 || opaque::cost(value) < 7.4 || opaque::is_uuid(value) {
-        return None;
-    }
-    let shown = found.follows(&["public", "encrypted", "authenticity", "csrf"], 32);
-    // A line of base64 among others is a document, not a key.
-    let line = value.len() >= 60 && matches!(found.after().first(), Some(b'\n' | b'\r'));
-    if shown || line || is_stand_in(value) || hash_near(found.text, &found.secret) {
-        return None;
-    }
-    let begins = !found
-        .before(1)
+/// Whether a value has the shape of a key, if not the chance of one: what a service's name is enough for. Keys in
+/// documentation are of this kind.
+fn is_key_shaped(value: &[u8], make: Make, bits: f32) -> bool {
+    let plain = value
         .iter()
-        .any(|byte| matches!(byte, b'/' | b'#' | b'@' | b'%' | b'\\' | b'-' | b'.' | b'_' | b'$'))
-        && !value.starts_with(b"eyJ");
-    // Every other character of another kind: what chance makes, and names do not.
-    let kind = |byte: u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
-    let switches = value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
-    let busy = switches * 5 >= value.len() * 2;
-    (begins && busy).then(|| found.secret.start..found.secret.start + value.len())
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=' | b'+' | b'/'));
+    if !plain || make.distinct < 5 {
+        return false;
+    }
+    if make.letters() == 0 {
+        return make.digits >= 15 && make.signs == 0;
+    }
+    let long = value.len() >= if make.digits > 0 { 12 } else { 20 };
+    let whole = make.signs * 8 <= value.len() || opaque::is_uuid(value);
+    long && whole && (bits > 4.8 || is_ladder(value) || opaque::is_hex(value))
 }
 
 /// Where the value ends: a quoted one before its quote, another before what closes or ends a sentence.
@@ -331,7 +279,7 @@ fn ended(text: &[u8], assignment: &Assignment) -> Range<usize> {
 }
 
 /// A hash of a lock file or of a commit is told by what stands before it.
-fn hash_near(text: &[u8], value: &Range<usize>) -> bool {
+pub(super) fn hash_near(text: &[u8], value: &Range<usize>) -> bool {
     let line = &text[value.start.saturating_sub(24)..value.start];
     has_any(line, HASHES)
         || has_any(
@@ -365,74 +313,9 @@ fn is_word(value: &[u8]) -> bool {
     WORDS.contains(&std::str::from_utf8(&value).unwrap_or_default())
 }
 
+/// The longer before its beginning.
+const PASSWORDS: &[&str] = &["password", "passwort", "passwrd", "passphrase", "passwd"];
 const LEAST_BITS: f32 = 5.7;
-const SUFFIXES: &[&[u8]] =
-    &[b"s", b"word", b"wd", b"phrase", b"code", b"d", b"hash", b"id", b"key", b"token", b"secret"];
-const ABOUT: &[&str] = &[
-    "id",
-    "ids",
-    "name",
-    "type",
-    "field",
-    "label",
-    "file",
-    "path",
-    "url",
-    "uri",
-    "length",
-    "size",
-    "header",
-    "prefix",
-    "suffix",
-    "format",
-    "class",
-    "form",
-    "policy",
-    "hash",
-    "reset",
-    "variable",
-    "column",
-    "index",
-    "count",
-    "expiry",
-    "expires",
-    "hint",
-    "input",
-    "placeholder",
-    "encoder",
-    "manager",
-    "provider",
-    "store",
-    "alias",
-    "algorithm",
-    "version",
-    "usage",
-    "ref",
-    "selector",
-    "digest",
-    "checksum",
-    "fingerprint",
-    "encryption",
-    "within",
-    "confirmation",
-    "strength",
-    "complexity",
-    "reminder",
-    "expiration",
-    "required",
-    "enabled",
-    "attempts",
-    "rotation",
-    "validator",
-    "service",
-    "view",
-    "page",
-    "rules",
-    "min",
-    "max",
-    "timeout",
-    "ttl",
-];
 const HASHES: &[&str] = &[
     "sha1",
     "sha256",

@@ -194,7 +194,7 @@ pub(super) static RULES: &[Rule] = &[
         "[2-9][0-9]{3}([ -]?)[0-9]{4}[ -]?[0-9]{4}",
         aadhaar,
         &["2341 2341 2346", "aadhaar 234123412346"],
-        &["2341 2341 2347", "234123412346"],
+        &["2341 2341 2347", "234123412346", "A200 2341 2341 2346", "2341 2341 2346 1234"],
     ),
     id(
         "in_pan",
@@ -407,7 +407,10 @@ fn aadhaar(found: &Found<'_>) -> Option<Range<usize>> {
     let whole = &found.text[found.whole.clone()];
     let digits: Vec<u8> = whole.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
     let told = whole.len() > 12 || found.follows(&["aadhaar", "aadhar", "uidai"], 32);
-    (told && verhoeff(&digits) && found.stands_alone()).then(|| found.whole.clone())
+    // Groups of four go on at either side in longer numbers, such as bank accounts.
+    let grouped = matches!(found.before(2), [byte, b' '] if byte.is_ascii_digit())
+        || matches!(found.after(), [b' ', next, ..] if next.is_ascii_digit());
+    (told && !grouped && verhoeff(&digits) && found.stands_alone()).then(|| found.whole.clone())
 }
 
 fn told_pan(found: &Found<'_>) -> Option<Range<usize>> {

@@ -13,12 +13,16 @@ mod generic;
 mod iban;
 mod ids;
 mod jwt;
+mod lone;
+mod name;
 mod network;
 mod phone;
+mod services;
 mod urls;
 mod value;
 mod vendor;
 mod vendor_marked;
+mod vendor_others;
 mod vendor_services;
 mod wallet;
 
@@ -36,7 +40,7 @@ pub(crate) struct Rule {
     pub(crate) tier: Tier,
     pub(crate) family: Family,
     pub(crate) trigger: Trigger,
-    /// What must stand at the trigger. Its first group, if it has one, is what is replaced.
+    /// What must stand at the trigger; the trigger itself if empty. Its first group, if it has one, is what is replaced.
     pub(crate) pattern: &'static str,
     pub(crate) check: Check,
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are for tests"))]
@@ -54,6 +58,8 @@ pub(crate) enum Trigger {
     Anywhere(&'static [&'static str]),
     /// The first digit of a number with so many digits, signs between them not counted.
     Number(usize, usize),
+    /// A colon with another one near and only hexadecimal digits between them.
+    Colon,
     /// The start of so many letters and digits in a row, some of each.
     Word(usize, usize),
     /// The start of two or four hexadecimal digits before `:`, `-` or `.` and more of them.
@@ -127,17 +133,25 @@ impl<'t> Found<'t> {
         &self.text[self.whole.end..]
     }
 
+    /// What stands before the match on its line, and a little of the line before.
+    pub(crate) fn lead(&self) -> &'t [u8] {
+        self.before(LEAD)
+    }
+
     /// Whether the match ends where a word ends.
     pub(crate) fn ends_well(&self) -> bool {
         !self.after().first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
     }
 
-    /// Whether the match is no part of a longer number: no digit, sign and digit go on at either side.
+    /// Whether the match is no part of a longer number or token: nothing goes on at either side over a sign that joins.
+    /// `contact=` and `card:` join nothing; a digit before the sign does.
     pub(crate) fn stands_alone(&self) -> bool {
         let joins = |byte: u8| matches!(byte, b'-' | b'.' | b',' | b'/' | b':' | b'_' | b'+' | b'=');
+        let names = |byte: u8| matches!(byte, b':' | b'=' | b',');
         let before = self.before(2);
         let open = match before {
-            [digit, sign] => !(joins(*sign) && digit.is_ascii_alphanumeric()),
+            [byte, sign] if names(*sign) => !byte.is_ascii_digit(),
+            [byte, sign] => !(joins(*sign) && byte.is_ascii_alphanumeric()),
             _ => true,
         };
         let begins =
@@ -159,6 +173,9 @@ impl<'t> Found<'t> {
     }
 }
 
+/// How far before a value its service may be named.
+const LEAD: usize = 40;
+
 /// Every match is one.
 pub(crate) fn always(found: &Found<'_>) -> Option<Range<usize>> {
     Some(found.secret.clone())
@@ -176,9 +193,11 @@ pub(crate) fn all() -> Vec<&'static Rule> {
         vendor::RULES,
         vendor_marked::RULES,
         vendor_services::RULES,
+        vendor_others::RULES,
         jwt::RULES,
         urls::RULES,
         generic::RULES,
+        lone::RULES,
         email::RULES,
         phone::RULES,
         cards::RULES,

@@ -29,7 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         Trigger::Number(4, 40),
         r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
         ipv4,
-        &["from 203.0.113.7.", "203.0.113.7:8080", "http://198.51.100.23/x", "10.1.2.3/8"],
+        &["from 203.0.113.7.", "203.0.113.7:8080", "http://198.51.100.23/x", "10.1.2.3/8", "192.168.1.1.1"],
         &[
             "127.0.0.1",
             "0.0.0.0",
@@ -44,10 +44,16 @@ pub(super) static RULES: &[Rule] = &[
     network(
         "ipv6_address",
         "IP_ADDRESS",
-        Trigger::Anywhere(&[":"]),
+        Trigger::Colon,
         r":(?:[0-9A-Fa-f]{0,4}:){0,8}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4})",
         ipv6,
-        &["2001:db8::1", "[fe80::1ff:fe23:4567:890a]:80", "at 2001:db8:0:1:1:1:1:1.", "::ffff:192.0.2.1"],
+        &[
+            "2001:db8::1",
+            "[fe80::1ff:fe23:4567:890a]:80",
+            "at 2001:db8:0:1:1:1:1:1.",
+            "::ffff:192.0.2.1",
+            "::1/128",
+        ],
         &["::1", "std::cout", "12:34:56", "::", "a::b::c", "text2001:db8::1", "fe80::1text", "Foo::dead"],
     ),
     network(
@@ -76,8 +82,10 @@ fn ipv4(found: &Found<'_>) -> Option<Range<usize>> {
         [&b"2.5.29."[..], b"2.5.4.", b"1.3.6.1", b"1.2.840"].iter().any(|arc| found.value().starts_with(arc));
     let version = found.follows(&["version", "ver ", "ver.", "release", "v="], 14);
     let after = found.after();
+    // Five parts are a version, unless they begin as only an address does.
+    let local = address.is_link_local() || (first != 10 && address.is_private());
     let shut = match after {
-        [b'.', next, ..] => !next.is_ascii_digit(),
+        [b'.', next, ..] => local || !next.is_ascii_digit(),
         [next, ..] => !(next.is_ascii_alphanumeric() || *next == b'_'),
         [] => true,
     };
@@ -106,11 +114,16 @@ fn ipv6(found: &Found<'_>) -> Option<Range<usize>> {
     }
     let text = std::str::from_utf8(&found.text[start..end]).ok()?;
     let address: Ipv6Addr = text.parse().ok()?;
-    let told =
-        text.bytes().filter(u8::is_ascii_hexdigit).count() >= 3 && text.bytes().any(|b| b.is_ascii_digit());
-    let nobodys = address.is_loopback() || address.is_unspecified();
+    // With a length it is a network, and loopback is then a fact about a machine's set-up.
+    let network = matches!(found.text[end..], [b'/', next, ..] if next.is_ascii_digit());
+    let told = network
+        || text.bytes().filter(u8::is_ascii_hexdigit).count() >= 3
+            && text.bytes().any(|b| b.is_ascii_digit());
+    let nobodys = address.is_unspecified() || (address.is_loopback() && !network);
     // ::ffff:256.0.0.1 and 2001:db8::1.2 are no addresses, nor are their beginnings.
     let dotted = matches!(found.text[end..], [b'.', next, ..] if next.is_ascii_digit());
+    let length = found.text[end..].iter().skip(1).take(3).take_while(|byte| byte.is_ascii_digit()).count();
+    let end = if network && address.is_loopback() { end + 1 + length } else { end };
     (!dotted && told && !nobodys && !goes_on(end)).then_some(start..end)
 }
 

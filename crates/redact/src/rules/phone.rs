@@ -53,6 +53,14 @@ pub(super) static RULES: &[Rule] = &[
         &["01-02-2024", "012345678901234", "0.123456789", "09:12:34"],
     ),
     phone(
+        "phone_grouped",
+        (10, 10),
+        r"[2-5][0-9]{2}([ .-])[0-9]{3}[ .-][0-9]{2}[ .-][0-9]{2}",
+        grouped,
+        &["532.123.45.67", "at 212 123 45 67 today"],
+        &["532.123.45.678", "1532.123.45.67", "532.123-45.67", "532-123-4567"],
+    ),
+    phone(
         "phone_told",
         (7, 20),
         r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}",
@@ -82,6 +90,13 @@ fn international(found: &Found<'_>) -> Option<Range<usize>> {
 
 fn north_american(found: &Found<'_>) -> Option<Range<usize>> {
     (found.stands_alone() && !goes_on(found)).then(|| found.secret.clone())
+}
+
+/// Three, three, two and two, one sign between them: as in Turkey.
+fn grouped(found: &Found<'_>) -> Option<Range<usize>> {
+    let value = &found.text[found.whole.clone()];
+    let alike = value[3] == value[7] && value[7] == value[10];
+    (alike && found.stands_alone() && !goes_on(found)).then(|| found.whole.clone())
 }
 
 fn national(found: &Found<'_>) -> Option<Range<usize>> {

@@ -27,7 +27,13 @@ pub(crate) fn is_stand_in(value: &[u8]) -> bool {
     if value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8) {
         return true;
     }
-    let marked = matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
+    // DB_PASSWORD: the name of a variable.
+    let named = make.lower == 0
+        && make.digits == 0
+        && value.contains(&b'_')
+        && has_any(value, &["pass", "secret", "token", "key"]);
+    let marked = named
+        || matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
         || (value[0] == b'$'
             && value.get(1).is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'{' | b'(' | b'_')))
         || (value[0] == b'@' && value.get(1).is_some_and(u8::is_ascii_alphabetic));
@@ -65,6 +71,27 @@ pub(crate) fn is_code(value: &[u8]) -> bool {
         })
 }
 
+/// Counted up, as examples are: `abcdefgh`, `12345678`, `a1b2c3d4`, in any case.
+pub(crate) fn is_ladder(value: &[u8]) -> bool {
+    let follows = |step: usize| {
+        let mut run = 0;
+        value.iter().zip(value.iter().skip(step)).any(|(one, next)| {
+            let (one, next) = (one.to_ascii_lowercase(), next.to_ascii_lowercase());
+            let counts = one.is_ascii_alphanumeric() && (next == one + 1 || (one, next) == (b'9', b'0'));
+            run = if counts { run + 1 } else { 0 };
+            run >= LADDER
+        })
+    };
+    follows(1) || follows(2)
+}
+
+/// A package and its version: `io.acme:acme-client-1.2.3`, `httpd:2.4`.
+pub(crate) fn is_coordinate(value: &[u8]) -> bool {
+    let version =
+        value.windows(3).any(|part| matches!(part, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit()));
+    version && value.contains(&b':')
+}
+
 /// How much a value looks like a key: bits per character, with what cost cannot judge put right.
 pub(crate) fn secretness(value: &[u8]) -> f32 {
     let make = Make::of(value);
@@ -99,13 +126,16 @@ pub(crate) fn secretness(value: &[u8]) -> f32 {
 
 /// Whether one of these lower-case words is in it, in any case.
 pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
+    // Which bytes begin a word, folded to the low six bits: most bytes begin none.
+    let bit = |byte: u8| 1u64 << (byte.to_ascii_lowercase() & 63);
+    let firsts = words.iter().fold(0, |firsts, word| firsts | bit(word.as_bytes()[0]));
     value.iter().enumerate().any(|(at, byte)| {
-        let first = byte.to_ascii_lowercase();
-        words.iter().any(|word| {
-            let word = word.as_bytes();
-            word[0] == first
-                && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
-        })
+        firsts & bit(*byte) != 0
+            && words.iter().any(|word| {
+                let word = word.as_bytes();
+                word[0] == byte.to_ascii_lowercase()
+                    && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
+            })
     })
 }
 
@@ -114,6 +144,7 @@ pub(crate) fn is_crypt(value: &[u8]) -> bool {
     value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
 }
 
+const LADDER: usize = 7;
 const STAND_INS: &[&str] = &[
     "your",
     "insert",

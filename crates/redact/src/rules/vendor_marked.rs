@@ -22,6 +22,16 @@ fn numbered<const LEAST: usize, const MOST: usize>(found: &Found<'_>) -> Option<
     (digits && found.after().first() != Some(&b'-')).then_some(range)
 }
 
+/// Takes in three characters and a digit before the mark.
+fn azure_led(found: &Found<'_>) -> Option<Range<usize>> {
+    let lead = found.before(4);
+    let good = matches!(lead, [.., b'0'..=b'9'])
+        && lead.len() == 4
+        && lead.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'~' | b'-'));
+    let range = found.whole.start - lead.len()..found.whole.end;
+    (good && found.ends_well() && !is_filler(&found.text[range.clone()])).then_some(range)
+}
+
 const fn marked(
     id: &'static str,
     keywords: &'static [&'static str],
@@ -86,8 +96,8 @@ pub(super) static RULES: &[Rule] = &[
     marked(
         "azure_ad_secret",
         &["Q~"],
-        r"[0-9]Q~[A-Za-z0-9_.~-]{31,34}|Q~[A-Za-z0-9_.~-]{31,34}",
-        led_by::<3, 5>,
+        r"Q~[A-Za-z0-9_.~-]{31,34}",
+        azure_led,
         &[concat!("k7f8Q~", "Wz3nVb4LsTzGx7pQ2n_b4LsTzGx7pQ2nVb")],
         &["Q~abc"],
     ),

@@ -1,13 +1,17 @@
 //! Recall, precision and speed on a labelled file, beside the goals:
-//! `cargo run --release -p confidant-redact --example score -- redaction-dev.jsonl [--names] [--show FAMILY]`
+//! `cargo run --release -p confidant-redact --example score -- redaction-dev.jsonl [--names] [--show FAMILY] [--half A|B]`
+//!
+//! `--half` scores the cases whose text hashes to one half or the other: rules are fitted on A and believed on B.
 
 #![expect(clippy::print_stdout, reason = "it prints a table")]
+
+mod disguise;
+mod names;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use base64::Engine as _;
 use confidant_redact::{Options, Redacted, Redactor};
 use serde_json::Value;
 
@@ -21,6 +25,8 @@ struct Case {
     kind: String,
     source: String,
     spans: Vec<(usize, usize)>,
+    /// Every person that the text names, where people are labelled.
+    people: Vec<(usize, usize)>,
 }
 
 #[derive(Default)]
@@ -32,14 +38,18 @@ struct Tally {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(path) = arguments.first() else {
-        println!("usage: score FILE [--names] [--show FAMILY]");
+        println!("usage: score FILE [--names] [--show FAMILY] [--half A|B]");
         return ExitCode::FAILURE;
     };
     let names = arguments.iter().any(|argument| argument == "--names");
-    let show =
-        arguments.iter().position(|argument| argument == "--show").and_then(|at| arguments.get(at + 1));
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let (show, half) = (option("--show"), option("--half"));
+    let wanted =
+        |case: &Case| half.is_none_or(|half| half == if fnv(&case.text) & 1 == 0 { "A" } else { "B" });
     let cases = match std::fs::read_to_string(path) {
-        Ok(text) => text.lines().filter_map(case).collect::<Vec<_>>(),
+        Ok(text) => text.lines().filter_map(case).filter(wanted).collect::<Vec<_>>(),
         Err(error) => {
             println!("{path} cannot be read: {error}");
             return ExitCode::FAILURE;
@@ -49,14 +59,33 @@ fn main() -> ExitCode {
     let redactor = redactor(false);
     let _ = redactor.redact_text("start@example.org");
     let start = started.elapsed();
+    if let Some(path) = option("--dump-only") {
+        dump(&redactor, &cases, path);
+        return ExitCode::SUCCESS;
+    }
+    if arguments.iter().any(|argument| argument == "--speed") {
+        speed(&redactor, &cases, "without names", 20.0);
+        return ExitCode::SUCCESS;
+    }
     let tallies = score(&redactor, &cases, show.map(String::as_str));
+    if let Some(path) = option("--dump") {
+        dump(&redactor, &cases, path);
+    }
     print_table(&tallies);
     if names {
-        score_names(&cases, show.map(String::as_str));
+        names::score(&cases, show.map(String::as_str));
     }
     println!("\nstart: {:.1} ms (goal 150)", start.as_secs_f64() * 1e3);
     speed(&redactor, &cases, "without names", 20.0);
     ExitCode::SUCCESS
+}
+
+/// FNV-1a, folded: the same half whatever the file's order.
+fn fnv(text: &str) -> u64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash ^ (hash >> 29)
 }
 
 fn redactor(names: bool) -> Redactor {
@@ -74,9 +103,21 @@ fn case(line: &str) -> Option<Case> {
         (_, Some(span)) => vec![span],
         _ => Vec::new(),
     };
+    let people = value["entities"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let people = people.iter().filter(|entity| entity[2] == "PERSON").filter_map(span).collect();
     let (entity, kind) = (text("entity"), text("neg_kind"));
     let (tier, scope, source) = (text("tier"), text("scope"), text("source"));
-    Some(Case { text: text("text"), expect: text("expect"), tier, entity, scope, kind, source, spans })
+    Some(Case {
+        text: text("text"),
+        expect: text("expect"),
+        tier,
+        entity,
+        scope,
+        kind,
+        source,
+        spans,
+        people,
+    })
 }
 
 /// The families that are scored, with what a family's case must be and how a hit is told.
@@ -108,15 +149,19 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
                 let nested =
                     serde_json::json!({ "body": serde_json::json!({ "log": [case.text] }).to_string() });
                 count("critical in nested JSON", redactor.redact_json(&nested).blocked, case, &redacted);
-                let packed = base64::engine::general_purpose::STANDARD.encode(&case.text);
+                let packed = disguise::base64(&case.text);
                 count("critical in base64", redactor.redact_text(&packed).blocked, case, &redacted);
             }
             ("clean", "core") if case.kind.starts_with("invalid") => {
                 count("invalid ids left alone", redacted.findings.is_empty(), case, &redacted);
             }
             ("clean", "core") => {
+                let touched = !redacted.findings.is_empty();
                 count("clean blocked", redacted.blocked, case, &redacted);
-                count("clean touched", !redacted.findings.is_empty(), case, &redacted);
+                count("clean touched", touched, case, &redacted);
+                // Keys of a wrong length and the like, which other tools' tests call clean.
+                let near = if case.kind == "near_miss" { "only" } else { "aside" };
+                count(&format!("clean touched, near misses {near}"), touched, case, &redacted);
             }
             ("noncritical", "weak") if case.expect == "secret" => {
                 count("weak secrets and passwords", found, case, &redacted);
@@ -127,17 +172,38 @@ fn score(redactor: &Redactor, cases: &[Case], show: Option<&str>) -> BTreeMap<St
             }
             ("noncritical", "core") if case.entity != "PERSON" => {
                 count(&case.entity, found, case, &redacted);
-                for (disguise, text) in disguises(&case.text) {
-                    let again = redactor.redact_text(&text);
-                    count(disguise, !found || !again.findings.is_empty(), case, &again);
-                }
             }
             _ => {}
+        }
+        // What is found plainly must be found in disguise.
+        let people = case.entity == "PERSON" || case.scope != "core" || case.tier == "clean";
+        if found && !people {
+            for disguise in disguise::ALL {
+                let again = redactor.redact_text(&(disguise.of)(&case.text));
+                count(disguise.name, disguise.hides(case, &again), case, &again);
+            }
         }
         let twice = redactor.redact_text(&redacted.text);
         count("twice is once", twice.text == redacted.text, case, &twice);
     }
     tallies
+}
+
+/// What was found in each case, a line each, for a closer look with other tools; and the seconds that it took.
+fn dump(redactor: &Redactor, cases: &[Case], path: &str) {
+    let started = Instant::now();
+    let results: Vec<Redacted> = cases.iter().map(|case| redactor.redact_text(&case.text)).collect();
+    let seconds = started.elapsed().as_secs_f64();
+    let line = |(case, redacted): (&Case, &Redacted)| {
+        let found = covers(redacted, &case.spans);
+        serde_json::json!({ "text": case.text, "found": found, "findings": redacted.findings }).to_string()
+            + "\n"
+    };
+    let lines: String = cases.iter().zip(&results).map(line).collect();
+    if let Err(error) = std::fs::write(path, lines) {
+        println!("{path} cannot be written: {error}");
+    }
+    println!("seconds: {seconds}");
 }
 
 /// Half of each labelled place, or anything where no place is labelled.
@@ -155,18 +221,6 @@ fn covers(redacted: &Redacted, spans: &[(usize, usize)]) -> bool {
     }
 }
 
-fn disguises(text: &str) -> [(&'static str, String); 3] {
-    let zero_width = text.chars().flat_map(|c| [c, '\u{200b}']).collect();
-    let wide =
-        |c: char| if c.is_ascii_graphic() { char::from_u32(c as u32 + 0xfee0).unwrap_or(c) } else { c };
-    let no_break = text.replace(' ', "\u{a0}").replace('-', "\u{2011}");
-    [
-        ("disguise: zero width", zero_width),
-        ("disguise: full width", text.chars().map(wide).collect()),
-        ("disguise: no break", no_break),
-    ]
-}
-
 fn print_table(tallies: &BTreeMap<String, Tally>) {
     println!("{:<32} {:>6} {:>6} {:>8}  goal", "family", "hits", "of", "rate");
     for (family, tally) in tallies {
@@ -176,66 +230,34 @@ fn print_table(tallies: &BTreeMap<String, Tally>) {
     }
 }
 
-/// Names by source: a labelled place is found if half of it is; a find is right if it touches one.
-fn score_names(cases: &[Case], show: Option<&str>) {
-    let redactor = redactor(true);
-    for (source, goal) in [("presidio-research", "85 / 80"), ("crossner", "80 / 85"), ("wnut17", "65 / 60")] {
-        let (mut recalled, mut all, mut right, mut found) = (0, 0, 0, 0);
-        for case in cases.iter().filter(|case| case.source == source) {
-            let people: &[_] = if case.entity == "PERSON" { &case.spans } else { &[] };
-            // Texts about other things may name people too, unlabelled.
-            if case.entity != "PERSON" && case.tier != "clean" {
-                continue;
-            }
-            let redacted = redactor.redact_text(&case.text);
-            let names: Vec<_> =
-                redacted.findings.iter().filter(|finding| finding.rule == "person_name").collect();
-            all += people.len();
-            let touches =
-                |start: usize, end: usize| names.iter().any(|name| name.start < end && start < name.end);
-            recalled += people.iter().filter(|(start, end)| touches(*start, *end)).count();
-            found += names.len();
-            right += names
-                .iter()
-                .filter(|name| people.iter().any(|(start, end)| name.start < *end && *start < name.end))
-                .count();
-            if show == Some(source) {
-                println!("{:?} {:?}", case.text, redacted.text);
-            }
-        }
-        let rate = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
-        println!(
-            "names, {source:<24} recall {:.1}% precision {:.1}%  goal {goal}",
-            rate(recalled, all),
-            rate(right, found)
-        );
-    }
-    let clean: Vec<_> = cases.iter().filter(|case| case.tier == "clean" && case.scope == "core").collect();
-    let named = |case: &&&Case| {
-        redactor.redact_text(&case.text).findings.iter().any(|finding| finding.rule == "person_name")
-    };
-    let touched = clean.iter().filter(named).count();
-    println!("names, clean texts touched       {:.2}%  goal 3", 100.0 * touched as f64 / clean.len() as f64);
-    speed(&redactor, cases, "with names", 1.0);
-}
-
 fn speed(redactor: &Redactor, cases: &[Case], what: &str, goal: f64) {
     let text: String =
         cases.iter().filter(|case| case.tier == "clean").map(|case| case.text.clone() + "\n").collect();
-    let mut best = f64::MAX;
-    for _ in 0..3 {
-        let started = Instant::now();
-        let _ = redactor.redact_text(&text);
-        best = best.min(started.elapsed().as_secs_f64());
-    }
     let hundred: String = text.chars().take(100_000).collect();
-    let started = Instant::now();
-    let _ = redactor.redact_text(&hundred);
-    let short = started.elapsed().as_secs_f64() * 1e3;
+    let best = |text: &str, times: usize| {
+        let run = |_| {
+            let started = processor_seconds();
+            for _ in 0..times {
+                let _ = redactor.redact_text(text);
+            }
+            (processor_seconds() - started) / times as f64
+        };
+        (0..5).map(run).fold(f64::MAX, f64::min)
+    };
+    let (long, short) = (best(&text, 6), best(&hundred, 30) * 1e3);
     println!(
-        "speed {what}: {:.1} MB/s (goal {goal}); 100 KB in {short:.1} ms (goal 10)",
-        text.len() as f64 / 1e6 / best
+        "speed {what}: {:.1} MB/s (goal {goal}); 100 KB in {short:.1} ms",
+        text.len() as f64 / 1e6 / long
     );
+}
+
+/// Seconds that this thread has had a processor, where the system tells: other work on the machine does not count. The
+/// system counts in coarse steps, so what is timed must last.
+fn processor_seconds() -> f64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = told.and_then(|told| told.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.map_or_else(|| START.get_or_init(Instant::now).elapsed().as_secs_f64(), |count| count / 1e9)
 }
 
 const GOALS: &[(&str, &str)] = &[
@@ -244,6 +266,7 @@ const GOALS: &[(&str, &str)] = &[
     ("critical in base64", ">= 90"),
     ("clean blocked", "<= 0.1"),
     ("clean touched", "<= 1"),
+    ("clean touched, near misses aside", "<= 1"),
     ("invalid ids left alone", ">= 95"),
     ("secrets, all others", ">= 90"),
     ("weak secrets and passwords", ">= 60"),
@@ -258,5 +281,6 @@ const GOALS: &[(&str, &str)] = &[
     ("disguise: zero width", ">= 95"),
     ("disguise: full width", ">= 95"),
     ("disguise: no break", ">= 95"),
+    ("disguise: base64", ">= 90"),
     ("twice is once", "100"),
 ];
