@@ -1,34 +1,5 @@
-//! Confidant: the private memory of AI agents. One program: the server, a chat, and everything an operator needs.
+//! The program `confidant`: see the library beside it.
 
-mod cli;
-mod config;
-mod daemon;
-mod files;
-mod http;
-mod keys;
-mod logging;
-mod open;
-
-use std::process::ExitCode;
-use std::time::Duration;
-
-use clap::Parser as _;
-
-fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4)))
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return cli::fail(&anyhow::Error::new(error)),
-    };
-    let ended = runtime.block_on(cli::run(cli));
-    // Ends what is left, which closes the databases; a thread that waits for a line must not keep us, though.
-    runtime.shutdown_timeout(Duration::from_millis(300));
-    match ended {
-        Ok(outcome) => outcome.into(),
-        Err(error) => cli::fail(&error),
-    }
+fn main() -> std::process::ExitCode {
+    confidant::main()
 }

@@ -35,6 +35,8 @@ mod counts;
 mod engine;
 mod entry;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keyring;
 mod log;
 mod model;

@@ -84,13 +84,7 @@ async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     let records = administrator.verify_audit().await?;
     if let Some(path) = &args.receipt {
-        let receipt: Receipt = serde_json::from_str(&output::read(path)?).map_err(|error| {
-            anyhow!(
-                "this is not a receipt (line {}); hint: give the JSON that the erasure printed, unchanged",
-                error.line()
-            )
-        })?;
-        administrator.verify_receipt(&receipt).await?;
+        administrator.verify_receipt(&parse_receipt(&output::read(path)?)?).await?;
     }
     if args.output.json {
         output::json(&serde_json::json!({ "records": records, "receipt": args.receipt.is_some() }))?;
@@ -104,4 +98,14 @@ async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         note("the audit log is empty");
     }
     Ok(Outcome::Done)
+}
+
+/// Reads a receipt; where it fails, says the line and quotes nothing.
+pub(crate) fn parse_receipt(text: &str) -> anyhow::Result<Receipt> {
+    serde_json::from_str(text).map_err(|error| {
+        anyhow!(
+            "this is not a receipt (line {}); hint: give the JSON that the erasure printed, unchanged",
+            error.line()
+        )
+    })
 }

@@ -26,6 +26,7 @@ use crate::daemon;
 use crate::keys::Prepared;
 use crate::open::{self, Opened, Purpose};
 
+pub(crate) use audit::parse_receipt;
 pub(crate) use output::note;
 
 /// The private memory of AI agents.

@@ -32,20 +32,31 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
     if let Some(listen) = flags.listen {
         layers.put("server", "listen", Value::String(listen.to_string()));
     }
-    let config: Config = layers.0.try_into().map_err(|error: toml::de::Error| ConfigError {
-        source_name: "configuration".to_owned(),
-        what: error.message().to_owned(),
-        hint: EXAMPLE_HINT.to_owned(),
-    })?;
+    let config = layers.into_config()?;
     let secrets = Secrets::find(environment, &config)?;
     let login = environment.value("USER").or_else(|| environment.value("LOGNAME")).map(str::to_owned);
     Ok(Loaded { config, secrets, file, login })
+}
+
+/// Reads the text of a settings file and nothing else; `source` is what errors call it.
+pub(crate) fn parse_file(source: &str, text: &str) -> Result<Config, ConfigError> {
+    let mut layers = Layers::default();
+    layers.add_toml(source, text)?;
+    layers.into_config()
 }
 
 #[derive(Debug, Default)]
 struct Layers(Table);
 
 impl Layers {
+    fn into_config(self) -> Result<Config, ConfigError> {
+        self.0.try_into().map_err(|error: toml::de::Error| ConfigError {
+            source_name: "configuration".to_owned(),
+            what: error.message().to_owned(),
+            hint: EXAMPLE_HINT.to_owned(),
+        })
+    }
+
     fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let source = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
@@ -53,6 +64,10 @@ impl Layers {
             what: format!("the file cannot be read ({})", error.kind()),
             hint: "check --config, the file's owner and its permissions".to_owned(),
         })?;
+        self.add_toml(&source, &text)
+    }
+
+    fn add_toml(&mut self, source: &str, text: &str) -> Result<(), ConfigError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             ConfigError {
@@ -63,13 +78,13 @@ impl Layers {
         })?;
         for (section, value) in table {
             let Value::Table(keys) = value else {
-                try_on(&source, Table::from_iter([(section.clone(), value)]), &section)?;
+                try_on(source, Table::from_iter([(section.clone(), value)]), &section)?;
                 continue;
             };
             // An empty section may be unknown, too.
-            try_on(&source, Table::from_iter([(section.clone(), Value::Table(Table::new()))]), &section)?;
+            try_on(source, Table::from_iter([(section.clone(), Value::Table(Table::new()))]), &section)?;
             for (key, value) in keys {
-                try_on(&source, single(&section, &key, value.clone()), &format!("{section}.{key}"))?;
+                try_on(source, single(&section, &key, value.clone()), &format!("{section}.{key}"))?;
                 self.put(&section, &key, value);
             }
         }

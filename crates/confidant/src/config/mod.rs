@@ -27,7 +27,7 @@ use confidant_engine::Settings;
 use serde::Deserialize;
 
 pub(crate) use environment::Environment;
-pub(crate) use layers::load;
+pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;

@@ -13,6 +13,7 @@
 mod auth;
 mod body;
 mod error;
+pub(crate) mod fuzzing;
 mod health;
 mod limits;
 mod listen;

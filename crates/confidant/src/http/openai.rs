@@ -22,6 +22,12 @@ use super::openapi::{MetadataSchema, OpenAiFailures};
 use super::{App, turns};
 use request::{ChatRequest, Wanted};
 
+/// What a body asks for: the query, and how many messages came before it.
+pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
+    let wanted = super::body::parse::<ChatRequest>(bytes)?.into_wanted()?;
+    Ok((wanted.query, wanted.brought.len()))
+}
+
 /// Complete a chat
 ///
 /// As OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body

@@ -1,0 +1,29 @@
+//! What strangers may write, for the fuzz targets: each parser behind a plain function.
+//!
+//! `Ok` is what was understood; `Err` has every word that whoever sent it would read, none of which may quote it.
+
+use confidant_engine::Receipt;
+
+use crate::cli::parse_receipt;
+use crate::config::parse_file;
+use crate::http::fuzzing::{chat_request, turn_body};
+
+/// A settings file; gives what was understood, for comparing.
+pub fn settings(text: &str) -> Result<String, String> {
+    parse_file("confidant.toml", text).map(|config| format!("{config:?}")).map_err(|error| error.to_string())
+}
+
+/// A receipt of an erasure, as `confidant audit verify --receipt` reads it.
+pub fn receipt(text: &str) -> Result<Receipt, String> {
+    parse_receipt(text).map_err(|error| format!("{error:#}"))
+}
+
+/// The body of `POST /api/v1/session/{session_id}/turns`.
+pub fn turn(body: &[u8]) -> Result<(), String> {
+    turn_body(body)
+}
+
+/// The body of `POST /v1/chat/completions`; gives the query and how many messages came before it.
+pub fn chat(body: &[u8]) -> Result<(String, usize), String> {
+    chat_request(body)
+}
