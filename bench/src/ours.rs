@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use confidant_engine::{Durability, Engine, Session};
 use serde::Serialize;
 
+use crate::bare::Bare;
 use crate::folder::{self, Kind, Said};
 use crate::meter::{Cost, Meter, Reading, Sample, Share, middle, rounded, wchar};
 use crate::words::Words;
@@ -123,6 +124,84 @@ impl Seeded {
         Ok(cost)
     }
 }
+
+/// Ours beside the floor, in one process and by turns: a few of one, a few of the other. What a busy machine does to
+/// the one it does to the other, so that the ratio holds where milliseconds do not.
+#[derive(Debug, Serialize)]
+pub(crate) struct Beside {
+    messages: usize,
+    /// All of ours ÷ all of the floor's, folds and checkpoints included; the median of the rounds.
+    ratio: f64,
+    /// The median block's.
+    ratio_p50: f64,
+    ours_cpu_ms: f64,
+    bare_cpu_ms: f64,
+    ours_wchar: u64,
+}
+
+impl Seeded {
+    pub(crate) async fn beside(
+        &self,
+        scratch: &Path,
+        durability: Durability,
+        rounds: usize,
+    ) -> Result<Beside> {
+        let mut all = Vec::new();
+        for round in 0..rounds {
+            let folder = scratch.join(round.to_string());
+            folder::copy(&self.warm, &folder)?;
+            all.push(self.beside_once(&folder, durability).await?);
+            std::fs::remove_dir_all(folder)?;
+        }
+        middle(all, |beside| beside.ratio).context("at least one round")
+    }
+
+    async fn beside_once(&self, folder: &Path, durability: Durability) -> Result<Beside> {
+        let Plan { messages, warm, kind, .. } = self.plan;
+        let engine = folder::open(folder, durability, warm + 1).await?;
+        let sessions = sessions(&engine, warm)?;
+        let mut words = Words::new();
+        for session in &sessions {
+            folder::turn(session, &Said::new(&mut words), kind).await?;
+        }
+        let mut bare = Bare::open(folder, durability)?;
+        bare.round(100)?;
+        let order: Vec<&Session> =
+            std::iter::repeat_n(&sessions, messages / 2).flat_map(|sessions| sessions.iter()).collect();
+        let (mut ours, mut floor, mut wchar, mut ratios) = (0.0, 0.0, 0, Vec::new());
+        for block in order.chunks(BLOCK) {
+            let said: Vec<Said> = block.iter().map(|_| Said::new(&mut words)).collect();
+            let mut meter = Meter::start()?;
+            for (session, said) in block.iter().zip(&said) {
+                meter.begin();
+                folder::turn(session, said, kind).await?;
+                meter.end();
+            }
+            let (one, _) = meter.finish()?;
+            let other = bare.round(block.len())?;
+            ours += one.cpu_ms * block.len() as f64;
+            floor += other.cpu_ms * block.len() as f64;
+            wchar += one.wchar * block.len() as u64;
+            ratios.push(one.cpu_ms / other.cpu_ms);
+        }
+        ratios.sort_by(f64::total_cmp);
+        let turns = order.len();
+        drop(order);
+        drop(sessions);
+        folder::close(engine).await;
+        Ok(Beside {
+            messages,
+            ratio: rounded(ours / floor),
+            ratio_p50: rounded(ratios[ratios.len() / 2]),
+            ours_cpu_ms: rounded(ours / turns as f64),
+            bare_cpu_ms: rounded(floor / turns as f64),
+            ours_wchar: wchar / turns as u64,
+        })
+    }
+}
+
+/// Turns of one before it is the other's turn.
+const BLOCK: usize = 25;
 
 /// What a lone conversation has cost when it reached a length, turn by turn from nothing.
 #[derive(Debug, Serialize)]
