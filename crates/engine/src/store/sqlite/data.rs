@@ -1,6 +1,7 @@
 //! `confidant.db`: logs, audit records, token claims. How logs and audit records lie in it is in `records`.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,12 +94,23 @@ impl Store for SqliteStore {
                 Find::Person(tag) => ("person_tag = ?1", tag),
             };
             let sql = format!(
-                "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner FROM sessions
+                "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner, head FROM sessions
                  WHERE {filter} AND scope_tag > ?2 ORDER BY scope_tag LIMIT ?3"
             );
             let after = after.map_or_else(Vec::new, |tag| tag.as_bytes().to_vec());
+            let c = c.unchecked_transaction()?;
+            let mut newest = HashMap::new();
+            records::resolve(&c, |found| {
+                newest.insert(found.log, found);
+            })?;
             let mut statement = c.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], listed)?;
+            let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], |row| {
+                let (mut listed, head) = (listed(row)?, row.get::<_, i64>(7)?);
+                if let Some(newest) = newest.get(&records::log(listed.kid)).filter(|found| found.id > head) {
+                    listed.version = newest.seq;
+                }
+                Ok(listed)
+            })?;
             rows.collect()
         };
         self.readers.read(list).await

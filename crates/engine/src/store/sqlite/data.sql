@@ -4,12 +4,13 @@ CREATE TABLE sessions (
     person_tag BLOB NOT NULL,
     tenant_tag BLOB NOT NULL,
     kid        BLOB NOT NULL,
-    version    INTEGER NOT NULL,
-    head       INTEGER NOT NULL, -- its newest record, also when a snapshot covers that one; 0 for none
+    version    INTEGER NOT NULL, -- as of `head`
+    head       INTEGER NOT NULL, -- its newest settled record, also when a snapshot covers that one; 0 for none
     dead       INTEGER,          -- the newest record that a snapshot covers and that was not swept yet
     expires_at INTEGER,
     owner      BLOB
 );
+CREATE UNIQUE INDEX sessions_by_kid ON sessions (kid);
 CREATE INDEX sessions_by_person ON sessions (person_tag);
 CREATE INDEX sessions_by_dead ON sessions (dead) WHERE dead IS NOT NULL;
 CREATE INDEX sessions_by_expiry ON sessions (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,16 +1,20 @@
 //! Logs and the audit chain as rows of one table that only grows at its end.
 //!
-//! A turn of any session is written to the table's last page, beside the turn of another session before it: what a
-//! commit dirties is that page and the one with the session's row, however many sessions there are and however long
-//! they are. A session's row names its newest record, a record names the one before it, and a load walks back from
-//! there. Audit records stand in the same table, in the same order; they have no log and are never removed.
+//! A turn of any session is written to the table's last page, beside the turn of another session before it: that page is
+//! what a commit dirties, however many sessions there are and however long they are. A session's row names its newest
+//! record, a record names the one before it, and a load walks back from there. Audit records stand in the same table,
+//! in the same order; they have no log and are never removed.
 //!
-//! What a fold replaces is only marked: its records lie scattered among others', and removing them one session at a
-//! time would dirty a page for each. [`sweep`] removes those of many sessions together, in the order of the table.
+//! Two things are put off, since they dirty a page for each session. A row's head: it is written only when something
+//! else of the row changes, and for all sessions together whenever an id is reached that [`SETTLED`] divides; what is
+//! newer than that is found by looking at the few records at the table's end ([`settle`], [`resolve`]). And the removal
+//! of what a fold replaced: it is marked, and [`sweep`] removes it for many sessions together.
 //!
 //! What is easy to get wrong: pointers. A record's is always to a lower id, and ids are given upwards, so a walk ends,
 //! and an id that a record points to is not given again while that record stands. A session's row points at nothing
 //! that was removed: whoever removes clears it in the same transaction.
+
+use std::collections::HashMap;
 
 use confidant_seal::{Kid, Sealed, Tag};
 use hashlink::LruCache;
@@ -58,12 +62,23 @@ impl Known {
         if let Some(head) = self.sessions().get(&scope) {
             return Ok(Some(*head));
         }
-        let sql = "SELECT id, kid, version, head, dead, expires_at, owner FROM sessions WHERE scope_tag = ?1";
-        c.prepare_cached(sql)?.query_row([scope.as_bytes()], Head::read).optional()
+        Head::find(c, scope)
     }
 }
 
 impl Head {
+    fn find(c: &Connection, scope: Tag) -> rusqlite::Result<Option<Self>> {
+        let sql = "SELECT id, kid, version, head, dead, expires_at, owner FROM sessions WHERE scope_tag = ?1";
+        let found = c.prepare_cached(sql)?.query_row([scope.as_bytes()], Self::read).optional()?;
+        let Some(mut head) = found else { return Ok(None) };
+        resolve(c, |newest| {
+            if newest.log == log(head.kid) && newest.id > head.head {
+                (head.head, head.version) = (newest.id, newest.seq);
+            }
+        })?;
+        Ok(Some(head))
+    }
+
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
@@ -79,9 +94,7 @@ impl Head {
 
 /// A whole session, read in the transaction of the caller.
 pub(super) fn load(c: &Connection, scope: Tag) -> rusqlite::Result<Option<Loaded>> {
-    let sql = "SELECT id, kid, version, head, dead, expires_at, owner FROM sessions WHERE scope_tag = ?1";
-    let head = c.prepare_cached(sql)?.query_row([scope.as_bytes()], Head::read).optional()?;
-    let Some(head) = head else { return Ok(None) };
+    let Some(head) = Head::find(c, scope)? else { return Ok(None) };
     let snapshot = c
         .prepare_cached("SELECT seq, sealed FROM session_snapshots WHERE session = ?1")?
         .query_row([head.id], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
@@ -149,7 +162,7 @@ fn pointer_at(row: &Row<'_>, index: usize) -> rusqlite::Result<i64> {
 }
 
 /// A log's name in its records.
-fn log(kid: Kid) -> i64 {
+pub(super) fn log(kid: Kid) -> i64 {
     i64::from_be_bytes(*kid.as_bytes())
 }
 
@@ -204,7 +217,56 @@ pub(super) fn append(
 fn insert(c: &Connection, kid: Option<Kid>, seq: u64, prev: i64, sealed: &Sealed) -> rusqlite::Result<i64> {
     c.prepare_cached("INSERT INTO records (log, seq, prev, sealed) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![kid.map(log), number(seq), prev, sealed.as_bytes()])?;
-    Ok(c.last_insert_rowid())
+    let id = c.last_insert_rowid();
+    if id % SETTLED == 0 {
+        settle(c, id)?;
+    }
+    Ok(id)
+}
+
+/// Rows are settled up to the last id that this divides. The larger, the fewer pages a turn dirties on average, and the
+/// more records are looked at to open a log.
+const SETTLED: i64 = 64;
+
+/// A record that may be newer than what its session's row says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest {
+    pub(super) log: i64,
+    pub(super) id: i64,
+    pub(super) seq: u64,
+}
+
+/// Shows the records of logs that are not settled, oldest first. Some that are may be among them.
+pub(super) fn resolve(c: &Connection, mut look: impl FnMut(Newest)) -> rusqlite::Result<()> {
+    let most = c
+        .prepare_cached("SELECT max(id) FROM records")?
+        .query_row([], |row| row.get::<_, Option<i64>>(0))?
+        .unwrap_or(0);
+    window(c, most - most.rem_euclid(SETTLED), most, &mut look)
+}
+
+fn window(c: &Connection, after: i64, to: i64, look: &mut impl FnMut(Newest)) -> rusqlite::Result<()> {
+    let sql = "SELECT log, id, seq FROM records WHERE id > ?1 AND id <= ?2 AND log IS NOT NULL ORDER BY id";
+    let mut statement = c.prepare_cached(sql)?;
+    let mut rows = statement.query([after, to])?;
+    while let Some(row) = rows.next()? {
+        look(Newest { log: pointer_at(row, 0)?, id: row.get(1)?, seq: pointer_at(row, 2)?.cast_unsigned() });
+    }
+    Ok(())
+}
+
+/// Writes the heads of the sessions that have records in the last window up to `id` into their rows.
+fn settle(c: &Connection, id: i64) -> rusqlite::Result<()> {
+    let mut newest: HashMap<i64, Newest> = HashMap::new();
+    window(c, id - SETTLED, id, &mut |found| {
+        newest.insert(found.log, found);
+    })?;
+    let sql = "UPDATE sessions SET version = ?3, head = ?2 WHERE kid = ?1 AND head < ?2";
+    let mut update = c.prepare_cached(sql)?;
+    for Newest { log, id, seq } in newest.into_values() {
+        update.execute(params![log.to_be_bytes(), id, number(seq)])?;
+    }
+    Ok(())
 }
 
 /// The newest record that a snapshot up to `covers` makes superfluous, and how many it does.
@@ -256,15 +318,12 @@ fn store_head(
         head.id = c.last_insert_rowid();
         return Ok(());
     };
-    // The others have an index each, which an update rewrites even if the value stays: so only when it does not.
-    if (head.expires_at, head.owner, head.dead) == (before.expires_at, before.owner, before.dead) {
-        c.prepare_cached("UPDATE sessions SET version = ?2, head = ?3 WHERE id = ?1")?.execute([
-            head.id,
-            number(head.version),
-            head.head,
-        ])?;
-    } else {
-        let sql = "UPDATE sessions SET version = ?2, head = ?3, dead = ?4, expires_at = ?5, owner = ?6 WHERE id = ?1";
+    // Version and head are settled later. The others have an index each, which is why only a change is written.
+    if (head.expires_at, head.owner, head.dead) != (before.expires_at, before.owner, before.dead)
+        || append.snapshot.is_some()
+    {
+        let sql = "UPDATE sessions SET version = ?2, head = ?3, dead = ?4, expires_at = ?5, owner = ?6
+                   WHERE id = ?1";
         let version = number(head.version);
         let values = params![head.id, version, head.head, head.dead, head.expires_at, head.owner];
         c.prepare_cached(sql)?.execute(values)?;

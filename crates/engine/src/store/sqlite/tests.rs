@@ -6,7 +6,7 @@ use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 use rusqlite::Connection;
 
 use super::{Durability, SqliteStore, records};
-use crate::store::{Append, Appended, Instance, Names, PendingAudit, Store};
+use crate::store::{Append, Appended, Find, Instance, Names, PendingAudit, Store};
 
 fn tag(n: u8) -> Tag {
     Tag::from_bytes([n; 16])
@@ -240,4 +240,51 @@ async fn the_audit_chain_pages_from_anywhere() {
         let seqs: Vec<u64> = store.audit(after, 4).await.unwrap().iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (after + 1..=30).take(4).collect::<Vec<_>>(), "after {after}");
     }
+}
+
+/// A session's newest record is found by everybody at every moment, whether or not its row says so yet.
+#[tokio::test]
+async fn a_head_is_found_before_and_after_it_is_settled() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (open(folder.path()), open(folder.path()));
+    let mut stale = 0;
+    for expected in 0..150_u64 {
+        for n in 1..=3 {
+            let audit = (0..(expected + u64::from(n)) % 3).map(|_| note()).collect();
+            let writer = if expected % 40 < 30 { &one } else { &other };
+            let write = if expected % 50 == 49 { folding(n, expected) } else { append(n, expected) };
+            done(writer, Append { audit, ..write }).await;
+            if expected % 13 == 7 {
+                one.tidy().await.unwrap();
+            }
+            let loaded = other.load(tag(n)).await.unwrap().unwrap();
+            let covers = loaded.snapshot.map_or(0, |(covers, _)| covers);
+            let seqs: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
+            assert_eq!((loaded.version, seqs), (expected + 1, (covers + 1..=expected + 1).collect()));
+            let listed = other.list(Find::All, None, 10).await.unwrap();
+            assert_eq!(listed[usize::from(n) - 1].version, expected + 1);
+            let row = "SELECT version FROM sessions WHERE scope_tag = ?1";
+            let row: u64 = raw(folder.path()).query_row(row, [[n; 16]], |row| row.get(0)).unwrap();
+            stale += u64::from(row != expected + 1);
+        }
+    }
+    assert!(stale > 300, "nothing was put off: {stale}");
+    // Ids at the end that are given again, because those who had them were erased, mislead nobody.
+    for again in 0..40 {
+        for n in 1..=3 {
+            let gone = one.erase(tag(n), vec![]).await.unwrap();
+            assert_eq!(gone, if again == 0 { 1 } else { 2 }, "session {n}, time {again}");
+            let kid = Kid::from_bytes([n + 10 * (again % 20 + 1); 8]);
+            for expected in 0..2 {
+                done(&other, Append { kid, ..append(n, expected) }).await;
+            }
+            assert_eq!(one.load(tag(n)).await.unwrap().unwrap().entries.len(), 2);
+        }
+    }
+    assert!(
+        raw(folder.path())
+            .query_row("SELECT count(*) FROM records WHERE log IS NOT NULL", [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            == 6
+    );
 }
