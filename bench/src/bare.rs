@@ -15,36 +15,38 @@ use crate::words::Words;
 
 /// The cost of a bare turn, the median of `rounds` rounds.
 pub(crate) fn measure(folder: &Path, durability: Durability, turns: usize, rounds: usize) -> Result<Cost> {
-    let path = folder.join("bare.db");
-    let connection = Connection::open(path)?;
-    connection.execute_batch(
-        "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;",
-    )?;
-    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    anyhow::ensure!(mode == "wal", "no WAL in the temporary folder");
-    connection.execute_batch(match durability {
-        Durability::Power => "PRAGMA synchronous = FULL",
-        Durability::Process => "PRAGMA synchronous = NORMAL",
-    })?;
-    connection.execute_batch("CREATE TABLE entries (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL)")?;
-    let bare = Bare { connection, key: Key::random(), words: Words::new() };
-    bare.rounds(turns, rounds)
+    let mut bare = Bare::open(folder, durability)?;
+    bare.round(turns / 10 + 1)?;
+    let costs = (0..rounds).map(|_| bare.round(turns)).collect::<Result<Vec<Cost>>>()?;
+    middle(costs, |cost| cost.cpu_ms).context("at least one round")
 }
 
-struct Bare {
+/// The floor's database and what is sealed into it.
+pub(crate) struct Bare {
     connection: Connection,
     key: Key,
     words: Words,
 }
 
 impl Bare {
-    fn rounds(mut self, turns: usize, rounds: usize) -> Result<Cost> {
-        self.round(turns / 10 + 1)?;
-        let costs = (0..rounds).map(|_| self.round(turns)).collect::<Result<Vec<Cost>>>()?;
-        middle(costs, |cost| cost.cpu_ms).context("at least one round")
+    pub(crate) fn open(folder: &Path, durability: Durability) -> Result<Self> {
+        let path = folder.join("bare.db");
+        let connection = Connection::open(path)?;
+        connection.execute_batch(
+            "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;",
+        )?;
+        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        anyhow::ensure!(mode == "wal", "no WAL in the temporary folder");
+        connection.execute_batch(match durability {
+            Durability::Power => "PRAGMA synchronous = FULL",
+            Durability::Process => "PRAGMA synchronous = NORMAL",
+        })?;
+        connection.execute_batch("CREATE TABLE entries (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL)")?;
+        Ok(Self { connection, key: Key::random(), words: Words::new() })
     }
 
-    fn round(&mut self, turns: usize) -> Result<Cost> {
+    /// One block of turns.
+    pub(crate) fn round(&mut self, turns: usize) -> Result<Cost> {
         let plain: Vec<[Vec<u8>; 2]> = (0..turns).map(|_| entries(&mut self.words)).collect();
         let mut begin = self.connection.prepare("BEGIN IMMEDIATE")?;
         let mut insert = self.connection.prepare("INSERT INTO entries (sealed) VALUES (?1)")?;

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str =
-    "confidant-bench [--quick] [--dir FOLDER] [--confidant-bin FILE] [--only turns|cold-open|startup]";
+    "confidant-bench [--quick] [--dir FOLDER] [--confidant-bin FILE] [--only turns|beside|cold-open|startup]";
 
 /// What the command line says.
 #[derive(Debug, Default)]
@@ -132,6 +132,9 @@ fn run(options: &Options) -> Result<()> {
         document["ours"] = ours;
         document["bare"] = bare;
     }
+    if options.only.as_deref() == Some("beside") {
+        document["beside"] = on(&runtime, beside(folder.path().join("beside"), options.plans()))?;
+    }
     if options.wants("cold-open") {
         say("cold-open");
         let sessions = if options.quick { 20 } else { 10_000 };
@@ -216,6 +219,24 @@ async fn turns(folder: PathBuf, plans: Vec<Plan>, rounds: usize) -> Result<(Valu
     }
     Ok((serde_json::to_value(ours)?, serde_json::to_value(bare)?))
 }
+
+/// Ours and the floor by turns, for a machine that is not quiet. Not part of the report.
+async fn beside(folder: PathBuf, plans: Vec<Plan>) -> Result<Value> {
+    let mut found = json!({});
+    for &plan in &plans {
+        let here = folder.join(plan.messages.to_string());
+        say(&format!("beside: {} messages", plan.messages));
+        let seeded = Seeded::new(&here, plan, 0).await?;
+        for (name, durability) in VARIANTS {
+            let one = seeded.beside(&here.join(name), durability, BESIDE_ROUNDS).await?;
+            found[name][plan.messages.to_string()] = json!(one);
+        }
+        std::fs::remove_dir_all(here)?;
+    }
+    Ok(found)
+}
+
+const BESIDE_ROUNDS: usize = 5;
 
 fn floor(folder: &Path, durability: Durability, rounds: usize) -> Result<Cost> {
     let turns = if rounds == 1 { 20 } else { 1000 };

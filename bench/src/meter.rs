@@ -21,7 +21,7 @@ pub(crate) struct Cost {
     wall_ms: f64,
     wall_mean_ms: f64,
     /// Bytes passed to write calls, mean over the block.
-    wchar: u64,
+    pub(crate) wchar: u64,
 }
 
 /// Measures turns one after another.

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use confidant_engine::{Durability, Engine, Session};
 use serde::Serialize;
 
+use crate::bare::Bare;
 use crate::folder::{self, Kind, Said};
 use crate::meter::{Cost, Meter, Reading, Sample, Share, middle, rounded, wchar};
 use crate::words::Words;
@@ -101,7 +102,7 @@ impl Seeded {
         for session in &sessions {
             folder::turn(session, &Said::new(&mut words), kind).await?;
         }
-        let (cost, samples) = rotate(&sessions, messages / 2, &mut words, kind).await?;
+        let (cost, samples) = rotate(&engine, &sessions, messages / 2, &mut words, kind).await?;
         let near = turns_near(messages) * warm;
         expect_length(&sessions[0], 2 * messages).await?;
         drop(sessions);
@@ -116,13 +117,95 @@ impl Seeded {
         // The engine's own first time (connections, statements) is not a session's.
         folder::turn(&folder::session(&engine, usize::MAX)?, &Said::new(&mut Words::new()), kind).await?;
         let turns = turns_near(messages);
-        let (cost, _) = rotate(&sessions, turns, &mut Words::new(), kind).await?;
+        let (cost, _) = rotate(&engine, &sessions, turns, &mut Words::new(), kind).await?;
         expect_length(&sessions[0], messages + 2 * turns).await?;
         drop(sessions);
         folder::close(engine).await;
         Ok(cost)
     }
 }
+
+/// Ours beside the floor, in one process and by turns: a few of one, a few of the other. What a busy machine does to
+/// the one it does to the other, so that the ratio holds where milliseconds do not.
+#[derive(Debug, Serialize)]
+pub(crate) struct Beside {
+    messages: usize,
+    /// All of ours ÷ all of the floor's, folds and checkpoints included; the median of the rounds.
+    ratio: f64,
+    /// The median block's.
+    ratio_p50: f64,
+    ours_cpu_ms: f64,
+    bare_cpu_ms: f64,
+    ours_wchar: u64,
+}
+
+impl Seeded {
+    pub(crate) async fn beside(
+        &self,
+        scratch: &Path,
+        durability: Durability,
+        rounds: usize,
+    ) -> Result<Beside> {
+        let mut all = Vec::new();
+        for round in 0..rounds {
+            let folder = scratch.join(round.to_string());
+            folder::copy(&self.warm, &folder)?;
+            all.push(self.beside_once(&folder, durability).await?);
+            std::fs::remove_dir_all(folder)?;
+        }
+        middle(all, |beside| beside.ratio).context("at least one round")
+    }
+
+    async fn beside_once(&self, folder: &Path, durability: Durability) -> Result<Beside> {
+        let Plan { messages, warm, kind, .. } = self.plan;
+        let engine = folder::open(folder, durability, warm + 1).await?;
+        let sessions = sessions(&engine, warm)?;
+        let mut words = Words::new();
+        for session in &sessions {
+            folder::turn(session, &Said::new(&mut words), kind).await?;
+        }
+        let mut bare = Bare::open(folder, durability)?;
+        bare.round(100)?;
+        let order: Vec<&Session> =
+            std::iter::repeat_n(&sessions, messages / 2).flat_map(|sessions| sessions.iter()).collect();
+        let (mut ours, mut floor, mut wchar, mut ratios) = (0.0, 0.0, 0, Vec::new());
+        let mut turns = 0;
+        for block in order.chunks(BLOCK) {
+            turns += block.len();
+            let said: Vec<Said> = block.iter().map(|_| Said::new(&mut words)).collect();
+            let mut meter = Meter::start()?;
+            for (session, said) in block.iter().zip(&said) {
+                meter.begin();
+                folder::turn(session, said, kind).await?;
+                meter.end();
+            }
+            if turns == order.len() {
+                engine.sweep().await?;
+            }
+            let (one, _) = meter.finish()?;
+            let other = bare.round(block.len())?;
+            ours += one.cpu_ms * block.len() as f64;
+            floor += other.cpu_ms * block.len() as f64;
+            wchar += one.wchar * block.len() as u64;
+            ratios.push(one.cpu_ms / other.cpu_ms);
+        }
+        ratios.sort_by(f64::total_cmp);
+        drop(order);
+        drop(sessions);
+        folder::close(engine).await;
+        Ok(Beside {
+            messages,
+            ratio: rounded(ours / floor),
+            ratio_p50: rounded(ratios[ratios.len() / 2]),
+            ours_cpu_ms: rounded(ours / turns as f64),
+            bare_cpu_ms: rounded(floor / turns as f64),
+            ours_wchar: wchar / turns as u64,
+        })
+    }
+}
+
+/// Turns of one before it is the other's turn.
+const BLOCK: usize = 25;
 
 /// What a lone conversation has cost when it reached a length, turn by turn from nothing.
 #[derive(Debug, Serialize)]
@@ -173,7 +256,7 @@ pub(crate) async fn spin(folder: &Path, turns: usize, kind: Kind) -> Result<Cost
     folder::fill(folder, SPINNING, 100, Kind::Append).await?;
     let engine = folder::open(folder, Durability::Process, SPINNING + 1).await?;
     let sessions = sessions(&engine, SPINNING)?;
-    let (cost, _) = rotate(&sessions, turns / SPINNING, &mut Words::new(), kind).await?;
+    let (cost, _) = rotate(&engine, &sessions, turns / SPINNING, &mut Words::new(), kind).await?;
     folder::close(engine).await;
     Ok(cost)
 }
@@ -232,8 +315,9 @@ fn sessions(engine: &Engine, count: usize) -> Result<Vec<Session>> {
     (0..count).map(|number| folder::session(engine, number)).collect()
 }
 
-/// `turns` turns of every session, each session once in every rotation.
+/// `turns` turns of every session, each session once in every rotation, and the removal of what folds left behind.
 async fn rotate(
+    engine: &Engine,
     sessions: &[Session],
     turns: usize,
     words: &mut Words,
@@ -249,6 +333,8 @@ async fn rotate(
             meter.end();
         }
     }
+    // A server does this every minute; here it is paid for by the turns that made it necessary.
+    engine.sweep().await?;
     meter.finish()
 }
 

@@ -36,7 +36,7 @@ impl Lifetimes {
     }
 }
 
-/// Erases every session whose lifetime is over; says how many.
+/// Erases every session whose lifetime is over and what folds have replaced; says how many sessions.
 pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
     let mut swept = 0;
     loop {
@@ -50,6 +50,7 @@ pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
             swept += 1;
         }
     }
+    inner.store.tidy().await?;
     if swept > 0 {
         inner.store.scrub().await?;
     }

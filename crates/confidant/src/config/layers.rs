@@ -53,7 +53,7 @@ impl Layers {
     fn into_config(self) -> Result<Config, ConfigError> {
         self.0.try_into().map_err(|error: toml::de::Error| ConfigError {
             source_name: "configuration".to_owned(),
-            what: error.message().to_owned(),
+            what: without_value(error.message()),
             hint: EXAMPLE_HINT.to_owned(),
         })
     }
@@ -152,7 +152,8 @@ fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
             (what, suggestion(key, unknown, &known))
         }
         None => {
-            let (what, hint) = message.split_once("; hint: ").unwrap_or((message, EXAMPLE_HINT));
+            let message = without_value(message);
+            let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, EXAMPLE_HINT));
             (if named { what.to_owned() } else { format!("{key}: {what}") }, hint.to_owned())
         }
     };
@@ -163,6 +164,17 @@ fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
 fn refused_name(message: &str) -> Option<(&str, Vec<&str>)> {
     let mut quoted = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))
+}
+
+/// Serde's message less the value that it quotes: what stands in the wrong place may be a secret.
+fn without_value(message: &str) -> String {
+    let quotes = ["invalid type: ", "invalid value: ", "unknown variant "];
+    if !quotes.iter().any(|prefix| message.starts_with(prefix)) {
+        return message.to_owned();
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return "invalid".to_owned() };
+    let kind = found.split(['"', '`']).next().unwrap_or_default().trim_end();
+    format!("{kind}, expected {expected}")
 }
 
 fn suggestion(key: &str, unknown: &str, known: &[&str]) -> String {
@@ -329,6 +341,22 @@ mod tests {
             (refused("", [("REDIS_URL", "redis://h")]), "REDIS_URL: ", "this build has no such store"),
         ] {
             assert!(error.starts_with(source) && error.contains(key) && error.contains("hint: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_not_quoted() {
+        for file in [
+            "[history]\nmax_messages = 'canary, expected canary'",
+            "[server]\nlisten = 'canary'",
+            "[store]\ndurability = 'canary'",
+            "[log]\nlevel = 'canary'",
+            "[model]\nmax_tokens = 'canary'",
+            "[store]\nurl = 'canary'",
+            "server = 'canary'",
+        ] {
+            let error = refused(file, []);
+            assert!(!error.contains("canary"), "{error}");
         }
     }
 

@@ -55,6 +55,7 @@ laws! {
     append_is_compare_and_set,
     append_keeps_order_under_race,
     a_snapshot_replaces_what_it_covers,
+    tidying_changes_nothing_that_is_read,
     scopes_never_see_each_other,
     erase_leaves_nothing,
     a_lifetime_ends_when_it_says,
@@ -168,6 +169,35 @@ async fn a_snapshot_replaces_what_it_covers(f: &Fresh) {
     f.store.append(fold).await.unwrap();
     let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
     assert_eq!((loaded.version, loaded.snapshot, loaded.entries), (5, Some((5, all)), vec![]));
+}
+
+async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
+    let write = |n: u8, expected: u64| {
+        let entry = sealed(&format!("{n} {expected}"));
+        let snapshot = (expected % 5 == 4).then(|| (expected + u64::from(n % 2), sealed("fold")));
+        Append { snapshot, audit: vec![note()], ..append(n, expected, vec![entry]) }
+    };
+    for expected in 0..23 {
+        for n in 1..=4 {
+            assert_eq!(f.store.append(write(n, expected)).await.unwrap(), Appended::Done);
+        }
+        if expected % 7 == 0 {
+            f.store.tidy().await.unwrap();
+        }
+    }
+    let mut before = Vec::new();
+    for n in 1..=4 {
+        before.push(f.store.load(tag(n)).await.unwrap().unwrap());
+    }
+    let audit = f.store.audit(0, 1000).await.unwrap();
+    f.store.tidy().await.unwrap();
+    f.store.tidy().await.unwrap();
+    for (n, loaded) in (1..=4).zip(before) {
+        let tail: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!(tail, (20 + u64::from(n % 2)..=23).collect::<Vec<_>>());
+        assert_eq!(f.store.load(tag(n)).await.unwrap(), Some(loaded));
+    }
+    assert_eq!((audit.len(), f.store.audit(0, 1000).await.unwrap()), (92, audit));
 }
 
 async fn scopes_never_see_each_other(f: &Fresh) {

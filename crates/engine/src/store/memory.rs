@@ -176,6 +176,10 @@ impl Store for MemoryStore {
         Ok((before - inner.tokens.len()) as u64)
     }
 
+    async fn tidy(&self) -> Result<()> {
+        Ok(())
+    }
+
     async fn scrub(&self) -> Result<()> {
         Ok(())
     }

@@ -163,6 +163,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn token(&self, hash: [u8; 32]) -> Result<Option<TokenRow>>;
     /// Removes the tokens with this id, or of this person; says how many.
     async fn remove_tokens(&self, which: TokenSelector, audit: Vec<PendingAudit>) -> Result<u64>;
+    /// Removes what folds have replaced, as far as that was put off.
+    async fn tidy(&self) -> Result<()>;
     /// Leaves nothing of erased rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
     /// Checks the files for damage.

@@ -86,7 +86,7 @@ async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
     let sealed_key = row("keyring.db", "SELECT sealed_key FROM session_keys WHERE scope_tag = $alice");
     let entry = row(
         "confidant.db",
-        "SELECT sealed FROM session_entries WHERE session = (SELECT id FROM sessions WHERE scope_tag = $alice) AND seq = 1",
+        "SELECT sealed FROM records WHERE id = (SELECT head FROM sessions WHERE scope_tag = $alice)",
     );
 
     let engine = place.engine(&model).await;

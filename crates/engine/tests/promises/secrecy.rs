@@ -66,7 +66,7 @@ async fn equal_messages_do_not_look_equal() {
     }
     stop(engine).await;
     let db = rusqlite::Connection::open(place.file("confidant.db")).unwrap();
-    let mut rows = db.prepare("SELECT sealed FROM session_entries ORDER BY seq").unwrap();
+    let mut rows = db.prepare("SELECT sealed FROM records WHERE log IS NOT NULL ORDER BY seq").unwrap();
     let rows: Vec<Vec<u8>> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!((rows.len(), rows[0].len()), (4, rows[2].len()));
     assert_ne!(rows[0][14..], rows[2][14..]);

@@ -32,7 +32,7 @@ async fn prepared() -> Place {
     place
 }
 
-const TABLES: [&str; 3] = ["sessions", "session_entries", "session_snapshots"];
+const TABLES: [&str; 3] = ["sessions", "records", "session_snapshots"];
 
 fn open(place: &Place) -> Connection {
     Connection::open(place.file("confidant.db")).unwrap()
@@ -51,14 +51,17 @@ async fn attacked(attack: &str) -> &'static str {
     let place = prepared().await;
     let (alice, bob) = tags(&place).await;
     let db = open(&place);
-    let id = |tag: &str| -> i64 {
-        db.query_row(&format!("SELECT id FROM sessions WHERE scope_tag = x'{tag}'"), [], |row| row.get(0))
-            .unwrap()
+    let row = |tag: &str| -> (i64, i64) {
+        let sql = format!("SELECT id, kid FROM sessions WHERE scope_tag = x'{tag}'");
+        db.query_row(&sql, [], |row| Ok((row.get(0)?, i64::from_be_bytes(row.get(1)?)))).unwrap()
     };
+    let ((alices_id, alices_log), (bobs_id, bobs_log)) = (row(&alice), row(&bob));
     let sql = attack
-        .replace("$alice", &id(&alice).to_string())
+        .replace("$alices_log", &alices_log.to_string())
+        .replace("$bobs_log", &bobs_log.to_string())
+        .replace("$alice", &alices_id.to_string())
         .replace("$bobs_tag", &format!("x'{bob}'"))
-        .replace("$bob", &id(&bob).to_string())
+        .replace("$bob", &bobs_id.to_string())
         .replace("$tag", &format!("x'{alice}'"));
     db.execute_batch(&sql).unwrap();
     let model = Recorder::new();
@@ -82,6 +85,10 @@ async fn attacked(attack: &str) -> &'static str {
     assert_eq!(place_rows(&place), before);
     // Erasing what cannot be read is possible, and then the session starts anew.
     session(&engine, ALICE).erase().await.unwrap();
+    let left = "SELECT count(*) FROM records WHERE log = ?1";
+    let left: i64 = open(&place).query_row(left, [alices_log], |row| row.get(0)).unwrap();
+    // A head that was set back hides what came after it; the key of that is gone nevertheless.
+    assert!(left == 0 || name == "rolled-back", "records that no chain leads to are erased, too");
     let answer = session(&engine, ALICE).turn(says("hello again")).finish().await.unwrap();
     assert_eq!(answer.metadata.memory, MemoryState::Kept);
     name
@@ -89,7 +96,8 @@ async fn attacked(attack: &str) -> &'static str {
 
 fn place_rows(place: &Place) -> Vec<(i64, Vec<u8>)> {
     let db = open(place);
-    let mut rows = db.prepare("SELECT id, CAST(sealed AS BLOB) FROM session_entries ORDER BY id").unwrap();
+    let mut rows =
+        db.prepare("SELECT id, CAST(sealed AS BLOB) FROM records WHERE log IS NOT NULL ORDER BY id").unwrap();
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
@@ -106,61 +114,107 @@ macro_rules! attacks {
 attacks! {
     promise_4_without_an_attack_it_opens: "SELECT 1" => "opened";
     promise_4_a_flipped_byte_is_refused:
-        "UPDATE session_entries SET sealed = CAST(substr(sealed, 1, 90) || x'00' || substr(sealed, 92) AS BLOB)
-         WHERE session = $alice AND seq = 3" => "record-refused";
+        "UPDATE records SET sealed = CAST(substr(sealed, 1, 90) || x'00' || substr(sealed, 92) AS BLOB)
+         WHERE log = $alices_log AND seq = 3" => "record-refused";
     promise_4_a_swap_within_the_log_is_refused:
-        "UPDATE session_entries SET id = CASE seq WHEN 1 THEN -2 WHEN 2 THEN -1 END WHERE session = $alice AND seq < 3;
-         UPDATE session_entries SET id = ($alice << 32) - id WHERE id < 0" => "record-refused";
+        "CREATE TABLE two AS SELECT seq, sealed FROM records WHERE log = $alices_log AND seq < 3;
+         UPDATE records SET sealed = (SELECT sealed FROM two WHERE two.seq = 3 - records.seq)
+         WHERE log = $alices_log AND seq < 3" => "record-refused";
+    promise_4_records_in_another_order_are_refused:
+        "UPDATE records SET seq = 3 - seq WHERE log = $alices_log AND seq < 3" => "log-truncated";
     promise_4_a_swap_between_people_is_refused:
-        "UPDATE session_entries SET sealed = (SELECT sealed FROM session_entries WHERE session = $bob AND seq = 1)
-         WHERE session = $alice AND seq = 1" => "record-refused";
+        "UPDATE records SET sealed = (SELECT sealed FROM records WHERE log = $bobs_log AND seq = 1)
+         WHERE log = $alices_log AND seq = 1" => "record-refused";
     promise_4_somebody_elses_whole_log_is_refused:
-        "DELETE FROM session_entries WHERE session = $alice;
+        "DELETE FROM records WHERE log = $alices_log;
          UPDATE sessions SET scope_tag = zeroblob(16) WHERE id = $alice;
          UPDATE sessions SET scope_tag = $tag WHERE scope_tag = $bobs_tag" => "key-gone";
     promise_4_somebody_elses_records_are_refused:
-        "DELETE FROM session_entries WHERE session = $alice;
-         UPDATE session_entries SET id = ($alice << 32) | seq WHERE session = $bob" => "record-refused";
+        "DELETE FROM records WHERE log = $alices_log;
+         UPDATE records SET log = $alices_log WHERE log = $bobs_log;
+         UPDATE sessions SET head = (SELECT head FROM sessions WHERE id = $bob) WHERE id = $alice" => "record-refused";
     promise_4_a_missing_middle_is_noticed:
-        "DELETE FROM session_entries WHERE session = $alice AND seq = 3" => "log-truncated";
+        "DELETE FROM records WHERE log = $alices_log AND seq = 3" => "log-truncated";
+    promise_4_a_missing_middle_that_was_bridged_is_noticed:
+        "UPDATE records SET prev = (SELECT prev FROM records WHERE log = $alices_log AND seq = 3)
+         WHERE log = $alices_log AND seq = 4;
+         DELETE FROM records WHERE log = $alices_log AND seq = 3" => "log-truncated";
+    promise_4_a_missing_middle_that_was_closed_up_is_refused:
+        "UPDATE records SET prev = (SELECT prev FROM records WHERE log = $alices_log AND seq = 3)
+         WHERE log = $alices_log AND seq = 4;
+         DELETE FROM records WHERE log = $alices_log AND seq = 3;
+         UPDATE records SET seq = seq - 1 WHERE log = $alices_log AND seq > 3" => "record-refused";
     promise_4_a_missing_beginning_is_noticed:
-        "DELETE FROM session_entries WHERE session = $alice AND seq = 1" => "log-truncated";
+        "DELETE FROM records WHERE log = $alices_log AND seq = 1" => "log-truncated";
     promise_4_a_missing_end_is_noticed:
-        "DELETE FROM session_entries WHERE session = $alice AND seq = 6" => "log-truncated";
+        "DELETE FROM records WHERE log = $alices_log AND seq = 6" => "log-truncated";
+    promise_4_a_missing_end_that_the_head_skips_is_noticed:
+        "UPDATE sessions SET head = (SELECT id FROM records WHERE log = $alices_log AND seq = 5) WHERE id = $alice;
+         DELETE FROM records WHERE log = $alices_log AND seq = 6" => "log-truncated";
     promise_4_a_hidden_end_is_noticed:
-        "DELETE FROM session_entries WHERE session = $alice AND seq > 4;
-         UPDATE sessions SET version = 4 WHERE id = $alice" => "rolled-back";
+        "DELETE FROM records WHERE log = $alices_log AND seq > 4;
+         UPDATE sessions SET version = 4, head = (SELECT id FROM records WHERE log = $alices_log AND seq = 4)
+         WHERE id = $alice" => "rolled-back";
     promise_4_a_record_too_many_is_noticed:
-        "INSERT INTO session_entries (id, sealed)
-         SELECT id + 1, sealed FROM session_entries WHERE session = $alice AND seq = 6" => "record-refused";
+        "INSERT INTO records (log, seq, prev, sealed)
+         SELECT log, 7, id, sealed FROM records WHERE log = $alices_log AND seq = 6;
+         UPDATE sessions SET head = (SELECT max(id) FROM records) WHERE id = $alice" => "record-refused";
     promise_4_a_record_that_the_head_does_not_know_is_noticed:
         "UPDATE sessions SET version = 5 WHERE id = $alice;
          DELETE FROM sessions WHERE id = -1" => "rolled-back";
     promise_4_a_replayed_record_is_refused:
-        "INSERT INTO session_entries (id, sealed)
-         SELECT id + 2, sealed FROM session_entries WHERE session = $alice AND seq = 5;
-         UPDATE sessions SET version = 7 WHERE id = $alice" => "record-refused";
+        "INSERT INTO records (log, seq, prev, sealed)
+         SELECT log, 7, (SELECT head FROM sessions WHERE id = $alice), sealed
+         FROM records WHERE log = $alices_log AND seq = 5;
+         UPDATE sessions SET version = 7, head = (SELECT max(id) FROM records) WHERE id = $alice" => "record-refused";
     promise_4_a_rolled_back_log_is_refused:
-        "DELETE FROM session_entries WHERE session = $alice; DELETE FROM sessions WHERE id = $alice;
-         INSERT INTO session_entries (id, sealed) SELECT id, sealed FROM old_session_entries WHERE session = $alice;
+        "DELETE FROM records WHERE log = $alices_log; DELETE FROM sessions WHERE id = $alice;
+         INSERT INTO records SELECT * FROM old_records WHERE log = $alices_log;
+         INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "rolled-back";
+    promise_4_a_rolled_back_head_is_refused:
+        "DELETE FROM sessions WHERE id = $alice;
          INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "rolled-back";
     promise_4_a_vanished_log_is_noticed:
-        "DELETE FROM session_entries WHERE session = $alice; DELETE FROM sessions WHERE id = $alice" => "rolled-back";
+        "DELETE FROM records WHERE log = $alices_log; DELETE FROM sessions WHERE id = $alice" => "rolled-back";
     promise_4_a_plaintext_row_is_refused:
-        "INSERT INTO session_entries (id, sealed) VALUES (($alice << 32) | 7,
-         '{\"kind\":\"accepted\",\"request_id\":\"x\",\"at\":1,\"audience\":\"room\",\"content\":\"obey\"}');
-         UPDATE sessions SET version = 7 WHERE id = $alice" => "record-refused";
+        "INSERT INTO records (log, seq, prev, sealed)
+         SELECT $alices_log, 7, head, '{\"kind\":\"accepted\",\"request_id\":\"x\",\"at\":1,\"audience\":\"room\",\"content\":\"obey\"}'
+         FROM sessions WHERE id = $alice;
+         UPDATE sessions SET version = 7, head = (SELECT max(id) FROM records) WHERE id = $alice" => "record-refused";
     promise_4_an_old_format_row_is_refused:
-        "UPDATE session_entries SET sealed = '{\"_encrypted\":false,\"data\":\"\"}'
-         WHERE session = $alice AND seq = 2" => "record-refused";
+        "UPDATE records SET sealed = '{\"_encrypted\":false,\"data\":\"\"}'
+         WHERE log = $alices_log AND seq = 2" => "record-refused";
     promise_4_another_suite_is_refused:
-        "UPDATE session_entries SET sealed = CAST(x'0101' || substr(sealed, 3) AS BLOB)
-         WHERE session = $alice AND seq = 2" => "record-refused";
+        "UPDATE records SET sealed = CAST(x'0101' || substr(sealed, 3) AS BLOB)
+         WHERE log = $alices_log AND seq = 2" => "record-refused";
     promise_4_an_empty_record_is_refused:
-        "UPDATE session_entries SET sealed = x'' WHERE session = $alice AND seq = 1" => "record-refused";
+        "UPDATE records SET sealed = x'' WHERE log = $alices_log AND seq = 1" => "record-refused";
     promise_4_a_foreign_snapshot_is_refused:
         "INSERT INTO session_snapshots
-         SELECT session, 2, sealed FROM session_entries WHERE session = $alice AND seq = 2" => "record-refused";
+         SELECT $alice, 2, sealed FROM records WHERE log = $alices_log AND seq = 2" => "record-refused";
+    promise_4_a_pointer_to_somebody_elses_record_is_noticed:
+        "UPDATE records SET prev = (SELECT id FROM records WHERE log = $bobs_log AND seq = 2)
+         WHERE log = $alices_log AND seq = 3" => "log-truncated";
+    promise_4_somebody_elses_record_under_a_false_name_is_refused:
+        "DELETE FROM records WHERE log = $alices_log AND seq = 2;
+         UPDATE records SET log = $alices_log, prev = (SELECT id FROM records WHERE log = $alices_log AND seq = 1)
+         WHERE log = $bobs_log AND seq = 2;
+         UPDATE records SET prev = (SELECT id FROM records WHERE log = $alices_log AND seq = 2)
+         WHERE log = $alices_log AND seq = 3" => "record-refused";
+    promise_4_a_head_at_somebody_elses_record_is_noticed:
+        "UPDATE sessions SET head = (SELECT head FROM sessions WHERE id = $bob) WHERE id = $alice" => "log-truncated";
+    promise_4_a_circle_of_pointers_is_noticed:
+        "UPDATE records SET prev = (SELECT id FROM records WHERE log = $alices_log AND seq = 5)
+         WHERE log = $alices_log AND seq = 2;
+         UPDATE sessions SET version = 1 << 60 WHERE id = $alice" => "log-truncated";
+    promise_4_a_record_that_points_at_itself_is_noticed:
+        "UPDATE records SET prev = id WHERE log = $alices_log AND seq = 3" => "log-truncated";
+    promise_4_a_pointer_to_nothing_is_noticed:
+        "UPDATE records SET prev = -7 WHERE log = $alices_log AND seq = 3" => "log-truncated";
+    promise_4_a_head_at_nothing_is_noticed:
+        "UPDATE sessions SET head = 1 << 60 WHERE id = $alice" => "log-truncated";
+    promise_4_a_record_that_was_made_an_audit_record_is_noticed:
+        "UPDATE records SET log = NULL WHERE log = $alices_log AND seq = 4" => "log-truncated";
 }
 
 /// The keyring is attacked, too: rows swapped between sessions, or a key replaced.
@@ -200,6 +254,8 @@ async fn promise_4_an_old_snapshot_is_refused() {
             copies.push(snapshot);
         }
     }
+    // Until it is swept, what a fold replaced is there, and an old snapshot with it is the same log.
+    engine.sweep().await.unwrap();
     stop(engine).await;
     assert!(copies.len() >= 2, "the log was folded {} times", copies.len());
     let db = open(&place);
@@ -243,11 +299,22 @@ async fn a_restore_on_purpose_can_be_accepted() {
 async fn promise_4_the_audit_chain_is_whole_or_refused() {
     for (attack, whole) in [
         ("SELECT 1", true),
-        ("DELETE FROM audit WHERE seq = 3", false),
-        ("DELETE FROM audit WHERE seq > 8", false),
-        ("UPDATE audit SET sealed = (SELECT sealed FROM audit WHERE seq = 4) WHERE seq = 3", false),
-        ("UPDATE audit SET seq = seq + 100 WHERE seq > 5", false),
-        ("UPDATE audit SET sealed = '{}' WHERE seq = 2", false),
+        ("DELETE FROM records WHERE log IS NULL AND seq = 3", false),
+        ("DELETE FROM records WHERE log IS NULL AND seq > 8", false),
+        (
+            "UPDATE records SET sealed = (SELECT sealed FROM records WHERE log IS NULL AND seq = 4)
+             WHERE log IS NULL AND seq = 3",
+            false,
+        ),
+        ("UPDATE records SET seq = seq + 100 WHERE log IS NULL AND seq > 5", false),
+        ("UPDATE records SET seq = 9 - seq WHERE log IS NULL AND seq IN (4, 5)", false),
+        ("UPDATE records SET sealed = '{}' WHERE log IS NULL AND seq = 2", false),
+        ("UPDATE records SET log = 1 WHERE log IS NULL AND seq = 3", false),
+        ("UPDATE records SET log = NULL WHERE log IS NOT NULL AND seq = 3", false),
+        (
+            "INSERT INTO records (seq, prev, sealed) SELECT max(seq) + 1, 0, sealed FROM records WHERE log IS NULL",
+            false,
+        ),
     ] {
         let place = prepared().await;
         open(&place).execute_batch(attack).unwrap();

@@ -1,70 +1,35 @@
-//! `confidant.db`: logs, audit records, token claims.
+//! `confidant.db`: logs, audit records, token claims. How logs and audit records lie in it is in `records`.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use confidant_seal::{Sealed, Tag};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::instances::Instances;
+use super::records::{self, Known};
 use super::writer::Writer;
-use super::{Durability, File, Readers, kid_at, many, number, number_at, sealed_at, tag_at};
+use super::{Durability, File, Readers, kid_at, many, number_at, sealed_at, tag_at};
 use crate::clock::Millis;
 use crate::store::{
     Append, Appended, AuditHead, Find, Instance, Listed, Loaded, Names, PendingAudit, Result, Store,
     TokenRow, TokenSelector,
 };
 
-const DATA: File = File {
-    name: "confidant.db",
-    migrations: &["
-        CREATE TABLE sessions (
-            id         INTEGER PRIMARY KEY,
-            scope_tag  BLOB NOT NULL UNIQUE,
-            person_tag BLOB NOT NULL,
-            tenant_tag BLOB NOT NULL,
-            kid        BLOB NOT NULL,
-            version    INTEGER NOT NULL,
-            expires_at INTEGER,
-            owner      BLOB
-        );
-        CREATE INDEX sessions_by_person ON sessions (person_tag);
-        CREATE INDEX sessions_by_expiry ON sessions (expires_at) WHERE expires_at IS NOT NULL;
-        CREATE INDEX sessions_by_owner ON sessions (owner) WHERE owner IS NOT NULL;
-        -- One tree ordered by session, then sequence: an append dirties one page, a load reads neighbours.
-        CREATE TABLE session_entries (
-            id      INTEGER PRIMARY KEY,
-            sealed  BLOB NOT NULL,
-            session INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL,
-            seq     INTEGER GENERATED ALWAYS AS (id & 0xffffffff) VIRTUAL
-        );
-        CREATE TABLE session_snapshots (
-            session INTEGER PRIMARY KEY,
-            seq     INTEGER NOT NULL,
-            sealed  BLOB NOT NULL
-        );
-        CREATE TABLE audit (
-            seq    INTEGER PRIMARY KEY,
-            sealed BLOB NOT NULL
-        );
-        CREATE TABLE tokens (
-            id         TEXT PRIMARY KEY,
-            hash       BLOB NOT NULL UNIQUE,
-            person_tag BLOB,
-            sealed     BLOB NOT NULL
-        ) WITHOUT ROWID;
-        CREATE INDEX tokens_by_person ON tokens (person_tag) WHERE person_tag IS NOT NULL;
-    "],
-};
+const DATA: File = File { name: "confidant.db", migrations: &[include_str!("data.sql")] };
 
 /// The data in one SQLite file.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
-    writer: Writer,
+    pub(super) writer: Arc<Writer<Known>>,
     readers: Arc<Readers>,
     instances: Instances,
+    /// Records that folds of this process have left to be swept, about.
+    dead: AtomicU64,
 }
 
 impl SqliteStore {
@@ -73,42 +38,52 @@ impl SqliteStore {
         let path = folder.join(DATA.name);
         let mut connection = DATA.open(&path, durability)?;
         DATA.migrate(&mut connection)?;
-        let writer = Writer::new(DATA, connection);
+        let writer = Arc::new(Writer::new(DATA, connection));
         let readers = Readers::new(DATA, path);
-        Ok(Self { writer, readers, instances: Instances::open(folder.join("instances"))? })
+        let instances = Instances::open(folder.join("instances"))?;
+        Ok(Self { writer, readers, instances, dead: AtomicU64::new(0) })
+    }
+
+    /// Counts what a fold left behind, and has it swept beside the turns once that is worth it.
+    fn bury(&self, died: u64) {
+        if died > 0 && self.dead.fetch_add(died, Ordering::Relaxed) + died >= SWEEP_AT {
+            self.dead.store(0, Ordering::Relaxed);
+            let (writer, runtime) = (Arc::clone(&self.writer), tokio::runtime::Handle::current());
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = runtime.block_on(sweep(&writer)) {
+                    tracing::warn!(error = %error, "folded records could not be removed; trying again later");
+                }
+            });
+        }
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
-        // Short, and never kept waiting by a writer, so not worth a thread.
-        self.readers.with(|c| load(c, scope))
+        // Short, and never kept waiting by a writer, so not worth a thread. One transaction: the tables at one moment.
+        self.readers.with(|c| records::load(&*c.unchecked_transaction()?, scope))
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
-        self.writer.write(move |c| write_append(c, &append)).await
+        let (appended, died) =
+            self.writer.write_with(move |c, known| records::append(c, known, &append)).await?;
+        self.bury(died);
+        Ok(appended)
     }
 
     async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
-        let erase = move |c: &Connection| {
-            let id = c
-                .prepare_cached("DELETE FROM sessions WHERE scope_tag = ?1 RETURNING id")?
-                .query_row([scope.as_bytes()], |row| row.get::<_, i64>(0))
-                .optional()?;
-            let mut gone = 0;
-            if let Some(id) = id {
-                let (from, to) = entry_ids(id);
-                gone += c
-                    .prepare_cached("DELETE FROM session_entries WHERE id BETWEEN ?1 AND ?2")?
-                    .execute([from, to])?;
-                gone +=
-                    c.prepare_cached("DELETE FROM session_snapshots WHERE session = ?1")?.execute([id])?;
-            }
-            record(c, &audit)?;
-            Ok(gone as u64)
+        let erase = move |c: &Connection, known: &mut Known| {
+            let gone = records::erase(c, known, scope)?;
+            records::record(c, known, &audit)?;
+            Ok(gone)
         };
-        self.writer.write(erase).await
+        self.writer.write_with(erase).await
+    }
+
+    async fn tidy(&self) -> Result<()> {
+        self.dead.store(0, Ordering::Relaxed);
+        sweep(&self.writer).await
     }
 
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>> {
@@ -119,12 +94,23 @@ impl Store for SqliteStore {
                 Find::Person(tag) => ("person_tag = ?1", tag),
             };
             let sql = format!(
-                "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner FROM sessions
+                "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner, head FROM sessions
                  WHERE {filter} AND scope_tag > ?2 ORDER BY scope_tag LIMIT ?3"
             );
             let after = after.map_or_else(Vec::new, |tag| tag.as_bytes().to_vec());
+            let c = c.unchecked_transaction()?;
+            let mut newest = HashMap::new();
+            records::resolve(&c, |found| {
+                newest.insert(found.log, found);
+            })?;
             let mut statement = c.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], listed)?;
+            let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], |row| {
+                let (mut listed, head) = (listed(row)?, row.get::<_, i64>(7)?);
+                if let Some(newest) = newest.get(&records::log(listed.kid)).filter(|found| found.id > head) {
+                    listed.version = newest.seq;
+                }
+                Ok(listed)
+            })?;
             rows.collect()
         };
         self.readers.read(list).await
@@ -151,11 +137,12 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, scope: Tag, from: Instance, to: Instance) -> Result<bool> {
-        let claim = move |c: &Connection| {
+        let claim = move |c: &Connection, known: &mut Known| {
+            known.forget(scope);
             let sql = "UPDATE sessions SET owner = ?3 WHERE scope_tag = ?1 AND owner = ?2";
             Ok(c.prepare_cached(sql)?.execute(params![scope.as_bytes(), from.0, to.0])? == 1)
         };
-        self.writer.write(claim).await
+        self.writer.write_with(claim).await
     }
 
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn Any + Send + Sync>> {
@@ -167,29 +154,21 @@ impl Store for SqliteStore {
     }
 
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
-        self.writer.write(move |c| record(c, &audit)).await
+        self.writer.write_with(move |c, known| records::record(c, known, &audit)).await
     }
 
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
-        let audit = move |c: &Connection| {
-            let sql = "SELECT seq, sealed FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let mut statement = c.prepare_cached(sql)?;
-            let rows = statement.query_map(params![number(after), many(limit)], |row| {
-                Ok((number_at(row, 0)?, sealed_at(row, 1)?))
-            })?;
-            rows.collect()
-        };
-        self.readers.read(audit).await
+        self.readers.read(move |c| records::audit(&*c.unchecked_transaction()?, after, limit)).await
     }
 
     async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()> {
-        let add = move |c: &Connection| {
+        let add = move |c: &Connection, known: &mut Known| {
             let sql = "INSERT INTO tokens (id, hash, person_tag, sealed) VALUES (?1, ?2, ?3, ?4)";
             let person = row.person.map(|tag| *tag.as_bytes());
             c.prepare_cached(sql)?.execute(params![row.id, row.hash, person, row.sealed.as_bytes()])?;
-            record(c, &audit).map(drop)
+            records::record(c, known, &audit).map(drop)
         };
-        self.writer.write(add).await
+        self.writer.write_with(add).await
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRow>> {
@@ -211,7 +190,7 @@ impl Store for SqliteStore {
     }
 
     async fn remove_tokens(&self, which: TokenSelector, audit: Vec<PendingAudit>) -> Result<u64> {
-        let remove = move |c: &Connection| {
+        let remove = move |c: &Connection, known: &mut Known| {
             let gone = match &which {
                 TokenSelector::Id(id) => {
                     c.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([id])?
@@ -220,10 +199,10 @@ impl Store for SqliteStore {
                     c.prepare_cached("DELETE FROM tokens WHERE person_tag = ?1")?.execute([tag.as_bytes()])?
                 }
             };
-            record(c, &audit)?;
+            records::record(c, known, &audit)?;
             Ok(gone as u64)
         };
-        self.writer.write(remove).await
+        self.writer.write_with(remove).await
     }
 
     async fn scrub(&self) -> Result<()> {
@@ -235,115 +214,12 @@ impl Store for SqliteStore {
     }
 }
 
-fn load(c: &Connection, scope: Tag) -> rusqlite::Result<Option<Loaded>> {
-    // One read transaction, so that the three tables are seen at one moment.
-    let tx = c.unchecked_transaction()?;
-    let head = tx
-        .prepare_cached("SELECT id, version, kid, expires_at, owner FROM sessions WHERE scope_tag = ?1")?
-        .query_row([scope.as_bytes()], |row| {
-            let loaded = Loaded {
-                version: number_at(row, 1)?,
-                kid: kid_at(row, 2)?,
-                expires_at: row.get::<_, Option<i64>>(3)?.map(Millis),
-                owner: row.get::<_, Option<[u8; 16]>>(4)?.map(Instance),
-                snapshot: None,
-                entries: Vec::new(),
-            };
-            Ok((row.get::<_, i64>(0)?, loaded))
-        })
-        .optional()?;
-    let Some((id, mut loaded)) = head else { return Ok(None) };
-    loaded.snapshot = tx
-        .prepare_cached("SELECT seq, sealed FROM session_snapshots WHERE session = ?1")?
-        .query_row([id], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
-        .optional()?;
-    let (from, to) = entry_ids(id);
-    loaded.entries = tx
-        .prepare_cached("SELECT id, sealed FROM session_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?
-        .query_map([from, to], |row| Ok((number_at(row, 0)? & SEQUENCES, sealed_at(row, 1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(Some(loaded))
-}
+/// As many dead records as are swept without being asked to: a few megabytes.
+const SWEEP_AT: u64 = 4096;
 
-/// The lower half of an entry's id is its sequence, the upper half its session.
-const SEQUENCES: u64 = 0xffff_ffff;
-
-fn entry_ids(session: i64) -> (i64, i64) {
-    (session << 32, (session << 32) | number(SEQUENCES))
-}
-
-fn write_append(c: &Connection, append: &Append) -> rusqlite::Result<Appended> {
-    let Some(id) = advance_head(c, append)? else { return Ok(Appended::Conflict) };
-    let (first, _) = entry_ids(id);
-    let covers = append.snapshot.as_ref().map_or(0, |(covers, _)| *covers);
-    let mut insert = c.prepare_cached("INSERT INTO session_entries (id, sealed) VALUES (?1, ?2)")?;
-    for (seq, sealed) in (append.expected + 1..).zip(&append.entries) {
-        if seq > covers {
-            insert.execute(params![first | number(seq), sealed.as_bytes()])?;
-        }
-    }
-    if let Some((covers, sealed)) = &append.snapshot {
-        c.prepare_cached("DELETE FROM session_entries WHERE id BETWEEN ?1 AND ?2")?
-            .execute([first, first | number(*covers)])?;
-        c.prepare_cached(
-            "INSERT OR REPLACE INTO session_snapshots (session, seq, sealed) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![id, number(*covers), sealed.as_bytes()])?;
-    }
-    record(c, &append.audit)?;
-    Ok(Appended::Done)
-}
-
-/// The compare-and-set: moves the session's version on, and returns its id; nothing if it was not as expected.
-fn advance_head(c: &Connection, append: &Append) -> rusqlite::Result<Option<i64>> {
-    let Names { scope, person, tenant } = append.names;
-    let version = number(append.expected + append.entries.len() as u64);
-    let expires = append.expires_at.map(|at| at.0);
-    let owner = append.owner.map(|owner| owner.0);
-    let id = |row: &Row<'_>| row.get(0);
-    if append.expected == 0 {
-        let sql = "INSERT INTO sessions (scope_tag, kid, version, expires_at, owner, person_tag, tenant_tag)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING RETURNING id";
-        let (kid, person, tenant) = (append.kid.as_bytes(), person.as_bytes(), tenant.as_bytes());
-        let values = params![scope.as_bytes(), kid, version, expires, owner, person, tenant];
-        c.prepare_cached(sql)?.query_row(values, id).optional()
-    } else {
-        let sql = "UPDATE sessions SET version = ?3 WHERE scope_tag = ?1 AND kid = ?2 AND version = ?4
-                   RETURNING id, expires_at, owner";
-        let values = params![scope.as_bytes(), append.kid.as_bytes(), version, number(append.expected)];
-        let before = c
-            .prepare_cached(sql)?
-            .query_row(values, |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<[u8; 16]>>(2)?))
-            })
-            .optional()?;
-        let Some((id, expires_before, owner_before)) = before else { return Ok(None) };
-        // Each has an index, which an update rewrites even if the value stays: so only when it does not.
-        if expires_before != expires {
-            c.prepare_cached("UPDATE sessions SET expires_at = ?2 WHERE id = ?1")?
-                .execute(params![id, expires])?;
-        }
-        if owner_before != owner {
-            c.prepare_cached("UPDATE sessions SET owner = ?2 WHERE id = ?1")?.execute(params![id, owner])?;
-        }
-        Ok(Some(id))
-    }
-}
-
-fn record(c: &Connection, audit: &[PendingAudit]) -> rusqlite::Result<Option<AuditHead>> {
-    let last = c
-        .prepare_cached("SELECT seq, sealed FROM audit ORDER BY seq DESC LIMIT 1")?
-        .query_row([], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
-        .optional()?;
-    let (mut seq, mut tag) = last.map_or((0, None), |(seq, sealed)| (seq, sealed.tag()));
-    let mut insert = c.prepare_cached("INSERT INTO audit (seq, sealed) VALUES (?1, ?2)")?;
-    for pending in audit {
-        seq += 1;
-        let sealed = pending.link(seq, tag);
-        insert.execute(params![number(seq), sealed.as_bytes()])?;
-        tag = sealed.tag();
-    }
-    Ok(tag.map(|tag| AuditHead { seq, tag }))
+async fn sweep(writer: &Writer<Known>) -> Result<()> {
+    while writer.write_with(records::sweep).await? {}
+    Ok(())
 }
 
 fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {

@@ -1,13 +1,18 @@
 //! The embedded default: two plain SQLite files in WAL mode, `confidant.db` and `keyring.db`, holding tags and sealed
 //! bytes only.
 //!
-//! Writes share commits ([`writer`]); reads take a connection from a small pool. What is easy to get wrong: `secure_delete` clears pages in the database, but erased
-//! bytes live on in the WAL until it is truncated, which is what `scrub` is for.
+//! Writes share commits ([`writer`]); reads take a connection from a small pool; [`records`] says how logs lie in their
+//! file. What is easy to get wrong: `secure_delete` clears pages in the database, but erased bytes live on in the WAL
+//! until it is truncated, which is what `scrub` is for.
 
 mod data;
 mod instances;
 mod keys;
+mod records;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -28,34 +28,56 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Tells the caller how its write ended, once the commit has.
 type Reply = Box<dyn FnOnce(Result<()>) + Send>;
 /// Runs a write in the transaction it is given, or takes the reason why there is none; `Err` undoes the write.
-type Job = Box<dyn FnOnce(Result<&Connection>) -> (Result<()>, Reply) + Send>;
+type Job<K> = Box<dyn FnOnce(Result<&mut Open<K>>) -> (Result<()>, Reply) + Send>;
 
 /// The one connection that writes, and what waits for it.
+///
+/// `K` is what writes know from those before them without looking. It is theirs to keep true; it is forgotten whenever
+/// another connection has written to the file, and whenever a write is undone.
 #[derive(Debug)]
-pub(super) struct Writer {
-    inner: Arc<Inner>,
+pub(super) struct Writer<K = ()> {
+    inner: Arc<Inner<K>>,
 }
 
-struct Inner {
+struct Inner<K> {
     file: File,
-    connection: Mutex<Connection>,
-    queue: Mutex<VecDeque<Job>>,
+    open: Mutex<Open<K>>,
+    queue: Mutex<VecDeque<Job<K>>>,
+}
+
+struct Open<K> {
+    connection: Connection,
+    known: K,
+    /// SQLite's `data_version` as of when `known` was: it changes when another connection writes.
+    seen: i64,
 }
 
 impl Writer {
-    pub(super) fn new(file: File, connection: Connection) -> Self {
-        Self { inner: Arc::new(Inner { file, connection: Mutex::new(connection), queue: Mutex::default() }) }
-    }
-
     /// Runs `write` in a transaction and returns what it returned, once that is committed.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         write: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.write_with(|connection, ()| write(connection)).await
+    }
+}
+
+impl<K: Default + Send + 'static> Writer<K> {
+    pub(super) fn new(file: File, connection: Connection) -> Self {
+        let open = Mutex::new(Open { connection, known: K::default(), seen: 0 });
+        Self { inner: Arc::new(Inner { file, open, queue: Mutex::default() }) }
+    }
+
+    /// Runs `write` in a transaction with what is known, and returns what it returned, once that is committed.
+    pub(super) async fn write_with<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&Connection, &mut K) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (tell, told) = oneshot::channel();
         let file = self.inner.file;
-        let job: Job = Box::new(move |transaction| {
-            let outcome = transaction.and_then(|connection| write(connection).map_err(|e| file.error(&e)));
+        let job: Job<K> = Box::new(move |transaction| {
+            let outcome = transaction
+                .and_then(|open| write(&open.connection, &mut open.known).map_err(|e| file.error(&e)));
             let verdict = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
             // A caller that went away is no reason to undo what it asked for.
             let reply: Reply = Box::new(move |commit| drop(tell.send(commit.and(outcome))));
@@ -77,27 +99,27 @@ enum Left {
     Some,
 }
 
-impl Inner {
+impl<K: Default> Inner<K> {
     /// Commits what is queued, unless somebody else is at it.
     fn commit_queued(&self, patience: Duration) -> Left {
         for _ in 0..MOST_COMMITS_FOR_OTHERS {
-            let connection = match self.connection.try_lock() {
-                Ok(connection) => connection,
+            let mut open = match self.open.try_lock() {
+                Ok(open) => open,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 // Whoever has it looks at the queue again after letting go of it, so nothing is left lying.
                 Err(TryLockError::WouldBlock) => return Left::Nothing,
             };
-            let jobs: Vec<Job> = {
+            let jobs: Vec<Job<K>> = {
                 let mut queue = self.queue();
                 let many = queue.len().min(MOST_IN_A_COMMIT);
                 queue.drain(..many).collect()
             };
-            if let Err(jobs) = self.commit(&connection, jobs, patience) {
+            if let Err(jobs) = self.commit(&mut open, jobs, patience) {
                 let mut queue = self.queue();
                 jobs.into_iter().rev().for_each(|job| queue.push_front(job));
                 return Left::Some;
             }
-            drop(connection);
+            drop(open);
             if self.queue().is_empty() {
                 return Left::Nothing;
             }
@@ -109,28 +131,30 @@ impl Inner {
     /// is no patience.
     fn commit(
         &self,
-        connection: &Connection,
-        jobs: Vec<Job>,
+        open: &mut Open<K>,
+        jobs: Vec<Job<K>>,
         patience: Duration,
-    ) -> std::result::Result<(), Vec<Job>> {
+    ) -> std::result::Result<(), Vec<Job<K>>> {
         if jobs.is_empty() {
             return Ok(());
         }
-        let begun = connection.busy_timeout(patience).and_then(|()| execute(connection, "BEGIN IMMEDIATE"));
-        let begun = begun.map_err(|e| self.file.error(&e));
+        let begun = open.begin(patience).map_err(|e| self.file.error(&e));
         if begun == Err(StoreError::Busy) && patience.is_zero() {
             return Err(jobs);
         }
         let mut replies = Vec::with_capacity(jobs.len());
         let outcome = match begun {
-            Ok(()) => run_all(connection, jobs, &mut replies).map_err(|e| self.file.error(&e)),
+            Ok(()) => run_all(open, jobs, &mut replies).map_err(|e| self.file.error(&e)),
             Err(error) => {
                 replies.extend(jobs.into_iter().map(|job| job(Err(error.clone())).1));
                 Err(error)
             }
         };
-        if outcome.is_err() && !connection.is_autocommit() {
-            let _ = connection.execute_batch("ROLLBACK");
+        if outcome.is_err() {
+            open.known = K::default();
+            if !open.connection.is_autocommit() {
+                let _ = open.connection.execute_batch("ROLLBACK");
+            }
         }
         for reply in replies {
             reply(outcome.clone());
@@ -138,19 +162,43 @@ impl Inner {
         Ok(())
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Job>> {
+    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Job<K>>> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-fn run_all(connection: &Connection, jobs: Vec<Job>, replies: &mut Vec<Reply>) -> rusqlite::Result<()> {
+impl<K: Default> Open<K> {
+    fn begin(&mut self, patience: Duration) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(patience)?;
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
+        if size_of::<K>() > 0 {
+            let seen = self.connection.prepare_cached("PRAGMA data_version")?;
+            let seen = { seen }.query_row([], |row| row.get(0))?;
+            if seen != self.seen {
+                self.known = K::default();
+                self.seen = seen;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run_all<K: Default>(
+    open: &mut Open<K>,
+    jobs: Vec<Job<K>>,
+    replies: &mut Vec<Reply>,
+) -> rusqlite::Result<()> {
     let alone = jobs.len() == 1;
     for job in jobs {
         if !alone {
-            execute(connection, "SAVEPOINT job")?;
+            execute(&open.connection, "SAVEPOINT job")?;
         }
-        let (verdict, reply) = job(Ok(connection));
+        let (verdict, reply) = job(Ok(open));
         replies.push(reply);
+        if verdict.is_err() {
+            open.known = K::default();
+        }
+        let connection = &open.connection;
         match verdict {
             Ok(()) if alone => {}
             Ok(()) => execute(connection, "RELEASE job")?,
@@ -163,14 +211,14 @@ fn run_all(connection: &Connection, jobs: Vec<Job>, replies: &mut Vec<Reply>) ->
             }
         }
     }
-    execute(connection, "COMMIT")
+    execute(&open.connection, "COMMIT")
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
-impl std::fmt::Debug for Inner {
+impl<K> std::fmt::Debug for Inner<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("file", &self.file.name).finish_non_exhaustive()
     }

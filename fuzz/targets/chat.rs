@@ -1,0 +1,42 @@
+//! What an OpenAI client sends is understood or refused, and a refusal has nothing in it that was said; a query that is
+//! understood stands in the body.
+
+#![no_main]
+
+use confidant::fuzzing::chat;
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+fuzz_target!(|input: &[u8]| {
+    let outcome = chat(input);
+    let Ok(mut value) = serde_json::from_slice::<Value>(input) else { return };
+    if let Ok((query, before)) = &outcome {
+        let messages = value.get("messages").and_then(Value::as_array).expect("understood, so it has some");
+        assert!(*before < messages.len());
+        let last = messages.last().and_then(|last| last.get("content")).expect("it has a content");
+        match last {
+            Value::String(text) => assert_eq!(text, query),
+            Value::Array(parts) => {
+                let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
+                assert_eq!(&texts.collect::<Vec<_>>().join("\n"), query);
+            }
+            other => panic!("a query from {other}"),
+        }
+    }
+    mark(&mut value, "");
+    if let Err(words) = chat(&serde_json::to_vec(&value).expect("a value is JSON")) {
+        assert!(!words.contains(CANARY), "{words}");
+    }
+});
+
+const CANARY: &str = "zq7canary7qz";
+
+/// Makes everything that was said recognisable, less the words that decide what a message is.
+fn mark(value: &mut Value, name: &str) {
+    match value {
+        Value::String(text) if !["role", "type"].contains(&name) => text.push_str(CANARY),
+        Value::Array(items) => items.iter_mut().for_each(|item| mark(item, "")),
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| mark(field, name)),
+        _ => {}
+    }
+}
