@@ -171,6 +171,13 @@ impl Container {
     }
 }
 
+/// What was opened of a container goes with it: it may be closed because it is to be forgotten.
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.pages.remove(self.serial);
+    }
+}
+
 /// What every page of one file is sealed with.
 struct Seal {
     key: LessSafeKey,

@@ -247,9 +247,11 @@ impl Index {
         }
         let mut view = self.view();
         Arc::make_mut(&mut view.tail).retain(|row| !ids.contains(&row.id));
-        // Whatever of it was open is closed: the next search opens what is there now.
-        let tail = Arc::clone(&view.tail);
-        *view = View { tail, covered: view.covered, ..View::default() };
+        // What was replaced is closed now, not when somebody searches next.
+        let bytes = Manifest::bytes(&self.folder)?;
+        if self.open_segments(&mut view, bytes).is_err() {
+            *view = View::default();
+        }
         Ok(())
     }
 

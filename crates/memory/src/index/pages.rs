@@ -41,6 +41,13 @@ impl Pages {
         self.insert(young, old, (container, number), page);
     }
 
+    /// Drops all pages of a container.
+    pub(super) fn remove(&self, container: u64) {
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.0.retain(|&(of, _), _| of != container);
+        generations.1.retain(|&(of, _), _| of != container);
+    }
+
     fn insert(&self, young: &mut Generation, old: &mut Generation, key: (u64, u64), page: Arc<[u8]>) {
         if young.len() >= self.most {
             *old = std::mem::take(young);
@@ -65,5 +72,8 @@ mod tests {
         }
         assert_eq!(pages.get(1, 1), None);
         assert!(pages.get(1, 999).is_some());
+        pages.remove(1);
+        assert_eq!(pages.get(1, 999), None);
+        assert!(pages.get(0, 0).is_some());
     }
 }

@@ -16,11 +16,13 @@ pub struct Mix {
     pub neighbour: f32,
     /// What being alike in meaning weighs against the best card's words.
     pub meaning: f32,
+    /// What the newest card gains over an old one.
+    pub recency: f32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { neighbour: 0.1, meaning: 0.5 }
+        Self { neighbour: 0.1, meaning: 0.5, recency: 0.1 }
     }
 }
 
@@ -47,12 +49,18 @@ pub(super) fn rank(
     Ok(found)
 }
 
-/// A card gains from the best card beside it in the same session: what was said just before or after is about the same.
+/// A card gains from the card before or after it in the same session, if not much time lies between: what was said just
+/// then is about the same.
 fn lend(found: &mut [Candidate], share: f32) {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_unstable_by_key(|&i| (found[i].session, found[i].id));
     let gain = |me: usize, other: Option<&usize>| match other {
-        Some(&other) if found[other].session == found[me].session => found[other].score,
+        Some(&other)
+            if found[other].session == found[me].session
+                && found[other].at.abs_diff(found[me].at) <= BESIDE =>
+        {
+            found[other].score
+        }
         _ => 0.0,
     };
     let gains: Vec<(usize, f32)> = order
@@ -132,6 +140,8 @@ fn nearness(snapshot: &Snapshot, place: Place, meaning: &[i8]) -> io::Result<f32
     })
 }
 
+/// Half an hour, in milliseconds.
+const BESIDE: u64 = 30 * 60 * 1000;
 /// Cards that are looked at for their meaning alone.
 const NEAR: usize = 64;
 /// Sketches that are looked at, newest segments first; 48 bytes each in memory.

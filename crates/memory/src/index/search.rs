@@ -79,7 +79,7 @@ impl Snapshot {
         spare: usize,
     ) -> tantivy::Result<Found> {
         let wanted = query.offset.saturating_add(query.limit).min(DEEPEST) + spare;
-        let asked = Asked::new(query);
+        let asked = Asked::new(query, mix.recency);
         if query.text.trim().is_empty() {
             let candidates = self.newest(&asked, wanted)?.into_sorted();
             return Ok(Found { all: candidates.len() < wanted, candidates });
@@ -239,17 +239,18 @@ impl Segment {
 pub(super) struct Asked<'a> {
     query: &'a Query,
     tags: Vec<String>,
+    newest: f32,
 }
 
 impl<'a> Asked<'a> {
-    fn new(query: &'a Query) -> Self {
-        Self { query, tags: query.tags.iter().take(TAGS).map(|tag| words::tag_term(tag)).collect() }
+    fn new(query: &'a Query, newest: f32) -> Self {
+        Self { query, newest, tags: query.tags.iter().take(TAGS).map(|tag| words::tag_term(tag)).collect() }
     }
 
     /// What a card gains from being new: a little, and half as much with every [`HALF_LIFE`].
     pub(super) fn recency(&self, at: i64) -> f32 {
         let age = self.query.now.saturating_sub(at).max(0) as f32;
-        1.0 + NEWEST * (-age / HALF_LIFE).exp2()
+        1.0 + self.newest * (-age / HALF_LIFE).exp2()
     }
 
     fn takes_time(&self, at: i64) -> bool {
@@ -370,7 +371,5 @@ const TAGS: usize = 64;
 const FEW: usize = 12;
 /// Keeps what is just as good as the worst, in spite of rounding.
 const BELOW: f32 = 0.999_99;
-/// What the newest card gains over an old one.
-const NEWEST: f32 = 0.15;
 /// 30 days, in milliseconds.
 const HALF_LIFE: f32 = 30.0 * 24.0 * 3600.0 * 1000.0;

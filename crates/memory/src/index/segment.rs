@@ -63,7 +63,7 @@ pub(super) fn terms(document: &Document, each: &mut dyn FnMut(&str)) {
         (2, &card.keywords),
         (2, &card.entities),
         (2, &document.tags),
-        (2, &card.decisions),
+        (1, &card.decisions),
         (1, &card.summary_bullets),
         (1, &card.todos),
         (1, &card.notable_quotes),

@@ -3,5 +3,6 @@
 mod finding;
 mod forgetting;
 mod living;
+mod meaning;
 mod sealing;
 mod support;

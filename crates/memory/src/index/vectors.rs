@@ -3,6 +3,7 @@
 //! A vector is a unit vector in `i8`; its sketch is one bit a coordinate (its sign). Sketches are small enough to look at
 //! all of them; the vectors of the nearest few are then read from the sealed container and compared exactly.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -56,7 +57,12 @@ pub(super) fn sketch(vector: impl Iterator<Item = i8>) -> Vec<u64> {
 /// The parts of a container that hold these vectors; none if there is none. A document without one has zeros, which are
 /// near to nothing.
 pub(super) fn parts<'a>(vectors: impl Iterator<Item = Option<&'a [i8]>> + Clone, count: usize) -> Parts {
-    let Some(width) = vectors.clone().flatten().map(<[i8]>::len).find(|&len| len > 0 && len <= WIDEST) else {
+    // One width a segment: that of most of them. A vector of another one is from another encoder.
+    let mut widths: BTreeMap<usize, usize> = BTreeMap::new();
+    for len in vectors.clone().flatten().map(<[i8]>::len).filter(|&len| len > 0 && len <= WIDEST) {
+        *widths.entry(len).or_default() += 1;
+    }
+    let Some((width, _)) = widths.into_iter().max_by_key(|&(width, count)| (count, width)) else {
         return Parts::new();
     };
     let mut exact = Vec::with_capacity(count * width);
