@@ -293,7 +293,7 @@ impl Default for Prices {
     fn default() -> Self {
         let table = |name: &str, usd_per_gb_month| MonthlyPrices {
             name: name.into(),
-            as_of: "2026-09".into(),
+            as_of: "2025-01".into(),
             usd_per_gb_month,
             usd_per_1000_writes: 0.005,
             usd_per_1000_reads: 0.0004,
