@@ -27,15 +27,25 @@ def test_the_console_session_is_real(tmp_path: Path) -> None:
     (programs / "confidant").symlink_to(Path(os.environ["CONFIDANT_BIN"]).resolve())
     environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     environment["PATH"] = f"{programs}:{environment['PATH']}"
-    (session,) = blocks("console")
+    environment["HOME"] = str(tmp_path)
+    environment.pop("XDG_DATA_HOME", None)
+    (tmp_path / "agent").mkdir()
+    chat, memory = blocks("console")
+    # An agent is started elsewhere than the server.
+    for session, folder, count in ((chat, tmp_path, 6), (memory, tmp_path / "agent", 5)):
+        play(session, folder, environment, count)
+
+
+def play(session: str, folder: Path, environment: dict[str, str], count: int) -> None:
     steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
-    assert len(steps) == 6
+    assert len(steps) == count
     for command, expected in steps:
         done = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+            command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=60
         )
         # The first command of all also says that it made a key.
-        said = [line for line in done.stderr.splitlines() if "master key" not in line and "back it up" not in line]
+        quiet = ("master key", "back it up", "nothing was stored; --expect-sha256", "artifact_only, ", "stored ")
+        said = [line for line in done.stderr.splitlines() if not any(word in line for word in quiet)]
         shown = "".join(f"{line}\n" for line in said) + done.stdout
         listed = {without_times(line) for line in expected.splitlines() if line}
         assert {without_times(line) for line in shown.splitlines()} == listed, command

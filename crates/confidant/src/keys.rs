@@ -296,7 +296,7 @@ mod tests {
 
     fn loaded(toml: &str) -> Loaded {
         let config: Config = toml::from_str(toml).unwrap();
-        Loaded { config, secrets: Secrets::default(), file: None, login: None, home: None }
+        Loaded { config, secrets: Secrets::default(), file: None, login: None, home: None, data_home: None }
     }
 
     fn in_folder(folder: &Path) -> Loaded {

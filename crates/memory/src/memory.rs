@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use confidant_seal::{Kid, Tag};
 
 use crate::blobs::{Blobs, Locator, Pointer, Removed};
+use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
 use crate::documents::TruthSource;
 use crate::index::Index;
 use crate::instances::Instances;
@@ -39,6 +40,8 @@ pub struct Parts {
     pub sources: Sources,
     /// The present, in milliseconds since 1970.
     pub clock: fn() -> i64,
+    /// What storage costs.
+    pub prices: Prices,
     /// Who is told what was done; nobody in tests of other things.
     pub witness: Option<Arc<dyn Witness>>,
 }
@@ -69,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
     pub(crate) clock: fn() -> i64,
+    prices: Prices,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
     pub(crate) indexes: Mutex<HashMap<(Tag, Kid), Arc<Index>>>,
@@ -128,6 +132,7 @@ impl Memory {
             default_mode: parts.default_mode,
             sources: parts.sources,
             clock: parts.clock,
+            prices: parts.prices,
             witness: parts.witness,
             indexes: Mutex::default(),
             folder: parts.folder,
@@ -169,6 +174,11 @@ impl Memory {
     pub async fn verify(&self) -> Result<Checked> {
         let inner = Arc::clone(&self.inner);
         blocking(move || inner.verify()).await
+    }
+
+    /// What storing costs, by the price tables that are configured.
+    pub fn estimate(&self, question: Question) -> Result<Estimate> {
+        estimate_storage_cost(question, &self.inner.prices)
     }
 
     /// Checks the files and the stores.

@@ -17,8 +17,9 @@ Set-up, one line each:
   gemini mcp add confidant confidant mcp
   {\"mcpServers\": {\"confidant\": {\"command\": \"confidant\", \"args\": [\"mcp\"]}}}     Cursor, Windsurf and others
 
-Memories are in the data folder, which is below the folder that the client starts us in. To share one between projects:
-  claude mcp add --scope user confidant -- confidant mcp --data-dir ~/.confidant
+Memories are in ~/.local/share/confidant, the same for all projects, unless settings or --data-dir say otherwise or there
+is a ./confidant-data. To keep those of a project apart:
+  claude mcp add confidant -- confidant mcp --data-dir ./confidant-data
 
 Over HTTP, `confidant serve` has the same at /mcp, with a token:
   claude mcp add --transport http confidant http://127.0.0.1:7367/mcp --header \"Authorization: Bearer $TOKEN\"")]

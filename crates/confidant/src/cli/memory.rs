@@ -145,7 +145,7 @@ impl ModeArg {
 
 pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     match command {
-        MemoryCommand::Estimate(args) => estimate::run(&args),
+        MemoryCommand::Estimate(args) => estimate::run(&args, &loaded.config.memory.prices()?),
         MemoryCommand::Store(args) => {
             // What is wrong with the arguments is said before anything is made.
             let request = store::request(&args)?;

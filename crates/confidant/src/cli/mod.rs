@@ -124,7 +124,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     if let Command::Doctor(args) = &command {
         return doctor::run(args, loaded).await;
     }
-    let loaded = loaded?;
+    let mut loaded = loaded?;
+    if matches!(command, Command::Memory(_) | Command::Mcp(_)) {
+        loaded = loaded.for_a_person();
+    }
     let serves = matches!(command, Command::Serve(_) | Command::Mcp(_));
     let most = if serves { LogLevel::Trace } else { LogLevel::Error };
     crate::logging::start(loaded.config.log, most);

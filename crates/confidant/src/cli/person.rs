@@ -84,7 +84,11 @@ async fn erase(args: &EraseArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         if args.output.json {
             output::json(&serde_json::json!({ "dry_run": true, "sessions": sessions, "derived": derived }))?;
         } else {
-            let also: String = derived.iter().map(|(name, count)| format!(", {count} {name}")).collect();
+            let also: String = derived
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(name, count)| format!(", {count} {name}"))
+                .collect();
             output::line(&format!("would erase {}{also} and their keys", counted(sessions, "session")))?;
         }
         let nothing = sessions == 0 && derived.values().all(|count| *count == 0);

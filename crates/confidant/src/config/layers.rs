@@ -36,7 +36,10 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
     let secrets = Secrets::find(environment, &config)?;
     let login = environment.value("USER").or_else(|| environment.value("LOGNAME")).map(str::to_owned);
     let home = environment.value("HOME").map(PathBuf::from);
-    Ok(Loaded { config, secrets, file, login, home })
+    let data_home =
+        environment.value("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let data_home = data_home.or_else(|| Some(home.as_ref()?.join(".local/share")));
+    Ok(Loaded { config, secrets, file, login, home, data_home })
 }
 
 /// Reads the text of a settings file and nothing else; `source` is what errors call it.

@@ -11,6 +11,7 @@ use confidant_memory::blobs::Blobs;
 use confidant_memory::blobs::cascade::{self, CascadeSettings};
 use confidant_memory::blobs::local::Local;
 use confidant_memory::blobs::object::{self, ObjectSettings, Transport};
+use confidant_memory::cost::Prices;
 use confidant_memory::import::Root;
 use confidant_memory::source::{Adapter, Sources};
 use confidant_redact::Options;
@@ -56,6 +57,8 @@ pub(crate) struct MemorySection {
     adapter: Vec<String>,
     /// A file of sessions by id.
     fixtures: Option<PathBuf>,
+    /// A file of prices, in the place of the built-in tables.
+    prices_file: Option<PathBuf>,
 }
 
 /// Who writes cards.
@@ -89,6 +92,7 @@ impl Default for MemorySection {
             session_files: Vec::new(),
             adapter: Vec::new(),
             fixtures: None,
+            prices_file: None,
         }
     }
 }
@@ -157,6 +161,18 @@ impl MemorySection {
         Ok(object::open(&settings)?)
     }
 
+    /// What storage costs.
+    pub(crate) fn prices(&self) -> anyhow::Result<Prices> {
+        let Some(path) = &self.prices_file else { return Ok(Prices::default()) };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            anyhow!("memory.prices_file cannot be read ({}); hint: check the path", error.kind())
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let what = error.message().lines().next().unwrap_or_default();
+            anyhow!("memory.prices_file is no table of prices: {what}; hint: docs/MEMORY.md shows one")
+        })
+    }
+
     /// Where sessions are looked for.
     pub(crate) fn sources(&self, home: Option<&Path>) -> anyhow::Result<Sources> {
         let mut roots: Vec<Root> = self.session_files.iter().map(Root::path).collect();
@@ -180,6 +196,18 @@ mod tests {
 
     fn section(toml: &str) -> MemorySection {
         toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn prices_come_from_a_file_if_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prices.toml");
+        let prices = || section(&format!("prices_file = '{}'", path.display())).prices();
+        assert!(format!("{:#}", prices().unwrap_err()).contains("cannot be read"));
+        std::fs::write(&path, "[cascade]\nusd_per_lume = 0.05\n").unwrap();
+        assert_eq!(prices().unwrap().cascade.usd_per_lume, Some(0.05));
+        std::fs::write(&path, "[cascade]\nusd = 1\n").unwrap();
+        assert!(format!("{:#}", prices().unwrap_err()).contains("hint: "));
     }
 
     #[test]

@@ -92,6 +92,23 @@ pub(crate) struct Loaded {
     pub(crate) login: Option<String>,
     /// Where they are at home.
     pub(crate) home: Option<PathBuf>,
+    /// Where programs of theirs keep data.
+    pub(crate) data_home: Option<PathBuf>,
+}
+
+impl Loaded {
+    /// The same for a program that others start wherever they happen to be, such as an agent in a project: unless
+    /// somebody said where data is, or it is here already, it is in one place for the person.
+    pub(crate) fn for_a_person(mut self) -> Self {
+        let place = &mut self.config.server.data_dir;
+        if *place == Config::default().server.data_dir
+            && !place.exists()
+            && let Some(folder) = &self.data_home
+        {
+            *place = folder.join("confidant");
+        }
+        self
+    }
 }
 
 /// What flags may override.

@@ -1,14 +1,23 @@
-//! `estimate_storage_cost`: arithmetic on dated price tables; no memory is opened for it.
+//! `estimate_storage_cost`: arithmetic on dated price tables.
 
 use confidant_memory::cost::{Estimate, Prices, Provider, Question, estimate_storage_cost};
 use serde_json::{Map, Value};
 
+use super::access::LazyMemory;
 use super::arguments::Arguments;
 use super::failure::Failure;
 
-/// Reads the arguments and answers.
-pub(super) fn estimate(arguments: &Map<String, Value>) -> Result<Estimate, Failure> {
-    Ok(estimate_storage_cost(read(arguments)?, &prices())?)
+/// Reads the arguments and answers, by the prices that the settings name.
+pub(super) async fn estimate(
+    arguments: &Map<String, Value>,
+    memory: &LazyMemory,
+) -> Result<Estimate, Failure> {
+    let question = read(arguments)?;
+    match memory.open().await {
+        Ok(memory) => Ok(memory.estimate(question)?),
+        // Without a memory nothing can be stored, but it can still be said what it would cost.
+        Err(_) => Ok(estimate_storage_cost(question, &Prices::default())?),
+    }
 }
 
 pub(super) fn read(arguments: &Map<String, Value>) -> Result<Question, Failure> {
@@ -37,11 +46,6 @@ pub(crate) fn provider(name: &str) -> Result<Provider, Failure> {
 /// Whose prices are known.
 pub(crate) const PROVIDERS: [&str; 5] = ["local", "s3", "azure", "gcs", "cascade"];
 
-/// The price tables.
-pub(crate) fn prices() -> Prices {
-    Prices::default()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -52,7 +56,8 @@ mod tests {
     fn every_provider_has_a_name_and_a_price() {
         for name in PROVIDERS {
             let arguments = json!({"bytes": 1024, "redundancy": 3, "provider": name});
-            let answer = estimate(arguments.as_object().unwrap()).unwrap();
+            let question = read(arguments.as_object().unwrap()).unwrap();
+            let answer = estimate_storage_cost(question, &Prices::default()).unwrap();
             let answer = serde_json::to_value(answer).unwrap();
             for field in
                 ["ok", "bytes", "gb", "monthly_storage_usd", "estimated_request_usd", "total_estimated_usd"]

@@ -40,7 +40,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 
 pub(crate) use access::{Access, Files, Forgetting, LazyMemory};
-pub(crate) use estimate::{PROVIDERS, prices, provider};
+pub(crate) use estimate::{PROVIDERS, provider};
 pub(crate) use import::root as import_root;
 pub(crate) use mount::{Hosts, Mount};
 

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use confidant_memory::cost::{Estimate, Question, estimate_storage_cost};
+use confidant_memory::cost::{Estimate, Prices, Question, estimate_storage_cost};
 
 use super::super::output;
 use super::super::{JsonArg, Outcome};
-use crate::mcp::{PROVIDERS, prices, provider};
+use crate::mcp::{PROVIDERS, provider};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,10 +26,10 @@ pub(in crate::cli) struct EstimateArgs {
     output: JsonArg,
 }
 
-pub(super) fn run(args: &EstimateArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &EstimateArgs, prices: &Prices) -> anyhow::Result<Outcome> {
     let EstimateArgs { bytes, redundancy, .. } = *args;
     let question = Question { bytes, redundancy, provider: provider(&args.provider)? };
-    let estimate = estimate_storage_cost(question, &prices())?;
+    let estimate = estimate_storage_cost(question, prices)?;
     if args.output.json {
         output::json(&estimate)?;
     } else {
