@@ -171,9 +171,17 @@ attacks! {
         "DELETE FROM records WHERE log = $alices_log; DELETE FROM sessions WHERE id = $alice;
          INSERT INTO records SELECT * FROM old_records WHERE log = $alices_log;
          INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "rolled-back";
+    promise_4_a_rolled_back_head_is_put_right_by_records_that_are_still_at_the_end:
+        "DELETE FROM sessions WHERE id = $alice;
+         INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "opened";
     promise_4_a_rolled_back_head_is_refused:
         "DELETE FROM sessions WHERE id = $alice;
-         INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice" => "rolled-back";
+         INSERT INTO sessions SELECT * FROM old_sessions WHERE id = $alice;
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+         INSERT INTO records (log, seq, prev, sealed) SELECT 1, i, 0, x'' FROM n" => "rolled-back";
+    promise_4_a_forged_record_at_the_end_is_refused:
+        "INSERT INTO records (log, seq, prev, sealed) SELECT $alices_log, 7, head, x'00' FROM sessions WHERE id = $alice"
+        => "record-refused";
     promise_4_a_vanished_log_is_noticed:
         "DELETE FROM records WHERE log = $alices_log; DELETE FROM sessions WHERE id = $alice" => "rolled-back";
     promise_4_a_plaintext_row_is_refused:
