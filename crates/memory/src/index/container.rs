@@ -138,19 +138,35 @@ impl Container {
         if first == last {
             return Ok(OwnedBytes::new(self.page(first)?).slice(offset..offset + len));
         }
-        let mut bytes = Vec::with_capacity(len + PAGE);
         // What is read in one long piece is kept by who asked; it would only push the small pieces out.
-        let keep = last - first < LONG;
-        for number in first..=last {
-            let from = if number == first { offset } else { 0 };
-            if keep {
+        let mut bytes = if last - first < LONG {
+            let mut bytes = Vec::with_capacity(len + PAGE);
+            for number in first..=last {
+                let from = if number == first { offset } else { 0 };
                 bytes.extend_from_slice(&self.page(number)?[from..]);
-            } else {
-                bytes.extend_from_slice(&self.open_page(number)?[from..]);
             }
-        }
+            bytes
+        } else {
+            self.open_pages(first, last, offset)?
+        };
         bytes.truncate(len);
         Ok(OwnedBytes::new(bytes))
+    }
+
+    /// Many pages at once, in one buffer, without the first `offset` bytes.
+    fn open_pages(&self, first: u64, last: u64, offset: usize) -> io::Result<Vec<u8>> {
+        let count = usize::try_from(last - first + 1).map_err(|_| Damaged)?;
+        let mut bytes = vec![0; count * (PAGE + TAG)];
+        read_at(&self.file, &mut bytes, HEADER as u64 + first * (PAGE + TAG) as u64)?;
+        let mut end = 0;
+        for (number, start) in (first..).zip((0..bytes.len()).step_by(PAGE + TAG)) {
+            self.seal.open(number, &mut bytes[start..start + PAGE + TAG])?;
+            let from = if number == first { start + offset } else { start };
+            bytes.copy_within(from..start + PAGE, end);
+            end += start + PAGE - from;
+        }
+        bytes.truncate(end);
+        Ok(bytes)
     }
 
     fn page(&self, number: u64) -> io::Result<Arc<[u8]>> {

@@ -121,22 +121,33 @@ fn spellings(snapshot: &Snapshot, term: &str, beginning: bool) -> io::Result<Vec
     let mut found: HashMap<String, u64> = HashMap::new();
     let most = if term.chars().count() >= LONG { 2 } else { 1 };
     for (other, frequency) in snapshot.tail.terms() {
-        if (beginning && other.starts_with(term)) || distance(term, other, most).is_some() {
+        let near = match distance(term, other, most) {
+            Some(mistakes) => mistakes < 2 || term.chars().next() == other.chars().next(),
+            None => beginning && other.starts_with(term),
+        };
+        if near {
             *found.entry(other.to_owned()).or_default() += frequency;
         }
     }
     for segment in &snapshot.segments {
-        let mut add = |key: &[u8], frequency: u32| {
-            if let Ok(other) = std::str::from_utf8(key) {
-                *found.entry(other.to_owned()).or_default() += u64::from(frequency);
-            }
-        };
+        let mut here: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut near = |key: &[u8], frequency| here.insert(key.to_vec(), frequency);
         let field = segment.fields.words;
-        let query = FuzzyTermQuery::new(Term::from_field_text(field, term), most, true);
-        let automaton = query.automaton().map_err(io::Error::other)?;
-        let mut stream = segment.words.terms().search(automaton).into_stream()?;
-        while stream.advance() {
-            add(stream.key(), stream.value().doc_freq);
+        for mistakes in 1..=most {
+            let query = FuzzyTermQuery::new(Term::from_field_text(field, term), mistakes, true);
+            let automaton = query.automaton().map_err(io::Error::other)?;
+            let mut terms = segment.words.terms().search(automaton);
+            // Two mistakes are looked for only where the first letter is right: a twentieth of the work.
+            if let (2, Some(first)) = (mistakes, term.chars().next()) {
+                terms = terms.ge(first.to_string());
+                if let Some(next) = char::from_u32(u32::from(first) + 1) {
+                    terms = terms.lt(next.to_string());
+                }
+            }
+            let mut stream = terms.into_stream()?;
+            while stream.advance() {
+                near(stream.key(), stream.value().doc_freq);
+            }
         }
         if beginning {
             let mut stream = segment.words.terms().range().ge(term).into_stream()?;
@@ -144,7 +155,12 @@ fn spellings(snapshot: &Snapshot, term: &str, beginning: bool) -> io::Result<Vec
                 if !stream.advance() || !stream.key().starts_with(term.as_bytes()) {
                     break;
                 }
-                add(stream.key(), stream.value().doc_freq);
+                near(stream.key(), stream.value().doc_freq);
+            }
+        }
+        for (other, frequency) in here {
+            if let Ok(other) = String::from_utf8(other) {
+                *found.entry(other).or_default() += u64::from(frequency);
             }
         }
     }
@@ -199,7 +215,7 @@ const SPELLINGS: usize = 6;
 /// Terms with the same beginning that are looked at, in each segment.
 const BEGINNINGS: usize = 50;
 /// Terms of one query that are searched for.
-const TERMS: usize = 32;
+const TERMS: usize = 24;
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,7 @@ pub struct Mix {
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { neighbour: 0.1, meaning: 0.5, recency: 0.1 }
+        Self { neighbour: 0.1, meaning: 1.0, recency: 0.1 }
     }
 }
 

@@ -16,7 +16,10 @@ use tantivy::index::{InvertedIndexReader, SegmentReader};
 use tantivy::indexer::merge_filtered_segments;
 use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
-use tantivy::{BitSet, Index, IndexBuilder, IndexSettings, ReloadPolicy, Searcher, TantivyDocument};
+use tantivy::{
+    BitSet, Index, IndexBuilder, IndexSettings, ReloadPolicy, Searcher, SingleSegmentIndexWriter,
+    TantivyDocument,
+};
 
 use super::container::{Container, Damaged, Parts};
 use super::directory::SealedDirectory;
@@ -37,6 +40,20 @@ pub(super) struct Info {
     /// Earliest and latest time.
     pub(super) from: i64,
     pub(super) until: i64,
+}
+
+impl Info {
+    fn empty() -> Self {
+        Self { name: String::new(), documents: 0, first: u64::MAX, last: 0, from: i64::MAX, until: i64::MIN }
+    }
+
+    fn add(&mut self, id: u64, at: i64) {
+        self.documents += 1;
+        self.first = self.first.min(id);
+        self.last = self.last.max(id);
+        self.from = self.from.min(at);
+        self.until = self.until.max(at);
+    }
 }
 
 /// A segment that is not written yet.
@@ -82,46 +99,66 @@ pub(super) fn session_number(session_id: &str) -> u64 {
     hash.as_ref().iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// Makes a segment of documents, which are in order of id and not none.
-pub(super) fn make(documents: &[Document]) -> tantivy::Result<Made> {
-    let (schema, fields) = schema();
-    let memory = RamDirectory::create();
-    let builder = IndexBuilder::new().schema(schema).tokenizers(tokenizers());
-    let mut writer = builder.single_segment_index_writer::<TantivyDocument>(
-        memory.clone(),
-        (documents.len() * 4096).clamp(ARENA / 8, ARENA),
-    )?;
-    let mut text = String::new();
-    for document in documents {
-        let mut row = TantivyDocument::new();
-        text.clear();
-        terms(document, &mut |term| {
-            text.push_str(term);
-            text.push('\n');
-        });
-        row.add_text(fields.words, &text);
-        for tag in document.tags.iter().take(TAGS) {
-            row.add_text(fields.tags, words::tag_term(tag));
-        }
-        row.add_u64(fields.id, document.id);
-        row.add_i64(fields.at, document.created_at);
-        row.add_u64(fields.session, session_number(&document.session_id));
-        writer.add_document(row)?;
+/// Makes a segment of documents that come one after another, in order of id.
+pub(super) struct Maker {
+    writer: SingleSegmentIndexWriter<TantivyDocument>,
+    memory: RamDirectory,
+    fields: Fields,
+    info: Info,
+    vectors: Vec<Option<Vec<i8>>>,
+    text: String,
+}
+
+impl Maker {
+    pub(super) fn new() -> tantivy::Result<Self> {
+        let (schema, fields) = schema();
+        let memory = RamDirectory::create();
+        let builder = IndexBuilder::new().schema(schema).tokenizers(tokenizers());
+        let writer = builder.single_segment_index_writer(memory.clone(), ARENA)?;
+        Ok(Self { writer, memory, fields, info: Info::empty(), vectors: Vec::new(), text: String::new() })
     }
-    let index = writer.finalize()?;
-    let mut parts = parts_of(&index, &memory)?;
-    parts
-        .extend(vectors::parts(documents.iter().map(|document| document.vector.as_deref()), documents.len()));
-    let times = || documents.iter().map(|document| document.created_at);
-    let info = Info {
-        name: String::new(),
-        documents: u32::try_from(documents.len()).unwrap_or(u32::MAX),
-        first: documents.first().map_or(0, |document| document.id),
-        last: documents.last().map_or(0, |document| document.id),
-        from: times().min().unwrap_or(i64::MAX),
-        until: times().max().unwrap_or(i64::MIN),
-    };
-    Ok(Made { info, parts })
+
+    pub(super) fn add(&mut self, document: Document) -> tantivy::Result<()> {
+        let mut row = TantivyDocument::new();
+        self.text.clear();
+        terms(&document, &mut |term| {
+            self.text.push_str(term);
+            self.text.push('\n');
+        });
+        row.add_text(self.fields.words, &self.text);
+        for tag in document.tags.iter().take(TAGS) {
+            row.add_text(self.fields.tags, words::tag_term(tag));
+        }
+        row.add_u64(self.fields.id, document.id);
+        row.add_i64(self.fields.at, document.created_at);
+        row.add_u64(self.fields.session, session_number(&document.session_id));
+        self.writer.add_document(row)?;
+        self.info.add(document.id, document.created_at);
+        self.vectors.push(document.vector);
+        Ok(())
+    }
+
+    /// How many documents there are.
+    pub(super) fn documents(&self) -> u32 {
+        self.info.documents
+    }
+
+    /// The highest id so far.
+    pub(super) fn last(&self) -> Option<u64> {
+        (self.info.documents > 0).then_some(self.info.last)
+    }
+
+    /// About how much memory it takes by now.
+    pub(super) fn memory(&self) -> usize {
+        self.writer.mem_usage() + self.vectors.iter().flatten().map(Vec::len).sum::<usize>()
+    }
+
+    pub(super) fn finish(self) -> tantivy::Result<Made> {
+        let index = self.writer.finalize()?;
+        let mut parts = parts_of(&index, &self.memory)?;
+        parts.extend(vectors::parts(self.vectors.iter().map(Option::as_deref), self.vectors.len()));
+        Ok(Made { info: self.info, parts })
+    }
 }
 
 /// Makes one segment of several neighbouring ones, without the documents of these ids. Nothing if none is left.
@@ -139,12 +176,7 @@ pub(super) fn merge(segments: &[Arc<Segment>], without: &HashSet<u64>) -> Result
             }
             keep.insert(row);
             rows.push((i, row));
-            let at = segment.times.get_val(row);
-            info.documents += 1;
-            info.first = info.first.min(id);
-            info.last = info.last.max(id);
-            info.from = info.from.min(at);
-            info.until = info.until.max(at);
+            info.add(id, segment.times.get_val(row));
         }
         let mut bytes = Vec::new();
         write_alive_bitset(&keep, &mut bytes).map_err(|_| super::damaged())?;
@@ -322,8 +354,8 @@ impl TokenStream for LinesStream<'_> {
 
 const LINES: &str = "lines";
 const META: &str = "meta.json";
-/// What the maker's tables start with; what a batch of cards needs beyond it is bounded by the batch.
-const ARENA: usize = 15_000_000;
+/// What the maker's tables are laid out for at first. They grow; who adds looks at [`Maker::memory`].
+const ARENA: usize = 3_000_000;
 /// Terms of one document that count, so that one huge card cannot swell the files.
 const DOCUMENT_TERMS: usize = 20_000;
 const FIELD_BYTES: usize = 64 * 1024;

@@ -239,7 +239,7 @@ const TERM_BYTES: usize = 64;
 /// As much of a query as is read.
 const QUERY_BYTES: usize = 16 * 1024;
 /// Distinct terms of a query that are looked up.
-const QUERY_TERMS: usize = 128;
+const QUERY_TERMS: usize = 64;
 
 /// English words that are in every text, and what an apostrophe leaves behind. `not`, `go`, `it` as a name and the like
 /// stay out of the files as well: they would be the longest lists and decide nothing.

@@ -12,8 +12,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::container;
 use super::manifest::{LOCK, Manifest, remove, sync_folder};
-use super::segment::{self, Made, Segment};
-use super::{BATCH, Document, Index, Source, of_io, of_tantivy};
+use super::segment::{self, Made, Maker, Segment};
+use super::{Index, Source, of_io, of_tantivy};
 use crate::Result;
 
 /// The right to write. Given back when dropped.
@@ -61,23 +61,23 @@ impl Index {
     /// Takes one batch of what is new into the files. Returns how many documents it had; 0 when there is nothing left.
     pub(super) fn take_in(&self, source: &dyn Source, held: &Held<'_>) -> Result<u64> {
         let mut manifest = self.current(source, held)?;
-        let mut documents: Vec<Document> = Vec::new();
-        let mut bytes = 0;
-        while documents.len() < STEP && bytes < STEP_BYTES {
-            let after = documents.last().map_or(manifest.covered, |document| document.id);
-            let mut more = source.documents(after, READ.min(STEP - documents.len()))?;
+        let mut maker = Maker::new().map_err(|error| of_tantivy(&error))?;
+        while maker.documents() < LARGEST && maker.memory() < MEMORY {
+            let after = maker.last().unwrap_or(manifest.covered);
+            let left = usize::try_from(LARGEST - maker.documents()).unwrap_or(READ);
+            let mut more = source.documents(after, READ.min(left))?;
             more.retain(|document| document.id > after);
             if more.is_empty() {
                 break;
             }
-            bytes += more.iter().map(size).sum::<usize>();
-            documents.append(&mut more);
+            for document in more {
+                maker.add(document).map_err(|error| of_tantivy(&error))?;
+            }
         }
-        let Some(last) = documents.last() else { return Ok(0) };
-        manifest.covered = last.id;
-        let made = segment::make(&documents).map_err(|error| of_tantivy(&error))?;
-        let taken = documents.len() as u64;
-        drop(documents);
+        let Some(last) = maker.last() else { return Ok(0) };
+        manifest.covered = last;
+        let taken = u64::from(maker.documents());
+        let made = maker.finish().map_err(|error| of_tantivy(&error))?;
         manifest.segments.push(self.write_segment(made)?);
         manifest.write(&self.folder, &*self.keys)?;
         self.merge_small(&mut manifest)?;
@@ -193,22 +193,6 @@ impl Index {
     }
 }
 
-/// About how much memory a document takes.
-fn size(document: &Document) -> usize {
-    let card = &document.card;
-    let lists = [
-        &card.summary_bullets,
-        &card.decisions,
-        &card.todos,
-        &card.entities,
-        &card.keywords,
-        &card.notable_quotes,
-        &document.tags,
-    ];
-    let text: usize = lists.iter().flat_map(|list| list.iter()).map(String::len).sum();
-    text + card.title.len() + document.vector.as_ref().map_or(0, Vec::len) + 200
-}
-
 fn random_name() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -227,12 +211,9 @@ fn make_folder(folder: &std::path::Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Documents of one step, and about how many bytes: what is in memory at once.
-const STEP: usize = 16 * 1024;
-const STEP_BYTES: usize = 24 * 1024 * 1024;
+/// Bytes that making a segment may take; then it is as large as it is.
+const MEMORY: usize = 96 * 1024 * 1024;
 /// Documents that are asked for at once.
-const READ: usize = 1024;
+const READ: usize = 512;
 /// The largest segment.
 const LARGEST: u32 = 50_000;
-
-const _: () = assert!(BATCH < STEP, "a batch fits into a step");
