@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn arguments_become_lines_without_escapes() {
-        let value = json!({"command": ["git", "commit"], "edits": [{"old": "a\nb", "new": 1}], "gone": null});
+        let value = json!({"command": ["git", "commit"], "edits": [{"new": 1, "old": "a\nb"}], "gone": null});
         assert_eq!(of_value(&value), "command: git commit\nedits.0.new: 1\nedits.0.old: a\nb");
         assert_eq!(of_value(&json!("plain")), "plain");
     }
