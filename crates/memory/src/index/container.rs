@@ -2,7 +2,7 @@
 //!
 //! Owns the bytes on disk of everything but the manifest. A container is written once, under a key of its own, and never
 //! changed; what the parts mean is [`super::segment`]'s business. Easy to get wrong: the nonce is the page's number, so
-//! a key must never seal two files. [`write`] takes a name that has just been made for that reason.
+//! a key must never seal two files. [`write()`] takes a name that has just been made for that reason.
 //!
 //! ```text
 //! file      = magic (8) ‖ plain length (8, big endian) ‖ page 0 ‖ page 1 ‖ …
