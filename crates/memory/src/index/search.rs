@@ -321,8 +321,9 @@ impl Filter {
         }
     }
 
+    /// Calls `each` with every row, the last first: that is mostly the newest, and those after it need not be kept.
     fn each(&self, documents: u32, mut each: impl FnMut(u32)) {
-        for row in (0..documents).filter(|&row| self.takes(row)) {
+        for row in (0..documents).rev().filter(|&row| self.takes(row)) {
             each(row);
         }
     }
