@@ -95,7 +95,9 @@ impl Snapshot {
             }
         }
         let meaning = match encoder {
-            Some(encoder) if self.has_vectors() => encoder.encode(&query.text).unwrap_or_default(),
+            Some(encoder) if self.has_vectors() => {
+                encoder.encode(words::cut(&query.text, MEANT)).unwrap_or_default()
+            }
             _ => None,
         };
         let found = top.into_sorted();
@@ -319,8 +321,9 @@ impl Filter {
         }
     }
 
+    /// Calls `each` with every row, the last first: that is mostly the newest, and those after it need not be kept.
     fn each(&self, documents: u32, mut each: impl FnMut(u32)) {
-        for row in (0..documents).filter(|&row| self.takes(row)) {
+        for row in (0..documents).rev().filter(|&row| self.takes(row)) {
             each(row);
         }
     }
@@ -364,6 +367,8 @@ impl Top {
 
 /// Candidates that are weighed beyond BM25.
 const CANDIDATES: usize = 256;
+/// As much of a query as an encoder is given: what it costs grows with the text.
+const MEANT: usize = 512;
 /// Nobody pages further than this.
 const DEEPEST: usize = 10_000;
 const TAGS: usize = 64;

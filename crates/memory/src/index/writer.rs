@@ -87,7 +87,10 @@ impl Index {
 
     /// Removes documents from the files.
     pub(super) fn remove(&self, ids: &HashSet<u64>, _: &Held<'_>) -> Result<()> {
-        let Some(bytes) = Manifest::bytes(&self.folder)? else { return Ok(()) };
+        let Some(bytes) = Manifest::bytes(&self.folder)? else {
+            // A segment may have been written, and the list not any more.
+            return self.clean(&Manifest::empty());
+        };
         let Some(mut manifest) = Manifest::open(bytes, &*self.keys)? else { return self.start_again() };
         let mut changed = false;
         for info in std::mem::take(&mut manifest.segments) {

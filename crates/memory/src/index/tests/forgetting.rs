@@ -65,6 +65,20 @@ fn what_the_truth_does_not_know_is_never_returned() {
 }
 
 #[test]
+fn what_a_crash_left_behind_is_forgotten_too() {
+    let rig = Rig::new();
+    let truth = Truth::of((1..=10).map(generated));
+    rig.keys.left.store(1, std::sync::atomic::Ordering::SeqCst);
+    rig.index.catch_up(&truth, true).unwrap_err();
+    rig.keys.left.store(-1, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(rig.segments().len(), 1, "a segment that no list names");
+    truth.delete(1);
+    rig.index.forget(&[1]).unwrap();
+    assert!(rig.segments().is_empty());
+    assert!(!rig.keys.names().unwrap().iter().any(|name| name.len() == 32));
+}
+
+#[test]
 fn another_process_sees_it_gone() {
     let rig = Rig::new();
     let truth = Truth::of((1..=300).map(generated));
