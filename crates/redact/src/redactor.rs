@@ -47,7 +47,7 @@ pub struct Redacted {
     pub report: Vec<Count>,
 }
 
-/// Finds and replaces. Cheap to make, and shared by all threads that hold a reference.
+/// Finds and replaces. Cheap to make (what all share is made at the first text), and shared by all threads that hold a reference.
 #[derive(Debug)]
 pub struct Redactor {
     pub(crate) options: Options,
@@ -61,7 +61,6 @@ impl Redactor {
     ///
     /// When the lists of words are too long to search for.
     pub fn new(options: Options) -> Result<Self, OpenError> {
-        scan::warm();
         let dictionary = Dictionary::open(&options.always, &options.never)?;
         Ok(Self { options, dictionary })
     }

@@ -66,11 +66,6 @@ struct Machine {
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
 
-/// Makes the automaton now rather than at the first text.
-pub(crate) fn warm() {
-    LazyLock::force(&MACHINE);
-}
-
 impl Machine {
     fn new() -> Self {
         let rules = rules::all();
