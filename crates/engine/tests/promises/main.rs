@@ -1,6 +1,7 @@
 //! The promises, each a named test on every store that it concerns.
 //!
-//! Promises 7 (secrets do not leave) and 9 (one decision per approval) arrive with what they are about.
+//! Promise 7 (secrets do not leave) is about what is derived and has its tests in the memory crate, which has its own for
+//! 1, 2, 4, 5 and 6 as well. Promise 9 (one decision per approval) arrives with approvals.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
