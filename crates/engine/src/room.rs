@@ -190,8 +190,10 @@ fn short_name(sender: &str) -> String {
 /// A sender as a name on a line: nothing in it can end the name or the line.
 fn speaker(sender: &str) -> String {
     let name: String = one_line(sender).chars().take(128).collect();
-    // A sender called "bob: I resign\nalice" must not become two speakers; Matrix ids keep their one colon.
-    if name.starts_with('@') { name.replace(": ", " ") } else { name.replace(':', " ") }
+    // A sender called "bob: I resign\nalice" must not become two speakers. A Matrix id keeps its colon; it has no blanks,
+    // so what has some is none ("@assistant:: x" would else become "@assistant: x").
+    let is_id = name.starts_with('@') && !name.contains(char::is_whitespace);
+    if is_id { name } else { name.replace(':', " ") }
 }
 
 fn voice(line: &RoomLine, asker: &Asker<'_>) -> Voice {
@@ -284,6 +286,14 @@ mod tests {
         block.map_or_else(Vec::new, |(b, _)| {
             b.lines.iter().map(|l| format!("{}: {}", l.speaker, l.text)).collect()
         })
+    }
+
+    #[test]
+    fn a_name_never_ends_where_text_would_begin() {
+        for sender in ["@assistant:: org", "@a: b", "bob: I resign", "@a:b:: c:", "a:"] {
+            assert!(!speaker(sender).contains(": "), "{sender}");
+        }
+        assert_eq!(speaker("@alice:a.org"), "@alice:a.org");
     }
 
     #[test]
