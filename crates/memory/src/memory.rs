@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -124,6 +125,13 @@ impl Memory {
     pub fn open(parts: Parts) -> Result<Self> {
         let keys = Keys::open(&parts.keys_folder.join("memory-keys.db"), parts.roots)?;
         let truth = Truth::open(&parts.folder.join("memory.db"))?;
+        // Without its keys a memory is not an empty one: starting anew here would orphan all that is there.
+        if !keys.is_begun()? && !truth.is_empty()? {
+            return Err(Error::unavailable(
+                "there are memories, but memory-keys.db is empty, so none of them can be opened",
+                "put memory-keys.db back beside keyring.db, or start with an empty memory folder",
+            ));
+        }
         let instances = Instances::enlist(&parts.folder.join("running"))?;
         let inner = Inner {
             keys: Arc::new(keys),
@@ -233,22 +241,19 @@ impl Inner {
         begun: &Beginning,
         memory: u64,
     ) -> Result<Option<Pointer>> {
-        let noted = Arc::new(Mutex::new(false));
-        let put = {
-            let (truth, noted) = (Arc::clone(&self.truth), Arc::clone(&noted));
-            let note = move |locator: &Locator| {
-                let kept = truth.note_locator(memory, &begun.seal(locator)).is_ok();
-                *noted.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-            };
-            store.put(&begun.pointer, &begun.ciphertext, None, &note).await
+        let noted = AtomicBool::new(false);
+        let note = |locator: &Locator| {
+            let kept = self.truth.note_locator(memory, &begun.seal(locator)).is_ok();
+            noted.store(kept, Ordering::Relaxed);
         };
+        let put = store.put(&begun.pointer, &begun.ciphertext, None, &note).await;
         let inner = Arc::clone(self);
         match put {
             Ok(locator) => {
                 let sealed = begun.seal(&locator);
                 blocking(move || inner.truth.finish(memory, &sealed)).await
             }
-            Err(error) if *noted.lock().unwrap_or_else(PoisonError::into_inner) => Err(Error::unavailable(
+            Err(error) if noted.load(Ordering::Relaxed) => Err(Error::unavailable(
                 format!("the upload has begun but did not end: {}", error.parted().0),
                 "it is kept and goes on at the next start; nothing has to be stored again",
             )),
@@ -283,18 +288,7 @@ impl Inner {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<Recovered> {
         let mut recovered = Recovered::default();
         let inner = Arc::clone(self);
-        let keyless = blocking(move || {
-            let owners = inner.truth.owners()?.into_iter();
-            owners
-                .filter_map(|owner| match inner.keys.has_owner(owner) {
-                    Ok(true) => None,
-                    Ok(false) => Some(Ok(owner)),
-                    Err(error) => Some(Err(error)),
-                })
-                .collect::<Result<Vec<Tag>>>()
-        })
-        .await?;
-        for owner in keyless {
+        for owner in blocking(move || inner.truth.erasing()).await? {
             self.erase(owner).await?;
         }
         let mut alive = self.instances.alive();
@@ -312,8 +306,15 @@ impl Inner {
             }
             match task.kind {
                 Kind::Remove => {
-                    let (inner, artifact) = (Arc::clone(self), task.artifact);
-                    blocking(move || inner.keys.destroy_artifacts(&[artifact])).await?;
+                    let (inner, of) = (Arc::clone(self), task.clone());
+                    blocking(move || {
+                        inner.keys.destroy_artifacts(&[of.artifact])?;
+                        match inner.keys.owner_of_tag(of.owner)? {
+                            Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
+                            None => Ok(()),
+                        }
+                    })
+                    .await?;
                     match self.remove_blob(&task).await {
                         Ok(_) => recovered.removed += 1,
                         Err(_) => recovered.waiting += 1,
@@ -368,6 +369,9 @@ impl Inner {
     async fn erase(self: &Arc<Self>, owner: Tag) -> Result<Erased> {
         let inner = Arc::clone(self);
         let erased = blocking(move || {
+            // Said first, so that an erasure that is cut off is gone on with. That an owner has no key says nothing: the
+            // keys may only be elsewhere.
+            inner.truth.begin_erasing(owner)?;
             let keys = inner.keys.destroy_owner(owner)?;
             let rows = inner.truth.after(owner, 0, false, usize::MAX)?;
             inner.truth.remove(&rows, owner, Why::Ended, inner.instances.own())?;
@@ -381,6 +385,7 @@ impl Inner {
                     "check the permissions of the data folder and erase again",
                 ));
             }
+            inner.truth.end_erasing(owner)?;
             Ok(Erased { memories: rows.len() as u64, keys })
         })
         .await?;

@@ -326,12 +326,29 @@ impl Truth {
         Ok(count.map_err(db::failed)?.unsigned_abs())
     }
 
-    /// Every owner that has rows.
-    pub(crate) fn owners(&self) -> Result<Vec<Tag>> {
+    /// Whether there are neither rows nor anything to be done.
+    pub(crate) fn is_empty(&self) -> Result<bool> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM memories) AND NOT EXISTS (SELECT 1 FROM outbox)";
+        self.reader().query_row(sql, [], |row| row.get(0)).map_err(db::failed)
+    }
+
+    /// Owners whose erasure was begun and has not ended.
+    pub(crate) fn erasing(&self) -> Result<Vec<Tag>> {
         let reader = self.reader();
-        let mut statement = reader.prepare("SELECT DISTINCT owner FROM memories").map_err(db::failed)?;
+        let mut statement = reader.prepare("SELECT owner FROM erasing").map_err(db::failed)?;
         let owners = statement.query_map([], |row| row.get(0).map(Tag::from_bytes)).map_err(db::failed)?;
         owners.collect::<rusqlite::Result<_>>().map_err(db::failed)
+    }
+
+    /// Says that everything of an owner ends.
+    pub(crate) fn begin_erasing(&self, owner: Tag) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO erasing (owner) VALUES (?1)";
+        self.write(|tx| tx.execute(sql, [owner.as_bytes()]).map(drop))
+    }
+
+    /// Says that it has ended.
+    pub(crate) fn end_erasing(&self, owner: Tag) -> Result<()> {
+        self.write(|tx| tx.execute("DELETE FROM erasing WHERE owner = ?1", [owner.as_bytes()]).map(drop))
     }
 
     /// What is to be done, oldest first.
@@ -637,6 +654,7 @@ const SCHEMA: &str = "
         note    BLOB NOT NULL,   -- sealed
         PRIMARY KEY (owner, source)
     ) WITHOUT ROWID;
+    CREATE TABLE erasing (owner BLOB PRIMARY KEY) WITHOUT ROWID;
     CREATE TABLE forgotten (
         owner       BLOB NOT NULL,
         session_tag BLOB NOT NULL,

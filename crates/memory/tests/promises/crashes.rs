@@ -62,6 +62,37 @@ fn a_process_that_dies_during_an_upload_has_it_finished_by_the_next() {
     });
 }
 
+#[tokio::test]
+async fn lost_keys_are_an_error_and_lose_nothing_more() {
+    let place = Place::new();
+    let stored = of(&place.open(), "alice").store(&wish()).await.unwrap();
+    let (keys, aside) = (place.folder.path().join("keys"), place.folder.path().join("aside"));
+    std::fs::rename(&keys, &aside).unwrap();
+    let error = place.try_open().unwrap_err();
+    assert!(error.to_string().contains("memory-keys.db is empty"), "{error}");
+    std::fs::remove_dir_all(&keys).unwrap();
+    std::fs::rename(&aside, &keys).unwrap();
+    let memory = place.open();
+    memory.recover().await.unwrap();
+    assert!(of(&memory, "alice").retrieve(&stored.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_erasure_that_was_cut_off_is_gone_on_with() {
+    let place = Place::new();
+    let memory = place.open();
+    of(&memory, "alice").store(&wish()).await.unwrap();
+    let his = of(&memory, "bob").store(&wish()).await.unwrap();
+    // As after a crash right behind the first step.
+    let db = rusqlite::Connection::open(place.folder.path().join("memory/memory.db")).unwrap();
+    db.execute("INSERT INTO erasing SELECT owner FROM memories WHERE id = 1", []).unwrap();
+    memory.recover().await.unwrap();
+    assert_eq!((of(&memory, "alice").count().await.unwrap(), place.shelf.len()), (0, 1));
+    assert!(of(&memory, "bob").retrieve(&his.cascade_uri, None).await.is_ok());
+    let left: i64 = db.query_row("SELECT count(*) FROM erasing", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+}
+
 fn pending(place: &Place) -> i64 {
     let Ok(db) = rusqlite::Connection::open(place.folder.path().join("memory/memory.db")) else { return 0 };
     db.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap_or(0)

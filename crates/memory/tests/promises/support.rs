@@ -127,6 +127,14 @@ impl Place {
     }
 
     pub(crate) fn open_in(&self, folder: &Path) -> Memory {
+        self.try_open_in(folder).unwrap()
+    }
+
+    pub(crate) fn try_open(&self) -> Result<Memory> {
+        self.try_open_in(self.folder.path())
+    }
+
+    fn try_open_in(&self, folder: &Path) -> Result<Memory> {
         let mut options = confidant_redact::Options::default();
         options.names = true;
         let stores: BTreeMap<String, Arc<dyn Blobs>> =
@@ -145,7 +153,6 @@ impl Place {
             prices: confidant_memory::cost::Prices::default(),
             witness: None,
         })
-        .unwrap()
     }
 
     /// Every byte that is kept, here or on the shelf.
