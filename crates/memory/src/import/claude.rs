@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::draft::{Draft, Role};
 use super::file::{is_uuid, stem};
-use super::lines::{each_json, unreadable};
+use super::lines::each_object;
 use super::sink::Sink;
 use super::text::{self, member};
 use super::time::{self, Millis};
-use super::{Agent, SessionFile, zstd};
+use super::{Agent, SessionFile};
 use crate::Result;
 
 /// Reads a session with its sub-agents.
@@ -61,15 +61,7 @@ impl Reading {
     }
 
     fn read(&mut self, path: &Path, sink: &mut Sink<'_>) -> Result<()> {
-        let reader = zstd::open(path).map_err(|_| unreadable())?;
-        each_json(reader, sink, |line, sink| {
-            if line.is_object() {
-                self.line(&line);
-            } else {
-                sink.skip();
-            }
-            Ok(())
-        })
+        each_object(path, sink, |line| self.line(line))
     }
 
     fn line(&mut self, line: &Value) {

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::sink::Sink;
+use super::zstd;
 use crate::{Error, Result};
 
 /// The longest line that is read. Longer ones are skipped and counted.
@@ -79,6 +80,19 @@ impl<R: BufRead> Lines<R> {
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
         Ok(Some(Line::Text(line)))
     }
+}
+
+/// Calls `each` with every line of a file, compressed or not, that is a JSON object; counts the others.
+pub(crate) fn each_object(path: &Path, sink: &mut Sink<'_>, mut each: impl FnMut(&Value)) -> Result<()> {
+    let reader = zstd::open(path).map_err(|_| unreadable())?;
+    each_json(reader, sink, |line, sink| {
+        if line.is_object() {
+            each(&line);
+        } else {
+            sink.skip();
+        }
+        Ok(())
+    })
 }
 
 /// Calls `each` with every line that is JSON; counts the others.
