@@ -48,10 +48,11 @@ mod running;
 mod session;
 mod store;
 mod tokens;
+mod tools;
 mod turn;
 
 pub use access::{Bearer, Role, Wish};
-pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Situation, Slot};
+pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
@@ -67,8 +68,9 @@ pub use engine::{
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
-    Answer, Block, BlockLine, Deltas, Extractive, Model, ModelError, Prompt, PromptMessage, Provider, Remote,
-    RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Usage, Voice,
+    Answer, Block, BlockLine, Deltas, Extractive, Form, Model, ModelError, Prompt, PromptMessage, Provider,
+    Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Step, ToolCall, ToolSpec, Usage,
+    Voice,
 };
 pub use retention::Lifetimes;
 pub use rights::{
@@ -76,4 +78,8 @@ pub use rights::{
 };
 pub use room::{RoomContext, RoomLimits, RoomLine};
 pub use session::Session;
-pub use turn::{Final, MemoryState, Metadata, Outbound, TokenUsage, Turn, TurnRequest};
+pub use tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
+pub use turn::{
+    Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound, Prepared, PreparedBy,
+    TokenUsage, Turn, TurnRequest, View,
+};

@@ -188,7 +188,7 @@ impl Model for Recorder {
         let pieces = [format!("answer {count}: "), "yes\nindeed".to_owned()];
         pieces.iter().for_each(|piece| deltas(piece));
         let usage = Some(Usage { prompt: 5, completion: 3 });
-        Ok(Answer { text: pieces.concat(), model: "recorder".to_owned(), usage })
+        Ok(Answer { text: pieces.concat(), calls: Vec::new(), model: "recorder".to_owned(), usage })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

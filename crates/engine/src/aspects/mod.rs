@@ -10,6 +10,11 @@ use confidant_seal::Scope;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
+use crate::turn::Prepared;
+
+mod profile;
+
+pub use profile::Profile;
 
 /// Where in the system prompt an aspect stands. The order of the variants is the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +70,12 @@ pub struct Situation<'a> {
     pub audience: Audience,
     /// When.
     pub now: Millis,
+    /// What was found out about the turn, if it was prepared.
+    pub prepared: Option<&'a Prepared>,
+    /// What the person chose to have known in this turn.
+    pub profile: &'a Profile,
+    /// The focus mode that is on.
+    pub focus: Option<&'a str>,
 }
 
 /// An aspect gave no text because it failed; says nothing of why, which it logs itself.
@@ -189,7 +200,14 @@ mod tests {
             Arc::new(Fixed::new(Slot::Focus, " first ")),
             Arc::new(Fixed::new(Slot::Agent, "")),
         ]);
-        let situation = Situation { scope: None, audience: Audience::Private, now: Millis(0) };
+        let situation = Situation {
+            scope: None,
+            audience: Audience::Private,
+            now: Millis(0),
+            prepared: None,
+            profile: &Profile::default(),
+            focus: None,
+        };
         let composed = aspects.compose(situation).await;
         assert_eq!(composed.text, "first\n\nOnly the person who asks will read your answer.\n\nlast");
         assert_eq!(composed.failed, ["mate"]);

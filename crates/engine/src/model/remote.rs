@@ -143,7 +143,7 @@ impl Remote {
         let usage = counted.and_then(|usage| {
             Some(Usage { prompt: count(usage.prompt_tokens)?, completion: count(usage.completion_tokens)? })
         });
-        Ok(Answer { text, model: self.settings.model.clone(), usage })
+        Ok(Answer { text, calls: Vec::new(), model: self.settings.model.clone(), usage })
     }
 }
 

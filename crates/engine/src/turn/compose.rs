@@ -21,7 +21,14 @@ pub(super) async fn compose(
     mut draft: Draft,
 ) -> (Prompt, Draft) {
     let now = inner.now();
-    let situation = Situation { scope: session.map(Session::scope), audience: inbound.audience, now };
+    let situation = Situation {
+        scope: session.map(Session::scope),
+        audience: inbound.audience,
+        now,
+        prepared: None,
+        profile: &inbound.profile,
+        focus: inbound.focus.as_deref(),
+    };
     let composed = inner.aspects.compose(situation).await;
     let mut system = composed.text;
     if let Some(instructions) = inbound.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
@@ -53,6 +60,8 @@ pub(super) async fn compose(
         blocks: block.into_iter().collect(),
         history,
         query: inbound.query,
+        tools: Vec::new(),
+        steps: Vec::new(),
         sampling: inbound.sampling,
     };
     (prompt, draft)

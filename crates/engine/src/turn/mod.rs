@@ -12,6 +12,7 @@
 mod accept;
 mod commit;
 mod compose;
+mod prepare;
 mod recall;
 mod respond;
 mod resume;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
@@ -31,6 +33,7 @@ use crate::room::RoomContext;
 use crate::running::Running;
 use crate::session::Session;
 
+pub use prepare::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
 pub(crate) use resume::recover;
 
 /// What a channel asks for.
@@ -50,6 +53,10 @@ pub struct TurnRequest {
     pub brought: Vec<PromptMessage>,
     /// How to answer.
     pub sampling: Sampling,
+    /// What the person chose to have known. Never stored.
+    pub profile: Profile,
+    /// The focus mode that is on, if its name is known.
+    pub focus: Option<String>,
 }
 
 /// What comes out of a turn, in this order: any number of `Progress` and `Delta`, then one `Final` or `Error`.
@@ -233,6 +240,8 @@ struct Inbound {
     instructions: Option<String>,
     brought: Vec<PromptMessage>,
     sampling: Sampling,
+    profile: Profile,
+    focus: Option<String>,
 }
 
 /// Where a turn's events go. Nobody needs to listen.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Draft, Inbound, MemoryState, Outlet, answer, commit, recall};
+use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::engine::{Inner, Recovered, Recovery};
 use crate::entry::{Entry, Outcome};
@@ -96,6 +97,8 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         instructions: None,
         brought: Vec::new(),
         sampling: Sampling::default(),
+        profile: Profile::default(),
+        focus: None,
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);

@@ -43,6 +43,8 @@ pub(super) fn inbound(
         instructions: request.instructions,
         brought: request.brought,
         sampling: request.sampling,
+        profile: request.profile,
+        focus: request.focus,
     })
 }
 

@@ -149,7 +149,7 @@ impl Model for Recorder {
         }
         let text = format!("noted: {}", prompt.query);
         deltas(&text);
-        Ok(Answer { text, model: "recorder".into(), usage: None })
+        Ok(Answer { text, calls: Vec::new(), model: "recorder".into(), usage: None })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

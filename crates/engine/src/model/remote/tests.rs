@@ -137,6 +137,8 @@ fn prompt() -> Prompt {
         }],
         history: Vec::new(),
         query: "what database?".to_owned(),
+        tools: Vec::new(),
+        steps: Vec::new(),
         sampling: Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(64) },
     }
 }
