@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Extractive, Model, Provider, Remote, RemoteSettings, Sampling};
+use confidant_engine::{Extractive, FormStyle, Model, Provider, Remote, RemoteSettings, Sampling};
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -51,6 +51,7 @@ impl ModelSection {
             api_key: key.cloned(),
             timeout: self.timeout,
             sampling: Sampling { temperature: self.temperature, top_p: None, max_tokens: self.max_tokens },
+            forms: FormStyle::default(),
         };
         let remote = Remote::new(settings).map_err(|error| {
             let message = error.to_string();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use extractive::Extractive;
-pub use remote::{Provider, Remote, RemoteSettings, RemoteSetupError};
+pub use remote::{FormStyle, Provider, Remote, RemoteSettings, RemoteSetupError};
 
 /// A language model, or something that answers like one.
 #[async_trait]
