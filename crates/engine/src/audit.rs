@@ -34,6 +34,21 @@ pub enum Action {
     /// A turn that was cut off is being tried again.
     #[serde(rename = "turn.resumed")]
     TurnResumed,
+    /// A turn stopped to ask somebody's approval.
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked,
+    /// An approval was given.
+    #[serde(rename = "approval.given")]
+    ApprovalGiven,
+    /// An approval was denied.
+    #[serde(rename = "approval.denied")]
+    ApprovalDenied,
+    /// An approval ran out.
+    #[serde(rename = "approval.expired")]
+    ApprovalExpired,
+    /// A tool that changes something is about to be called.
+    #[serde(rename = "tool.called")]
+    ToolCalled,
     /// A conversation was written without a model, as by an import.
     #[serde(rename = "session.recorded")]
     SessionRecorded,

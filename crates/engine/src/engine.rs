@@ -16,6 +16,7 @@ use crate::derived::Derived;
 use crate::error::{Error, OpenError};
 use crate::keyring::{KeySource, Keyring, Rotated};
 use crate::model::{Model, ModelError};
+use crate::notices::{Agenda, Notice, Notices};
 use crate::retention::{self, Lifetimes};
 use crate::rights::Administrator;
 use crate::room::RoomLimits;
@@ -26,7 +27,8 @@ pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{AuditHead, Find, Instance, KeyStore, Store};
 use crate::tokens;
-use crate::turn::{self, Turn, TurnRequest};
+use crate::tools::{NoTools, ToolLimits, ToolPolicy, Toolbox};
+use crate::turn::{self, Cancels, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -82,6 +84,10 @@ pub struct Parts {
     pub aspects: Aspects,
     /// The present.
     pub clock: Arc<dyn Clock>,
+    /// Tools that models may call.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// Who may have them called.
+    pub policy: ToolPolicy,
     /// Limits and lifetimes.
     pub settings: Settings,
     /// What else is kept of people, which their rights cover.
@@ -93,7 +99,8 @@ impl Parts {
     #[must_use]
     pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
-        Self { storage, keys, model, aspects, clock, settings, derived: Vec::new() }
+        let (toolbox, policy) = (Arc::new(NoTools), ToolPolicy::default());
+        Self { storage, keys, model, aspects, clock, toolbox, policy, settings, derived: Vec::new() }
     }
 }
 
@@ -106,6 +113,8 @@ pub struct Settings {
     pub room: RoomLimits,
     /// How long sessions live.
     pub lifetimes: Lifetimes,
+    /// How tools are used.
+    pub tools: ToolLimits,
     /// The longest that a model may take for an answer.
     pub answer_timeout: Duration,
     /// The longest that a turn waits for the session's previous one.
@@ -126,6 +135,7 @@ impl Default for Settings {
             history: HistoryLimits { max_messages: 100, token_budget: 6000 },
             room: RoomLimits { lines: 20, max_age_seconds: None },
             lifetimes: Lifetimes::default(),
+            tools: ToolLimits::default(),
             answer_timeout: Duration::from_secs(120),
             wait_for_turn: Duration::from_secs(60),
             recovery: Recovery::Resume,
@@ -161,6 +171,8 @@ pub struct Recovered {
     pub resumed: u64,
     /// Turns that were closed without an answer.
     pub reported: u64,
+    /// Turns that were closed because nobody decided in time what they waited for.
+    pub expired: u64,
     /// Turns whose log could not be opened; they are left as they are.
     pub unreadable: u64,
 }
@@ -189,6 +201,11 @@ impl Engine {
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
+            toolbox: parts.toolbox,
+            policy: parts.policy,
+            cancels: Cancels::default(),
+            notices: Notices::default(),
+            agenda: Agenda::default(),
             instance,
             enlisted: Mutex::new(Some(enlisted)),
             anchors: Arc::default(),
@@ -224,7 +241,18 @@ impl Engine {
         Administrator::new(Arc::clone(&self.inner), actor)
     }
 
-    /// Takes up the turns that a dead process left open, each once.
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// What ends from now on while nobody waits for it.
+    #[must_use]
+    pub fn notices(&self) -> tokio::sync::broadcast::Receiver<Arc<Notice>> {
+        self.inner.notices.listen()
+    }
+
+    /// Takes up the turns that a dead process left open, each once; carries out decisions that were left to this process;
+    /// and closes turns whose approval ran out. To be called at the start and every few seconds.
     pub async fn recover(&self) -> Result<Recovered, Error> {
         turn::recover(&self.inner).await
     }
@@ -326,6 +354,11 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) policy: ToolPolicy,
+    pub(crate) cancels: Cancels,
+    pub(crate) notices: Notices,
+    pub(crate) agenda: Agenda,
     /// This engine among those on the same store.
     pub(crate) instance: Instance,
     /// Keeps the instance alive in the eyes of others; let go of at the stop.

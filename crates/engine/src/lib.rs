@@ -27,9 +27,11 @@
 
 mod access;
 mod anchors;
+mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod checkpoint;
 mod clock;
 mod counts;
 mod derived;
@@ -41,6 +43,7 @@ pub mod fuzzing;
 mod keyring;
 mod log;
 mod model;
+mod notices;
 mod retention;
 mod rights;
 mod room;
@@ -52,6 +55,7 @@ mod tools;
 mod turn;
 
 pub use access::{Bearer, Role, Wish};
+pub use approval::{ApprovalRequest, Approver, Decider, Decision};
 pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
@@ -72,14 +76,17 @@ pub use model::{
     Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Step, ToolCall,
     ToolSpec, Usage, Voice,
 };
+pub use notices::Notice;
 pub use retention::Lifetimes;
 pub use rights::{
     Administrator, Export, ExportedMessage, MessageKind, PersonExport, Receipt, SessionSummary, Verified,
 };
 pub use room::{RoomContext, RoomLimits, RoomLine};
 pub use session::Session;
-pub use tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
+pub use tools::{
+    Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
+};
 pub use turn::{
-    Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound, Prepared, PreparedBy,
-    TokenUsage, Turn, TurnRequest, View,
+    CarryOut, Ending, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound,
+    Prepared, PreparedBy, TokenUsage, Turn, TurnRequest, View,
 };

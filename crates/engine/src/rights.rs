@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::audience::Audience;
 use crate::audit::Action;
+use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
-use crate::entry::{Entry, Exchange, Outcome, Reply, ReplyFrom};
+use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
 pub use administrator::{Administrator, SessionSummary, Verified};
@@ -52,6 +53,9 @@ pub struct ExportedMessage {
     /// The model or tool that spoke.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    /// What a tool was called with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub arguments: Option<serde_json::Value>,
     /// Why the message has no answer, if its turn ended without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unanswered: Option<String>,
@@ -110,7 +114,7 @@ impl Session {
             session_id: self.id(),
             exported_at: self.inner.now(),
             version: log.version(),
-            messages: log.checkpoint().exchanges().iter().flat_map(exported).collect(),
+            messages: log.checkpoint().all().flat_map(exported).collect(),
         }))
     }
 
@@ -135,8 +139,7 @@ impl Session {
             }
             let at = self.inner.now();
             let request_id = uuid::Uuid::now_v7().to_string();
-            let reply =
-                Reply { from: ReplyFrom::Ai, content: ai.to_owned(), tokens: None, name: by.to_owned() };
+            let reply = Reply::ai(ai.to_owned(), None, by.to_owned());
             let entries = vec![
                 Entry::Accepted {
                     request_id: request_id.clone(),
@@ -162,6 +165,7 @@ impl Session {
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     let unanswered = match &exchange.outcome {
         Outcome::Open { .. } => Some("open".to_owned()),
+        Outcome::Waiting { .. } => Some("waiting for approval".to_owned()),
         Outcome::Failed { reason, .. } => Some(reason.clone()),
         Outcome::Answered { .. } => None,
     };
@@ -172,6 +176,7 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
         audience: exchange.audience,
         request_id: exchange.request_id.clone(),
         name: None,
+        arguments: None,
         unanswered,
     };
     let answered_at = match &exchange.outcome {
@@ -188,6 +193,7 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
         audience: exchange.audience,
         request_id: exchange.request_id.clone(),
         name: Some(reply.name.clone()),
+        arguments: reply.arguments.clone(),
         unanswered: None,
     });
     std::iter::once(human).chain(replies).collect()

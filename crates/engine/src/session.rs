@@ -13,6 +13,7 @@ use hashlink::LruCache;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::audit::{Action, Actor, AuditRecord};
+use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::entry::Entry;
@@ -110,6 +111,11 @@ impl Held<'_> {
         self.slot.log.as_mut()
     }
 
+    /// What the log folds to, as it is warm.
+    pub(crate) fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.slot.log.as_ref().map(Log::checkpoint)
+    }
+
     /// Who was answering the open turn when the log was last seen.
     pub(crate) fn owner(&self) -> Option<Instance> {
         self.slot.owner
@@ -139,13 +145,14 @@ impl Held<'_> {
         let expected = log.version();
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
         self.notes.push(note);
+        let owner = owner.or_else(|| parked(log.checkpoint()));
         let append = Append {
             names: session.names,
             kid: log.key().kid(),
             expected,
             entries: vec![written.record],
             snapshot: written.snapshot,
-            expires_at: inner.settings.lifetimes.expiry(&session.scope, inner.now()),
+            expires_at: expiry(session, log.checkpoint()),
             owner,
             audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
         };
@@ -167,6 +174,30 @@ impl Held<'_> {
         Ok(Wrote::Done)
     }
 }
+
+/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, or for somebody to
+/// carry one out. Nobody alive ever has these names, so whoever looks for what was left open finds them.
+fn parked(checkpoint: &Checkpoint) -> Option<Instance> {
+    let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval()).peekable();
+    approvals.peek()?;
+    Some(if approvals.any(|approval| approval.decided.is_some()) { DECIDED } else { PARKED })
+}
+
+/// The owner of a session in which a turn waits for a decision.
+pub(crate) const PARKED: Instance = Instance(*b"awaits.decision.");
+/// The owner of a session in which a decision waits to be carried out.
+pub(crate) const DECIDED: Instance = Instance(*b"awaits.execution");
+
+/// When the session ends if nothing more is said: not before what waits in it can be decided.
+fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
+    let inner = &session.inner;
+    let usual = inner.settings.lifetimes.expiry(&session.scope, inner.now())?;
+    let waits = checkpoint.waits_until().map(|until| until.plus(AFTER_APPROVAL));
+    Some(waits.map_or(usual, |waits| waits.max(usual)))
+}
+
+/// How long a session stays after the last approval in it ran out, so that its person can be told.
+const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {

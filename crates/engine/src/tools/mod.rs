@@ -4,10 +4,19 @@
 //! their schemas, asks the rules again at the call, and hands the model a bounded, fenced text. Tools of MCP servers
 //! are a toolbox outside this crate.
 
+mod check;
+mod fence;
+mod policy;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::model::ToolSpec;
+
+pub(crate) use check::misfit;
+pub(crate) use fence::fenced;
+pub(crate) use policy::Caller;
+pub use policy::{ToolPolicy, ToolRule, Verdict};
 
 /// A tool that can be called.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,5 +111,40 @@ impl std::fmt::Debug for ToolOutput {
             .field("failed", &self.failed)
             .field("cut", &self.cut)
             .finish_non_exhaustive()
+    }
+}
+
+/// No tools at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NoTools;
+
+#[async_trait]
+impl Toolbox for NoTools {
+    async fn tools(&self) -> Vec<Tool> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        Err(ToolError::Unknown)
+    }
+}
+
+/// How tools are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Rounds of calls in one turn.
+    pub max_steps: usize,
+    /// Calls that run side by side.
+    pub max_parallel: usize,
+    /// The longest that a call may take.
+    pub call_timeout: std::time::Duration,
+    /// The most bytes of a result that a model gets to read.
+    pub max_result_bytes: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        let call_timeout = std::time::Duration::from_secs(30);
+        Self { max_steps: 8, max_parallel: 4, call_timeout, max_result_bytes: 64 * 1024 }
     }
 }

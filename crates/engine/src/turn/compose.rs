@@ -49,8 +49,11 @@ pub(super) async fn compose(
     let brought: Vec<PromptMessage> = unknown_to(&recalled, inbound.brought);
     spent += brought.iter().map(|message| tokens::count(&message.text) + MESSAGE_OVERHEAD).sum::<u32>();
     draft.metadata.withheld = recalled.withheld;
+    let known: usize =
+        recalled.older + recalled.exchanges.iter().map(|one| one.messages.len()).sum::<usize>();
     let mut history = newest_within(recalled, budget, &mut spent);
     draft.metadata.recalled = history.len();
+    draft.left_out = known.saturating_sub(history.len());
     draft.metadata.room_lines = block.as_ref().map_or(0, |block| block.lines.len());
     draft.metadata.failed_aspects = composed.failed;
     draft.prompt_tokens = spent;

@@ -1,28 +1,38 @@
 //! The life of a turn: one request and all that it causes.
 //!
 //! ```text
-//! scope ─▶ (accept) ─▶ recall ─▶ [prepare] ─▶ compose ─▶ respond ─▶ commit ─▶ [enrich]
+//! scope ─▶ (accept) ─▶ recall ─▶ prepare ─▶ compose ─▶ respond ─▶ commit ─▶ enrich
+//!                                                       │   ▲
+//!                                                 (wait)▼   │(decide)
 //! ```
 //!
-//! Data goes one way; each stage is a module with one public function. `prepare` (before `compose`) and `enrich`
-//! (after `commit`) arrive with their own capability. A turn is accepted by appending its request, sealed, before any
-//! model is called: from then on it is answered or reported, whatever happens to the process. It runs as a task of its
-//! own, so that a client that goes away does not take its turn with it.
+//! Data goes one way; each stage is a module with one public function. A turn is accepted by appending its request,
+//! sealed, before any model is called: from then on it is answered or reported, whatever happens to the process. It runs
+//! as a task of its own, so that a client that goes away does not take its turn with it. A turn that needs somebody's
+//! approval ends with the question; the decision, whenever it comes, takes it up where it stopped.
 
 mod accept;
+mod cancel;
 mod commit;
 mod compose;
+mod decide;
 mod prepare;
 mod recall;
+mod remember;
 mod respond;
 mod resume;
 mod scope;
+mod work;
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use confidant_seal::Tag;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::engine::Inner;
@@ -31,8 +41,11 @@ use crate::model::{PromptMessage, Sampling, Usage};
 use crate::rights::Receipt;
 use crate::room::RoomContext;
 use crate::running::Running;
-use crate::session::Session;
+use crate::session::{Held, Session};
+use crate::tools::{Caller, Tool};
 
+pub(crate) use cancel::Cancels;
+pub use decide::CarryOut;
 pub use prepare::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
 pub(crate) use resume::recover;
 
@@ -59,13 +72,13 @@ pub struct TurnRequest {
     pub focus: Option<String>,
 }
 
-/// What comes out of a turn, in this order: any number of `Progress` and `Delta`, then one `Final` or `Error`.
+/// What comes out of a turn, in this order: any number of `Progress` and `Delta`, then one `Final`, `Approval` or `Error`.
 #[derive(Debug)]
 pub enum Outbound {
     /// What is being done.
     Progress {
         /// In a few words.
-        text: &'static str,
+        text: Cow<'static, str>,
     },
     /// The next piece of the answer.
     Delta {
@@ -76,8 +89,19 @@ pub enum Outbound {
     },
     /// The whole answer.
     Final(Final),
+    /// There is none yet: somebody must approve something first. The turn goes on when they have.
+    Approval(Box<ApprovalRequest>),
     /// There is none.
     Error(Error),
+}
+
+/// How a turn ended, for now.
+#[derive(Debug)]
+pub enum Ending {
+    /// With an answer.
+    Answer(Final),
+    /// With a question that somebody must decide.
+    Approval(ApprovalRequest),
 }
 
 /// The whole answer.
@@ -120,6 +144,12 @@ pub struct Metadata {
     /// Aspects that failed and were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_aspects: Vec<&'static str>,
+    /// Tools that were called, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Approvals in this session that somebody has still to decide.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pending_approvals: usize,
     /// Tokens of prompt and answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
@@ -170,6 +200,8 @@ impl Metadata {
             replayed: false,
             resumed: false,
             failed_aspects: Vec::new(),
+            tools: Vec::new(),
+            pending_approvals: 0,
             usage: None,
             receipt: None,
         }
@@ -196,15 +228,24 @@ impl Turn {
     }
 
     /// Waits for the end, skipping everything before it.
-    pub async fn finish(mut self) -> Result<Final, Error> {
+    pub async fn end(mut self) -> Result<Ending, Error> {
         while let Some(event) = self.next().await {
             match event {
-                Outbound::Final(answer) => return Ok(answer),
+                Outbound::Final(answer) => return Ok(Ending::Answer(answer)),
+                Outbound::Approval(request) => return Ok(Ending::Approval(*request)),
                 Outbound::Error(error) => return Err(error),
                 Outbound::Progress { .. } | Outbound::Delta { .. } => {}
             }
         }
         Err(Error::Internal)
+    }
+
+    /// Waits for the answer; that somebody must approve something first is an error to whoever wants only that.
+    pub async fn finish(self) -> Result<Final, Error> {
+        match self.end().await? {
+            Ending::Answer(answer) => Ok(answer),
+            Ending::Approval(_) => Err(Error::AwaitsApproval),
+        }
     }
 }
 
@@ -214,7 +255,7 @@ impl Session {
     pub fn turn(&self, request: TurnRequest) -> Turn {
         let session = self.clone();
         let audience = scope::default_audience(&self.scope, &request);
-        start(&self.inner, request, audience, move |inbound, outlet| async move {
+        start(&self.inner, Some(self.names.scope), request, audience, move |inbound, outlet| async move {
             run(&session, inbound, &outlet).await
         })
     }
@@ -222,10 +263,10 @@ impl Session {
 
 pub(crate) fn start_without_memory(inner: &Arc<Inner>, request: TurnRequest) -> Turn {
     let engine = Arc::clone(inner);
-    start(inner, request, Audience::Private, move |inbound, outlet| async move {
+    start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         let draft = Draft::new(&inbound, MemoryState::Off);
-        let answer = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
-        Ok(answer.into_final())
+        let reached = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
+        reached.into_final().map(Ending::Answer)
     })
 }
 
@@ -246,80 +287,122 @@ struct Inbound {
 
 /// Where a turn's events go. Nobody needs to listen.
 #[derive(Clone, Debug)]
-struct Outlet(Option<mpsc::UnboundedSender<Outbound>>);
+struct Outlet {
+    events: Option<mpsc::UnboundedSender<Outbound>>,
+    deltas: Arc<AtomicU64>,
+}
 
 impl Outlet {
+    fn new(events: Option<mpsc::UnboundedSender<Outbound>>) -> Self {
+        Self { events, deltas: Arc::default() }
+    }
+
     fn send(&self, event: Outbound) {
-        if let Some(events) = &self.0 {
+        if let Some(events) = &self.events {
             let _ = events.send(event);
         }
     }
 
     fn progress(&self, text: &'static str) {
-        self.send(Outbound::Progress { text });
+        self.send(Outbound::Progress { text: Cow::Borrowed(text) });
+    }
+
+    /// Which tool is being called.
+    fn tool(&self, name: &str) {
+        self.send(Outbound::Progress { text: Cow::Owned(format!("🔧 {name}")) });
+    }
+
+    fn delta(&self, text: &str) {
+        let seq = self.deltas.fetch_add(1, Ordering::Relaxed);
+        self.send(Outbound::Delta { seq, text: text.to_owned() });
+    }
+
+    fn end(&self, outcome: Result<Ending, Error>) {
+        self.send(match outcome {
+            Ok(Ending::Answer(answer)) => Outbound::Final(answer),
+            Ok(Ending::Approval(request)) => Outbound::Approval(Box::new(request)),
+            Err(error) => Outbound::Error(error),
+        });
     }
 }
 
 fn start<F>(
     inner: &Arc<Inner>,
+    scope: Option<Tag>,
     request: TurnRequest,
     audience: Audience,
     run: impl FnOnce(Inbound, Outlet) -> F + Send + 'static,
 ) -> Turn
 where
-    F: Future<Output = Result<Final, Error>> + Send + 'static,
+    F: Future<Output = Result<Ending, Error>> + Send + 'static,
+{
+    match scope::inbound(request, audience, &inner.settings) {
+        Ok(inbound) => {
+            let request_id = inbound.request_id.clone();
+            spawn(inner, scope, request_id, |outlet| run(inbound, outlet))
+        }
+        Err(error) => {
+            let (events, receiver) = mpsc::unbounded_channel();
+            Outlet::new(Some(events)).end(Err(error));
+            Turn { request_id: String::new(), events: receiver }
+        }
+    }
+}
+
+/// Runs a turn as a task of its own, which can be cancelled by its name.
+fn spawn<F>(
+    inner: &Arc<Inner>,
+    scope: Option<Tag>,
+    request_id: String,
+    run: impl FnOnce(Outlet) -> F + Send + 'static,
+) -> Turn
+where
+    F: Future<Output = Result<Ending, Error>> + Send + 'static,
 {
     let (events, receiver) = mpsc::unbounded_channel();
-    let outlet = Outlet(Some(events));
-    let inbound = scope::inbound(request, audience, &inner.settings);
-    let request_id = inbound.as_ref().map_or_else(|_| String::new(), |inbound| inbound.request_id.clone());
-    let turn = Turn { request_id, events: receiver };
-    let inbound = match inbound {
-        Ok(inbound) => inbound,
-        Err(error) => {
-            outlet.send(Outbound::Error(error));
-            return turn;
-        }
-    };
+    let outlet = Outlet::new(Some(events));
     let refused = outlet.clone();
-    let task = async move {
-        let end = match run(inbound, outlet.clone()).await {
-            Ok(answer) => Outbound::Final(answer),
-            Err(error) => Outbound::Error(error),
-        };
-        outlet.send(end);
-    };
+    let cancel = inner.cancels.enter(scope, &request_id);
+    let turn = Turn { request_id, events: receiver };
+    let task = cancel::scope(cancel, async move {
+        let outcome = run(outlet.clone()).await;
+        outlet.end(outcome);
+    });
     if let Err(error) = Running::spawn(inner, task) {
-        refused.send(Outbound::Error(error));
+        refused.end(Err(error));
     }
     turn
 }
 
 /// A turn with memory, from its place in the session's order to its place in the log.
-async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Final, Error> {
+async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Ending, Error> {
     let inner = &session.inner;
-    if let Some(command) = scope::command(&inbound) {
-        return scope::obey(session, command, &inbound).await;
+    if let Some(command) = scope::command(&inbound)
+        && scope::is_meant(session, &command).await?
+    {
+        return scope::obey(session, command, &inbound, outlet).await;
     }
-    let mut held = session.lock().await?;
+    let mut held = cancel::or(session.lock()).await??;
     outlet.progress("🔍 Analyzing...");
     match accept::accept(session, &mut held, &inbound).await {
         Ok(accept::Accepted::Before(answer)) => {
             inner.counters.replayed.add();
-            Ok(answer)
+            Ok(Ending::Answer(answer))
         }
+        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(*request)),
         Ok(accept::Accepted::Now { resumed }) => {
             let recalled = recall::recall(&mut held, &inbound, &inner.settings.history);
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
-            let outcome = answer(inner, Some(session), inbound, recalled, draft, outlet).await;
+            let desk = Some((session, &mut held));
+            let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
             commit::commit(session, &mut held, outcome).await
         }
         // Promise 8: a log that cannot be opened costs the memory of this turn, not its answer.
         Err(Error::Tampered(tampering)) => {
             held.cool();
             drop(held);
-            degraded(session, inbound, tampering, outlet).await
+            degraded(session, inbound, tampering, outlet).await.map(Ending::Answer)
         }
         Err(error) => Err(error),
     }
@@ -336,8 +419,7 @@ async fn degraded(
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
     draft.metadata.memory_error = Some(tampering.name());
     let recalled = recall::Recalled::default();
-    let answer = answer(&session.inner, Some(session), inbound, recalled, draft, outlet).await?;
-    Ok(answer.into_final())
+    answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
 }
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
@@ -347,12 +429,33 @@ struct Draft {
     metadata: Metadata,
     /// Tokens of the prompt, as counted here.
     prompt_tokens: u32,
+    /// Messages of the history that found no place in the prompt.
+    left_out: usize,
 }
 
 impl Draft {
     fn new(inbound: &Inbound, memory: MemoryState) -> Self {
         let metadata = Metadata::new(memory, inbound.audience);
-        Self { request_id: inbound.request_id.clone(), metadata, prompt_tokens: 0 }
+        Self { request_id: inbound.request_id.clone(), metadata, prompt_tokens: 0, left_out: 0 }
+    }
+}
+
+/// How far a turn got.
+#[derive(Debug)]
+enum Reached {
+    /// To its answer.
+    Answer(Answered),
+    /// To something that somebody must decide.
+    Pause(Paused),
+}
+
+impl Reached {
+    /// The answer of a turn that has no log, and so cannot wait.
+    fn into_final(self) -> Result<Final, Error> {
+        match self {
+            Self::Answer(answered) => Ok(answered.into_final()),
+            Self::Pause(_) => Err(Error::AwaitsApproval),
+        }
     }
 }
 
@@ -362,12 +465,21 @@ struct Answered {
     draft: Draft,
     text: String,
     tokens: u32,
+    /// The tools that were called on the way.
+    steps: Vec<crate::model::Step>,
 }
 
 impl Answered {
     fn into_final(self) -> Final {
         Final { request_id: self.draft.request_id, content: self.text, metadata: self.draft.metadata }
     }
+}
+
+/// A turn that waits, with the work up to there.
+#[derive(Debug)]
+struct Paused {
+    request_id: String,
+    work: Work,
 }
 
 /// Why a turn has no answer, with the turn it is.
@@ -383,18 +495,75 @@ impl From<Unanswered> for Error {
     }
 }
 
-/// Compose and respond: what is the same with and without a log.
+/// Compose and respond: what is the same with and without a log. Ends early when the turn is cancelled.
 async fn answer(
     inner: &Inner,
-    session: Option<&Session>,
+    mut log: Option<(&Session, &mut Held<'_>)>,
     inbound: Inbound,
     recalled: recall::Recalled,
     draft: Draft,
     outlet: &Outlet,
-) -> Result<Answered, Unanswered> {
-    let (prompt, draft) = compose::compose(inner, session, inbound, recalled, draft).await;
+) -> Result<Reached, Unanswered> {
+    let request_id = draft.request_id.clone();
+    let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
+    match cancel::or(produce(inner, log_again, inbound, recalled, draft, outlet)).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            // A write may have been under way; the next one looks again.
+            if let Some((_, held)) = log {
+                held.cool();
+            }
+            inner.counters.cancelled.add();
+            Err(Unanswered { request_id, error })
+        }
+    }
+}
+
+async fn produce(
+    inner: &Inner,
+    log: Option<(&Session, &mut Held<'_>)>,
+    inbound: Inbound,
+    recalled: recall::Recalled,
+    draft: Draft,
+    outlet: &Outlet,
+) -> Result<Reached, Unanswered> {
+    let (session, mut held) = match log {
+        Some((session, held)) => (Some(session), Some(held)),
+        None => (None, None),
+    };
+    let work = held.as_deref().and_then(Held::checkpoint).and_then(|log| {
+        log.exchange(&inbound.request_id).and_then(crate::checkpoint::Exchange::work).cloned()
+    });
+    let (audience, request_id) = (inbound.audience, inbound.request_id.clone());
+    let mut offered = offered(inner, session).await;
+    let (mut prompt, mut draft) = compose::compose(inner, session, inbound, recalled, draft).await;
+    if draft.left_out > 0 {
+        offered.push(remember::tool());
+    }
+    draft.metadata.pending_approvals = held.as_deref().map_or(0, decide::pending);
+    prompt.tools = offered.iter().map(|tool| tool.spec.clone()).collect();
     outlet.progress("🧠 Thinking...");
-    respond::respond(inner, &prompt, draft, outlet).await
+    let mut desk = work::Desk {
+        inner,
+        session,
+        held: held.take(),
+        request_id: &request_id,
+        audience,
+        offered: &offered,
+        outlet,
+    };
+    respond::respond(inner.model.as_ref(), prompt, work.unwrap_or_default(), draft, &mut desk).await
+}
+
+/// The tools that this turn may call.
+async fn offered(inner: &Inner, session: Option<&Session>) -> Vec<Tool> {
+    let mut tools = inner.toolbox.tools().await;
+    let caller = session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
+        tenant: session.scope().tenant().as_str(),
+        user: session.scope().user().as_str(),
+    });
+    tools.retain(|tool| inner.policy.offers(caller, tool));
+    tools
 }
 
 fn is_zero(n: &usize) -> bool {

@@ -1,8 +1,9 @@
 //! Stage 2: what this person and the agent said before, as far as the answer's readers may know it.
 
 use super::Inbound;
+use crate::checkpoint::Exchange;
 use crate::engine::HistoryLimits;
-use crate::entry::{Exchange, ReplyFrom};
+use crate::entry::ReplyFrom;
 use crate::model::{PromptMessage, Role};
 use crate::session::Held;
 use crate::tokens;
@@ -14,6 +15,8 @@ pub(super) struct Recalled {
     pub(super) exchanges: Vec<RecalledExchange>,
     /// Messages left out because of the audience.
     pub(super) withheld: usize,
+    /// Messages left out because they are too many.
+    pub(super) older: usize,
 }
 
 /// One exchange as a prompt has it; never parted.
@@ -37,12 +40,17 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
             recalled.withheld += exchange.messages();
             continue;
         }
+        if recalled.older > 0 {
+            recalled.older += exchange.messages();
+            continue;
+        }
         let one = prompt_messages(exchange);
         messages += one.messages.len();
         spent += one.tokens;
         // The exact share of the budget is settled in compose; beyond the whole of it nothing can fit.
         if messages > limits.max_messages || spent > limits.token_budget {
-            break;
+            recalled.older += one.messages.len();
+            continue;
         }
         recalled.exchanges.push(one);
     }

@@ -55,7 +55,8 @@ impl Place {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
                 match entry.file_type().unwrap().is_dir() {
                     true => folders.push(entry.path()),
-                    false => all.extend(std::fs::read(entry.path()).unwrap()),
+                    // A journal may go between the look and the read.
+                    false => all.extend(std::fs::read(entry.path()).unwrap_or_default()),
                 }
             }
         }
