@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::about::{About, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
@@ -111,6 +112,11 @@ pub(crate) struct Checkpoint {
     /// Requests whose exchanges are no longer kept, newest last: they were answered, and must not be again.
     settled: VecDeque<String>,
     sharing: Sharing,
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    about: About,
+    /// At most one for each audience.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    summaries: Vec<Summary>,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -176,6 +182,12 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 approval.decided = Some(decided);
+            }
+            Entry::Noted { note, .. } => self.about.take(note),
+            Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
+            Entry::Summarised { summary } => {
+                self.summaries.retain(|known| known.audience != summary.audience);
+                self.summaries.push(summary);
             }
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
         }
@@ -312,6 +324,19 @@ impl Checkpoint {
 
     pub(crate) fn sharing(&self) -> Sharing {
         self.sharing
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    pub(crate) fn summaries(&self) -> &[Summary] {
+        &self.summaries
+    }
+
+    /// The ordinal of the first exchange that is kept.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 }
 

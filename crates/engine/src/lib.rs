@@ -25,6 +25,7 @@
 //! # Ok(()) }
 //! ```
 
+mod about;
 mod access;
 mod anchors;
 mod approval;
@@ -54,6 +55,7 @@ mod tokens;
 mod tools;
 mod turn;
 
+pub use about::About;
 pub use access::{Bearer, Role, Wish};
 pub use approval::{ApprovalRequest, Approver, Decider, Decision};
 pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
@@ -87,6 +89,6 @@ pub use tools::{
     Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
 };
 pub use turn::{
-    CarryOut, Ending, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound,
-    Prepared, PreparedBy, TokenUsage, Turn, TurnRequest, View,
+    CarryOut, Ending, Enrichment, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel,
+    Outbound, Prepared, PreparedBy, TokenUsage, Turn, TurnRequest, View,
 };
