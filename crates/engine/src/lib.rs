@@ -52,7 +52,10 @@ mod tools;
 mod turn;
 
 pub use access::{Bearer, Role, Wish};
-pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
+pub use aspects::{
+    AppsNote, Aspect, AspectFailed, Aspects, AudienceNote, Catalogue, Fault, Fixed, FocusMode,
+    InjectionWarning, Instructions, LanguageNote, Mate, Profile, ProfileNote, Situation, Slot,
+};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};

@@ -28,6 +28,7 @@ pub(super) async fn compose(
         prepared: None,
         profile: &inbound.profile,
         focus: inbound.focus.as_deref(),
+        tools: 0,
     };
     let composed = inner.aspects.compose(situation).await;
     let mut system = composed.text;
@@ -39,6 +40,7 @@ pub(super) async fn compose(
     }
     let mut spent = inner.count_system(&system) + inbound.tokens + 2 * MESSAGE_OVERHEAD;
     let budget = inner.settings.history.token_budget;
+    spent += composed.blocks.iter().map(|block| tokens::count(&block.render())).sum::<u32>();
     let user = session.map_or("", |session| session.scope().user().as_str());
     let asker = Asker { user, query: &inbound.query, now };
     let room_share = budget.saturating_sub(spent) / ROOM_SHARE;
@@ -57,7 +59,7 @@ pub(super) async fn compose(
     history.extend(brought);
     let prompt = Prompt {
         system,
-        blocks: block.into_iter().collect(),
+        blocks: composed.blocks.into_iter().chain(block).collect(),
         history,
         query: inbound.query,
         tools: Vec::new(),
