@@ -13,6 +13,7 @@ use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Entry, Reply, ReplyFrom};
+use crate::turn::Running;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,9 @@ pub(crate) struct Checkpoint {
     sharing: Sharing,
     #[serde(default, skip_serializing_if = "About::is_empty")]
     about: About,
+    /// How harmful the conversation has been, running on from turn to turn.
+    #[serde(default, skip_serializing_if = "Running::is_calm")]
+    harm: Running,
     /// At most one for each audience.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     summaries: Vec<Summary>,
@@ -183,7 +187,10 @@ impl Checkpoint {
                 }
                 approval.decided = Some(decided);
             }
-            Entry::Noted { note, .. } => self.about.take(note),
+            Entry::Noted { note, harm, .. } => {
+                self.about.take(*note);
+                self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
+            }
             Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
             Entry::Summarised { summary } => {
                 self.summaries.retain(|known| known.audience != summary.audience);
@@ -328,6 +335,10 @@ impl Checkpoint {
 
     pub(crate) fn about(&self) -> &About {
         &self.about
+    }
+
+    pub(crate) fn harm(&self) -> &Running {
+        &self.harm
     }
 
     pub(crate) fn summaries(&self) -> &[Summary] {

@@ -8,7 +8,7 @@ use crate::about::{Note, Summary};
 use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::turn::Enrichment;
+use crate::turn::{Enrichment, Running};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,13 @@ pub(crate) enum Entry {
     /// Somebody decided what a turn waits for.
     Decided { request_id: String, at: Millis, decided: Decided },
     /// What a turn found out about the conversation.
-    Noted { request_id: String, at: Millis, note: Note },
+    Noted {
+        request_id: String,
+        at: Millis,
+        note: Box<Note>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        harm: Option<Running>,
+    },
     /// What was made of a turn after it.
     Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },
     /// The beginning of the conversation, in few words.

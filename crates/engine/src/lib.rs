@@ -58,7 +58,10 @@ mod turn;
 pub use about::About;
 pub use access::{Bearer, Role, Wish};
 pub use approval::{ApprovalRequest, Approver, Decider, Decision};
-pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
+pub use aspects::{
+    AppsNote, Aspect, AspectFailed, Aspects, AudienceNote, Catalogue, Fault, Fixed, FocusMode,
+    InjectionWarning, Instructions, LanguageNote, Mate, Profile, ProfileNote, Situation, Slot,
+};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
@@ -68,15 +71,15 @@ pub use confidant_seal::{
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
-    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
-    WeakEngine,
+    Durability, Engine, HistoryLimits, KeyStatus, Parts, Processing, Recovered, Recovery, Settings, Stopped,
+    Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
-    Answer, Block, BlockLine, Deltas, Extractive, Form, FormStyle, Model, ModelError, Prompt, PromptMessage,
-    Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Step, ToolCall,
-    ToolSpec, Usage, Voice,
+    Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
+    Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,
+    Step, ToolCall, ToolSpec, Usage, Voice,
 };
 pub use notices::Notice;
 pub use retention::Lifetimes;
@@ -90,5 +93,6 @@ pub use tools::{
 };
 pub use turn::{
     CarryOut, Ending, Enrichment, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel,
-    Outbound, Prepared, PreparedBy, TokenUsage, Turn, TurnRequest, View,
+    Outbound, PastChat, Prepared, PreparedBy, Safety, SafetyAction, SafetyRules, SafetyTexts, TokenUsage,
+    Turn, TurnRequest, View,
 };

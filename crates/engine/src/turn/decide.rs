@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::outlet::Outlet;
 use super::resume::carry_on;
-use super::{Ending, MemoryState, Metadata, Outlet, Turn, commit, spawn};
+use super::{Ending, MemoryState, Metadata, Turn, commit, spawn};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Checkpoint, Exchange};

@@ -42,8 +42,9 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     let known = checkpoint.summaries().iter();
     let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));
     recalled.summaries = known.map(|summary| summary.text.clone()).collect();
-    let numbered = (checkpoint.dropped()..).zip(checkpoint.exchanges());
-    for (ordinal, exchange) in numbered.rev().filter(|(_, e)| e.request_id != inbound.request_id) {
+    let numbered = checkpoint.exchanges().iter().enumerate().rev();
+    let numbered = numbered.map(|(at, exchange)| (checkpoint.dropped() + at as u64, exchange));
+    for (ordinal, exchange) in numbered.filter(|(_, e)| e.request_id != inbound.request_id) {
         if !exchange.audience.may_reach(inbound.audience, sharing) {
             recalled.withheld += exchange.messages();
             continue;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Draft, Ending, Inbound, MemoryState, Outlet, answer, commit, decide, recall};
+use super::outlet::Outlet;
+use super::{Draft, Ending, Inbound, MemoryState, answer, commit, decide, recall};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
@@ -188,10 +189,13 @@ async fn rerun(
         sampling: Sampling::default(),
         profile: Profile::default(),
         focus: None,
+        past_chats: Vec::new(),
+        available_settings: Vec::new(),
+        settings: Default::default(),
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
     let outcome = answer(inner, Some((session, held)), inbound, recalled, draft, outlet).await;
-    commit::commit(session, held, outcome).await
+    commit::commit(session, held, outcome, outlet).await
 }

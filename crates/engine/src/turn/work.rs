@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::Value;
 
-use super::{Outlet, remember};
+use super::outlet::Outlet;
+use super::remember;
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::audience::Audience;
 use crate::audit::Action;
@@ -55,6 +56,10 @@ enum Fate {
 impl Desk<'_, '_> {
     /// Brings the current step to its end, or to the next thing that somebody must decide.
     pub(super) async fn finish_step(&mut self, work: &mut Work) -> Result<Step, Error> {
+        if work.current.is_some() {
+            // Nothing is done on a guess.
+            self.outlet.opened().await;
+        }
         self.take_up(work).await?;
         let Some(current) = &mut work.current else { return Ok(Step::Done) };
         if current.calls.len() > MOST_CALLS {

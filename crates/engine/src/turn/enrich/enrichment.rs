@@ -34,14 +34,14 @@ pub struct Enrichment {
 
 /// What an enrichment is made from.
 #[derive(Clone)]
-pub(super) struct Material {
-    pub(super) query: String,
-    pub(super) answer: String,
-    pub(super) summary_before: Option<String>,
-    pub(super) tags_before: Vec<String>,
-    pub(super) category: String,
+pub(in crate::turn) struct Material {
+    pub(in crate::turn) query: String,
+    pub(in crate::turn) answer: String,
+    pub(in crate::turn) summary_before: Option<String>,
+    pub(in crate::turn) tags_before: Vec<String>,
+    pub(in crate::turn) category: String,
     /// Contents of the person's settings and memories: nothing of them may be in what is made.
-    pub(super) settings: Vec<String>,
+    pub(in crate::turn) settings: Vec<String>,
 }
 
 impl Material {
@@ -58,7 +58,7 @@ impl Material {
     }
 
     /// The structured call that makes an enrichment of it.
-    pub(super) fn form(&self) -> Form {
+    pub(in crate::turn) fn form(&self) -> Form {
         let texts = |description: &str| {
             json!({ "type": "array", "maxItems": SUGGESTIONS, "description": description,
                     "items": { "type": "string", "maxLength": LONGEST_SUGGESTION } })
@@ -102,7 +102,7 @@ impl Material {
     }
 
     /// What a model filled in, checked field by field and through the gate.
-    pub(super) fn read(&self, filled: &Value, gate: &Redactor) -> Enrichment {
+    pub(in crate::turn) fn read(&self, filled: &Value, gate: &Redactor) -> Enrichment {
         let pass = |text: String| through(gate, &self.stripped(&text));
         let texts = |name: &str, most: usize, longest: usize| -> Vec<String> {
             let mut seen = std::collections::HashSet::new();
@@ -138,7 +138,7 @@ impl Material {
 }
 
 /// A text through the gate: what it finds is replaced, and what is critical takes the text with it.
-pub(super) fn through(gate: &Redactor, text: &str) -> Option<String> {
+pub(in crate::turn) fn through(gate: &Redactor, text: &str) -> Option<String> {
     let redacted = gate.redact_text(text);
     let critical = redacted.findings.iter().any(|finding| finding.tier == Tier::Critical);
     (!critical).then_some(redacted.text)
@@ -179,7 +179,7 @@ fn replace_ignoring_case(text: &str, value: &str, with: &str) -> String {
     out
 }
 
-pub(super) fn clip(text: &str, longest: usize) -> String {
+pub(in crate::turn) fn clip(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => text[..end].trim_end().to_owned(),
         None => text.to_owned(),

@@ -4,5 +4,8 @@
 //! [`Prepared`] either way. Nothing in it is trusted for being there: names are checked against the [`Offer`].
 
 mod prepared;
+mod shim;
 
 pub use prepared::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
+pub use shim::{Action as SafetyAction, SafetyRules, SafetyTexts};
+pub(crate) use shim::{Decision, Running, forms, merge, read, rules};
