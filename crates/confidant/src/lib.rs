@@ -14,6 +14,7 @@ mod logging;
 mod mcp;
 mod memory;
 mod open;
+mod tools;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -86,7 +86,7 @@ pub use retention::Lifetimes;
 pub use rights::{
     Administrator, Export, ExportedMessage, MessageKind, PersonExport, Receipt, SessionSummary, Verified,
 };
-pub use room::{RoomContext, RoomLimits, RoomLine};
+pub use room::{RoomContext, RoomLimits, RoomLine, is_invisible};
 pub use session::Session;
 pub use tools::{
     Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,

@@ -17,6 +17,7 @@ use crate::config::{ConfigError, Loaded, LogLevel};
 use crate::files;
 use crate::keys::Keys;
 use crate::open::{self, Purpose};
+use crate::tools::Standing;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -112,6 +113,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
         ));
     }
     checks.push(model(loaded).await);
+    checks.extend(tools(loaded).await);
     checks.push(address(config.server.listen).await);
 }
 
@@ -235,6 +237,26 @@ async fn model(loaded: &Loaded) -> Check {
             Err(error) => Check::fail("model", &error.to_string()),
         },
     }
+}
+
+async fn tools(loaded: &Loaded) -> Vec<Check> {
+    let (toolbox, refused) = match crate::tools::start(loaded, |_| true) {
+        Ok(started) => started,
+        Err(error) => return vec![Check::fail("tools", &output::whole(&error))],
+    };
+    let statuses = toolbox.settle(super::tools::PATIENCE).await;
+    toolbox.stop().await;
+    let answering = statuses.iter().map(|status| match status.standing {
+        Standing::Ready(count) => {
+            Check::ok("tools", format!("{} answers, {}", status.name, counted(count as u64, "tool")))
+        }
+        other => {
+            let trouble = super::tools::trouble(other).unwrap_or_default();
+            Check::fail("tools", &format!("{}: {trouble}", status.name))
+        }
+    });
+    let unusable = refused.iter().map(|error| Check::fail("tools", &error.to_string()));
+    answering.chain(unusable).collect()
 }
 
 async fn address(listen: SocketAddr) -> Check {

@@ -15,6 +15,7 @@ mod redact;
 mod serve;
 mod session;
 mod token;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,6 +79,9 @@ enum Command {
     Memory(memory::MemoryCommand),
     /// Serve the memory to an MCP client over stdin and stdout
     Mcp(mcp::McpArgs),
+    /// List the tools of MCP servers, and call one by hand
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     /// Replace secrets and personal data in text or JSON; needs no data folder and no key
     Redact(redact::RedactArgs),
     /// Check everything and say what to do about what is wrong
@@ -117,6 +121,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Config => return output::text(config::EXAMPLE).map(|()| Outcome::Done),
         Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
         Command::Redact(args) => return redact::run(&args),
+        Command::Tools(tools::ToolsCommand::Keep(args)) => return tools::keep(&args),
         _ => {}
     }
     let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
@@ -141,6 +146,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Token(command) => token::run(command, &loaded).await,
         Command::Memory(command) => memory::run(command, &loaded).await,
         Command::Mcp(args) => mcp::run(args, loaded).await,
+        Command::Tools(command) => tools::run(command, &loaded).await,
         Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
     }
 }

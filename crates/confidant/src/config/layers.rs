@@ -145,7 +145,13 @@ impl Layers {
 
 /// Whether these settings would be accepted alone; if not, says why, naming `key` in `source`.
 fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
-    let Err(error) = table.try_into::<Config>() else { return Ok(()) };
+    let Err(error) = serde_path_to_error::deserialize::<_, Config>(Value::Table(table)) else {
+        return Ok(());
+    };
+    // What stands deeper than the key is named, too.
+    let path = error.path().to_string();
+    let key = if path.starts_with(key) { &path } else { key };
+    let error = error.into_inner();
     let message = error.message();
     // A variable is a source and a key in one.
     let named = key == source;
@@ -228,7 +234,7 @@ pub(super) fn known_keys(section: &str) -> Vec<String> {
 }
 
 /// Asks serde, by offering a name that cannot be one.
-fn known(with_no_name: Table) -> Vec<String> {
+pub(super) fn known(with_no_name: Table) -> Vec<String> {
     let error = with_no_name.try_into::<Config>().err();
     let message = error.as_ref().map_or("", |error| error.message());
     refused_name(message).map_or_else(Vec::new, |(_, known)| known.into_iter().map(str::to_owned).collect())

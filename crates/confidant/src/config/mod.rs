@@ -20,6 +20,7 @@ mod seconds;
 mod secrets;
 mod server;
 mod store;
+mod tools;
 mod turn;
 
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) model: model::ModelSection,
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
+    pub(crate) tools: tools::ToolsSection,
     pub(crate) memory: memory::MemorySection,
     pub(crate) log: LogSection,
 }
@@ -143,9 +145,9 @@ mod tests {
 
     #[test]
     fn the_example_names_every_key_and_no_other() {
-        // Keys without a default stand in the example as comments.
+        // Keys without a default stand in the example as comments, and so do tables that somebody has to name.
         let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
-            Some(rest) if rest.split(' ').nth(1) == Some("=") => rest,
+            Some(rest) if rest.split(' ').nth(1) == Some("=") || rest.starts_with('[') => rest,
             _ => line,
         });
         let text = all.collect::<Vec<_>>().join("\n");
@@ -157,6 +159,19 @@ mod tests {
             expected.sort_unstable();
             found.sort_unstable();
             assert_eq!(found, expected, "[{section}]");
+        }
+        // A server has one of two sets of keys, so two of them have all.
+        let tools = named["tools"].as_table().unwrap();
+        let servers = tools["servers"].as_table().unwrap().values();
+        let keys_of = |table: &toml::Value| table.as_table().unwrap().keys().cloned().collect::<Vec<_>>();
+        for (mut found, place) in [
+            (servers.flat_map(keys_of).collect::<Vec<_>>(), "[tools.servers.x]"),
+            (keys_of(&tools["rules"][0]), "[[tools.rules]]"),
+        ] {
+            let mut expected = layers::known(format!("{place}\n\"\\u0000\" = true").parse().unwrap());
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{place}");
         }
         let mut sections: Vec<&String> = named.keys().collect();
         let mut expected = layers::known_sections();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use confidant_memory::blobs::object::Credentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::tools::ToolSecrets;
 use super::{Config, ConfigError, Environment};
 use crate::files;
 
@@ -23,6 +24,8 @@ pub(crate) struct Secrets {
     pub(crate) model: Option<SecretString>,
     /// Who we are to stores of artifacts.
     pub(crate) blobs: BlobSecrets,
+    /// What servers of tools get from the environment.
+    pub(crate) tools: ToolSecrets,
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -100,6 +103,7 @@ impl Secrets {
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
             model: model.map(|(_, value)| SecretString::from(value)),
             blobs: BlobSecrets::find(environment)?,
+            tools: ToolSecrets::find(environment, &config.tools)?,
         })
     }
 }

@@ -1,0 +1,89 @@
+//! What may come through from a server: answers to what was asked, and word that its tools have changed.
+//!
+//! A server may also ask things of its client: to have a model write something, to ask the person, to name folders. None
+//! of that is served here, and each request is answered so at once. It is answered before anything else is read, so that a
+//! server which asks and never listens stops itself instead of filling our memory. Everything else is dropped unread.
+
+use std::pin::Pin;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientResult, ElicitResult, ElicitationAction, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerNotification, ServerRequest,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+
+/// A transport through which a server can do no more than it should.
+pub(super) struct Contained<T: Transport<RoleClient>> {
+    inner: T,
+    /// A reply on its way out. Kept here, since whoever waits for a message may stop waiting at any time.
+    reply: Option<Sending<T::Error>>,
+}
+
+type Sending<E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send>>;
+
+impl<T: Transport<RoleClient>> Contained<T> {
+    pub(super) fn new(inner: T) -> Self {
+        Self { inner, reply: None }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Contained<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            if let Some(reply) = &mut self.reply {
+                let sent = reply.await;
+                self.reply = None;
+                sent.ok()?;
+            }
+            match self.inner.receive().await? {
+                JsonRpcMessage::Request(asked) => {
+                    self.reply = Some(Box::pin(self.inner.send(answer(&asked.request, asked.id))));
+                }
+                JsonRpcMessage::Notification(said) if is_wanted(&said.notification) => {
+                    return Some(JsonRpcMessage::Notification(said));
+                }
+                JsonRpcMessage::Notification(_) => {}
+                answer => return Some(answer),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
+
+fn is_wanted(notification: &ServerNotification) -> bool {
+    matches!(
+        notification,
+        ServerNotification::ToolListChangedNotification(_)
+            | ServerNotification::SubscriptionsAcknowledgedNotification(_)
+            // Of a subscription: the server ends it.
+            | ServerNotification::CancelledNotification(_)
+    )
+}
+
+fn answer(request: &ServerRequest, id: RequestId) -> TxJsonRpcMessage<RoleClient> {
+    match request {
+        ServerRequest::PingRequest(_) => JsonRpcMessage::response(ClientResult::empty(()), id),
+        ServerRequest::ElicitRequest(_) => {
+            let declined = ElicitResult::new(ElicitationAction::Decline);
+            JsonRpcMessage::response(ClientResult::ElicitResult(declined), id)
+        }
+        _ => {
+            let refused = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not supported by this client", None);
+            JsonRpcMessage::error(refused, Some(id))
+        }
+    }
+}
