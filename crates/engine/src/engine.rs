@@ -8,14 +8,14 @@ use std::time::Duration;
 use confidant_seal::{Kid, Scope};
 
 use crate::anchors::{Anchors, keep_anchoring};
-use crate::aspects::Aspects;
+use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
 use crate::error::{Error, OpenError};
 use crate::keyring::{KeySource, Keyring, Rotated};
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Models};
 use crate::retention::{self, Lifetimes};
 use crate::rights::Administrator;
 use crate::room::RoomLimits;
@@ -77,9 +77,11 @@ pub struct Parts {
     /// Where master keys come from.
     pub keys: Arc<dyn KeySource>,
     /// Who answers.
-    pub model: Arc<dyn Model>,
+    pub models: Models,
     /// What the system prompt says.
     pub aspects: Aspects,
+    /// The files that some of it comes from, for what they offer to choose from.
+    pub instructions: Instructions,
     /// The present.
     pub clock: Arc<dyn Clock>,
     /// Limits and lifetimes.
@@ -93,7 +95,8 @@ impl Parts {
     #[must_use]
     pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
-        Self { storage, keys, model, aspects, clock, settings, derived: Vec::new() }
+        let (models, instructions) = (Models::one(model), Instructions::default());
+        Self { storage, keys, models, aspects, instructions, clock, settings, derived: Vec::new() }
     }
 }
 
@@ -184,8 +187,10 @@ impl Engine {
             slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
             store,
             keyring,
-            model: parts.model,
+            model: Arc::clone(parts.models.default_model()),
+            models: parts.models,
             aspects: parts.aspects,
+            instructions: parts.instructions,
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
@@ -275,6 +280,18 @@ impl Engine {
         self.inner.model.name()
     }
 
+    /// The models that may answer, and the small one.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.inner.models
+    }
+
+    /// The instruction files, as they are now.
+    #[must_use]
+    pub fn instructions(&self) -> &Instructions {
+        &self.inner.instructions
+    }
+
     /// Checks the store's files for damage.
     pub async fn check_storage(&self) -> Result<(), Error> {
         self.inner.store.check().await?;
@@ -322,7 +339,9 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) keyring: Keyring,
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) models: Models,
     pub(crate) aspects: Aspects,
+    pub(crate) instructions: Instructions,
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,

@@ -71,9 +71,9 @@ pub use engine::{
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
-    Answer, Block, BlockLine, Deltas, Extractive, Form, FormStyle, Model, ModelError, Prompt, PromptMessage,
-    Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Step, ToolCall,
-    ToolSpec, Usage, Voice,
+    Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
+    Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,
+    Step, ToolCall, ToolSpec, Usage, Voice,
 };
 pub use retention::Lifetimes;
 pub use rights::{
