@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Derived, Engine, Extractive, Parts, Storage};
+use confidant_engine::{Derived, Engine, Extractive, Instructions, Models, Parts, Storage};
 use confidant_memory::Memory;
 
 use crate::config::Loaded;
@@ -42,9 +42,11 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         require_data(loaded)?;
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
-    let model = match purpose {
-        Purpose::Answer => config.model.build(loaded.secrets.model.as_ref())?,
-        Purpose::SetUp | Purpose::LookAtData => Arc::new(Extractive),
+    let (models, instructions) = match purpose {
+        Purpose::Answer => {
+            (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
+        }
+        Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),
     };
     let (storage, prepared) = match (config.data_folder(), config.keyring_folder()) {
         (Some(data), Some(keyring)) => {
@@ -66,12 +68,18 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         None
     };
     let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
+    let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
     let parts = Parts {
-        aspects: config.aspects.aspects(),
+        models,
+        aspects: config.aspects(&instructions),
+        instructions: instructions.clone(),
         settings: config.settings(),
         derived: derived.collect(),
-        ..Parts::new(storage, Arc::clone(&keys) as _, model)
+        ..parts
     };
+    if purpose == Purpose::Answer {
+        instructions.watch();
+    }
     let engine = Engine::open(parts).await?;
     let _ = reporting.set(engine.downgrade());
     Ok(Opened { engine, keys, prepared, memory })

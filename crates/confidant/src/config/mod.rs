@@ -15,6 +15,8 @@ mod layers;
 mod log;
 mod memory;
 mod model;
+mod models;
+mod processing;
 mod room_context;
 mod seconds;
 mod secrets;
@@ -25,7 +27,7 @@ mod turn;
 
 use std::path::PathBuf;
 
-use confidant_engine::Settings;
+use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
 pub(crate) use environment::Environment;
@@ -47,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) room_context: room_context::RoomContextSection,
     pub(crate) history: history::HistorySection,
     pub(crate) model: model::ModelSection,
+    pub(crate) models: models::ModelsSection,
+    pub(crate) processing: processing::ProcessingSection,
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
     pub(crate) tools: tools::ToolsSection,
@@ -66,6 +70,16 @@ impl Config {
             recovery: self.turn.recovery(),
             ..Settings::default()
         }
+    }
+
+    /// What the system prompt says; some of it comes from instruction files.
+    pub(crate) fn aspects(&self, instructions: &Instructions) -> Aspects {
+        self.aspects.aspects(instructions, self.processing.injection_warning)
+    }
+
+    /// The folder of instruction files; it need not be there.
+    pub(crate) fn instructions_folder(&self) -> PathBuf {
+        self.aspects.instructions.clone().unwrap_or_else(|| self.server.data_dir.join("instructions"))
     }
 
     /// The folder of `confidant.db`; nothing when data is kept in memory.
@@ -153,7 +167,8 @@ mod tests {
         let text = all.collect::<Vec<_>>().join("\n");
         let named: toml::Table = text.parse().unwrap();
         toml::from_str::<Config>(&text).unwrap();
-        for (section, keys) in &named {
+        // Names of models are the operator's own.
+        for (section, keys) in named.iter().filter(|(section, _)| *section != "models") {
             let mut expected = layers::known_keys(section);
             let mut found: Vec<String> = keys.as_table().unwrap().keys().cloned().collect();
             expected.sort_unstable();
