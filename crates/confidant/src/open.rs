@@ -12,6 +12,7 @@ use crate::config::Loaded;
 use crate::files;
 use crate::keys::{Keys, Prepared};
 use crate::memory::{self, Memories};
+use crate::tools::{self, McpToolbox};
 
 /// An engine, and where its keys come from.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Opened {
     pub(crate) prepared: Prepared,
     /// The cards; none if data is kept in memory, or if there are none and this is only to look at data.
     pub(crate) memory: Option<Memory>,
+    /// The servers of tools, if there are any; to be stopped at the end.
+    pub(crate) toolbox: Option<Arc<McpToolbox>>,
 }
 
 /// What an engine is opened for.
@@ -69,7 +72,20 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     };
     let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
+    // With nothing configured there is nothing to look after, and no program to do it.
+    let toolbox: Option<Arc<McpToolbox>> = if purpose == Purpose::Answer && !config.tools.servers.is_empty() {
+        let (toolbox, refused) = tools::start(loaded, |_| true)?;
+        for error in refused {
+            crate::cli::note(&error.to_string());
+        }
+        Some(Arc::new(toolbox))
+    } else {
+        None
+    };
     let parts = Parts {
+        toolbox: toolbox.clone().map_or(parts.toolbox, |toolbox| toolbox as _),
+        policy: config.tools.policy(),
+        safety: config.processing.safety(),
         models,
         aspects: config.aspects(&instructions),
         instructions: instructions.clone(),
@@ -82,7 +98,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     }
     let engine = Engine::open(parts).await?;
     let _ = reporting.set(engine.downgrade());
-    Ok(Opened { engine, keys, prepared, memory })
+    Ok(Opened { engine, keys, prepared, memory, toolbox })
 }
 
 /// Makes a folder that only its owner can enter.

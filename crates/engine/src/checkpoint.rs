@@ -13,7 +13,7 @@ use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Entry, Reply, ReplyFrom};
-use crate::turn::Running;
+use crate::turn::RunningHarm;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -116,8 +116,8 @@ pub(crate) struct Checkpoint {
     #[serde(default, skip_serializing_if = "About::is_empty")]
     about: About,
     /// How harmful the conversation has been, running on from turn to turn.
-    #[serde(default, skip_serializing_if = "Running::is_calm")]
-    harm: Running,
+    #[serde(default, skip_serializing_if = "RunningHarm::is_calm")]
+    harm: RunningHarm,
     /// At most one for each audience.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     summaries: Vec<Summary>,
@@ -337,7 +337,7 @@ impl Checkpoint {
         &self.about
     }
 
-    pub(crate) fn harm(&self) -> &Running {
+    pub(crate) fn harm(&self) -> &RunningHarm {
         &self.harm
     }
 

@@ -8,7 +8,7 @@ use crate::about::{Note, Summary};
 use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::turn::{Enrichment, Running};
+use crate::turn::{Enrichment, RunningHarm};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) enum Entry {
         at: Millis,
         note: Box<Note>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        harm: Option<Running>,
+        harm: Option<RunningHarm>,
     },
     /// What was made of a turn after it.
     Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },

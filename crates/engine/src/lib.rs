@@ -93,7 +93,7 @@ pub use tools::{
     Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
 };
 pub use turn::{
-    CarryOut, Ending, Enrichment, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel,
-    Outbound, PastChat, Prepared, PreparedBy, Safety, SafetyAction, SafetyRules, SafetyTexts, TokenUsage,
-    Turn, TurnRequest, View,
+    CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
+    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, RunningHarm, Safety, SafetyAction,
+    SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, TokenUsage, Turn, TurnRequest, View,
 };

@@ -68,6 +68,8 @@ impl Config {
             answer_timeout: self.turn.answer_timeout,
             wait_for_turn: self.turn.wait,
             recovery: self.turn.recovery(),
+            tools: self.tools.limits(),
+            processing: self.processing.settings(),
             ..Settings::default()
         }
     }

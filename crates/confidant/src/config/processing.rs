@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use confidant_engine::FormStyle;
+use confidant_engine::{FormStyle, Harm, Processing, Safety, SafetyAction};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::seconds;
@@ -16,6 +16,8 @@ pub(crate) struct ProcessingSection {
     pub(crate) prepare: bool,
     /// Whether something is made of them afterwards.
     pub(crate) enrich: bool,
+    /// Whether an answer is begun beside the small model's call.
+    pub(crate) beside: bool,
     /// How long the small model may take.
     #[serde(rename = "timeout_seconds", deserialize_with = "seconds::some")]
     pub(crate) timeout: Duration,
@@ -55,27 +57,53 @@ pub(crate) struct SafetyRule {
     pub(crate) then: Vec<SafetyAction>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SafetyAction {
-    RefuseAndRedirect,
-    ProvideCrisisResources,
-    FlagForHumanReview,
-    TerminateConversation,
-}
-
 impl Default for ProcessingSection {
     fn default() -> Self {
         Self {
             model: None,
             prepare: true,
             enrich: true,
+            beside: true,
             timeout: Duration::from_secs(5),
             forms: FormStyle::Function,
             injection_warning: 6.0,
             reprocess_at: None,
             safety: SafetySection::default(),
         }
+    }
+}
+
+impl ProcessingSection {
+    /// What the engine does before and after an answer.
+    pub(crate) fn settings(&self) -> Processing {
+        Processing {
+            prepare: self.prepare,
+            enrich: self.enrich,
+            beside: self.beside,
+            timeout: self.timeout,
+            injection_warning: self.injection_warning,
+            reprocess_at: self.reprocess_at,
+        }
+    }
+
+    /// What it does about harm: for each kind, these rules, or the engine's own.
+    pub(crate) fn safety(&self) -> Safety {
+        let mut safety = Safety::default();
+        for harm in Harm::ALL {
+            let chosen = match harm {
+                Harm::DirectSelfHarm => &self.safety.direct_self_harm,
+                Harm::IndirectSelfHarm => &self.safety.indirect_self_harm,
+                Harm::GradualEscalationPatterns => &self.safety.gradual_escalation_patterns,
+                Harm::EmotionalDistressIndicators => &self.safety.emotional_distress_indicators,
+                Harm::Illegal => &self.safety.illegal,
+            };
+            if let Some(SafetyRules(rules)) = chosen {
+                let each =
+                    |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
+                safety.rules.replace(harm, &rules.iter().flat_map(each).collect::<Vec<_>>());
+            }
+        }
+        safety
     }
 }
 

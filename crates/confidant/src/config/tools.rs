@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+use confidant_engine::{ToolLimits, ToolPolicy, ToolRule, Verdict};
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -94,9 +95,50 @@ pub(crate) struct ToolSecrets {
 }
 
 impl ToolsSection {
+    /// How far a turn may go.
+    pub(crate) fn limits(&self) -> ToolLimits {
+        ToolLimits {
+            max_steps: usize::try_from(self.max_steps.get()).unwrap_or(usize::MAX),
+            max_parallel: self.max_parallel.get(),
+            call_timeout: self.call_timeout,
+            max_result_bytes: self.max_result_bytes.get(),
+        }
+    }
+
+    /// Who may have what called.
+    pub(crate) fn policy(&self) -> ToolPolicy {
+        ToolPolicy::new(self.rules.iter().map(RuleSection::rule).collect())
+    }
+
     /// The servers, each with what it needs from the environment or with the reason why it cannot be used.
     pub(crate) fn servers(&self, secrets: &ToolSecrets) -> Vec<Result<ServerSettings, ConfigError>> {
         self.servers.iter().map(|(name, section)| section.settings(name, secrets)).collect()
+    }
+}
+
+impl RuleSection {
+    fn rule(&self) -> ToolRule {
+        let approver = |approver: &Approver| match approver {
+            Approver::Asker => confidant_engine::Approver::Asker,
+            Approver::Admin => confidant_engine::Approver::Admin,
+            Approver::User(user) => confidant_engine::Approver::User(user.clone()),
+        };
+        let then = match self.then {
+            Then::Allow => Verdict::Allow,
+            Then::Deny => Verdict::Deny,
+            Then::Approve => Verdict::Approve {
+                approvers: self.approvers.iter().map(approver).collect(),
+                expires: self.expires,
+            },
+        };
+        let text = |pattern: &Pattern| pattern.as_str().to_owned();
+        ToolRule {
+            tool: text(&self.tool),
+            tenant: self.tenant.clone(),
+            users: self.users.clone(),
+            when: self.when.iter().map(|(path, pattern)| (path.clone(), text(pattern))).collect(),
+            then,
+        }
     }
 }
 

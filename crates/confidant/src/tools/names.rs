@@ -62,6 +62,11 @@ pub(super) fn written(name: &str) -> String {
 pub(crate) struct Pattern(String);
 
 impl Pattern {
+    /// The pattern as it is written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether all of the text fits. Takes at most the product of both lengths, whatever they are.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let mut pieces = self.0.split('*');

@@ -20,7 +20,7 @@ mod decide;
 mod enrich;
 mod outlet;
 mod plan;
-mod prepare;
+pub(crate) mod prepare;
 mod produce;
 mod recall;
 mod remember;
@@ -57,9 +57,9 @@ pub(crate) use cancel::Cancels;
 pub use compose::PastChat;
 pub use decide::CarryOut;
 pub use enrich::Enrichment;
-pub(crate) use prepare::Running;
 pub use prepare::{
-    Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, SafetyAction, SafetyRules, SafetyTexts, View,
+    Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
+    Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
 };
 pub(crate) use resume::recover;
 pub use safety::Safety;
@@ -448,7 +448,7 @@ struct Draft {
     kept_from: Option<u64>,
     /// What the turn found out about the conversation, for the log.
     note: Note,
-    harm: Option<Running>,
+    harm: Option<RunningHarm>,
     /// What something can be made of after the turn.
     material: Option<Material>,
     /// What the person's settings say, and their names.

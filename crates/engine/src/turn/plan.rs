@@ -80,7 +80,7 @@ impl Known {
             terminated: about.terminated,
             summary: made.and_then(|made| made.chat_summary.clone()),
             tags: made.map(|made| made.chat_tags.clone()).unwrap_or_default(),
-            harm: log.harm().clone(),
+            harm: *log.harm(),
         }
     }
 }
@@ -160,8 +160,8 @@ impl<'p> Planner<'p> {
         let all = prepared.by == PreparedBy::Rules && self.allowed.len() <= FEW_TOOLS;
         let offered = self.allowed.iter().filter(|tool| all || selected.contains(&tool.spec.name));
         let offered = offered.cloned().collect();
-        let mut running = self.known.harm.clone();
-        running.update(&prepared.harm, self.inner.now());
+        let mut running = self.known.harm;
+        running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
         let decision = self.inner.safety.rules.decide(&prepared.harm, &running);
         Plan { prepared: Some(prepared), decision, offered }
     }
@@ -174,8 +174,8 @@ impl<'p> Planner<'p> {
     /// The harm of the conversation after a turn on this plan.
     pub(super) fn running(&self, plan: &Plan) -> Option<Running> {
         let prepared = plan.prepared.as_ref()?;
-        let mut running = self.known.harm.clone();
-        running.update(&prepared.harm, self.inner.now());
+        let mut running = self.known.harm;
+        running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
         Some(running)
     }
 

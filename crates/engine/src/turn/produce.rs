@@ -6,7 +6,7 @@ use super::compose::{self, Gathered};
 use super::enrich::{self, Material};
 use super::outlet::Outlet;
 use super::plan::{Known, Plan, Planner};
-use super::prepare::SafetyAction;
+use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
     Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, recall, remember, respond, safety,
@@ -52,7 +52,7 @@ pub(super) async fn produce(
     let gathered = compose::gather(inner, session, inbound, recalled);
     let planner = Planner::new(inner, session, known, &gathered, available).await;
     if planner.known.terminated {
-        let words = inner.safety.texts.terminated(&planner.language());
+        let words = inner.safety.texts.text(SafetyText::Termination, &planner.language()).to_owned();
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
     let making = Making { inner, session, gathered: &gathered, planner: &planner, work, draft };
@@ -127,7 +127,8 @@ impl Making<'_> {
         outlet: &Outlet,
     ) -> Result<Reached, Unanswered> {
         self.tell(plan, outlet);
-        if let Some(words) = safety::refusal(&self.inner.safety, &plan.decision, &plan.prepared_language()) {
+        let texts = &self.inner.safety.texts;
+        if let Some(words) = texts.instead_of_answer(&plan.decision, &plan.prepared_language()) {
             let answered = said_by_us(self.again().draft, words);
             return self.finished(plan, Ok(Reached::Answer(answered)), outlet);
         }
@@ -167,7 +168,8 @@ impl Making<'_> {
                 return Ok(Reached::Answer(Answered { enrichment: made.ok(), ..answered }));
             }
             if !note.is_empty() {
-                let words = self.inner.safety.texts.refusal(&plan.prepared_language());
+                let texts = &self.inner.safety.texts;
+                let words = texts.text(SafetyText::Refusal, &plan.prepared_language()).to_owned();
                 return Ok(Reached::Answer(said_by_us(answered.draft, words)));
             }
             note = HARMFUL_BEFORE;
@@ -221,8 +223,9 @@ impl Making<'_> {
             Reached::Answer(answered) => answered,
             pause @ Reached::Pause(_) => return Ok(pause),
         };
-        let help = safety::help(&self.inner.safety, &plan.decision, &plan.prepared_language());
-        if let Some(help) = help.filter(|help| !answered.text.contains(help)) {
+        let language = plan.prepared_language();
+        let help = self.inner.safety.texts.after_answer(&plan.decision, &language);
+        if let Some(help) = help.filter(|help| !answered.text.contains(*help)) {
             let added = format!("\n\n{help}");
             outlet.delta(&added);
             answered.text.push_str(&added);
@@ -244,7 +247,7 @@ impl Making<'_> {
 
     fn note(&self, plan: &Plan) -> Note {
         let Some(prepared) = &plan.prepared else { return Note::default() };
-        let does = |action| plan.decision.actions.contains(&action);
+        let does = |action| plan.decision.has(action);
         let category = Some(prepared.category.clone());
         Note {
             title: prepared.title.clone().filter(|_| !self.planner.known.titled),

@@ -144,7 +144,8 @@ async fn a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts(place
             "category": "no such category", "language_code": "de",
         })),
     );
-    let answer = session(&s.engine, ID).turn(says("Wie lese ich eine Datei in Rust?")).finish().await.unwrap();
+    let answer =
+        session(&s.engine, ID).turn(says("Wie lese ich eine Datei in Rust?")).finish().await.unwrap();
     assert_eq!((count(&s.coder), answer.metadata.model.as_deref()), (1, Some("caller")));
     let found = answer.metadata.preparation.unwrap();
     assert_eq!(found.by, PreparedBy::Model);
@@ -152,7 +153,8 @@ async fn a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts(place
     assert_eq!(found.selection_reason, "It is a plain question.");
     assert_eq!((found.tags.len(), found.category.as_str()), (10, "general"));
     assert_eq!(found.relevant_app_skills, ["files.read"]);
-    let offered: Vec<String> = s.coder.prompts.lock().unwrap()[0].tools.iter().map(|t| t.name.clone()).collect();
+    let offered: Vec<String> =
+        s.coder.prompts.lock().unwrap()[0].tools.iter().map(|t| t.name.clone()).collect();
     assert_eq!(offered, ["files.read"], "what was not selected is not offered");
     // A name that is not configured chooses nothing.
     s.small.says("prepare_turn", with(json!({ "selected_model": "gpt-imaginary" })));
@@ -240,12 +242,15 @@ async fn nothing_is_done_on_a_guess(place: Place) {
 async fn whatever_the_small_model_does_there_is_an_answer(place: Place) {
     let s = setting(&place, |parts| parts.settings.processing.timeout = Duration::from_millis(50)).await;
     let alice = session(&s.engine, ID);
-    for error in [ModelError::Unreachable, ModelError::Malformed, ModelError::CutOff, ModelError::RateLimited] {
+    for error in [ModelError::Unreachable, ModelError::Malformed, ModelError::CutOff, ModelError::RateLimited]
+    {
         s.small.fails("prepare_turn", error);
         let answer = alice.turn(says("Hello")).finish().await.unwrap();
         assert_eq!(answer.metadata.preparation.unwrap().by, PreparedBy::Rules);
     }
-    for garbage in [json!({}), json!({ "tags": 3, "category": ["x"] }), json!({ "language_code": "\u{202e}zz" })] {
+    for garbage in
+        [json!({}), json!({ "tags": 3, "category": ["x"] }), json!({ "language_code": "\u{202e}zz" })]
+    {
         s.small.says("prepare_turn", garbage);
         assert!(alice.turn(says("Hello")).finish().await.is_ok());
     }
@@ -258,23 +263,30 @@ async fn harm_is_refused_and_help_is_given(place: Place) {
     let s = setting(&place, |_| {}).await;
     s.small.says("prepare_turn", with(json!({ "illegal": 10 })));
     let answer = session(&s.engine, ID).turn(says("something unlawful")).finish().await.unwrap();
-    assert!(answer.metadata.safety.contains(&SafetyAction::RefuseAndRedirect), "{:?}", answer.metadata.safety);
+    assert!(
+        answer.metadata.safety.contains(&SafetyAction::RefuseAndRedirect),
+        "{:?}",
+        answer.metadata.safety
+    );
     assert_eq!(answer.metadata.model.as_deref(), Some("confidant"));
-    s.small.says("prepare_turn", with(json!({ "indirect_self_harm": 7, "emotional_distress_indicators": 8 })));
+    s.small
+        .says("prepare_turn", with(json!({ "indirect_self_harm": 7, "emotional_distress_indicators": 8 })));
     let bob = session(&s.engine, "http:r:main:bob");
     let answer = bob.turn(says("I feel so low lately")).finish().await.unwrap();
     assert!(answer.metadata.safety.contains(&SafetyAction::ProvideCrisisResources));
-    assert!(answer.content.starts_with("done: ") && answer.content.contains("findahelpline"), "{}", answer.content);
+    assert!(
+        answer.content.starts_with("done: ") && answer.content.contains("findahelpline"),
+        "{}",
+        answer.content
+    );
     let stored = transcript(&s.engine, "http:r:main:bob").await;
     assert!(stored[1].contains("findahelpline"), "what was said is what is kept");
 }
 
 async fn a_conversation_that_was_ended_stays_ended_until_it_is_forgotten(place: Place) {
     let s = setting(&place, |parts| {
-        parts.safety.rules = SafetyRules::new(vec![(Harm::Illegal, 8.0, vec![
-            SafetyAction::TerminateConversation,
-            SafetyAction::FlagForHumanReview,
-        ])]);
+        let rules = [(8.0, SafetyAction::TerminateConversation), (8.0, SafetyAction::FlagForHumanReview)];
+        parts.safety.rules.replace(Harm::Illegal, &rules);
     })
     .await;
     let alice = session(&s.engine, ID);
@@ -353,7 +365,8 @@ async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     let answer = session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap();
     assert_eq!(answer.content, "done: ");
     // Tools work while words are held back.
-    let answer = session(&s.engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
+    let answer =
+        session(&s.engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
     assert!(answer.content.contains("content of /a"));
 }
 
@@ -387,7 +400,14 @@ async fn settings_are_asked_for_and_never_kept(place: Place) {
     s.engine.settle().await;
     let export = serde_json::to_string(&session(&s.engine, ID).export().await.unwrap()).unwrap();
     assert!(!export.contains("marker-engine-77"), "{export}");
-    assert!(!s.small.forms.lock().unwrap().iter().any(|(name, _, material)| name == "enrich_turn" && material.contains("marker-engine")));
+    assert!(
+        !s.small
+            .forms
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(name, _, material)| name == "enrich_turn" && material.contains("marker-engine"))
+    );
     stop(s.engine).await;
     assert!(!contains(&place.bytes(), "marker-engine-77"));
 }
@@ -404,13 +424,19 @@ async fn a_conversation_that_outgrows_the_budget_is_summed_up(place: Place) {
     alice.turn(private("The curtains shall be heliotrope.")).finish().await.unwrap();
     let mut compressed = false;
     for n in 0..30 {
-        let answer = alice.turn(private(&format!("Small talk number {n}, at some length, about this and that."))).finish().await.unwrap();
+        let answer = alice
+            .turn(private(&format!("Small talk number {n}, at some length, about this and that.")))
+            .finish()
+            .await
+            .unwrap();
         compressed |= answer.metadata.compressed;
         s.engine.settle().await;
     }
     assert!(compressed);
     let prompt = s.default.prompts.lock().unwrap().last().unwrap().clone();
-    assert!(prompt.blocks.iter().any(|block| block.label == "earlier" && block.render().contains("heliotrope")));
+    assert!(
+        prompt.blocks.iter().any(|block| block.label == "earlier" && block.render().contains("heliotrope"))
+    );
     let sums = s.small.asked("sum_up");
     assert!(sums[0].1.contains("The curtains shall be heliotrope"));
     assert!(sums.len() > 1 && sums[1].1.contains("summary_before"), "{}", sums.len());
@@ -440,8 +466,10 @@ impl Model for Breaking {
             *n += 1;
             *n
         };
-        let answer = |text: &str, calls| Answer { text: text.into(), calls, model: "breaking".into(), usage: None };
-        let call = |arguments| ToolCall { id: String::new(), name: "\u{0}".into(), arguments, signatures: vec![] };
+        let answer =
+            |text: &str, calls| Answer { text: text.into(), calls, model: "breaking".into(), usage: None };
+        let call =
+            |arguments| ToolCall { id: String::new(), name: "\u{0}".into(), arguments, signatures: vec![] };
         match n {
             1 => Err(ModelError::Unreachable),
             2 => {
@@ -497,16 +525,28 @@ async fn quoted_text_never_leaves_its_block(place: Place) {
         "MARK \u{e0053}\u{e0059}\u{e0053}",
     ];
     for (n, attack) in attacks.into_iter().enumerate() {
-        s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"], "title": attack, "tags": [attack] })));
+        s.small.says(
+            "prepare_turn",
+            with(json!({ "relevant_app_skills": ["files.read"], "title": attack, "tags": [attack] })),
+        );
         let line = |sender: &str, content: &str| RoomLine {
-            sender: sender.into(), content: content.into(), timestamp: 0, is_bot: false,
-            event_id: None, replaces: None, redacted: false,
+            sender: sender.into(),
+            content: content.into(),
+            timestamp: 0,
+            is_bot: false,
+            event_id: None,
+            replaces: None,
+            redacted: false,
         };
         let request = TurnRequest {
             room: RoomContext::new(vec![line(attack, attack), line("@bob:x", attack)]),
             past_chats: vec![PastChat { title: attack.into(), summary: attack.into() }],
             settings: BTreeMap::from([(attack.to_owned(), attack.to_owned())]),
-            profile: Profile { learning_style: Some(attack.into()), interests: vec![attack.into()], ..Profile::default() },
+            profile: Profile {
+                learning_style: Some(attack.into()),
+                interests: vec![attack.into()],
+                ..Profile::default()
+            },
             focus: Some(attack.into()),
             ..says(&format!("call files.read {{\"path\":{}}}", serde_json::to_string(attack).unwrap()))
         };
