@@ -345,6 +345,12 @@ impl Checkpoint {
         &self.summaries
     }
 
+    /// The ordinal of a request's exchange; of the next one if there is none.
+    pub(crate) fn ordinal(&self, request_id: &str) -> u64 {
+        let next = self.dropped + self.exchanges.len() as u64;
+        self.by_request.get(request_id).copied().unwrap_or(next)
+    }
+
     /// The ordinal of the first exchange that is kept.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped

@@ -15,6 +15,7 @@ use crate::session::{Held, Session, Wrote};
 
 /// What became of a request.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(super) enum Accepted {
     /// It was answered before; this is the recorded answer.
     Before(Final),

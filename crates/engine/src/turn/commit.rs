@@ -45,7 +45,7 @@ async fn answer(
     replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
     let mut entries = vec![Entry::Answered { request_id: request_id.clone(), at, replies }];
     let (note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
-    let action = noteworthy(&note);
+    noteworthy(session, held, &note);
     if !note.is_empty() || harm.is_some() {
         entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });
     }
@@ -53,7 +53,7 @@ async fn answer(
         let enrichment = Box::new(made);
         entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
     }
-    match write(session, held, &request_id, &entries, action).await? {
+    match write(session, held, &request_id, &entries, Action::TurnAnswered).await? {
         Settled::Here => {
             session.inner.counters.answered.add();
             if let Some(material) = answered.draft.material.take() {
@@ -72,14 +72,14 @@ async fn answer(
     }
 }
 
-/// What the audit log says of an answer: that there is one, unless there is something more telling.
-fn noteworthy(note: &Note) -> Action {
+/// What somebody may have to look at goes into the audit log.
+fn noteworthy(session: &Session, held: &mut Held<'_>, note: &Note) {
+    if note.flagged_for_review {
+        session.inner.counters.flagged.add();
+        held.also(session.record(Action::SessionFlagged));
+    }
     if note.terminated {
-        Action::SessionTerminated
-    } else if note.flagged_for_review {
-        Action::SessionFlagged
-    } else {
-        Action::TurnAnswered
+        held.also(session.record(Action::SessionTerminated));
     }
 }
 

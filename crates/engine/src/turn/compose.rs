@@ -52,6 +52,7 @@ pub(super) struct Gathered {
     withheld: usize,
     older: usize,
     summaries: Vec<String>,
+    end: u64,
 }
 
 impl Gathered {
@@ -115,6 +116,7 @@ pub(super) fn gather(
         withheld: recalled.withheld,
         older: recalled.older,
         summaries: recalled.summaries,
+        end: recalled.end,
     }
 }
 
@@ -173,7 +175,7 @@ pub(super) async fn compose(
     let mut history: Vec<PromptMessage> = kept.iter().flat_map(|one| one.messages.clone()).collect();
     let known = gathered.older + gathered.history.iter().map(|one| one.messages.len()).sum::<usize>();
     draft.left_out = known - history.len();
-    draft.kept_from = kept.first().map(|one| one.ordinal);
+    draft.kept_from = kept.first().map_or(gathered.end, |one| one.ordinal);
     draft.prompt_tokens = spent;
     let metadata = &mut draft.metadata;
     metadata.recalled = history.len();

@@ -96,6 +96,7 @@ pub struct TurnRequest {
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
 /// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub enum Outbound {
     /// What is being done.
     Progress {
@@ -444,8 +445,8 @@ struct Draft {
     prompt_tokens: u32,
     /// Messages of the history that found no place in the prompt.
     left_out: usize,
-    /// The first exchange of the log that found one.
-    kept_from: Option<u64>,
+    /// The first exchange of the log that found one, or the turn itself.
+    kept_from: u64,
     /// What the turn found out about the conversation, for the log.
     note: Note,
     harm: Option<RunningHarm>,
@@ -464,7 +465,7 @@ impl Draft {
             metadata,
             prompt_tokens: 0,
             left_out: 0,
-            kept_from: None,
+            kept_from: 0,
             note: Note::default(),
             harm: None,
             material: None,
@@ -476,6 +477,7 @@ impl Draft {
 
 /// How far a turn got.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Reached {
     /// To its answer.
     Answer(Answered),

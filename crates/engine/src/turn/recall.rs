@@ -17,6 +17,8 @@ pub(super) struct Recalled {
     pub(super) withheld: usize,
     /// Messages left out because they are too many.
     pub(super) older: usize,
+    /// The place in the log of the turn itself: what was said before it ends there.
+    pub(super) end: u64,
     /// The beginning of the conversation in few words, as far as the answer's readers may know it.
     pub(super) summaries: Vec<String>,
 }
@@ -37,7 +39,7 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     log.count_tokens(limits.max_messages, tokens::count);
     let checkpoint = log.checkpoint();
     let sharing = checkpoint.sharing();
-    let mut recalled = Recalled::default();
+    let mut recalled = Recalled { end: checkpoint.ordinal(&inbound.request_id), ..Recalled::default() };
     let (mut messages, mut spent) = (0, 0);
     let known = checkpoint.summaries().iter();
     let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));

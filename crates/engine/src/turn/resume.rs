@@ -21,7 +21,9 @@ const MOST_ATTEMPTS: u32 = 3;
 /// Takes up every turn whose process is dead, carries out decisions that nobody has, and closes what ran out.
 pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
-    for (scope, owner) in inner.store.orphans().await? {
+    let orphans = inner.store.orphans().await?;
+    inner.agenda.keep(&orphans);
+    for (scope, owner) in orphans {
         if owner == PARKED && inner.agenda.is_early(scope, inner.now()) {
             continue;
         }

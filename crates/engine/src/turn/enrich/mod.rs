@@ -24,7 +24,7 @@ pub(super) fn later(session: &Session, material: Option<Material>, draft: &Draft
     let (session, outlet) = (session.clone(), outlet.clone());
     let request_id = draft.request_id.clone();
     let material = material.filter(|_| processing.enrich);
-    let kept_from = draft.kept_from.filter(|_| draft.left_out > 0);
+    let kept_from = Some(draft.kept_from).filter(|_| draft.left_out > 0);
     if material.is_none() && kept_from.is_none() {
         return;
     }
