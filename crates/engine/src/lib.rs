@@ -80,6 +80,7 @@ pub use room::{RoomContext, RoomLimits, RoomLine};
 pub use session::Session;
 pub use tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
 pub use turn::{
-    Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound, Prepared, PreparedBy,
+    Decay, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer, OfferedModel, Outbound, Prepared,
+    PreparedBy, RunningHarm, SafetyAction, SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts,
     TokenUsage, Turn, TurnRequest, View,
 };

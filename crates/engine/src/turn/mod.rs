@@ -12,7 +12,7 @@
 mod accept;
 mod commit;
 mod compose;
-mod prepare;
+pub(crate) mod prepare;
 mod recall;
 mod respond;
 mod resume;
@@ -33,7 +33,10 @@ use crate::room::RoomContext;
 use crate::running::Running;
 use crate::session::Session;
 
-pub use prepare::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
+pub use prepare::{
+    Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
+    Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
+};
 pub(crate) use resume::recover;
 
 /// What a channel asks for.
