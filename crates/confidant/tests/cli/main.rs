@@ -7,6 +7,7 @@
 
 mod chat;
 mod home;
+mod instructions;
 mod keys;
 mod memory;
 mod redact;
