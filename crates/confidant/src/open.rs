@@ -27,6 +27,15 @@ pub(crate) struct Opened {
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
 }
 
+impl Opened {
+    /// Ends the servers of tools.
+    pub(crate) async fn stop_tools(&self) {
+        if let Some(toolbox) = &self.toolbox {
+            toolbox.stop().await;
+        }
+    }
+}
+
 /// What an engine is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {

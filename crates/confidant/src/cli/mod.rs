@@ -16,6 +16,7 @@ mod serve;
 mod session;
 mod token;
 mod tools;
+mod turn;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
     Chat(chat::ChatArgs),
-    /// List, show, export and delete sessions
+    /// List, show, export and delete sessions; decide what their turns wait for, and cancel them
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// Export or erase everything of a person
@@ -178,10 +179,17 @@ async fn with_engine<T>(
 ) -> anyhow::Result<T> {
     let opened = open::open(loaded, purpose).await?;
     tell_of_new_key(&opened.prepared);
+    if let Some(toolbox) = &opened.toolbox {
+        // A server has time to reach its tools; a single turn would be over before.
+        toolbox.settle(TOOLS_PATIENCE).await;
+    }
     let done = work(&opened).await;
     stop(&opened.engine).await;
+    opened.stop_tools().await;
     done
 }
+
+const TOOLS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 async fn stop(engine: &Engine) {
     engine.stop(GRACE).await;

@@ -17,6 +17,7 @@ mod commit;
 mod compose;
 mod compress;
 mod decide;
+mod elsewhere;
 mod enrich;
 mod outlet;
 mod plan;
@@ -56,6 +57,7 @@ use crate::session::{Held, Session};
 pub(crate) use cancel::Cancels;
 pub use compose::PastChat;
 pub use decide::CarryOut;
+pub use elsewhere::Standing;
 pub use enrich::Enrichment;
 pub use prepare::{
     Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
