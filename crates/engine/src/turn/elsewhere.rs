@@ -14,6 +14,7 @@ use crate::session::{Session, Wrote};
 
 /// How a turn stands in the log.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub enum Standing {
     /// What it waited for is decided, and nobody has taken it up.
     Decided,
