@@ -12,6 +12,7 @@ use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Entry, Reply, ReplyFrom};
+use crate::error::Error;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -80,6 +81,11 @@ impl Exchange {
 
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.outcome, Outcome::Open { .. })
+    }
+
+    /// Whether somebody called it off.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(&self.outcome, Outcome::Failed { reason, .. } if reason == Error::Cancelled.code())
     }
 
     /// The work that is not done, if some was begun.

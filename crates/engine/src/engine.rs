@@ -206,6 +206,7 @@ impl Engine {
             cancels: Cancels::default(),
             notices: Notices::default(),
             agenda: Agenda::default(),
+            unreadable: Agenda::default(),
             instance,
             enlisted: Mutex::new(Some(enlisted)),
             anchors: Arc::default(),
@@ -359,6 +360,8 @@ pub(crate) struct Inner {
     pub(crate) cancels: Cancels,
     pub(crate) notices: Notices,
     pub(crate) agenda: Agenda,
+    /// When what could not be taken up is tried again.
+    pub(crate) unreadable: Agenda,
     /// This engine among those on the same store.
     pub(crate) instance: Instance,
     /// Keeps the instance alive in the eyes of others; let go of at the stop.

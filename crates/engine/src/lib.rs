@@ -88,5 +88,5 @@ pub use tools::{
 };
 pub use turn::{
     CarryOut, Ending, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound,
-    Prepared, PreparedBy, TokenUsage, Turn, TurnRequest, View,
+    Prepared, PreparedBy, Standing, TokenUsage, Turn, TurnRequest, View,
 };

@@ -62,6 +62,13 @@ impl Session {
         Ok(Held { session: self, slot, notes: Vec::new() })
     }
 
+    /// A look and a write beside the session's order, for what must not wait for it. The store's compare-and-set
+    /// decides, as it does between processes.
+    pub(crate) async fn aside(&self) -> Held<'_> {
+        let slot = Arc::new(AsyncMutex::<Slot>::default()).lock_owned().await;
+        Held { session: self, slot, notes: Vec::new() }
+    }
+
     pub(crate) fn record(&self, action: Action) -> AuditRecord {
         AuditRecord::new(self.inner.now(), &self.actor, action).about(self.names.scope)
     }

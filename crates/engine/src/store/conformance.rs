@@ -261,6 +261,7 @@ async fn open_turns_of_the_dead_are_claimed_once(f: &Fresh) {
     assert!(f.store.orphans().await.unwrap().is_empty());
     drop(mortal);
     assert!(!f.store.is_alive(dead).await.unwrap() && f.store.is_alive(living).await.unwrap());
+    assert!(!f.store.others_alive(living).await.unwrap() && f.store.others_alive(dead).await.unwrap());
     assert_eq!(f.store.orphans().await.unwrap(), [(tag(1), dead)]);
     assert!(f.store.claim(tag(1), dead, heir).await.unwrap());
     assert!(!f.store.claim(tag(1), dead, living).await.unwrap());

@@ -151,6 +151,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn std::any::Any + Send + Sync>>;
     /// Whether an instance is alive.
     async fn is_alive(&self, instance: Instance) -> Result<bool>;
+    /// Whether any other than this one is.
+    async fn others_alive(&self, than: Instance) -> Result<bool>;
     /// Appends audit records and returns where the chain stands then.
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>>;
     /// Audit records after a sequence.

@@ -27,7 +27,7 @@ pub(super) struct Cancel {
 
 /// Takes a turn off the list when it is over.
 #[derive(Debug)]
-struct Entered {
+pub(super) struct Entered {
     list: Arc<Mutex<HashMap<Key, Vec<watch::Sender<bool>>>>>,
     key: Key,
     sender: watch::Sender<bool>,
@@ -48,10 +48,20 @@ impl Drop for Entered {
 impl Cancels {
     pub(super) fn enter(&self, scope: Option<Tag>, request_id: &str) -> Cancel {
         let (sender, wish) = watch::channel(false);
-        let key = (scope, request_id.to_owned());
+        Cancel { wish, entered: Arc::new(self.list((scope, request_id.to_owned()), sender)) }
+    }
+
+    /// Lets the turn of this task be cancelled by another name too, for as long as the guard lives: whoever decides goes
+    /// on with a turn that people know by its own name.
+    pub(super) fn also(&self, scope: Tag, request_id: &str) -> Option<Entered> {
+        let sender = CANCEL.try_with(|cancel| cancel.entered.sender.clone()).ok()?;
+        Some(self.list((Some(scope), request_id.to_owned()), sender))
+    }
+
+    fn list(&self, key: Key, sender: watch::Sender<bool>) -> Entered {
         let mut list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         list.entry(key.clone()).or_default().push(sender.clone());
-        Cancel { wish, entered: Arc::new(Entered { list: Arc::clone(&self.0), key, sender }) }
+        Entered { list: Arc::clone(&self.0), key, sender }
     }
 
     /// Cancels one turn of a session, or all of them but the one that asks for it; says how many there were.

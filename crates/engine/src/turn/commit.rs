@@ -80,20 +80,20 @@ async fn write(
     action: Action,
 ) -> Result<Settled, Error> {
     loop {
-        // Cold after a turn that was cut short: without a look, the write would begin a log instead of going on with one.
-        if held.log().await?.is_none() {
-            return Err(Error::Erased);
-        }
-        if held.write(entries.to_vec(), None, session.record(action)).await? == Wrote::Done {
-            return Ok(Settled::Here);
-        }
+        // Cold after a turn that was cut short, or after a write that lost: what is there now decides.
         let exchange = held.log().await?.and_then(|log| log.checkpoint().exchange(request_id));
         let Some(exchange) = exchange else { return Err(Error::Erased) };
         if let Some(recorded) = exchange.answer() {
             return Ok(Settled::Elsewhere { content: recorded.content.clone(), by: recorded.name.clone() });
         }
+        if exchange.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         if !exchange.is_open() || held.owner() != Some(session.inner.instance) {
             return Err(Error::Busy);
+        }
+        if held.write(entries.to_vec(), None, session.record(action)).await? == Wrote::Done {
+            return Ok(Settled::Here);
         }
     }
 }

@@ -38,6 +38,27 @@ impl Session {
         Ok(undecided.filter_map(|waiting| commit::asked(&waiting.request_id, waiting.work()?)).collect())
     }
 
+    /// An approval of this session, as somebody who may decide it is asked for it.
+    pub async fn approval(&self, approval_id: &str, by: &Decider) -> Result<ApprovalRequest, Error> {
+        let (log, _) = crate::session::open(self).await?.ok_or(Error::NoSuchApproval)?;
+        let meant = Meant::Id(approval_id.to_owned());
+        let mut waiting = log.checkpoint().waiting().iter();
+        let found =
+            waiting.find_map(|waiting| Some((waiting, waiting.approval().filter(|it| meant.is(it))?)));
+        let Some((exchange, approval)) = found else {
+            return Err(closed_before(self, log.checkpoint(), &meant, by));
+        };
+        allow(self, approval, by).await?;
+        if let Some(decided) = &approval.decided {
+            return Err(Error::AlreadyDecided(word(decided.decision)));
+        }
+        if approval.expires_at <= self.inner.now() {
+            return Err(Error::ApprovalExpired);
+        }
+        self.inner.record(self.record(Action::SessionViewed)).await?;
+        exchange.work().and_then(|work| commit::asked(&exchange.request_id, work)).ok_or(Error::Internal)
+    }
+
     /// Decides an approval of this session, once. The turn that waited goes on as the returned one.
     #[must_use]
     pub fn decide(&self, approval_id: &str, decision: Decision, by: Decider, carry_out: CarryOut) -> Turn {
@@ -51,10 +72,11 @@ impl Session {
     /// Cancels a running turn of this session, or all; one that waits for an approval is closed without it. Says how
     /// many.
     pub async fn cancel(&self, request_id: Option<&str>) -> Result<usize, Error> {
-        let running = self.inner.cancels.cancel(self.names.scope, request_id);
+        let mut running = self.inner.cancels.cancel(self.names.scope, request_id);
         if running > 0 && request_id.is_some() {
             return Ok(running);
         }
+        running += usize::from(super::elsewhere::call_off(self, request_id).await?);
         // Looked at without waiting for the session's order: a turn that runs on does not hold this up.
         let log = crate::session::open(self).await?;
         if log.is_none_or(|(log, _)| waiting(log.checkpoint(), request_id).is_empty()) {
@@ -134,7 +156,7 @@ pub(super) async fn decide(
         let waiting = log.checkpoint().waiting().iter();
         let mut found = waiting.filter(|waiting| waiting.approval().is_some_and(|it| meant.is(it)));
         let Some(exchange) = found.next().cloned() else {
-            return Err(closed_before(log.checkpoint(), meant));
+            return Err(closed_before(session, log.checkpoint(), meant, by));
         };
         if found.next().is_some() {
             return Err(Error::Invalid {
@@ -143,10 +165,7 @@ pub(super) async fn decide(
             });
         }
         let approval = exchange.approval().ok_or(Error::Internal)?;
-        if !approval.may_be_decided_by(by, session.scope.user().as_str()) {
-            inner.record(session.record(Action::AccessRefused)).await?;
-            return Err(Error::NotYourApproval);
-        }
+        allow(session, approval, by).await?;
         if let Some(decided) = &approval.decided {
             return Err(Error::AlreadyDecided(word(decided.decision)));
         }
@@ -172,13 +191,23 @@ pub(super) async fn decide(
             continue;
         }
         if carry_out == CarryOut::Elsewhere {
-            let mut metadata = Metadata::new(MemoryState::Kept, exchange.audience);
-            metadata.pending_approvals = pending(&held);
+            // Says no more than that: whoever decides need not be the one whose conversation it is.
+            let metadata = Metadata::new(MemoryState::Kept, exchange.audience);
             let content = format!("{}: it is being carried out.", word(decision));
             return Ok(Ending::Answer(Final { request_id, content, metadata }));
         }
+        let _named = inner.cancels.also(session.names.scope, &request_id);
         return carry_on(session, &mut held, &request_id, outlet).await;
     }
+}
+
+/// Goes on if this person may decide; records it if not.
+async fn allow(session: &Session, approval: &Approval, by: &Decider) -> Result<(), Error> {
+    if approval.may_be_decided_by(by, session.scope.user().as_str()) {
+        return Ok(());
+    }
+    session.inner.record(session.record(Action::AccessRefused)).await?;
+    Err(Error::NotYourApproval)
 }
 
 /// Approvals that wait to be decided, as the log is warm.
@@ -187,10 +216,12 @@ pub(super) fn pending(held: &Held<'_>) -> usize {
     waiting.iter().filter_map(Exchange::approval).filter(|approval| approval.decided.is_none()).count()
 }
 
-/// Why an approval that does not wait any more cannot be decided.
-fn closed_before(checkpoint: &Checkpoint, meant: &Meant) -> Error {
+/// Why an approval that does not wait any more cannot be decided; others do not learn that there was one.
+fn closed_before(session: &Session, checkpoint: &Checkpoint, meant: &Meant, by: &Decider) -> Error {
+    let asker = session.scope.user().as_str();
     let carried_out = checkpoint.open_exchange().and_then(Exchange::work).and_then(|w| w.approval.as_ref());
-    match carried_out.filter(|approval| meant.is(approval)).and_then(|approval| approval.decided.as_ref()) {
+    let theirs = carried_out.filter(|approval| meant.is(approval) && approval.may_be_decided_by(by, asker));
+    match theirs.and_then(|approval| approval.decided.as_ref()) {
         Some(decided) => Error::AlreadyDecided(word(decided.decision)),
         None => Error::NoSuchApproval,
     }

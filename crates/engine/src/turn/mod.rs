@@ -16,6 +16,7 @@ mod cancel;
 mod commit;
 mod compose;
 mod decide;
+mod elsewhere;
 mod prepare;
 mod recall;
 mod remember;
@@ -46,6 +47,7 @@ use crate::tools::{Caller, Tool};
 
 pub(crate) use cancel::Cancels;
 pub use decide::CarryOut;
+pub use elsewhere::Standing;
 pub use prepare::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
 pub(crate) use resume::recover;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, Ending, Inbound, MemoryState, Outlet, answer, commit, decide, recall};
+use super::{Draft, Ending, Inbound, MemoryState, Outlet, answer, cancel, commit, decide, recall};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
@@ -17,14 +17,21 @@ use crate::tokens;
 /// A turn that was tried so often is reported instead: it may be what ends the process.
 const MOST_ATTEMPTS: u32 = 3;
 
+/// How long a session that could not be opened is left alone.
+const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Takes up every turn whose process is dead, carries out decisions that nobody has, and closes what ran out.
 pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     for (scope, owner) in inner.store.orphans().await? {
-        if owner == PARKED && inner.agenda.is_early(scope, inner.now()) {
+        let now = inner.now();
+        if inner.unreadable.is_early(scope, now) || (owner == PARKED && inner.agenda.is_early(scope, now)) {
             continue;
         }
-        match recover_one(inner, scope).await {
+        let taken_up = recover_one(inner, scope).await;
+        let again = taken_up.is_err().then(|| now.plus(AFTER_FAILURE));
+        inner.unreadable.note(scope, again);
+        match taken_up {
             Ok(Some(Settled::Answered)) => recovered.resumed += 1,
             Ok(Some(Settled::Reported)) => recovered.reported += 1,
             Ok(Some(Settled::Expired)) => recovered.expired += 1,
@@ -46,11 +53,13 @@ async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<O
     let mut held = session.lock().await?;
     // Another process may have written: what is warm here says nothing of that.
     held.cool();
-    if held.log().await?.is_some_and(|log| log.checkpoint().open_exchange().is_some()) {
+    let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange());
+    if let Some(request_id) = open.map(|open| open.request_id.clone()) {
         if !take_over(&session, &mut held).await? {
             return Ok(None);
         }
-        return settle(&session, &mut held).await;
+        let cancel = inner.cancels.enter(Some(scope), &request_id);
+        return cancel::scope(cancel, settle(&session, &mut held)).await;
     }
     look_after_waiting(inner, &session, &mut held).await
 }
@@ -66,7 +75,10 @@ async fn look_after_waiting(
     for exchange in &waiting {
         let Some(approval) = exchange.approval() else { continue };
         if approval.decided.is_some() {
-            let outcome = carry_on(session, held, &exchange.request_id, &Outlet::new(None)).await;
+            let cancel = inner.cancels.enter(Some(session.names.scope), &exchange.request_id);
+            let outlet = Outlet::new(None);
+            let carrying = carry_on(session, held, &exchange.request_id, &outlet);
+            let outcome = cancel::scope(cancel, carrying).await;
             let settled = if outcome.is_ok() { Settled::Answered } else { Settled::Reported };
             inner.notices.tell(session.scope(), outcome);
             return Ok(Some(settled));
@@ -158,12 +170,12 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let outcome = rerun(session, held, open, &Outlet::new(None)).await;
     let settled = match &outcome {
         Ok(_) => Ok(Some(Settled::Answered)),
-        // The model is away: the turn is reported in the log, and its request id can be tried again.
-        Err(Error::Model(_)) => Ok(Some(Settled::Reported)),
+        // The turn is reported in the log, and its request id can be tried again.
+        Err(Error::Model(_) | Error::Cancelled) => Ok(Some(Settled::Reported)),
         Err(_) => Ok(None),
     };
     match outcome {
-        Err(error) if !matches!(error, Error::Model(_)) => return Err(error),
+        Err(error) if !matches!(error, Error::Model(_) | Error::Cancelled) => return Err(error),
         outcome => inner.notices.tell(session.scope(), outcome),
     }
     settled

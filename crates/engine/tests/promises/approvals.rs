@@ -23,6 +23,10 @@ on_every_store! {
     an_approval_is_decided_by_words_in_the_channel,
     promise_6_forgetting_ends_what_waits,
     a_waiting_turn_can_be_cancelled,
+    an_approval_is_shown_to_whom_it_concerns,
+    a_decision_that_nobody_takes_up_can_be_taken_up,
+    a_turn_that_goes_on_is_cancelled_by_its_own_name,
+    a_turn_of_another_process_can_be_cancelled,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -256,6 +260,115 @@ async fn a_waiting_turn_can_be_cancelled(place: Place) {
     let turn = session(&engine, ID).decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
     assert!(matches!(turn.finish().await, Err(Error::NoSuchApproval)));
     assert_eq!(runs(&tools), 0);
+}
+
+async fn an_approval_is_shown_to_whom_it_concerns(place: Place) {
+    let (_, tools, engine) = setting(&place).await;
+    let request = asked(&engine, ID, "r1", DELETE).await;
+    let id = request.approval_id.as_str();
+    let (session, mallory) = (session(&engine, ID), Decider::Person("mallory".into()));
+    assert_eq!(session.approval(id, &alice()).await.unwrap(), request);
+    assert!(matches!(session.approval(id, &mallory).await, Err(Error::NotYourApproval)));
+    assert!(matches!(session.approval("apr-1-2", &alice()).await, Err(Error::NoSuchApproval)));
+    session.decide(id, Decision::Approve, alice(), CarryOut::Elsewhere).finish().await.unwrap();
+    assert!(matches!(session.approval(id, &alice()).await, Err(Error::AlreadyDecided("approved"))));
+    assert!(matches!(session.approval(id, &mallory).await, Err(Error::NotYourApproval)));
+    session.carry_out("r1").finish().await.unwrap();
+    assert!(matches!(session.approval(id, &alice()).await, Err(Error::NoSuchApproval)));
+    assert_eq!(runs(&tools), 1);
+}
+
+async fn began(tools: &Counting, calls: usize) {
+    while tools.began.load(std::sync::atomic::Ordering::SeqCst) < calls {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn a_decision_that_nobody_takes_up_can_be_taken_up(place: Place) {
+    let (model, tools, engine) = setting(&place).await;
+    assert!(!engine.others_alive().await.unwrap());
+    let request = asked(&engine, ID, "r1", DELETE).await;
+    let other = engine_with_tools(&place, &model, &tools, vec![]).await;
+    assert!(engine.others_alive().await.unwrap() && other.others_alive().await.unwrap());
+    let (here, there) = (session(&engine, ID), session(&other, ID));
+    assert!(
+        matches!(here.standing("r1").await.unwrap(), Standing::Ended(Ending::Approval(asked)) if asked == request)
+    );
+    assert!(matches!(here.carry_out("r1").finish().await, Err(Error::Busy)), "nobody has decided");
+    let by = CarryOut::Elsewhere;
+    there.decide(&request.approval_id, Decision::Approve, alice(), by).finish().await.unwrap();
+    assert!(matches!(here.standing("r1").await.unwrap(), Standing::Decided));
+    // Whoever is first takes it up; the other finds it done.
+    let answers = tokio::join!(here.carry_out("r1").finish(), there.carry_out("r1").finish());
+    let done = [&answers.0, &answers.1].iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!((done, runs(&tools)), (1, 1), "{answers:?}");
+    let Standing::Ended(Ending::Answer(answer)) = there.standing("r1").await.unwrap() else { panic!() };
+    assert!(answer.content.contains("content of /a"), "{}", answer.content);
+    assert!(matches!(here.standing("never").await, Err(Error::Erased)));
+    stop(other).await;
+    assert!(!engine.others_alive().await.unwrap());
+}
+
+async fn a_turn_that_goes_on_is_cancelled_by_its_own_name(place: Place) {
+    let (_, tools, engine) = setting(&place).await;
+    tools.hangs.store(true, std::sync::atomic::Ordering::SeqCst);
+    let alice_session = session(&engine, ID);
+    for (n, how) in ["decided", "said", "recovered"].into_iter().enumerate() {
+        let name = format!("r{n}");
+        let request = asked(&engine, ID, &name, &format!("call files.delete {{\"path\":\"{how}\"}}")).await;
+        let decide = |by| alice_session.decide(&request.approval_id, Decision::Approve, alice(), by);
+        let ended = match how {
+            "decided" => tokio::spawn(decide(CarryOut::Here).finish()),
+            "said" => tokio::spawn(alice_session.turn(says(&format!("approve {}", request.code))).finish()),
+            _ => {
+                decide(CarryOut::Elsewhere).finish().await.unwrap();
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    assert_eq!(engine.recover().await?, Recovered { reported: 1, ..Recovered::default() });
+                    Err(Error::Cancelled)
+                })
+            }
+        };
+        began(&tools, n + 1).await;
+        assert_eq!(alice_session.cancel(Some(&name)).await.unwrap(), 1, "{how}");
+        assert!(matches!(ended.await.unwrap(), Err(Error::Cancelled)), "{how}");
+        assert!(
+            matches!(alice_session.standing(&name).await.unwrap(), Standing::Failed(why) if why == "cancelled")
+        );
+    }
+    assert!(alice_session.turn(says("hello")).finish().await.is_ok());
+}
+
+async fn a_turn_of_another_process_can_be_cancelled(place: Place) {
+    let (model, tools, engine) = setting(&place).await;
+    let other = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let (here, there) = (session(&engine, ID), session(&other, ID));
+    assert_eq!(there.cancel(None).await.unwrap(), 0);
+    // In the middle of a call that is made once.
+    tools.hangs.store(true, std::sync::atomic::Ordering::SeqCst);
+    let request = asked(&engine, ID, "r1", DELETE).await;
+    let deciding = here.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
+    began(&tools, 1).await;
+    assert_eq!(there.cancel(Some("r2")).await.unwrap(), 0);
+    // A turn here that waits for that one does not hold it up.
+    let next = there.turn(says_as("r2", "hello"));
+    assert_eq!(there.cancel(Some("r1")).await.unwrap(), 1);
+    assert_eq!(next.finish().await.unwrap().content, "done: ");
+    tools.release.notify_waiters();
+    assert!(matches!(deciding.finish().await, Err(Error::Cancelled)));
+    // In the middle of a model's answer.
+    model.gate.forget_permits(1_000_000);
+    let asked_before = model.prompts.lock().unwrap().len();
+    let turn = here.turn(says_as("r3", "hello"));
+    while model.prompts.lock().unwrap().len() == asked_before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(there.cancel(None).await.unwrap(), 1);
+    model.gate.add_permits(1_000_000);
+    assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
+    let said = transcript(&engine, ID).await;
+    assert_eq!(said, [&format!("human:{}", DELETE), "human:hello", "ai:done: ", "human:hello"]);
+    assert_eq!(runs(&tools), 1);
 }
 
 /// A thousand approvals, while processes end in the middle of things, answers race, the wrong people try, and some run
