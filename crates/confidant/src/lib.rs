@@ -14,6 +14,8 @@ mod logging;
 mod mcp;
 mod memory;
 mod open;
+#[cfg(test)]
+mod testing;
 
 use std::process::ExitCode;
 use std::time::Duration;

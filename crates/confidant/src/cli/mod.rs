@@ -15,6 +15,7 @@ mod redact;
 mod serve;
 mod session;
 mod token;
+mod turn;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,7 +59,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
     Chat(chat::ChatArgs),
-    /// List, show, export and delete sessions
+    /// List, show, export and delete sessions; decide what their turns wait for, and cancel them
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// Export or erase everything of a person

@@ -27,7 +27,8 @@ use super::sessions::WouldErase;
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     tags(
-        (name = "session", description = "One conversation: turns, export, erasure"),
+        (name = "session", description = "One conversation: turns, decisions, export, erasure"),
+        (name = "approval", description = "Calls that somebody must approve, in whatever session they wait"),
         (name = "person", description = "Everything of one person"),
         (name = "openai", description = "Drop-in for OpenAI clients, with memory per `user` or per session"),
         (name = "server", description = "The server itself"),
@@ -84,7 +85,10 @@ fn failures(schema: &str) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> 
         ("403", "The token may not do that"),
         ("404", "There is nothing of that name"),
         ("408", "The body did not arrive in time"),
-        ("409", "The request_id is taken, another turn is running, or the session was erased meanwhile"),
+        (
+            "409",
+            "The request_id is taken, another turn is running, the approval is decided or expired, or the turn was cancelled or its session erased meanwhile",
+        ),
         ("413", "The body is too large"),
         ("415", "The body is not declared as JSON"),
         ("429", "Too many requests; Retry-After says when"),
@@ -173,10 +177,63 @@ pub(super) struct MetadataSchema {
     /// Parts of the system prompt that failed and were left out.
     #[schema(required = false)]
     failed_aspects: Vec<String>,
+    /// Tools that were called, in their order.
+    #[schema(required = false)]
+    tools: Vec<String>,
+    /// Approvals in this session that somebody has still to decide.
+    #[schema(required = false)]
+    pending_approvals: u64,
     /// Tokens of prompt and answer.
     usage: Option<TokenUsageSchema>,
     /// What was erased, when the person asked to be forgotten.
     receipt: Option<ReceiptSchema>,
+}
+
+/// A call that somebody must approve.
+#[derive(ToSchema)]
+#[schema(as = Approval)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ApprovalSchema {
+    /// Names the approval.
+    approval_id: String,
+    /// What to say where there are no buttons: `approve CODE` or `deny CODE`.
+    code: String,
+    /// The question, in words.
+    question: String,
+    /// The answers to it.
+    options: Vec<DecisionSchema>,
+    /// The tool that would be called.
+    tool: String,
+    /// With exactly these arguments.
+    #[schema(value_type = Value)]
+    arguments: serde_json::Value,
+    /// The hash of the call; a decision that gives it is of this call and no other.
+    hash: String,
+    /// Until when it can be decided, in milliseconds since 1970.
+    expires_at: i64,
+    /// The turn that waits for it.
+    request_id: String,
+}
+
+/// How an answer came about, or what somebody must approve before there is one.
+#[derive(ToSchema)]
+#[schema(as = Confidant)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes types of the engine")]
+pub(super) enum ConfidantSchema {
+    Answer(MetadataSchema),
+    Approval(ApprovalSchema),
+}
+
+/// What a person decides.
+#[derive(ToSchema)]
+#[schema(as = Decision, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) enum DecisionSchema {
+    /// The call is made.
+    Approve,
+    /// It is not.
+    Deny,
 }
 
 /// Tokens of a turn.
@@ -248,6 +305,9 @@ pub(super) struct ExportedMessageSchema {
     request_id: String,
     /// The model or tool that spoke.
     name: Option<String>,
+    /// What a tool was called with.
+    #[schema(value_type = Option<Value>)]
+    arguments: Option<serde_json::Value>,
     /// Why the message has no answer, if its turn ended without one.
     unanswered: Option<String>,
 }
