@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be set up is a failed test")]
 
+mod approvals;
 mod chat;
 mod home;
 mod keys;
@@ -12,4 +13,7 @@ mod memory;
 mod redact;
 mod rights;
 mod server;
+#[allow(dead_code, reason = "shared with the unit tests, which use the rest of it")]
+#[path = "../../src/testing.rs"]
+mod testing;
 mod trouble;
