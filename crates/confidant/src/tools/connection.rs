@@ -8,7 +8,7 @@ use rmcp::RoleClient;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject};
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::catalogue::Catalogue;
 use super::trim::Wire;
@@ -25,20 +25,27 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
-    wire: Arc<Wire>,
+    pub(super) wire: Arc<Wire>,
     /// Calls that wait for an answer.
     calls: AtomicUsize,
     /// A call ended in a way that makes one wonder whether anybody is there.
     doubt: Notify,
+    /// Whether the connection is over, and with it all calls.
+    over: watch::Sender<bool>,
 }
 
 impl Link {
     pub(super) fn new(peer: Peer<RoleClient>, wire: Arc<Wire>) -> Self {
-        Self { peer, wire, calls: AtomicUsize::new(0), doubt: Notify::new() }
+        Self { peer, wire, calls: AtomicUsize::new(0), doubt: Notify::new(), over: watch::Sender::new(false) }
     }
 
     pub(super) async fn doubted(&self) {
         self.doubt.notified().await;
+    }
+
+    /// Ends all calls that wait, and those to come.
+    pub(super) fn end(&self) {
+        self.over.send_replace(true);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -51,7 +58,8 @@ impl Connection {
     pub(super) async fn call(&self, call: Invocation<'_>, most: usize) -> Result<ToolOutput, ToolError> {
         let own = self.catalogue.own_name(call.tool).ok_or(ToolError::Unknown)?;
         let link = &self.link;
-        if link.peer.is_transport_closed() {
+        let mut over = link.over.subscribe();
+        if *over.borrow() || link.peer.is_transport_closed() {
             return Err(ToolError::Unreachable);
         }
         let mut request = CallToolRequestParams::new(own.to_owned());
@@ -66,7 +74,10 @@ impl Connection {
 
         let shortened = link.wire.shortened();
         let mut waiting = Waiting::new(link);
-        let answer = link.peer.call_tool_once(request).await;
+        let answer = tokio::select! {
+            answer = link.peer.call_tool_once(request) => answer,
+            _ = over.wait_for(|over| *over) => Err(ServiceError::TransportClosed),
+        };
         waiting.is_doubtful =
             matches!(answer, Err(ServiceError::TransportSend(_) | ServiceError::TransportClosed));
         match answer {

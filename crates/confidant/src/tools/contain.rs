@@ -5,6 +5,7 @@
 //! server which asks and never listens stops itself instead of filling our memory. Everything else is dropped unread.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -16,7 +17,8 @@ use rmcp::transport::Transport;
 
 /// A transport through which a server can do no more than it should.
 pub(super) struct Contained<T: Transport<RoleClient>> {
-    inner: T,
+    /// Gone once it is closed.
+    inner: Option<T>,
     /// A reply on its way out. Kept here, since whoever waits for a message may stop waiting at any time.
     reply: Option<Sending<T::Error>>,
 }
@@ -25,7 +27,7 @@ type Sending<E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send>>;
 
 impl<T: Transport<RoleClient>> Contained<T> {
     pub(super) fn new(inner: T) -> Self {
-        Self { inner, reply: None }
+        Self { inner: Some(inner), reply: None }
     }
 }
 
@@ -36,7 +38,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Contained<T> {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(message)
+        let sending = self.inner.as_mut().map(|inner| inner.send(message));
+        async {
+            match sending {
+                Some(sending) => sending.await,
+                // Whoever waits for this waits for the connection to be over, which it is about to be.
+                None => std::future::pending().await,
+            }
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -46,9 +55,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Contained<T> {
                 self.reply = None;
                 sent.ok()?;
             }
-            match self.inner.receive().await? {
+            let inner = self.inner.as_mut()?;
+            match inner.receive().await? {
                 JsonRpcMessage::Request(asked) => {
-                    self.reply = Some(Box::pin(self.inner.send(answer(&asked.request, asked.id))));
+                    self.reply = Some(Box::pin(inner.send(answer(&asked.request, asked.id))));
                 }
                 JsonRpcMessage::Notification(said) if is_wanted(&said.notification) => {
                     return Some(JsonRpcMessage::Notification(said));
@@ -60,9 +70,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Contained<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.inner.close().await
+        let Some(mut inner) = self.inner.take() else { return Ok(()) };
+        // A transport that still has messages for us waits for somebody to take them, and nobody will. Dropping it ends it.
+        tokio::time::timeout(PATIENCE, inner.close()).await.unwrap_or(Ok(()))
     }
 }
+
+/// How long a connection may take to end as it should. More than a program has to.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 fn is_wanted(notification: &ServerNotification) -> bool {
     matches!(

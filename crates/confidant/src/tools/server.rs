@@ -73,10 +73,11 @@ pub(super) async fn supervise(
     let mut known = None;
     loop {
         let started = Instant::now();
-        let trouble = match attempt.live_either_way(&state, &mut stop).await {
-            Life::Stopped => return,
-            Life::NotBegun(trouble) | Life::Over(trouble) => trouble,
-        };
+        let life = attempt.live_either_way(&state, &mut stop).await;
+        if matches!(life, Life::Stopped) {
+            return;
+        }
+        let trouble = life.trouble();
         state.send_replace(State::Away(trouble));
         if started.elapsed() >= limits.times.steady {
             (pause, known) = (limits.times.first_pause, None);
@@ -100,6 +101,16 @@ enum Life {
     Over(Trouble),
     /// We are to stop.
     Stopped,
+}
+
+impl Life {
+    /// Why the server is away now.
+    fn trouble(&self) -> Trouble {
+        match self {
+            Self::NotBegun(trouble) | Self::Over(trouble) => *trouble,
+            Self::Stopped => Trouble::Ended,
+        }
+    }
 }
 
 /// How a conversation with a server is begun.
@@ -146,7 +157,9 @@ impl Attempt<'_> {
         stop: &mut watch::Receiver<()>,
     ) -> Life {
         let first = self.live(state, stop).await;
-        let Life::NotBegun(Trouble::NoMcp | Trouble::Status(400..500)) = first else { return first };
+        let Life::NotBegun(Trouble::NoMcp | Trouble::Refused | Trouble::Status(400..500)) = first else {
+            return first;
+        };
         self.manner = self.manner.other();
         let second = self.live(state, stop).await;
         let Life::NotBegun(_) = second else { return second };
@@ -171,15 +184,18 @@ impl Attempt<'_> {
         };
         let link = Arc::new(Link::new(running.peer().clone(), Arc::clone(&wire)));
         let (end, mut ended) = (running.cancellation_token(), std::pin::pin!(running.waiting()));
-        let life = tokio::select! {
-            life = self.attend(&link, &changed, state, stop) => life,
-            overrun = wire.overrun() => Life::Over(overrun.into()),
-            _ = &mut ended => return Life::Over(wire.overrun_so_far().map_or(Trouble::Ended, Trouble::from)),
+        let (life, is_closed) = tokio::select! {
+            life = self.attend(&link, &changed, state, stop) => (life, false),
+            overrun = wire.overrun() => (Life::Over(overrun.into()), false),
+            _ = &mut ended => (Life::Over(wire.overrun_so_far().map_or(Trouble::Ended, Trouble::from)), true),
         };
-        // Those who still have the connection are not to use it, and its processes are gone before there are others.
-        state.send_replace(State::Away(Trouble::Ended));
-        end.cancel();
-        let _ = tokio::time::timeout(CLOSING, ended).await;
+        // Those who have the connection are not to wait for it, and its processes are gone before there are others.
+        link.end();
+        state.send_replace(State::Away(life.trouble()));
+        if !is_closed {
+            end.cancel();
+            let _ = tokio::time::timeout(CLOSING, ended).await;
+        }
         life
     }
 
@@ -228,13 +244,19 @@ impl Attempt<'_> {
         loop {
             tokio::select! {
                 () = until(due) => {
+                    let shortened = link.wire.shortened();
                     let list = tokio::time::timeout(times.answer, list(&link.peer));
                     let tools = tokio::select! {
                         tools = list => tools,
                         _ = stop.changed() => return Life::Stopped,
                     };
                     match tools {
-                        Ok(Ok(tools)) => self.publish(tools, link, &mut listed, state),
+                        Ok(Ok(tools)) => {
+                            if link.wire.shortened() != shortened {
+                                tracing::warn!(tools.server = %self.settings.name, "a list of tools was too long and was cut");
+                            }
+                            self.publish(tools, link, &mut listed, state);
+                        }
                         Ok(Err(trouble)) => return Life::Over(trouble),
                         Err(_) => return Life::Over(Trouble::Silent),
                     }

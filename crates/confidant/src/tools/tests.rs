@@ -2,4 +2,5 @@
 
 mod behaviour;
 mod ends;
+mod modern;
 mod rig;

@@ -160,7 +160,7 @@ impl Trim {
                 output.push(byte);
                 self.kept += 1;
             }
-            if self.kept > large.saturating_mul(4) || self.came > large.saturating_mul(64) {
+            if self.kept > large.saturating_mul(4) || self.came > large.saturating_mul(128) {
                 return Err(Overrun::TooLong);
             }
             if self.is_end(byte) {
@@ -285,9 +285,10 @@ fn continues_a_character(byte: u8) -> bool {
 
 /// Nothing is left out of a message's own object or of its result's: ids, errors and flags stand there.
 const TOP: u32 = 3;
-/// A message of more than this, or of two longest strings, is not read to the end of its lists. If four times as much is
-/// left of it, or it is 64 times as long, it is not read at all.
-const LARGE: usize = 1 << 20;
+/// A message of more than this, or of two longest strings, is not read to the end of its lists: a list of all tools of a
+/// large server fits, and parsing takes some thirty times as much. If four times as much is left of it, or it is 128 times
+/// as long, it is not read at all.
+const LARGE: usize = 512 * 1024;
 /// Servers log and report progress; none has a reason to do it this often.
 const MESSAGES_AT_ONCE: u32 = 2000;
 const MESSAGES_PER_SECOND: u32 = 200;

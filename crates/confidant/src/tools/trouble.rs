@@ -29,6 +29,8 @@ pub(crate) enum Trouble {
         "it does not speak MCP as it should; hint: check the command or the url, and the server's version"
     )]
     NoMcp,
+    #[error("it refuses to talk to us; hint: look at the server's own log for the reason")]
+    Refused,
     #[error("it does not answer in time; hint: run the command by hand, or look at the server's log")]
     Silent,
     #[error("it sends messages that are too long; hint: look for an option that limits its answers")]
@@ -47,6 +49,7 @@ impl Trouble {
         match error {
             ClientInitializeError::ConnectionClosed(_) => Self::Ended,
             ClientInitializeError::TransportError { error, .. } => Self::of_transport(error),
+            ClientInitializeError::JsonRpcError(_) => Self::Refused,
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::at_start(fallback),
             _ => Self::NoMcp,
         }
@@ -57,6 +60,7 @@ impl Trouble {
         match error {
             ServiceError::TransportClosed => Self::Ended,
             ServiceError::TransportSend(error) => Self::of_transport(error),
+            ServiceError::McpError(_) => Self::Refused,
             _ => Self::NoMcp,
         }
     }

@@ -60,7 +60,9 @@ fn lists_of_large_messages_are_not_read_to_their_end() {
         (&7.into(), &true.into(), &json!({"id": 8}))
     );
     let kept = lines[0]["result"]["structuredContent"]["rows"].as_array().unwrap();
-    assert!(kept.len() > 1000 && kept[..] == rows[..kept.len()]);
+    // The last may have been cut itself.
+    let whole = kept.len() - 1;
+    assert!(whole > 1000 && kept[..whole] == rows[..whole]);
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn what_stays_too_long_is_an_error() {
 #[test]
 fn events_end_with_an_empty_line_however_lines_end() {
     let mut long = "data: [".to_owned();
-    long.push_str(&"1,".repeat(3 << 19));
+    long.push_str(&"1,".repeat(3 << 18));
     for end in ["\n\n", "\r\n\r\n", "\r\r"] {
         let events = format!("{long}{end}").repeat(3);
         assert_eq!(trimmed(Framing::Events, 10, events.as_bytes(), 65536).unwrap().len(), events.len());
