@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be set up is a failed test")]
 
 mod chat;
+mod erasure;
 mod home;
 mod keys;
 mod memory;
