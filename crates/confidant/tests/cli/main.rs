@@ -7,6 +7,7 @@
 
 mod approvals;
 mod chat;
+mod erasure;
 mod home;
 mod instructions;
 mod keys;
