@@ -53,7 +53,7 @@ pub(super) struct FinalResponse {
     content: String,
     /// How it came about.
     #[schema(value_type = MetadataSchema)]
-    metadata: Metadata,
+    metadata: Box<Metadata>,
 }
 
 /// A call that somebody must approve before the turn goes on.
@@ -66,7 +66,7 @@ pub(super) struct HitlRequest {
     content: String,
     /// What is to be decided.
     #[schema(value_type = ApprovalSchema)]
-    metadata: ApprovalRequest,
+    metadata: Box<ApprovalRequest>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -220,7 +220,7 @@ impl Events {
                 ("delta", self.message("delta", &text, &json!({ "seq": seq })))
             }
             Some(Outbound::Final(answer)) => self.last(Ending::Answer(answer)),
-            Some(Outbound::Approval(request)) => self.last(Ending::Approval(*request)),
+            Some(Outbound::Approval(request)) => self.last(Ending::Approval(request)),
             Some(Outbound::Error(error)) => self.failed(&error.into()),
             Some(Outbound::SettingsWanted { names }) => {
                 ("settings_request", self.message("settings_request", "", &json!({ "settings": names })))

@@ -19,7 +19,7 @@ pub(super) async fn commit(
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
     match outcome {
-        Ok(Reached::Answer(answered)) => answer(session, held, answered, outlet).await,
+        Ok(Reached::Answer(answered)) => answer(session, held, *answered, outlet).await,
         Ok(Reached::Pause(paused)) => pause(session, held, paused).await,
         Err(unanswered) => {
             let reason = unanswered.error.code().to_owned();
@@ -83,14 +83,14 @@ fn noteworthy(session: &Session, held: &mut Held<'_>, note: &Note) {
     }
 }
 
-async fn pause(session: &Session, held: &mut Held<'_>, paused: Paused) -> Result<Ending, Error> {
-    let Paused { request_id, work } = paused;
+async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
+    let Paused { request_id, work } = *paused;
     let request = asked(&request_id, &work).ok_or(Error::Internal)?;
     let entry =
         Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
     write(session, held, &request_id, &[entry], Action::ApprovalAsked).await?;
     session.inner.counters.paused.add();
-    Ok(Ending::Approval(request))
+    Ok(Ending::Approval(Box::new(request)))
 }
 
 /// What a person is asked, from the work that waits for it.

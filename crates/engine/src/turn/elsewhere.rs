@@ -14,7 +14,6 @@ use crate::session::{Session, Wrote};
 
 /// How a turn stands in the log.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub enum Standing {
     /// What it waited for is decided, and nobody has taken it up.
     Decided,
@@ -47,11 +46,12 @@ impl Session {
                 Standing::Decided
             }
             Outcome::Waiting { work } => {
-                Standing::Ended(Ending::Approval(commit::asked(request_id, work).ok_or(Error::Internal)?))
+                let asked = commit::asked(request_id, work).ok_or(Error::Internal)?;
+                Standing::Ended(Ending::Approval(Box::new(asked)))
             }
             Outcome::Answered { .. } => {
                 let reply = exchange.answer().ok_or(Error::Internal)?;
-                let mut metadata = Metadata::new(MemoryState::Kept, exchange.audience);
+                let mut metadata = Box::new(Metadata::new(MemoryState::Kept, exchange.audience));
                 metadata.model = Some(reply.name.clone());
                 let (request_id, content) = (request_id.to_owned(), reply.content.clone());
                 Standing::Ended(Ending::Answer(Final { request_id, content, metadata }))

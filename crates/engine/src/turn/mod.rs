@@ -98,7 +98,6 @@ pub struct TurnRequest {
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
 /// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub enum Outbound {
     /// What is being done.
     Progress {
@@ -134,7 +133,7 @@ pub enum Ending {
     /// With an answer.
     Answer(Final),
     /// With a question that somebody must decide.
-    Approval(ApprovalRequest),
+    Approval(Box<ApprovalRequest>),
 }
 
 /// The whole answer.
@@ -145,7 +144,7 @@ pub struct Final {
     /// The answer's text.
     pub content: String,
     /// How it came about.
-    pub metadata: Metadata,
+    pub metadata: Box<Metadata>,
 }
 
 /// How an answer came about.
@@ -285,7 +284,7 @@ impl Turn {
         while let Some(event) = self.next().await {
             match event {
                 Outbound::Final(answer) => return Ok(Ending::Answer(answer)),
-                Outbound::Approval(request) => return Ok(Ending::Approval(*request)),
+                Outbound::Approval(request) => return Ok(Ending::Approval(request)),
                 Outbound::Error(error) => return Err(error),
                 Outbound::Progress { .. } | Outbound::Delta { .. } | Outbound::SettingsWanted { .. } => {}
                 Outbound::Enriched(_) => {}
@@ -405,7 +404,7 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
             inner.counters.replayed.add();
             Ok(Ending::Answer(answer))
         }
-        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(*request)),
+        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(request)),
         Ok(accept::Accepted::Now { resumed }) => {
             let recalled = recall::recall(&mut held, &inbound, &inner.settings.history);
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
@@ -479,12 +478,11 @@ impl Draft {
 
 /// How far a turn got.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Reached {
     /// To its answer.
-    Answer(Answered),
+    Answer(Box<Answered>),
     /// To something that somebody must decide.
-    Pause(Paused),
+    Pause(Box<Paused>),
 }
 
 impl Reached {
@@ -511,7 +509,11 @@ struct Answered {
 
 impl Answered {
     fn into_final(self) -> Final {
-        Final { request_id: self.draft.request_id, content: self.text, metadata: self.draft.metadata }
+        Final {
+            request_id: self.draft.request_id,
+            content: self.text,
+            metadata: Box::new(self.draft.metadata),
+        }
     }
 }
 

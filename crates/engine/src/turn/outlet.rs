@@ -108,7 +108,7 @@ impl Outlet {
     pub(super) fn end(&self, outcome: Result<Ending, Error>) {
         self.send(match outcome {
             Ok(Ending::Answer(answer)) => Outbound::Final(answer),
-            Ok(Ending::Approval(request)) => Outbound::Approval(Box::new(request)),
+            Ok(Ending::Approval(request)) => Outbound::Approval(request),
             Err(error) => Outbound::Error(error),
         });
     }

@@ -159,13 +159,14 @@ impl Making<'_> {
         loop {
             let muted = outlet.muted();
             let reached = self.again().respond(plan, held, &muted, note).await?;
-            let Reached::Answer(answered) = reached else { return Ok(reached) };
+            let Reached::Answer(mut answered) = reached else { return Ok(reached) };
             let material = self.material(plan, &answered.text);
             let made = enrich::ask(session, judge.as_ref(), &material).await;
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
                 muted.open();
-                return Ok(Reached::Answer(Answered { enrichment: made.ok(), ..answered }));
+                answered.enrichment = made.ok();
+                return Ok(Reached::Answer(answered));
             }
             if !note.is_empty() {
                 let texts = &self.inner.safety.texts;
@@ -275,10 +276,10 @@ impl Making<'_> {
 }
 
 /// An answer of the program itself, in place of a model's.
-fn said_by_us(mut draft: Draft, text: String) -> Answered {
+fn said_by_us(mut draft: Draft, text: String) -> Box<Answered> {
     draft.metadata.model = Some("confidant".to_owned());
     let tokens = tokens::count(&text);
-    Answered { draft, text, tokens, steps: Vec::new(), enrichment: None }
+    Box::new(Answered { draft, text, tokens, steps: Vec::new(), enrichment: None })
 }
 
 const HARMFUL_BEFORE: &str = "\n\nAn earlier draft of your answer was judged harmful and was not given. Answer in a way \

@@ -41,7 +41,7 @@ pub(super) async fn respond(
             Ok(Step::Waits) => {
                 draft.metadata.model = Some(model.name().to_owned());
                 chosen.name.clone_into(&mut work.model);
-                return Ok(Reached::Pause(Paused { request_id: draft.request_id, work }));
+                return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
             }
             Err(error) => return Err(fail(&draft, error)),
         }
@@ -73,7 +73,13 @@ pub(super) async fn respond(
         draft.metadata.model = Some(by);
         draft.metadata.tools =
             work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone()).collect();
-        return Ok(Reached::Answer(Answered { draft, text, tokens, steps: work.done, enrichment: None }));
+        return Ok(Reached::Answer(Box::new(Answered {
+            draft,
+            text,
+            tokens,
+            steps: work.done,
+            enrichment: None,
+        })));
     }
 }
 

@@ -127,7 +127,7 @@ pub(super) async fn obey(
     inbound: &Inbound,
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
-    let mut metadata = Metadata::new(MemoryState::Forgotten, inbound.audience);
+    let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
         Command::Forget => {
             let receipt = session.erase().await?;

@@ -44,7 +44,7 @@ async fn setting(place: &Place) -> (Arc<Caller>, Arc<Counting>, Engine) {
 
 async fn asked(engine: &Engine, id: &str, request: &str, query: &str) -> ApprovalRequest {
     match session(engine, id).turn(says_as(request, query)).end().await.unwrap() {
-        Ending::Approval(request) => request,
+        Ending::Approval(request) => *request,
         Ending::Answer(answer) => panic!("answered: {}", answer.content),
     }
 }
@@ -292,7 +292,7 @@ async fn a_decision_that_nobody_takes_up_can_be_taken_up(place: Place) {
     assert!(engine.others_alive().await.unwrap() && other.others_alive().await.unwrap());
     let (here, there) = (session(&engine, ID), session(&other, ID));
     assert!(
-        matches!(here.standing("r1").await.unwrap(), Standing::Ended(Ending::Approval(asked)) if asked == request)
+        matches!(here.standing("r1").await.unwrap(), Standing::Ended(Ending::Approval(asked)) if *asked == request)
     );
     assert!(matches!(here.carry_out("r1").finish().await, Err(Error::Busy)), "nobody has decided");
     let by = CarryOut::Elsewhere;

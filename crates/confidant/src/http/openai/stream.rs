@@ -68,7 +68,7 @@ impl From<Outbound> for Word {
             Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Self::None,
             Outbound::Delta { text, .. } => Self::Piece(text),
             Outbound::Final(answer) => Self::Last(Ending::Answer(answer)),
-            Outbound::Approval(request) => Self::Last(Ending::Approval(*request)),
+            Outbound::Approval(request) => Self::Last(Ending::Approval(request)),
             Outbound::Error(error) => Self::Error(error.into()),
         }
     }
