@@ -5,6 +5,7 @@
 //! server which asks and never listens stops itself instead of filling our memory. Everything else is dropped unread.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -15,10 +16,13 @@ use rmcp::model::{
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
+use super::trim::Wire;
+
 /// A transport through which a server can do no more than it should.
 pub(super) struct Contained<T: Transport<RoleClient>> {
     /// Gone once it is closed.
     inner: Option<T>,
+    wire: Arc<Wire>,
     /// A reply on its way out. Kept here, since whoever waits for a message may stop waiting at any time.
     reply: Option<Sending<T::Error>>,
 }
@@ -26,8 +30,8 @@ pub(super) struct Contained<T: Transport<RoleClient>> {
 type Sending<E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send>>;
 
 impl<T: Transport<RoleClient>> Contained<T> {
-    pub(super) fn new(inner: T) -> Self {
-        Self { inner: Some(inner), reply: None }
+    pub(super) fn new(inner: T, wire: Arc<Wire>) -> Self {
+        Self { inner: Some(inner), wire, reply: None }
     }
 }
 
@@ -71,7 +75,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Contained<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         let Some(mut inner) = self.inner.take() else { return Ok(()) };
-        // A transport that still has messages for us waits for somebody to take them, and nobody will. Dropping it ends it.
+        // A transport that still has messages for us waits for somebody to take them, and nobody will. Dropping it ends it,
+        // and there is no reason to be polite to a server that sends too much.
+        if self.wire.overrun_so_far().is_some() {
+            return Ok(());
+        }
         tokio::time::timeout(PATIENCE, inner.close()).await.unwrap_or(Ok(()))
     }
 }

@@ -211,11 +211,11 @@ impl Attempt<'_> {
             Reach::Process { command, variables } => {
                 let process = Process::start(command, variables, self.keeper, longest, Arc::clone(wire))
                     .map_err(|error| Trouble::NotStarted(error.kind()))?;
-                listener.serve_with_lifecycle(Contained::new(process), mode).await
+                listener.serve_with_lifecycle(Contained::new(process, Arc::clone(wire)), mode).await
             }
             Reach::Http { url, token } => {
                 let transport = http::transport(url, token.as_ref(), longest, Arc::clone(wire))?;
-                listener.serve_with_lifecycle(Contained::new(transport), mode).await
+                listener.serve_with_lifecycle(Contained::new(transport, Arc::clone(wire)), mode).await
             }
         };
         connected.map_err(|error| Trouble::at_start(&error))

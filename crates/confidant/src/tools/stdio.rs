@@ -2,7 +2,7 @@
 //!
 //! It runs in a process group of its own, with the variables it was given and no others, and no shell in between. What it
 //! says on stderr may be anything, so nobody hears it. The group ends when the connection does: politely first, then for
-//! good. Between us and the program stands a keeper ([`super::keep`]), which ends the group when we are gone, even if we
+//! good. Between us and the program stands a keeper ([`super::keep()`]), which ends the group when we are gone, even if we
 //! had no time to do it ourselves.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) struct Process {
 /// Who stands between us and the programs we start.
 #[derive(Clone, Debug)]
 pub(crate) enum Keeper {
-    /// This program, by this name, as [`super::keep`].
+    /// This program, by this name, as [`super::keep()`].
     Program(PathBuf),
     /// Nobody: only where there is no such program, as in tests of parts of it.
     #[cfg(test)]

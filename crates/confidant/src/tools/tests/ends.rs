@@ -61,10 +61,13 @@ async fn one_that_floods_or_never_ends_a_message_is_cut_off() {
     for over in [Over::Stdio, Over::Events] {
         for (tool, trouble) in [("flood", Trouble::TooMany), ("endless", Trouble::TooLong)] {
             let rig = Rig::over(over).ready().await;
-            assert_eq!(rig.call(tool, json!({})).await, Err(ToolError::Lost), "{over:?} {tool}");
-            rig.until(is_away(trouble)).await;
-            rig.until(is_ready).await;
-            rig.works().await;
+            // Whatever the transport is busy with when it happens.
+            for _ in 0..if tool == "flood" { 10 } else { 1 } {
+                assert_eq!(rig.call(tool, json!({})).await, Err(ToolError::Lost), "{over:?} {tool}");
+                rig.until(is_away(trouble)).await;
+                rig.until(is_ready).await;
+                rig.works().await;
+            }
         }
     }
 }

@@ -57,6 +57,7 @@ impl Rig {
         let times = Times {
             answer: Duration::from_secs(3),
             first_pause: Duration::from_millis(10),
+            last_pause: Duration::from_millis(50),
             gather: Duration::from_millis(10),
             ..Times::default()
         };
