@@ -340,8 +340,8 @@ pub(super) struct ApprovalSchema {
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes types of the engine")]
 pub(super) enum ConfidantSchema {
-    Answer(MetadataSchema),
-    Approval(ApprovalSchema),
+    Answer(Box<MetadataSchema>),
+    Approval(Box<ApprovalSchema>),
 }
 
 /// What a person decides.
