@@ -148,21 +148,14 @@ impl Layers {
     }
 }
 
-/// Whether a value would be accepted alone; if not, says why, naming the innermost key that is to blame.
+/// Whether a value would be accepted alone; if not, says why, naming the innermost table or key that is to blame.
 fn try_value(source: &str, path: &[&str], value: &Value) -> Result<(), ConfigError> {
-    let Some(message) = refusal(nested(path, value.clone())) else { return Ok(()) };
-    let unknown = refused_name(&message).map(|(name, _)| name);
-    let within = value.as_table().filter(|_| unknown != path.last().copied());
-    for (key, value) in within.into_iter().flatten() {
-        let inner = try_value(source, &[path, &[key]].concat(), value);
-        // A plain value may miss its neighbours when it is alone, which says nothing about it.
-        if let Err(inner) = inner
-            && (value.is_table() || !inner.what.contains("missing field"))
-        {
-            return Err(inner);
-        }
+    let Err(outer) = try_on(source, nested(path, value.clone()), &path.join(".")) else { return Ok(()) };
+    // Only tables are tried alone: a plain value may miss its neighbours, which says nothing about it.
+    for (key, value) in value.as_table().into_iter().flatten().filter(|(_, value)| value.is_table()) {
+        try_value(source, &[path, &[key]].concat(), value)?;
     }
-    Err(worded(source, &message, &path.join(".")))
+    Err(outer)
 }
 
 /// Whether these settings would be accepted alone; if not, says why, naming `key` in `source`.

@@ -407,6 +407,11 @@ mod tests {
                 "tools.servers.Files: not a name",
                 "a-z, 0-9, _ and -",
             ),
+            (
+                "[tools.servers.memory]\ncommand = ['x']".to_owned(),
+                "tools.servers.memory: memory is what",
+                "another name",
+            ),
             (rule("tol = 'x'"), "unknown key tools.rules[1].tol", "did you mean tools.rules[1].tool?"),
             (rule("tool = 'x'"), "tools.rules[1]: missing field", ""),
             (rule("tool = 'x'\nthen = 'canary'"), "tools.rules[1].then: unknown variant", ""),

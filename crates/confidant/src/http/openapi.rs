@@ -216,7 +216,7 @@ pub(super) struct PreparationSchema {
     /// Why that one.
     selection_reason: String,
     /// How harmful the request is, by kind, 0 to 10.
-    harm: BTreeMap<String, f32>,
+    harm: HarmSchema,
     /// How likely it tries to take over the agent, 0 to 10.
     prompt_injection_chance: f32,
     /// At most 10.
@@ -234,6 +234,18 @@ pub(super) struct PreparationSchema {
     icon_names: Vec<String>,
     /// `model` or `rules`.
     by: String,
+}
+
+/// A score from 0 to 10 for every kind of harm.
+#[derive(ToSchema)]
+#[schema(as = Harm)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct HarmSchema {
+    direct_self_harm: f32,
+    indirect_self_harm: f32,
+    gradual_escalation_patterns: f32,
+    emotional_distress_indicators: f32,
+    illegal: f32,
 }
 
 /// What a person chose to have known in a turn.

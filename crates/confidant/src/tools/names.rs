@@ -29,9 +29,15 @@ impl TryFrom<String> for ServerName {
         if name.is_empty() || name.len() > LONGEST_SERVER_NAME || !name.bytes().all(good) {
             return Err("not a name for a server; hint: use up to 32 of a-z, 0-9, _ and -");
         }
+        if name == BUILT_IN {
+            return Err("memory is what the tools of Confidant itself are called; hint: use another name");
+        }
         Ok(Self(name))
     }
 }
+
+/// The first part of the names of built-in tools, such as `memory.search`.
+const BUILT_IN: &str = "memory";
 
 impl fmt::Display for ServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
