@@ -56,8 +56,9 @@ pub(super) struct TurnBody {
     /// Settings and memories that the client has, by name: it is asked for those that would help.
     #[serde(default)]
     available_settings: Vec<String>,
-    /// Settings and memories that were asked for, with what they say. Never stored.
+    /// Settings and memories that were asked for: an object of texts by name. Never stored.
     #[serde(default)]
+    #[schema(value_type = Object)]
     settings: BTreeMap<String, String>,
     /// A channel's own notes; accepted so that a bus message can be sent as it is, and neither used nor stored.
     #[serde(default, rename = "metadata")]
