@@ -84,7 +84,7 @@ impl Printer {
         match event {
             Outbound::Progress { text } => {
                 self.status.show(&text);
-                return Ok(None);
+                Ok(None)
             }
             Outbound::Delta { text, .. } => {
                 if !self.quiet {
@@ -92,7 +92,7 @@ impl Printer {
                     self.spoken = true;
                     output::text(&clean(&text))?;
                 }
-                return Ok(None);
+                Ok(None)
             }
             Outbound::Final(answer) => {
                 self.status.clear();

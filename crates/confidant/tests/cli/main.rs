@@ -13,7 +13,7 @@ mod memory;
 mod redact;
 mod rights;
 mod server;
-#[allow(dead_code, reason = "shared with the unit tests, which use the rest of it")]
+#[expect(dead_code, reason = "shared with the unit tests, which use the rest of it")]
 #[path = "../../src/testing.rs"]
 mod testing;
 mod trouble;

@@ -58,7 +58,7 @@ enum Word {
     /// Nothing that has a place in a chunk.
     None,
     Piece(String),
-    Last(Ending),
+    Last(Box<Ending>),
     Error(ApiError),
 }
 
@@ -67,8 +67,8 @@ impl From<Outbound> for Word {
         match event {
             Outbound::Progress { .. } => Self::None,
             Outbound::Delta { text, .. } => Self::Piece(text),
-            Outbound::Final(answer) => Self::Last(Ending::Answer(answer)),
-            Outbound::Approval(request) => Self::Last(Ending::Approval(*request)),
+            Outbound::Final(answer) => Self::Last(Box::new(Ending::Answer(answer))),
+            Outbound::Approval(request) => Self::Last(Box::new(Ending::Approval(*request))),
             Outbound::Error(error) => Self::Error(error.into()),
         }
     }
@@ -113,7 +113,7 @@ impl Chunks {
         match word {
             Word::None => {}
             Word::Piece(text) => self.say(&text),
-            Word::Last(ending) => self.end(ending),
+            Word::Last(ending) => self.end(*ending),
             Word::Error(error) => self.fail(&error),
         }
     }
