@@ -366,7 +366,7 @@ async fn a_turn_of_another_process_can_be_cancelled(place: Place) {
     model.gate.add_permits(1_000_000);
     assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
     let said = transcript(&engine, ID).await;
-    assert_eq!(said, [&format!("human:{}", DELETE), "human:hello", "ai:done: ", "human:hello"]);
+    assert_eq!(said, [&format!("human:{DELETE}"), "human:hello", "ai:done: ", "human:hello"]);
     assert_eq!(runs(&tools), 1);
 }
 
