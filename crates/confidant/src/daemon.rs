@@ -32,7 +32,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     open::make_folder(&config.server.data_dir)?;
     let opened = open::open(loaded, Purpose::Answer).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
-    let engine = opened.engine;
+    let engine = opened.engine.clone();
     admin_token(&engine, loaded).await?;
 
     let (stop, stopped) = watch::channel(());
@@ -41,7 +41,8 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let http = config.server.http();
-    let mcp = Mount::new(LazyMemory::ready(opened.memory), config.server.hosts(), http.max_body_bytes)?;
+    let mcp =
+        Mount::new(LazyMemory::ready(opened.memory.clone()), config.server.hosts(), http.max_body_bytes)?;
     let mut until = stopped;
     let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
         let _ = until.changed().await;
@@ -65,6 +66,7 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
         () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
     };
     listening.abort();
+    opened.stop_tools().await;
     ended
 }
 

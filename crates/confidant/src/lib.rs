@@ -16,6 +16,7 @@ mod memory;
 mod open;
 #[cfg(test)]
 mod testing;
+mod tools;
 
 use std::process::ExitCode;
 use std::time::Duration;

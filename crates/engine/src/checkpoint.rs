@@ -8,11 +8,13 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::about::{About, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
+use crate::turn::RunningHarm;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -117,6 +119,14 @@ pub(crate) struct Checkpoint {
     /// Requests whose exchanges are no longer kept, newest last: they were answered, and must not be again.
     settled: VecDeque<String>,
     sharing: Sharing,
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    about: About,
+    /// How harmful the conversation has been, running on from turn to turn.
+    #[serde(default, skip_serializing_if = "RunningHarm::is_calm")]
+    harm: RunningHarm,
+    /// At most one for each audience.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    summaries: Vec<Summary>,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -182,6 +192,15 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 approval.decided = Some(decided);
+            }
+            Entry::Noted { note, harm, .. } => {
+                self.about.take(*note);
+                self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
+            }
+            Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
+            Entry::Summarised { summary } => {
+                self.summaries.retain(|known| known.audience != summary.audience);
+                self.summaries.push(summary);
             }
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
         }
@@ -318,6 +337,29 @@ impl Checkpoint {
 
     pub(crate) fn sharing(&self) -> Sharing {
         self.sharing
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    pub(crate) fn harm(&self) -> &RunningHarm {
+        &self.harm
+    }
+
+    pub(crate) fn summaries(&self) -> &[Summary] {
+        &self.summaries
+    }
+
+    /// The ordinal of a request's exchange; of the next one if there is none.
+    pub(crate) fn ordinal(&self, request_id: &str) -> u64 {
+        let next = self.dropped + self.exchanges.len() as u64;
+        self.by_request.get(request_id).copied().unwrap_or(next)
+    }
+
+    /// The ordinal of the first exchange that is kept.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     pub(crate) paused: Counter,
     pub(crate) cancelled: Counter,
     pub(crate) tool_calls: Counter,
+    pub(crate) flagged: Counter,
     pub(crate) replayed: Counter,
     pub(crate) resumed: Counter,
     pub(crate) degraded: Counter,
@@ -43,6 +44,8 @@ pub struct Counts {
     pub cancelled: u64,
     /// Tools called.
     pub tool_calls: u64,
+    /// Conversations marked for somebody to look at.
+    pub flagged: u64,
     /// Turns that were answered from the log, since they had been answered before.
     pub replayed: u64,
     /// Turns that were cut off and taken up again.
@@ -67,6 +70,7 @@ impl Counters {
             paused: get(&self.paused),
             cancelled: get(&self.cancelled),
             tool_calls: get(&self.tool_calls),
+            flagged: get(&self.flagged),
             replayed: get(&self.replayed),
             resumed: get(&self.resumed),
             degraded: get(&self.degraded),

@@ -1,21 +1,23 @@
 //! The engine: everything a running Confidant shares, behind one handle.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use confidant_redact::{Options as RedactOptions, Redactor};
 use confidant_seal::{Kid, Scope};
 
 use crate::anchors::{Anchors, keep_anchoring};
-use crate::aspects::Aspects;
+use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
-use crate::error::{Error, OpenError};
+use crate::error::{Error, OpenError, StoreError};
 use crate::keyring::{KeySource, Keyring, Rotated};
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Models};
 use crate::notices::{Agenda, Notice, Notices};
 use crate::retention::{self, Lifetimes};
 use crate::rights::Administrator;
@@ -27,8 +29,8 @@ pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{AuditHead, Find, Instance, KeyStore, Store};
 use crate::tokens;
-use crate::tools::{NoTools, ToolLimits, ToolPolicy, Toolbox};
-use crate::turn::{self, Cancels, Turn, TurnRequest};
+use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
+use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -79,15 +81,19 @@ pub struct Parts {
     /// Where master keys come from.
     pub keys: Arc<dyn KeySource>,
     /// Who answers.
-    pub model: Arc<dyn Model>,
+    pub models: Models,
     /// What the system prompt says.
     pub aspects: Aspects,
+    /// The files that some of it comes from, for what they offer to choose from.
+    pub instructions: Instructions,
     /// The present.
     pub clock: Arc<dyn Clock>,
     /// Tools that models may call.
     pub toolbox: Arc<dyn Toolbox>,
     /// Who may have them called.
     pub policy: ToolPolicy,
+    /// What is done about harm.
+    pub safety: Safety,
     /// Limits and lifetimes.
     pub settings: Settings,
     /// What else is kept of people, which their rights cover.
@@ -99,13 +105,27 @@ impl Parts {
     #[must_use]
     pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
-        let (toolbox, policy) = (Arc::new(NoTools), ToolPolicy::default());
-        Self { storage, keys, model, aspects, clock, toolbox, policy, settings, derived: Vec::new() }
+        let (models, instructions) = (Models::one(model), Instructions::default());
+        let (toolbox, policy, safety) = (Arc::new(NoTools), ToolPolicy::default(), Safety::default());
+        let derived = Vec::new();
+        Self {
+            storage,
+            keys,
+            models,
+            aspects,
+            instructions,
+            clock,
+            toolbox,
+            policy,
+            safety,
+            settings,
+            derived,
+        }
     }
 }
 
 /// Limits and lifetimes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// How much of a conversation is kept and recalled.
     pub history: HistoryLimits,
@@ -115,6 +135,8 @@ pub struct Settings {
     pub lifetimes: Lifetimes,
     /// How tools are used.
     pub tools: ToolLimits,
+    /// What is done before and after the answer.
+    pub processing: Processing,
     /// The longest that a model may take for an answer.
     pub answer_timeout: Duration,
     /// The longest that a turn waits for the session's previous one.
@@ -136,12 +158,44 @@ impl Default for Settings {
             room: RoomLimits { lines: 20, max_age_seconds: None },
             lifetimes: Lifetimes::default(),
             tools: ToolLimits::default(),
+            processing: Processing::default(),
             answer_timeout: Duration::from_secs(120),
             wait_for_turn: Duration::from_secs(60),
             recovery: Recovery::Resume,
             warm_sessions: 1024,
             warm_for: Duration::from_secs(900),
             max_query_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// What is done before and after the answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Processing {
+    /// Whether turns are prepared: by the small model if there is one, else by local rules.
+    pub prepare: bool,
+    /// Whether the small model makes something of finished turns.
+    pub enrich: bool,
+    /// Whether an answer is begun beside the small model's call.
+    pub beside: bool,
+    /// The longest that the small model may take before a turn goes on without it.
+    pub timeout: Duration,
+    /// From which chance of an injection on the model is warned.
+    pub injection_warning: f32,
+    /// From which `harmful_response` on an answer is made again; it is heard only after that was found out.
+    pub reprocess_at: Option<f32>,
+}
+
+impl Default for Processing {
+    fn default() -> Self {
+        let timeout = Duration::from_secs(5);
+        Self {
+            prepare: true,
+            enrich: true,
+            beside: true,
+            timeout,
+            injection_warning: 6.0,
+            reprocess_at: None,
         }
     }
 }
@@ -196,13 +250,19 @@ impl Engine {
             slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
             store,
             keyring,
-            model: parts.model,
+            model: Arc::clone(parts.models.default_model()),
+            models: parts.models,
             aspects: parts.aspects,
+            instructions: parts.instructions,
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
             toolbox: parts.toolbox,
             policy: parts.policy,
+            safety: parts.safety,
+            gate: Redactor::new(RedactOptions::default())
+                .map_err(|_| StoreError::Failed("gate".to_owned()))?,
+            tool_tokens: Mutex::default(),
             cancels: Cancels::default(),
             notices: Notices::default(),
             agenda: Agenda::default(),
@@ -244,6 +304,11 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
+    }
+
+    /// Waits until what is done beside turns and after them is done.
+    pub async fn settle(&self) {
+        self.inner.running.asides_done().await;
     }
 
     /// What ends from now on while nobody waits for it.
@@ -304,6 +369,18 @@ impl Engine {
         self.inner.model.name()
     }
 
+    /// The models that may answer, and the small one.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.inner.models
+    }
+
+    /// The instruction files, as they are now.
+    #[must_use]
+    pub fn instructions(&self) -> &Instructions {
+        &self.inner.instructions
+    }
+
     /// Checks the store's files for damage.
     pub async fn check_storage(&self) -> Result<(), Error> {
         self.inner.store.check().await?;
@@ -321,7 +398,11 @@ impl Engine {
     pub async fn stop(&self, grace: Duration) -> Stopped {
         let inner = &self.inner;
         inner.running.stop();
-        let _ = tokio::time::timeout(grace, inner.running.idle()).await;
+        let _ = tokio::time::timeout(grace, async {
+            inner.running.idle().await;
+            inner.running.asides_done().await;
+        })
+        .await;
         let parked = inner.running.abort_all();
         if let Err(error) = inner.flush_anchors().await {
             tracing::warn!(error = %error, "anchors could not be written at the stop");
@@ -351,12 +432,19 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) keyring: Keyring,
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) models: Models,
     pub(crate) aspects: Aspects,
+    pub(crate) instructions: Instructions,
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) policy: ToolPolicy,
+    pub(crate) safety: Safety,
+    /// What everything derived from a conversation goes through.
+    pub(crate) gate: Redactor,
+    /// Tokens of tools by their names; cleared when it grows.
+    tool_tokens: Mutex<HashMap<String, (usize, u32)>>,
     pub(crate) cancels: Cancels,
     pub(crate) notices: Notices,
     pub(crate) agenda: Agenda,
@@ -381,6 +469,25 @@ impl Inner {
             *known = (text.to_owned(), tokens::count(text));
         }
         known.1
+    }
+
+    /// About what a tool costs in a prompt; counted again when its description or schema changes length.
+    pub(crate) fn count_tool(&self, tool: &Tool) -> u32 {
+        let schema = tool.spec.schema.to_string();
+        let length = tool.spec.description.len() + schema.len();
+        let mut known = self.tool_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known_length, tokens)) = known.get(&tool.spec.name)
+            && *known_length == length
+        {
+            return *tokens;
+        }
+        if known.len() > 4096 {
+            known.clear();
+        }
+        let tokens =
+            tokens::count(&tool.spec.name) + tokens::count(&tool.spec.description) + tokens::count(&schema);
+        known.insert(tool.spec.name.clone(), (length, tokens));
+        tokens
     }
 
     pub(crate) fn now(&self) -> Millis {

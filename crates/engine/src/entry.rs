@@ -4,9 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::about::{Note, Summary};
 use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
+use crate::turn::{Enrichment, RunningHarm};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,18 @@ pub(crate) enum Entry {
     Waiting { request_id: String, at: Millis, work: Box<Work> },
     /// Somebody decided what a turn waits for.
     Decided { request_id: String, at: Millis, decided: Decided },
+    /// What a turn found out about the conversation.
+    Noted {
+        request_id: String,
+        at: Millis,
+        note: Box<Note>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        harm: Option<RunningHarm>,
+    },
+    /// What was made of a turn after it.
+    Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },
+    /// The beginning of the conversation, in few words.
+    Summarised { summary: Summary },
     /// The person chose how far their private words may reach.
     Sharing { at: Millis, sharing: Sharing },
 }

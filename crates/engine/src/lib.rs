@@ -25,6 +25,7 @@
 //! # Ok(()) }
 //! ```
 
+mod about;
 mod access;
 mod anchors;
 mod approval;
@@ -54,9 +55,13 @@ mod tokens;
 mod tools;
 mod turn;
 
+pub use about::About;
 pub use access::{Bearer, Role, Wish};
 pub use approval::{ApprovalRequest, Approver, Decider, Decision};
-pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Profile, Situation, Slot};
+pub use aspects::{
+    AppsNote, Aspect, AspectFailed, Aspects, AudienceNote, Catalogue, Fault, Fixed, FocusMode,
+    InjectionWarning, Instructions, LanguageNote, Mate, Profile, ProfileNote, Situation, Slot,
+};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
@@ -66,27 +71,30 @@ pub use confidant_seal::{
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
-    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
-    WeakEngine,
+    Durability, Engine, HistoryLimits, KeyStatus, Parts, Processing, Recovered, Recovery, Settings, Stopped,
+    Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
-    Answer, Block, BlockLine, Deltas, Extractive, Form, FormStyle, Model, ModelError, Prompt, PromptMessage,
-    Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Step, ToolCall,
-    ToolSpec, Usage, Voice,
+    Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
+    Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,
+    Step, ToolCall, ToolSpec, Usage, Voice,
 };
 pub use notices::Notice;
 pub use retention::Lifetimes;
 pub use rights::{
-    Administrator, Export, ExportedMessage, MessageKind, PersonExport, Receipt, SessionSummary, Verified,
+    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt,
+    SessionSummary, Verified,
 };
-pub use room::{RoomContext, RoomLimits, RoomLine};
+pub use room::{RoomContext, RoomLimits, RoomLine, is_invisible};
 pub use session::Session;
 pub use tools::{
     Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
 };
 pub use turn::{
-    CarryOut, Ending, Final, Harm, HarmScores, MemoryState, Metadata, Offer, OfferedModel, Outbound,
-    Prepared, PreparedBy, Standing, TokenUsage, Turn, TurnRequest, View,
+    CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
+    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, RunningHarm, Safety, SafetyAction,
+    SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Turn,
+    TurnRequest, View,
 };

@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 
 use crate::clock::Millis;
 use crate::error::Error;
+use crate::store::Instance;
 use crate::turn::Ending;
 
 /// How a turn ended while nobody waited for it.
@@ -52,6 +53,13 @@ impl Agenda {
     pub(crate) fn is_early(&self, scope: Tag, now: Millis) -> bool {
         let agenda = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         agenda.get(&scope).is_some_and(|at| now < *at)
+    }
+
+    /// Forgets all but these.
+    pub(crate) fn keep(&self, scopes: &[(Tag, Instance)]) {
+        let known: std::collections::HashSet<Tag> = scopes.iter().map(|(scope, _)| *scope).collect();
+        let mut agenda = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        agenda.retain(|scope, _| known.contains(scope));
     }
 
     pub(crate) fn note(&self, scope: Tag, at: Option<Millis>) {

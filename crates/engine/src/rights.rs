@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::about::{About, Summary};
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
@@ -22,7 +23,7 @@ pub use erasure::Receipt;
 use erasure::{Subject, erase};
 
 /// A session's content, decrypted and portable.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Export {
     /// The form of this document.
     pub format: String,
@@ -34,6 +35,12 @@ pub struct Export {
     pub version: u64,
     /// What was said, oldest first.
     pub messages: Vec<ExportedMessage>,
+    /// What is known about the conversation as a whole, such as its title.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub about: Option<About>,
+    /// Its beginning in few words, where it has become too long.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub summaries: Vec<ExportedSummary>,
 }
 
 /// One message of an export.
@@ -61,6 +68,17 @@ pub struct ExportedMessage {
     pub unanswered: Option<String>,
 }
 
+/// The beginning of a conversation in few words.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedSummary {
+    /// Who may hear it.
+    pub audience: Audience,
+    /// When it was made.
+    pub timestamp: Millis,
+    /// The words.
+    pub content: String,
+}
+
 /// Who speaks in an exported message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -74,7 +92,7 @@ pub enum MessageKind {
 }
 
 /// Everything that is kept of a person.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonExport {
     /// The form of this document.
     pub format: String,
@@ -105,6 +123,13 @@ impl Session {
         self.content(Action::SessionViewed).await
     }
 
+    /// What is known about the conversation as a whole; `None` if there is no such session.
+    pub async fn about(&self) -> Result<Option<About>, Error> {
+        let Some((log, _)) = session::open(self).await? else { return Ok(None) };
+        self.inner.record(self.record(Action::SessionViewed)).await?;
+        Ok(Some(log.checkpoint().about().clone()))
+    }
+
     async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         // Recorded before anything is handed out.
@@ -115,6 +140,8 @@ impl Session {
             exported_at: self.inner.now(),
             version: log.version(),
             messages: log.checkpoint().all().flat_map(exported).collect(),
+            about: Some(log.checkpoint().about().clone()).filter(|about| !about.is_empty()),
+            summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
         }))
     }
 
@@ -160,6 +187,10 @@ impl Session {
     pub async fn refuse(&self) -> Result<(), Error> {
         self.inner.record(self.record(Action::AccessRefused)).await.map(drop)
     }
+}
+
+fn exported_summary(summary: &Summary) -> ExportedSummary {
+    ExportedSummary { audience: summary.audience, timestamp: summary.at, content: summary.text.clone() }
 }
 
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
@@ -208,4 +239,4 @@ macro_rules! debug_without_content {
         }
     )*};
 }
-debug_without_content!(Export, ExportedMessage, PersonExport, SessionSummary);
+debug_without_content!(Export, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);

@@ -133,6 +133,11 @@ impl Held<'_> {
         *self.slot = Slot::default();
     }
 
+    /// A record that goes into the audit log with the next write.
+    pub(crate) fn also(&mut self, note: AuditRecord) {
+        self.notes.push(note);
+    }
+
     /// Appends `entries` and says who answers the open turn after them.
     pub(crate) async fn write(
         &mut self,

@@ -107,12 +107,13 @@ impl Printer {
                 if !self.quiet {
                     output::line(&clean(&request.question))?;
                 }
-                Ok(Some(Ending::Approval(*request)))
+                Ok(Some(Ending::Approval(request)))
             }
             Outbound::Error(error) => {
                 self.end_line()?;
                 Err(error.into())
             }
+            Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Ok(None),
         }
     }
 

@@ -1,10 +1,13 @@
 //! Secrets: from a variable, or from the file that the variable with `_FILE` at its end names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use confidant_memory::blobs::object::Credentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::model::ModelSection;
+use super::tools::ToolSecrets;
 use super::{Config, ConfigError, Environment};
 use crate::files;
 
@@ -21,8 +24,12 @@ pub(crate) struct Secrets {
     pub(crate) retired_memory: Option<Secret>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
+    /// The same for other models, by their names.
+    pub(crate) models: BTreeMap<String, SecretString>,
     /// Who we are to stores of artifacts.
     pub(crate) blobs: BlobSecrets,
+    /// What servers of tools get from the environment.
+    pub(crate) tools: ToolSecrets,
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -92,14 +99,23 @@ pub(crate) enum Secret {
 
 impl Secrets {
     pub(super) fn find(environment: &Environment, config: &Config) -> Result<Self, ConfigError> {
-        let model = config.model.key_variable().map(|name| plain(environment, name)).transpose()?.flatten();
+        let key = |model: &ModelSection| {
+            let found = model.key_variable().map(|name| plain(environment, name)).transpose()?.flatten();
+            Ok(found.map(|(_, value)| SecretString::from(value)))
+        };
+        let mut models = BTreeMap::new();
+        for (name, model) in config.models.iter() {
+            models.extend(key(model)?.map(|key| (name.clone(), key)));
+        }
         Ok(Self {
             master: Secret::find(environment, MASTER)?,
             retired: Secret::find(environment, RETIRED)?,
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
-            model: model.map(|(_, value)| SecretString::from(value)),
+            model: key(&config.model)?,
+            models,
             blobs: BlobSecrets::find(environment)?,
+            tools: ToolSecrets::find(environment, &config.tools)?,
         })
     }
 }

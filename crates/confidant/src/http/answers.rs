@@ -28,6 +28,9 @@ use super::openapi::{ApprovalSchema, MetadataSchema};
 pub(super) struct AnswerParams {
     /// Answer as server-sent events, as `Accept: text/event-stream` also asks for.
     pub(super) stream: bool,
+    /// Keep the stream open after the answer for what is made of it: the event `enriched`. Only where a small model
+    /// makes something of turns; the stream ends without it where nothing was made.
+    pub(super) enrich: bool,
 }
 
 /// How a turn ended, for now.
@@ -50,7 +53,7 @@ pub(super) struct FinalResponse {
     content: String,
     /// How it came about.
     #[schema(value_type = MetadataSchema)]
-    metadata: Metadata,
+    metadata: Box<Metadata>,
 }
 
 /// A call that somebody must approve before the turn goes on.
@@ -63,7 +66,7 @@ pub(super) struct HitlRequest {
     content: String,
     /// What is to be decided.
     #[schema(value_type = ApprovalSchema)]
-    metadata: ApprovalRequest,
+    metadata: Box<ApprovalRequest>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -112,19 +115,26 @@ impl From<Ending> for TurnReply {
 pub(super) struct Running {
     turn: Turn,
     request_id: String,
+    /// Whether the client also waits for what is made of the answer.
+    enrich: bool,
 }
 
 impl From<Turn> for Running {
     fn from(turn: Turn) -> Self {
         let request_id = turn.request_id().to_owned();
-        Self { turn, request_id }
+        Self { turn, request_id, enrich: false }
     }
 }
 
 impl Running {
     /// A turn that goes on under the name that it had before.
     pub(super) fn named(turn: Turn, request_id: String) -> Self {
-        Self { turn, request_id }
+        Self { turn, request_id, enrich: false }
+    }
+
+    /// The same for a client that also waits for what is made of the answer.
+    pub(super) fn enriched(self, enrich: bool) -> Self {
+        Self { enrich, ..self }
     }
 
     /// The whole reply: events if they are wanted, else JSON.
@@ -172,6 +182,8 @@ struct Events {
     running: Running,
     /// What was taken from the turn before the stream began.
     first: Option<Outbound>,
+    /// Whether the answer was sent.
+    answered: bool,
     ended: bool,
 }
 
@@ -180,7 +192,7 @@ impl Events {
     fn start(app: App, mut running: Running) -> Result<Self, ApiError> {
         match running.turn.next().now_or_never().flatten() {
             Some(Outbound::Error(error)) => Err(error.into()),
-            first => Ok(Self { app, running, first, ended: false }),
+            first => Ok(Self { app, running, first, answered: false, ended: false }),
         }
     }
 
@@ -193,6 +205,10 @@ impl Events {
                 Some(first) => Some(first),
                 None => events.running.turn.next().await,
             };
+            // Nothing was made of the answer, which is whole without it.
+            if outbound.is_none() && events.answered {
+                return None;
+            }
             Some((Ok(events.event(outbound)), events))
         })
     }
@@ -204,15 +220,23 @@ impl Events {
                 ("delta", self.message("delta", &text, &json!({ "seq": seq })))
             }
             Some(Outbound::Final(answer)) => self.last(Ending::Answer(answer)),
-            Some(Outbound::Approval(request)) => self.last(Ending::Approval(*request)),
+            Some(Outbound::Approval(request)) => self.last(Ending::Approval(request)),
             Some(Outbound::Error(error)) => self.failed(&error.into()),
+            Some(Outbound::SettingsWanted { names }) => {
+                ("settings_request", self.message("settings_request", "", &json!({ "settings": names })))
+            }
+            Some(Outbound::Enriched(made)) => {
+                self.ended = true;
+                ("enriched", self.message("enriched", "", &json!(made)))
+            }
             None => self.failed(&cut_off(&self.app)),
         };
         Event::default().event(name).data(data)
     }
 
     fn last(&mut self, ending: Ending) -> (&'static str, String) {
-        self.ended = true;
+        self.answered = matches!(ending, Ending::Answer(_));
+        self.ended = !(self.answered && self.running.enrich);
         let reply = TurnReply::from(ending);
         (reply.name(), serde_json::to_string(&reply).unwrap_or_default())
     }

@@ -148,6 +148,7 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router,
         .routes(routes!(decisions::show))
         .routes(routes!(decisions::decide_anywhere))
         .routes(routes!(sessions::export))
+        .routes(routes!(sessions::about))
         .routes(routes!(sessions::erase))
         .routes(routes!(person::export))
         .routes(routes!(person::erase))

@@ -163,15 +163,11 @@ impl From<Ending> for Told {
         match ending {
             Ending::Answer(answer) => {
                 let usage = Usage::of(&answer.metadata);
-                Self {
-                    content: answer.content,
-                    usage,
-                    confidant: Confidant::Answer(Box::new(answer.metadata)),
-                }
+                Self { content: answer.content, usage, confidant: Confidant::Answer(answer.metadata) }
             }
             Ending::Approval(request) => {
                 let content = request.question.clone();
-                Self { content, usage: Usage::default(), confidant: Confidant::Approval(Box::new(request)) }
+                Self { content, usage: Usage::default(), confidant: Confidant::Approval(request) }
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Turns: say something to a session, and call off what was said.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use confidant_engine::{Audience, RoomContext, TurnRequest};
+use confidant_engine::{Audience, PastChat, Profile, RoomContext, TurnRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,7 +14,7 @@ use super::answers::{AnswerParams, Running, TurnReply, accepts_events};
 use super::auth::{LastId, Talk};
 use super::body::{Json, Params, reply};
 use super::error::ApiError;
-use super::openapi::{AudienceSchema, Failures, RoomLineSchema};
+use super::openapi::{AudienceSchema, Failures, PastChatSchema, ProfileSchema, RoomLineSchema};
 
 /// What a person says, and what surrounds it.
 #[derive(Deserialize, ToSchema)]
@@ -37,6 +39,26 @@ pub(super) struct TurnBody {
     /// Answer as server-sent events, like the query parameter.
     #[serde(default)]
     stream: bool,
+    /// Like the query parameter.
+    #[serde(default)]
+    enrich: bool,
+    /// What the person chose to have known in this turn. Never stored.
+    #[serde(default)]
+    #[schema(value_type = ProfileSchema, required = false)]
+    profile: Profile,
+    /// The focus mode that is on.
+    #[serde(default)]
+    focus: Option<String>,
+    /// Conversations of the past that may be like this one. Never stored.
+    #[serde(default)]
+    #[schema(value_type = Vec<PastChatSchema>)]
+    past_chats: Vec<PastChat>,
+    /// Settings and memories that the client has, by name: it is asked for those that would help.
+    #[serde(default)]
+    available_settings: Vec<String>,
+    /// Settings and memories that were asked for, with what they say. Never stored.
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
     /// A channel's own notes; accepted so that a bus message can be sent as it is, and neither used nor stored.
     #[serde(default, rename = "metadata")]
     #[schema(rename = "metadata", value_type = Option<Object>)]
@@ -49,7 +71,8 @@ pub(super) struct TurnBody {
 /// `metadata.seq`), then one `final_response`, `hitl_request` or `error`. Each event's data is `{request_id, message_type,
 /// content, metadata}`; the deltas of a fresh answer add up to the final content. A recorded answer comes without deltas.
 /// A `hitl_request` is a call that somebody must approve first: decide it with `POST …/decisions`, or say `approve CODE`
-/// or `deny CODE`. The turn goes on if the client leaves: ask again with the same `request_id`.
+/// or `deny CODE`. `settings_request` names settings of the client that would help (`metadata.settings`); the turn does not
+/// wait for them. With `enrich`, the event `enriched` follows the answer. The turn goes on if the client leaves: ask again with the same `request_id`.
 #[utoipa::path(
     post, path = "/api/v1/session/{session_id}/turns", operation_id = "run_turn", tag = "session", security(("bearer" = [])),
     params(("session_id" = String, Path, description = "The session's id, percent-encoded"), AnswerParams),
@@ -71,10 +94,15 @@ pub(super) async fn create(
         query: body.query,
         audience: body.audience,
         room: body.room_context,
+        profile: body.profile,
+        focus: body.focus,
+        past_chats: body.past_chats,
+        available_settings: body.available_settings,
+        settings: body.settings,
         ..TurnRequest::default()
     });
     let streamed = params.stream || body.stream || accepts_events(&headers);
-    Running::from(turn).respond(app, streamed).await
+    Running::from(turn).enriched(params.enrich || body.enrich).respond(app, streamed).await
 }
 
 /// What was cancelled.

@@ -57,7 +57,7 @@ impl Setting {
     /// A turn that waits.
     fn asked(&self, request_id: &str) -> ApprovalRequest {
         match self.runtime.block_on(self.turn(request_id, DELETE).end()).unwrap() {
-            Ending::Approval(request) => request,
+            Ending::Approval(request) => *request,
             Ending::Answer(answer) => panic!("answered: {}", answer.content),
         }
     }

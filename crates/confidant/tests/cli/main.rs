@@ -7,7 +7,9 @@
 
 mod approvals;
 mod chat;
+mod erasure;
 mod home;
+mod instructions;
 mod keys;
 mod memory;
 mod redact;

@@ -4,6 +4,7 @@
 //! built-in answerer can tell a room line from a memory and a remote adapter can decide how to flatten them. What is
 //! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
 
+mod choice;
 mod extractive;
 mod remote;
 
@@ -11,6 +12,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use choice::{ChosenModel, Models};
 pub use extractive::Extractive;
 pub use remote::{FormStyle, Provider, Remote, RemoteSettings, RemoteSetupError};
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::model::ToolSpec;
 
 pub(crate) use check::misfit;
-pub(crate) use fence::fenced;
+pub(crate) use fence::{fenced, plain};
 pub(crate) use policy::Caller;
 pub use policy::{ToolPolicy, ToolRule, Verdict};
 

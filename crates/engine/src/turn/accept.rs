@@ -61,7 +61,7 @@ async fn attempt(
     }
     if let Some(answer) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience))) {
         let (reply, audience) = answer;
-        let mut metadata = Metadata::new(MemoryState::Kept, audience);
+        let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
         metadata.replayed = true;
         metadata.model = Some(reply.name.clone());
         let request_id = inbound.request_id.clone();

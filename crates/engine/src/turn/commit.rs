@@ -1,6 +1,8 @@
 //! Stage 6: what became of the turn, into the log: the answer, that there is none, or what it waits for.
 
-use super::{Answered, Ending, Paused, Reached, Unanswered};
+use super::outlet::Outlet;
+use super::{Answered, Ending, Paused, Reached, Unanswered, enrich};
+use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::audit::Action;
 use crate::entry::{Entry, Reply, ReplyFrom};
@@ -14,9 +16,10 @@ pub(super) async fn commit(
     session: &Session,
     held: &mut Held<'_>,
     outcome: Result<Reached, Unanswered>,
+    outlet: &Outlet,
 ) -> Result<Ending, Error> {
     match outcome {
-        Ok(Reached::Answer(answered)) => answer(session, held, answered).await,
+        Ok(Reached::Answer(answered)) => answer(session, held, *answered, outlet).await,
         Ok(Reached::Pause(paused)) => pause(session, held, paused).await,
         Err(unanswered) => {
             let reason = unanswered.error.code().to_owned();
@@ -29,15 +32,34 @@ pub(super) async fn commit(
     }
 }
 
-async fn answer(session: &Session, held: &mut Held<'_>, answered: Answered) -> Result<Ending, Error> {
+async fn answer(
+    session: &Session,
+    held: &mut Held<'_>,
+    mut answered: Answered,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
     let request_id = answered.draft.request_id.clone();
+    let at = session.inner.now();
     let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
     let by = answered.draft.metadata.model.clone().unwrap_or_default();
     replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
-    let entry = Entry::Answered { request_id: request_id.clone(), at: session.inner.now(), replies };
-    match write(session, held, &request_id, &[entry], Action::TurnAnswered).await? {
+    let mut entries = vec![Entry::Answered { request_id: request_id.clone(), at, replies }];
+    let (note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
+    noteworthy(session, held, &note);
+    if !note.is_empty() || harm.is_some() {
+        entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });
+    }
+    if let Some(made) = answered.enrichment.take() {
+        let enrichment = Box::new(made);
+        entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
+    }
+    match write(session, held, &request_id, &entries, Action::TurnAnswered).await? {
         Settled::Here => {
             session.inner.counters.answered.add();
+            if let Some(material) = answered.draft.material.take() {
+                let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
+                enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
+            }
             Ok(Ending::Answer(answered.into_final()))
         }
         Settled::Elsewhere { content, by } => {
@@ -50,14 +72,25 @@ async fn answer(session: &Session, held: &mut Held<'_>, answered: Answered) -> R
     }
 }
 
-async fn pause(session: &Session, held: &mut Held<'_>, paused: Paused) -> Result<Ending, Error> {
-    let Paused { request_id, work } = paused;
+/// What somebody may have to look at goes into the audit log.
+fn noteworthy(session: &Session, held: &mut Held<'_>, note: &Note) {
+    if note.flagged_for_review {
+        session.inner.counters.flagged.add();
+        held.also(session.record(Action::SessionFlagged));
+    }
+    if note.terminated {
+        held.also(session.record(Action::SessionTerminated));
+    }
+}
+
+async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
+    let Paused { request_id, work } = *paused;
     let request = asked(&request_id, &work).ok_or(Error::Internal)?;
     let entry =
         Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
     write(session, held, &request_id, &[entry], Action::ApprovalAsked).await?;
     session.inner.counters.paused.add();
-    Ok(Ending::Approval(request))
+    Ok(Ending::Approval(Box::new(request)))
 }
 
 /// What a person is asked, from the work that waits for it.

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::outlet::Outlet;
 use super::resume::carry_on;
-use super::{Ending, MemoryState, Metadata, Outlet, Turn, commit, spawn};
+use super::{Ending, MemoryState, Metadata, Turn, commit, spawn};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Checkpoint, Exchange};
@@ -194,7 +195,7 @@ pub(super) async fn decide(
             // Says no more than that: whoever decides need not be the one whose conversation it is.
             let metadata = Metadata::new(MemoryState::Kept, exchange.audience);
             let content = format!("{}: it is being carried out.", word(decision));
-            return Ok(Ending::Answer(Final { request_id, content, metadata }));
+            return Ok(Ending::Answer(Final { request_id, content, metadata: Box::new(metadata) }));
         }
         let _named = inner.cancels.also(session.names.scope, &request_id);
         return carry_on(session, &mut held, &request_id, outlet).await;
@@ -273,7 +274,7 @@ pub(super) async fn expire(
     let log = held.checkpoint();
     let reply = log.and_then(|log| log.exchange(&exchange.request_id)).and_then(Exchange::answer);
     if let Some(reply) = reply {
-        let mut metadata = Metadata::new(MemoryState::Kept, exchange.audience);
+        let mut metadata = Box::new(Metadata::new(MemoryState::Kept, exchange.audience));
         metadata.pending_approvals = pending(held);
         let answer =
             Final { request_id: exchange.request_id.clone(), content: reply.content.clone(), metadata };

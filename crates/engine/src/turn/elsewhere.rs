@@ -20,7 +20,7 @@ pub enum Standing {
     /// Somebody works on it.
     Running,
     /// It has an answer, or a question that somebody must decide.
-    Ended(Box<Ending>),
+    Ended(Ending),
     /// It ended without an answer; a word says why.
     Failed(String),
 }
@@ -46,15 +46,15 @@ impl Session {
                 Standing::Decided
             }
             Outcome::Waiting { work } => {
-                let request = commit::asked(request_id, work).ok_or(Error::Internal)?;
-                Standing::Ended(Box::new(Ending::Approval(request)))
+                let asked = commit::asked(request_id, work).ok_or(Error::Internal)?;
+                Standing::Ended(Ending::Approval(Box::new(asked)))
             }
             Outcome::Answered { .. } => {
                 let reply = exchange.answer().ok_or(Error::Internal)?;
-                let mut metadata = Metadata::new(MemoryState::Kept, exchange.audience);
+                let mut metadata = Box::new(Metadata::new(MemoryState::Kept, exchange.audience));
                 metadata.model = Some(reply.name.clone());
                 let (request_id, content) = (request_id.to_owned(), reply.content.clone());
-                Standing::Ended(Box::new(Ending::Answer(Final { request_id, content, metadata })))
+                Standing::Ended(Ending::Answer(Final { request_id, content, metadata }))
             }
             Outcome::Failed { reason, .. } => Standing::Failed(reason.clone()),
         })

@@ -15,24 +15,34 @@ mod accept;
 mod cancel;
 mod commit;
 mod compose;
+mod compress;
 mod decide;
 mod elsewhere;
-mod prepare;
+mod enrich;
+mod outlet;
+mod plan;
+pub(crate) mod prepare;
+mod produce;
 mod recall;
 mod remember;
 mod respond;
 mod resume;
+mod safety;
 mod scope;
 mod work;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use confidant_seal::Tag;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use enrich::Material;
+use outlet::Outlet;
+
+use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
@@ -41,15 +51,20 @@ use crate::error::{Error, Tampering};
 use crate::model::{PromptMessage, Sampling, Usage};
 use crate::rights::Receipt;
 use crate::room::RoomContext;
-use crate::running::Running;
+use crate::running;
 use crate::session::{Held, Session};
-use crate::tools::{Caller, Tool};
 
 pub(crate) use cancel::Cancels;
+pub use compose::PastChat;
 pub use decide::CarryOut;
 pub use elsewhere::Standing;
-pub use prepare::{Harm, HarmScores, Offer, OfferedModel, Prepared, PreparedBy, View};
+pub use enrich::Enrichment;
+pub use prepare::{
+    Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
+    Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
+};
 pub(crate) use resume::recover;
+pub use safety::Safety;
 
 /// What a channel asks for.
 #[derive(Debug, Default)]
@@ -72,9 +87,16 @@ pub struct TurnRequest {
     pub profile: Profile,
     /// The focus mode that is on, if its name is known.
     pub focus: Option<String>,
+    /// Conversations of the past that the client thinks are like this one. Never stored.
+    pub past_chats: Vec<PastChat>,
+    /// Settings and memories that the client has, by name only, so that the turn can ask for some.
+    pub available_settings: Vec<String>,
+    /// Settings and memories that were asked for, with what they say. Never stored.
+    pub settings: BTreeMap<String, String>,
 }
 
-/// What comes out of a turn, in this order: any number of `Progress` and `Delta`, then one `Final`, `Approval` or `Error`.
+/// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
+/// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.
 #[derive(Debug)]
 pub enum Outbound {
     /// What is being done.
@@ -95,6 +117,14 @@ pub enum Outbound {
     Approval(Box<ApprovalRequest>),
     /// There is none.
     Error(Error),
+    /// Settings and memories that the client has and that would help. The turn goes on without them; a new one can bring
+    /// them.
+    SettingsWanted {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// What was made of the turn, after its end.
+    Enriched(Box<Enrichment>),
 }
 
 /// How a turn ended, for now.
@@ -103,7 +133,7 @@ pub enum Ending {
     /// With an answer.
     Answer(Final),
     /// With a question that somebody must decide.
-    Approval(ApprovalRequest),
+    Approval(Box<ApprovalRequest>),
 }
 
 /// The whole answer.
@@ -114,11 +144,11 @@ pub struct Final {
     /// The answer's text.
     pub content: String,
     /// How it came about.
-    pub metadata: Metadata,
+    pub metadata: Box<Metadata>,
 }
 
 /// How an answer came about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metadata {
     /// What memory did in this turn.
     pub memory: MemoryState,
@@ -149,6 +179,21 @@ pub struct Metadata {
     /// Tools that were called, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// Whether the beginning of the conversation was given in few words, since it no longer fits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compressed: bool,
+    /// What was found out about the turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Box<Prepared>>,
+    /// The mate that answered, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mate: Option<String>,
+    /// What was done about harm.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub safety: Vec<SafetyAction>,
+    /// Settings and memories that would have helped: a new turn can bring them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requested_settings: Vec<String>,
     /// Approvals in this session that somebody has still to decide.
     #[serde(skip_serializing_if = "is_zero")]
     pub pending_approvals: usize,
@@ -203,6 +248,11 @@ impl Metadata {
             resumed: false,
             failed_aspects: Vec::new(),
             tools: Vec::new(),
+            compressed: false,
+            preparation: None,
+            mate: None,
+            safety: Vec::new(),
+            requested_settings: Vec::new(),
             pending_approvals: 0,
             usage: None,
             receipt: None,
@@ -234,9 +284,10 @@ impl Turn {
         while let Some(event) = self.next().await {
             match event {
                 Outbound::Final(answer) => return Ok(Ending::Answer(answer)),
-                Outbound::Approval(request) => return Ok(Ending::Approval(*request)),
+                Outbound::Approval(request) => return Ok(Ending::Approval(request)),
                 Outbound::Error(error) => return Err(error),
-                Outbound::Progress { .. } | Outbound::Delta { .. } => {}
+                Outbound::Progress { .. } | Outbound::Delta { .. } | Outbound::SettingsWanted { .. } => {}
+                Outbound::Enriched(_) => {}
             }
         }
         Err(Error::Internal)
@@ -285,47 +336,9 @@ struct Inbound {
     sampling: Sampling,
     profile: Profile,
     focus: Option<String>,
-}
-
-/// Where a turn's events go. Nobody needs to listen.
-#[derive(Clone, Debug)]
-struct Outlet {
-    events: Option<mpsc::UnboundedSender<Outbound>>,
-    deltas: Arc<AtomicU64>,
-}
-
-impl Outlet {
-    fn new(events: Option<mpsc::UnboundedSender<Outbound>>) -> Self {
-        Self { events, deltas: Arc::default() }
-    }
-
-    fn send(&self, event: Outbound) {
-        if let Some(events) = &self.events {
-            let _ = events.send(event);
-        }
-    }
-
-    fn progress(&self, text: &'static str) {
-        self.send(Outbound::Progress { text: Cow::Borrowed(text) });
-    }
-
-    /// Which tool is being called.
-    fn tool(&self, name: &str) {
-        self.send(Outbound::Progress { text: Cow::Owned(format!("🔧 {name}")) });
-    }
-
-    fn delta(&self, text: &str) {
-        let seq = self.deltas.fetch_add(1, Ordering::Relaxed);
-        self.send(Outbound::Delta { seq, text: text.to_owned() });
-    }
-
-    fn end(&self, outcome: Result<Ending, Error>) {
-        self.send(match outcome {
-            Ok(Ending::Answer(answer)) => Outbound::Final(answer),
-            Ok(Ending::Approval(request)) => Outbound::Approval(Box::new(request)),
-            Err(error) => Outbound::Error(error),
-        });
-    }
+    past_chats: Vec<PastChat>,
+    available_settings: Vec<String>,
+    settings: BTreeMap<String, String>,
 }
 
 fn start<F>(
@@ -371,7 +384,7 @@ where
         cancel::leave();
         outlet.end(outcome);
     });
-    if let Err(error) = Running::spawn(inner, task) {
+    if let Err(error) = running::Running::spawn(inner, task) {
         refused.end(Err(error));
     }
     turn
@@ -392,14 +405,14 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
             inner.counters.replayed.add();
             Ok(Ending::Answer(answer))
         }
-        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(*request)),
+        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(request)),
         Ok(accept::Accepted::Now { resumed }) => {
             let recalled = recall::recall(&mut held, &inbound, &inner.settings.history);
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
             let desk = Some((session, &mut held));
             let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
-            commit::commit(session, &mut held, outcome).await
+            commit::commit(session, &mut held, outcome, outlet).await
         }
         // Promise 8: a log that cannot be opened costs the memory of this turn, not its answer.
         Err(Error::Tampered(tampering)) => {
@@ -426,7 +439,7 @@ async fn degraded(
 }
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Draft {
     request_id: String,
     metadata: Metadata,
@@ -434,12 +447,33 @@ struct Draft {
     prompt_tokens: u32,
     /// Messages of the history that found no place in the prompt.
     left_out: usize,
+    /// The first exchange of the log that found one, or the turn itself.
+    kept_from: u64,
+    /// What the turn found out about the conversation, for the log.
+    note: Note,
+    harm: Option<RunningHarm>,
+    /// What something can be made of after the turn.
+    material: Option<Material>,
+    /// What the person's settings say, and their names.
+    settings: Vec<String>,
+    known_settings: Vec<String>,
 }
 
 impl Draft {
     fn new(inbound: &Inbound, memory: MemoryState) -> Self {
         let metadata = Metadata::new(memory, inbound.audience);
-        Self { request_id: inbound.request_id.clone(), metadata, prompt_tokens: 0, left_out: 0 }
+        Self {
+            request_id: inbound.request_id.clone(),
+            metadata,
+            prompt_tokens: 0,
+            left_out: 0,
+            kept_from: 0,
+            note: Note::default(),
+            harm: None,
+            material: None,
+            settings: Vec::new(),
+            known_settings: Vec::new(),
+        }
     }
 }
 
@@ -447,9 +481,9 @@ impl Draft {
 #[derive(Debug)]
 enum Reached {
     /// To its answer.
-    Answer(Answered),
+    Answer(Box<Answered>),
     /// To something that somebody must decide.
-    Pause(Paused),
+    Pause(Box<Paused>),
 }
 
 impl Reached {
@@ -470,11 +504,17 @@ struct Answered {
     tokens: u32,
     /// The tools that were called on the way.
     steps: Vec<crate::model::Step>,
+    /// What was made of it, where that had to be before it was heard.
+    enrichment: Option<Enrichment>,
 }
 
 impl Answered {
     fn into_final(self) -> Final {
-        Final { request_id: self.draft.request_id, content: self.text, metadata: self.draft.metadata }
+        Final {
+            request_id: self.draft.request_id,
+            content: self.text,
+            metadata: Box::new(self.draft.metadata),
+        }
     }
 }
 
@@ -509,7 +549,9 @@ async fn answer(
 ) -> Result<Reached, Unanswered> {
     let request_id = draft.request_id.clone();
     let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
-    match cancel::or(produce(inner, log_again, inbound, recalled, draft, outlet)).await {
+    // On the heap: with everything that a turn can come to, it is too large for a stack.
+    let producing = Box::pin(produce::produce(inner, log_again, inbound, recalled, draft, outlet));
+    match cancel::or(producing).await {
         Ok(outcome) => outcome,
         Err(error) => {
             // A write may have been under way; the next one looks again.
@@ -520,53 +562,6 @@ async fn answer(
             Err(Unanswered { request_id, error })
         }
     }
-}
-
-async fn produce(
-    inner: &Inner,
-    log: Option<(&Session, &mut Held<'_>)>,
-    inbound: Inbound,
-    recalled: recall::Recalled,
-    draft: Draft,
-    outlet: &Outlet,
-) -> Result<Reached, Unanswered> {
-    let (session, mut held) = match log {
-        Some((session, held)) => (Some(session), Some(held)),
-        None => (None, None),
-    };
-    let work = held.as_deref().and_then(Held::checkpoint).and_then(|log| {
-        log.exchange(&inbound.request_id).and_then(crate::checkpoint::Exchange::work).cloned()
-    });
-    let (audience, request_id) = (inbound.audience, inbound.request_id.clone());
-    let mut offered = offered(inner, session).await;
-    let (mut prompt, mut draft) = compose::compose(inner, session, inbound, recalled, draft).await;
-    if draft.left_out > 0 {
-        offered.push(remember::tool());
-    }
-    draft.metadata.pending_approvals = held.as_deref().map_or(0, decide::pending);
-    prompt.tools = offered.iter().map(|tool| tool.spec.clone()).collect();
-    outlet.progress("🧠 Thinking...");
-    let mut desk = work::Desk {
-        inner,
-        session,
-        held: held.take(),
-        request_id: &request_id,
-        audience,
-        offered: &offered,
-        outlet,
-    };
-    respond::respond(inner.model.as_ref(), prompt, work.unwrap_or_default(), draft, &mut desk).await
-}
-
-/// The tools that this turn may call.
-async fn offered(inner: &Inner, session: Option<&Session>) -> Vec<Tool> {
-    let mut tools = inner.toolbox.tools().await;
-    let caller = session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
-        tenant: session.scope().tenant().as_str(),
-        user: session.scope().user().as_str(),
-    });
-    tools.retain(|tool| inner.policy.offers(caller, tool));
-    tools
 }
 
 fn is_zero(n: &usize) -> bool {

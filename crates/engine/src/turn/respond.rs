@@ -3,16 +3,24 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::outlet::Outlet;
 use super::work::{Desk, Step};
-use super::{Answered, Draft, Outlet, Paused, Reached, TokenUsage, Unanswered};
+use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
 use crate::approval::{Current, Work};
 use crate::error::Error;
 use crate::model::{Answer, Model, ModelError, Prompt};
 use crate::tokens;
 
+/// The model that answers, and its name in the settings.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen<'c> {
+    pub(super) model: &'c dyn Model,
+    pub(super) name: &'c str,
+}
+
 /// Asks the model, runs what it calls, and asks again, until it has said its last word or must wait.
 pub(super) async fn respond(
-    model: &dyn Model,
+    chosen: Chosen<'_>,
     mut prompt: Prompt,
     mut work: Work,
     mut draft: Draft,
@@ -20,6 +28,7 @@ pub(super) async fn respond(
 ) -> Result<Reached, Unanswered> {
     let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
     let limits = desk.inner.settings.tools;
+    let model = chosen.model;
     let voice = Voice::new(desk.outlet);
     // What was said before a pause is part of the answer.
     work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
@@ -27,12 +36,12 @@ pub(super) async fn respond(
         voice.say(text);
     });
     loop {
-        match desk.finish_step(&mut work).await {
+        match Box::pin(desk.finish_step(&mut work)).await {
             Ok(Step::Done) => {}
             Ok(Step::Waits) => {
                 draft.metadata.model = Some(model.name().to_owned());
-                work.model = model.name().to_owned();
-                return Ok(Reached::Pause(Paused { request_id: draft.request_id, work }));
+                chosen.name.clone_into(&mut work.model);
+                return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
             }
             Err(error) => return Err(fail(&draft, error)),
         }
@@ -64,7 +73,13 @@ pub(super) async fn respond(
         draft.metadata.model = Some(by);
         draft.metadata.tools =
             work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone()).collect();
-        return Ok(Reached::Answer(Answered { draft, text, tokens, steps: work.done }));
+        return Ok(Reached::Answer(Box::new(Answered {
+            draft,
+            text,
+            tokens,
+            steps: work.done,
+            enrichment: None,
+        })));
     }
 }
 

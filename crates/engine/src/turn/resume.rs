@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Draft, Ending, Inbound, MemoryState, Outlet, answer, cancel, commit, decide, recall};
+use super::outlet::Outlet;
+use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
@@ -23,7 +24,9 @@ const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
 /// Takes up every turn whose process is dead, carries out decisions that nobody has, and closes what ran out.
 pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
-    for (scope, owner) in inner.store.orphans().await? {
+    let orphans = inner.store.orphans().await?;
+    inner.agenda.keep(&orphans);
+    for (scope, owner) in orphans {
         let now = inner.now();
         if inner.unreadable.is_early(scope, now) || (owner == PARKED && inner.agenda.is_early(scope, now)) {
             continue;
@@ -200,10 +203,13 @@ async fn rerun(
         sampling: Sampling::default(),
         profile: Profile::default(),
         focus: None,
+        past_chats: Vec::new(),
+        available_settings: Vec::new(),
+        settings: Default::default(),
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
     let outcome = answer(inner, Some((session, held)), inbound, recalled, draft, outlet).await;
-    commit::commit(session, held, outcome).await
+    commit::commit(session, held, outcome, outlet).await
 }

@@ -3,7 +3,8 @@
 use confidant_seal::Scope;
 
 use super::decide::{self, CarryOut, Meant};
-use super::{Ending, Final, Inbound, MemoryState, Metadata, Outlet, TurnRequest};
+use super::outlet::Outlet;
+use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest};
 use crate::approval::{Decider, Decision};
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
@@ -47,6 +48,9 @@ pub(super) fn inbound(
         sampling: request.sampling,
         profile: request.profile,
         focus: request.focus,
+        past_chats: request.past_chats,
+        available_settings: request.available_settings,
+        settings: request.settings,
     })
 }
 
@@ -123,7 +127,7 @@ pub(super) async fn obey(
     inbound: &Inbound,
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
-    let mut metadata = Metadata::new(MemoryState::Forgotten, inbound.audience);
+    let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
         Command::Forget => {
             let receipt = session.erase().await?;

@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::Value;
 
-use super::{Outlet, remember};
+use super::outlet::Outlet;
+use super::{decide, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::audience::Audience;
 use crate::audit::Action;
@@ -55,6 +56,10 @@ enum Fate {
 impl Desk<'_, '_> {
     /// Brings the current step to its end, or to the next thing that somebody must decide.
     pub(super) async fn finish_step(&mut self, work: &mut Work) -> Result<Step, Error> {
+        if work.current.is_some() {
+            // Nothing is done on a guess.
+            self.outlet.opened().await;
+        }
         self.take_up(work).await?;
         let Some(current) = &mut work.current else { return Ok(Step::Done) };
         if current.calls.len() > MOST_CALLS {
@@ -68,6 +73,9 @@ impl Desk<'_, '_> {
             let result = match self.fate(&call) {
                 Fate::Refused(why) => why,
                 Fate::Made(_) => self.make_once(work, at, &call).await?,
+                Fate::Asked(_) if self.held.as_deref().map_or(0, decide::pending) >= MOST_PENDING => {
+                    TOO_MANY_WAIT.to_owned()
+                }
                 Fate::Asked(approval) => {
                     work.approval = Some(approval);
                     return Ok(Step::Waits);
@@ -216,13 +224,16 @@ fn shown(name: &str) -> String {
     crate::room::one_line(name).chars().take(80).collect()
 }
 
-/// Whether an argument value is small enough to be looked at.
+/// The text of an argument.
 pub(super) fn text_of<'v>(arguments: &'v Value, key: &str) -> Option<&'v str> {
     arguments.get(key).and_then(Value::as_str)
 }
 
 /// More calls than this at once are a model gone wrong.
 const MOST_CALLS: usize = 16;
+/// More questions than this at once are not answered by anybody.
+const MOST_PENDING: usize = 20;
+const TOO_MANY_WAIT: &str = "Not called: too many approvals wait in this conversation already. Say so.";
 const TOO_MANY: &str = "Not called: too many calls at once. Make fewer.";
 const FORBIDDEN: &str = "Not called: this person may not use the tool in this way.";
 const NO_MEMORY: &str = "Not called: somebody must approve it, which needs a conversation that is kept.";

@@ -9,6 +9,7 @@ mod approvals;
 mod erasure;
 mod interruption;
 mod isolation;
+mod processing;
 mod rig;
 mod rotation;
 mod secrecy;

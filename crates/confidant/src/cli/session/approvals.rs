@@ -143,7 +143,7 @@ fn plain(text: &str) -> String {
 /// What is left to do once a decision is made, or could be.
 enum Left {
     /// Nothing: another process did it.
-    Nothing(Box<Ending>),
+    Nothing(Ending),
     /// To decide and to carry it out.
     Everything,
     /// To carry it out: nobody has taken it up.
@@ -166,8 +166,8 @@ pub(super) async fn decide(
     .await
     .map_err(|error| advised(error, args))?;
     let ending = match left {
-        Left::Nothing(ending) if args.output.json => *ending,
-        Left::Nothing(ending) => turn::print(&ending).map(|()| *ending)?,
+        Left::Nothing(ending) if args.output.json => ending,
+        Left::Nothing(ending) => turn::print(&ending).map(|()| ending)?,
         left => {
             with_engine(loaded, Purpose::Answer, async |opened| {
                 let session = session(opened, args.tenant.id()?, &args.session_id)?;

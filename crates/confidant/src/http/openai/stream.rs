@@ -47,7 +47,7 @@ pub(super) async fn respond(
 async fn first_word(turn: &mut Turn) -> Option<Outbound> {
     loop {
         match turn.next().await {
-            Some(Outbound::Progress { .. }) => {}
+            Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. }) => {}
             event => return event,
         }
     }
@@ -58,17 +58,17 @@ enum Word {
     /// Nothing that has a place in a chunk.
     None,
     Piece(String),
-    Last(Box<Ending>),
+    Last(Ending),
     Error(ApiError),
 }
 
 impl From<Outbound> for Word {
     fn from(event: Outbound) -> Self {
         match event {
-            Outbound::Progress { .. } => Self::None,
+            Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Self::None,
             Outbound::Delta { text, .. } => Self::Piece(text),
-            Outbound::Final(answer) => Self::Last(Box::new(Ending::Answer(answer))),
-            Outbound::Approval(request) => Self::Last(Box::new(Ending::Approval(*request))),
+            Outbound::Final(answer) => Self::Last(Ending::Answer(answer)),
+            Outbound::Approval(request) => Self::Last(Ending::Approval(request)),
             Outbound::Error(error) => Self::Error(error.into()),
         }
     }
@@ -113,7 +113,7 @@ impl Chunks {
         match word {
             Word::None => {}
             Word::Piece(text) => self.say(&text),
-            Word::Last(ending) => self.end(*ending),
+            Word::Last(ending) => self.end(ending),
             Word::Error(error) => self.fail(&error),
         }
     }

@@ -27,6 +27,7 @@ async fn the_description_lists_exactly_what_is_routed() {
         ("/api/v1/approvals/{approval_id}", BTreeSet::from(["get"])),
         ("/api/v1/decisions", BTreeSet::from(["post"])),
         ("/api/v1/session/{session_id}/export", BTreeSet::from(["get"])),
+        ("/api/v1/session/{session_id}/about", BTreeSet::from(["get"])),
         ("/api/v1/session/{session_id}", BTreeSet::from(["delete"])),
         ("/api/v1/person/{user_id}/export", BTreeSet::from(["get"])),
         ("/api/v1/person/{user_id}", BTreeSet::from(["delete"])),

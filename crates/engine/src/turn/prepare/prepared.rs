@@ -133,7 +133,7 @@ impl HarmScores {
 }
 
 /// What there is to choose from in a turn: nothing else may be chosen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Offer {
     /// Categories, the first being the one for everything else.
     pub categories: Vec<String>,
@@ -148,7 +148,7 @@ pub struct Offer {
 }
 
 /// A model to choose.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct OfferedModel {
     /// Its name in the settings.
     pub name: String,
@@ -172,6 +172,22 @@ pub struct View<'a> {
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared").field("by", &self.by).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offer")
+            .field("categories", &self.categories.len())
+            .field("models", &self.models.len())
+            .field("skills", &self.skills.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for OfferedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OfferedModel").field("cost", &self.cost).finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,420 @@
+//! Patterns over words, read from the data files beside this module, and finding them in a text.
+//!
+//! ```text
+//! @want = want to|wanna|going to      a name for a choice
+//! [section]
+//! 9! i ~2 @want kill|harm* myself     score, firm or not, then one element after the other
+//! ```
+//!
+//! An element is a word, a choice `a|b`, or a choice in parentheses whose members may have several words; `*` ends the
+//! beginning of a word, `~2` lets up to two words stand between, `?` after an element makes it optional. Words are
+//! folded like the text. What is easy to get wrong: the first element decides where a pattern is tried, so it can be
+//! neither optional nor a gap. The gaps of a pattern are bounded together, so a text takes linear time.
+
+use std::collections::HashMap;
+
+use super::text::{Text, Word, folded_words};
+
+/// Patterns that are looked for together.
+pub(in crate::turn::prepare) struct Patterns {
+    rules: Vec<Rule>,
+    /// The words of all patterns, each with its number: numbers compare faster than words.
+    numbers: HashMap<String, u32>,
+    /// Rules by the number of their first word.
+    by_word: Vec<Vec<u16>>,
+    /// Rules whose first word is only a beginning, by its first letters.
+    by_start: HashMap<[u8; START], Vec<u16>>,
+}
+
+/// One pattern and what it means.
+pub(super) struct Rule {
+    /// Where in the file it stands.
+    pub(super) section: usize,
+    /// How much it says, 0 to 10.
+    pub(super) score: f32,
+    /// Whether what stands around it takes nothing away.
+    pub(super) firm: bool,
+    elements: Vec<Element>,
+}
+
+/// Where a pattern was found.
+pub(super) struct Hit<'p> {
+    pub(super) rule: &'p Rule,
+    /// The first word.
+    pub(super) from: usize,
+    /// The word after the last.
+    pub(super) to: usize,
+    /// Which words, counted from the first, a gap skipped.
+    skipped: u64,
+}
+
+impl Hit<'_> {
+    /// The words that stand between those of the pattern.
+    pub(super) fn skipped(&self) -> impl Iterator<Item = usize> {
+        (0..self.to - self.from).filter(|at| self.skipped >> at & 1 == 1).map(|at| self.from + at)
+    }
+}
+
+/// Whether a pattern may reach over the end of a sentence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Sentence,
+    Text,
+}
+
+/// One place of a pattern: what may stand there.
+struct Element {
+    /// The most words that may stand before it.
+    gap: usize,
+    optional: bool,
+    /// Single words by number, sorted.
+    words: Vec<u32>,
+    /// Beginnings of single words.
+    starts: Vec<String>,
+    /// Several words one after the other.
+    phrases: Vec<Vec<Piece>>,
+}
+
+/// One word of a phrase.
+enum Piece {
+    Word(u32),
+    Start(String),
+}
+
+impl Patterns {
+    /// Reads a data file whose sections are exactly these. Says which line is wrong.
+    pub(super) fn parse(data: &str, sections: &[&str]) -> Result<Self, String> {
+        let mut patterns = Self {
+            rules: Vec::new(),
+            numbers: HashMap::new(),
+            by_word: Vec::new(),
+            by_start: HashMap::new(),
+        };
+        let mut names = Names::new();
+        let mut section = None;
+        for (number, line) in data.lines().enumerate() {
+            let wrong = |what: &str| format!("line {}: {what}", number + 1);
+            let line = line.split(" #").next().unwrap_or_default().trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                let at = sections.iter().position(|known| *known == name);
+                section = Some(at.ok_or_else(|| wrong("no such section"))?);
+            } else if let Some((name, choice)) = line.strip_prefix('@').and_then(|line| line.split_once('='))
+            {
+                let choices = choices(choice.trim(), &names).map_err(|what| wrong(&what))?;
+                names.insert(name.trim().to_owned(), choices);
+            } else {
+                let section = section.ok_or_else(|| wrong("a pattern before the first section"))?;
+                let draft = Draft::read(line, section, &names).map_err(|what| wrong(&what))?;
+                patterns.add(draft);
+            }
+        }
+        Ok(patterns)
+    }
+
+    fn add(&mut self, draft: Draft) {
+        let id = u16::try_from(self.rules.len()).unwrap_or(u16::MAX);
+        let elements: Vec<Element> =
+            draft.elements.into_iter().map(|element| self.numbered(element)).collect();
+        let Element { words, starts, phrases, .. } = &elements[0];
+        let mut first_words = words.clone();
+        let mut first_starts: Vec<&str> = starts.iter().map(String::as_str).collect();
+        for phrase in phrases {
+            match &phrase[0] {
+                Piece::Word(number) => first_words.push(*number),
+                Piece::Start(start) => first_starts.push(start),
+            }
+        }
+        for number in first_words {
+            let ids = &mut self.by_word[number as usize];
+            if ids.last() != Some(&id) {
+                ids.push(id);
+            }
+        }
+        for word in first_starts {
+            let ids = self.by_start.entry(start(word).unwrap_or_default()).or_default();
+            if ids.last() != Some(&id) {
+                ids.push(id);
+            }
+        }
+        self.rules.push(Rule { section: draft.section, score: draft.score, firm: draft.firm, elements });
+    }
+
+    fn numbered(&mut self, draft: DraftElement) -> Element {
+        let (mut words, mut starts, mut phrases) = (Vec::new(), Vec::new(), Vec::new());
+        for mut choice in draft.choices {
+            if choice.len() > 1 {
+                phrases.push(choice.into_iter().map(|piece| self.piece(piece)).collect());
+                continue;
+            }
+            match choice.pop().map(|piece| self.piece(piece)) {
+                Some(Piece::Word(number)) => words.push(number),
+                Some(Piece::Start(start)) => starts.push(start),
+                None => {}
+            }
+        }
+        words.sort_unstable();
+        Element { gap: draft.gap, optional: draft.optional, words, starts, phrases }
+    }
+
+    fn piece(&mut self, draft: DraftPiece) -> Piece {
+        if draft.start {
+            return Piece::Start(draft.text);
+        }
+        let next = u32::try_from(self.by_word.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(draft.text).or_insert(next);
+        if number == next {
+            self.by_word.push(Vec::new());
+        }
+        Piece::Word(number)
+    }
+
+    /// Calls `found` for every pattern and place where it stands, once for each.
+    pub(super) fn find(&self, text: &Text<'_>, reach: Reach, mut found: impl FnMut(Hit<'_>)) {
+        let number = |word: &Word| self.numbers.get(text.plain(word)).copied().unwrap_or(UNKNOWN);
+        let numbers: Vec<u32> = text.words().iter().map(number).collect();
+        for (from, word) in text.words().iter().enumerate() {
+            let exact = self.by_word.get(numbers[from] as usize).into_iter().flatten();
+            let begun =
+                start(text.plain(word)).and_then(|start| self.by_start.get(&start)).into_iter().flatten();
+            for id in exact.chain(begun) {
+                let rule = &self.rules[usize::from(*id)];
+                if let Some((to, skipped)) =
+                    (Try { text, numbers: &numbers, from, reach }).rest(&rule.elements, from, 0)
+                {
+                    found(Hit { rule, from, to, skipped });
+                }
+            }
+        }
+    }
+}
+
+/// One try of a pattern at a place.
+struct Try<'t> {
+    text: &'t Text<'t>,
+    numbers: &'t [u32],
+    from: usize,
+    reach: Reach,
+}
+
+impl Try<'_> {
+    /// Where the pattern ends when `elements` follow from the word `at` on, and which words were skipped.
+    fn rest(&self, elements: &[Element], at: usize, skipped: u64) -> Option<(usize, u64)> {
+        let Some((element, after)) = elements.split_first() else {
+            return Some((at, skipped));
+        };
+        let mut skipped_here = skipped;
+        for place in at..=at + element.gap {
+            // A gap does not reach over the end of a sentence either.
+            if !self.reaches(place) {
+                break;
+            }
+            for length in element.fits(self, place) {
+                if let Some(found) = self.rest(after, place + length, skipped_here) {
+                    return Some(found);
+                }
+            }
+            skipped_here |= 1 << (place - self.from).min(63);
+        }
+        if element.optional { self.rest(after, at, skipped) } else { None }
+    }
+
+    /// Whether there is a word at a place, and no sentence ended between it and the one before.
+    fn reaches(&self, place: usize) -> bool {
+        let Some(word) = self.text.words().get(place) else { return false };
+        self.reach == Reach::Text || place == self.from || !word.first
+    }
+}
+
+impl Element {
+    /// How many words of the text at a place are this element: at most one word, and phrases.
+    fn fits<'f>(&'f self, at: &'f Try<'_>, place: usize) -> impl Iterator<Item = usize> + 'f {
+        let plain = |place: usize| at.text.plain(&at.text.words()[place]);
+        let one = self.words.binary_search(&at.numbers[place]).is_ok()
+            || (!self.starts.is_empty() && self.starts.iter().any(|start| plain(place).starts_with(start)));
+        let piece = move |(offset, piece): (usize, &Piece)| {
+            at.reaches(place + offset)
+                && match piece {
+                    Piece::Word(number) => at.numbers[place + offset] == *number,
+                    Piece::Start(start) => plain(place + offset).starts_with(start),
+                }
+        };
+        let phrases = self.phrases.iter().filter(move |phrase| phrase.iter().enumerate().all(piece));
+        phrases.map(Vec::len).chain(one.then_some(1))
+    }
+}
+
+/// A rule before its words have numbers.
+struct Draft {
+    section: usize,
+    score: f32,
+    firm: bool,
+    elements: Vec<DraftElement>,
+}
+
+struct DraftElement {
+    gap: usize,
+    optional: bool,
+    choices: Vec<Vec<DraftPiece>>,
+}
+
+#[derive(Clone)]
+struct DraftPiece {
+    text: String,
+    /// Whether a word only has to begin with it.
+    start: bool,
+}
+
+type Names = HashMap<String, Vec<Vec<DraftPiece>>>;
+
+impl Draft {
+    fn read(line: &str, section: usize, names: &Names) -> Result<Self, String> {
+        let (head, pattern) = line.split_once(' ').unwrap_or((line, ""));
+        let (number, firm) = head.strip_suffix('!').map_or((head, false), |number| (number, true));
+        let (score, pattern) = match number.parse::<f32>() {
+            Ok(score) if (0.0..=10.0).contains(&score) => (score, pattern),
+            Ok(_) => return Err("a score is 0 to 10".to_owned()),
+            Err(_) => (0.0, line),
+        };
+        let elements = elements(pattern, names)?;
+        let first = elements.first().ok_or("an empty pattern")?;
+        if first.optional || first.gap > 0 {
+            return Err("the first element is neither optional nor after a gap".to_owned());
+        }
+        let short = |choice: &Vec<DraftPiece>| choice[0].start && start(&choice[0].text).is_none();
+        if first.choices.iter().any(short) {
+            return Err(format!("the beginning of a first word has at least {START} letters"));
+        }
+        if elements.iter().map(|element| element.gap + 1).product::<usize>() > MOST_WAYS {
+            return Err("too many or too long gaps".to_owned());
+        }
+        Ok(Self { section, score, firm, elements })
+    }
+}
+
+fn elements(pattern: &str, names: &Names) -> Result<Vec<DraftElement>, String> {
+    let mut elements = Vec::new();
+    let mut gap = 0;
+    let mut rest = pattern.trim_start();
+    while !rest.is_empty() {
+        let end = if rest.starts_with('(') {
+            let close = rest.find(')').ok_or("an open parenthesis")?;
+            rest[close..].find(' ').map_or(rest.len(), |at| close + at)
+        } else {
+            rest.find(' ').unwrap_or(rest.len())
+        };
+        let (part, after) = rest.split_at(end);
+        rest = after.trim_start();
+        if let Some(words) = part.strip_prefix('~') {
+            gap = words.parse().map_err(|_| "a gap is ~ and a number")?;
+            if gap > LONGEST_GAP {
+                return Err(format!("a gap has at most {LONGEST_GAP} words"));
+            }
+            continue;
+        }
+        let (part, optional) = part.strip_suffix('?').map_or((part, false), |part| (part, true));
+        let inner = part.strip_prefix('(').and_then(|part| part.strip_suffix(')')).unwrap_or(part);
+        let choices = choices(inner, names)?;
+        elements.push(DraftElement { gap: std::mem::take(&mut gap), optional, choices });
+    }
+    if gap > 0 {
+        return Err("a gap at the end".to_owned());
+    }
+    Ok(elements)
+}
+
+fn choices(choice: &str, names: &Names) -> Result<Vec<Vec<DraftPiece>>, String> {
+    let mut choices = Vec::new();
+    for member in choice.split('|') {
+        if let Some(name) = member.trim().strip_prefix('@') {
+            let known = names.get(name).ok_or_else(|| format!("no choice is called {name}"))?;
+            choices.extend(known.iter().cloned());
+            continue;
+        }
+        let pieces: Vec<DraftPiece> = member.split_whitespace().flat_map(pieces).collect();
+        if pieces.is_empty() || member.contains(['(', ')', '~', '@', '!', '?', '[', ']']) {
+            return Err(format!("no choice: {member:?}"));
+        }
+        choices.push(pieces);
+    }
+    Ok(choices)
+}
+
+/// What a word of a file is in a text: more than one word if it has an apostrophe or a hyphen.
+fn pieces(word: &str) -> Vec<DraftPiece> {
+    let (word, start) = word.strip_suffix('*').map_or((word, false), |word| (word, true));
+    let folded = folded_words(word);
+    let last = folded.len();
+    let piece = |(at, text)| DraftPiece { text, start: start && at + 1 == last };
+    folded.into_iter().enumerate().map(piece).collect()
+}
+
+fn start(word: &str) -> Option<[u8; START]> {
+    word.as_bytes().first_chunk().copied()
+}
+
+/// The number of a word that no pattern has.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Letters by which beginnings of words are found.
+const START: usize = 3;
+
+/// In how many ways the gaps of a pattern may be filled: this bounds the time that it takes at a place.
+const MOST_WAYS: usize = 150;
+
+/// In words.
+const LONGEST_GAP: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(data: &str, text: &str) -> Vec<(f32, usize, usize, Vec<usize>)> {
+        let patterns = Patterns::parse(data, &["a", "b"]).unwrap();
+        let mut found = Vec::new();
+        patterns.find(&Text::read(text), Reach::Sentence, |hit| {
+            found.push((hit.rule.score, hit.from, hit.to, hit.skipped().collect()));
+        });
+        found
+    }
+
+    #[test]
+    fn patterns_are_found() {
+        let data =
+            "@want = want to|wanna\n[a]\n5 i ~2 @want (go home|leave)\n3! leav* early?\n[b]\nça va bien";
+        assert_eq!(found(data, "So I do not want to go home"), [(5.0, 1, 8, vec![2, 3])]);
+        assert_eq!(found(data, "I wanna leave. Early."), [(5.0, 0, 3, vec![]), (3.0, 2, 3, vec![])]);
+        assert_eq!(found(data, "leaving early"), [(3.0, 0, 2, vec![])]);
+        assert_eq!(found(data, "CA VA BIEN"), [(0.0, 0, 3, vec![])]);
+        assert_eq!(found(data, "I. want to leave now"), [(3.0, 3, 4, vec![])]);
+        assert_eq!(found(data, "I really do not want to leave").len(), 1);
+    }
+
+    #[test]
+    fn wrong_data_names_its_line() {
+        for (data, expected) in [
+            ("a b", "line 1: a pattern before the first section"),
+            ("[c]", "line 1: no such section"),
+            ("[a]\n11 b", "line 2: a score is 0 to 10"),
+            ("[a]\n1 b? c", "line 2: the first element is neither optional nor after a gap"),
+            ("[a]\n1 ab* c", "line 2: the beginning of a first word has at least 3 letters"),
+            ("[a]\n1 a ~5 b ~5 c ~5 d", "line 2: too many or too long gaps"),
+            ("[a]\n1 a ~9 b", "line 2: a gap has at most 6 words"),
+            ("[a]\n1 a ~1", "line 2: a gap at the end"),
+            ("[a]\n1 @x b", "line 2: no choice is called x"),
+            ("[a]\n1 (b c", "line 2: an open parenthesis"),
+            ("[a]\n1 a|", "line 2: no choice: \"\""),
+            ("[a]\n1 (a (b)|c)", "line 2: no choice: \"a (b)\""),
+        ] {
+            assert_eq!(Patterns::parse(data, &["a", "b"]).err().as_deref(), Some(expected), "{data}");
+        }
+    }
+
+    #[test]
+    fn long_runs_of_first_words_end() {
+        let data = "[a]\n1 i ~6 i ~6 j";
+        assert!(found(data, &"i ".repeat(5_000)).is_empty());
+    }
+}
