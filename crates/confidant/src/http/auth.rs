@@ -111,11 +111,14 @@ impl Caller {
     }
 
     /// Whose decision it is that the caller brings. A person speaks for themselves only.
-    pub(super) fn whose(&self, user_id: Option<&str>) -> Result<Whose, ApiError> {
+    pub(super) async fn whose(&self, user_id: Option<&str>) -> Result<Whose, ApiError> {
         let named = user_id.map(UserId::new).transpose();
         let named = named.map_err(|error| ApiError::from(Error::from(error)).at("user_id"))?;
         match (&self.bearer.role, named) {
-            (Role::User(own), Some(named)) if *own != named => Err(ApiError::forbidden()),
+            (Role::User(own), Some(named)) if *own != named => {
+                let administrator = self.engine.dangerously_administer(self.bearer.actor());
+                Err(refused(administrator.refuse_person(&self.bearer.tenant, &named)).await)
+            }
             (Role::User(own), _) => Ok(Whose::Person(own.clone())),
             (_, Some(named)) => Ok(Whose::Person(named)),
             (Role::Agent, None) => Ok(Whose::SessionUser),

@@ -78,7 +78,7 @@ pub(super) async fn decide(
     headers: HeaderMap,
     Json(body): Json<DecisionBody>,
 ) -> Result<Response, ApiError> {
-    let by = caller.whose(body.user_id.as_deref())?.decider(&session);
+    let by = caller.whose(body.user_id.as_deref()).await?.decider(&session);
     let running = decided(&session, &body, by, Reach::Conversation).await?;
     running.respond(app, params.stream || body.stream || accepts_events(&headers)).await
 }
@@ -99,7 +99,7 @@ pub(super) async fn show(caller: Caller, LastId(id): LastId) -> Result<Response,
             reply(&waiting.find(|one| one.approval_id == id).ok_or(Error::NoSuchApproval)?)
         }
         Reach::ApprovalOnly => {
-            let by = caller.whose(None)?.decider(&session);
+            let by = caller.whose(None).await?.decider(&session);
             reply(&session.approval(&id, &by).await.map_err(|error| told(error, reach))?)
         }
     }
@@ -126,7 +126,7 @@ pub(super) async fn decide_anywhere(
     Json(body): Json<DecisionBody>,
 ) -> Result<Response, ApiError> {
     // Before the approval is looked for: a refusal must not say that there is one.
-    let whose = caller.whose(body.user_id.as_deref())?;
+    let whose = caller.whose(body.user_id.as_deref()).await?;
     let (session, reach) = caller.session_of_approval(&body.approval_id).await?;
     let running = decided(&session, &body, whose.decider(&session), reach).await?;
     running.respond(app, params.stream || body.stream || accepts_events(&headers)).await

@@ -33,8 +33,8 @@ pub(super) struct Entered {
     sender: watch::Sender<bool>,
 }
 
-impl Drop for Entered {
-    fn drop(&mut self) {
+impl Entered {
+    fn leave(&self) {
         let mut list = self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(senders) = list.get_mut(&self.key) {
             senders.retain(|sender| !sender.same_channel(&self.sender));
@@ -42,6 +42,12 @@ impl Drop for Entered {
                 list.remove(&self.key);
             }
         }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -83,6 +89,12 @@ tokio::task_local! {
 /// Runs a turn so that it hears when it is cancelled.
 pub(super) async fn scope<T>(cancel: Cancel, turn: impl Future<Output = T>) -> T {
     CANCEL.scope(cancel, turn).await
+}
+
+/// Says that the turn of this task cannot be cancelled any more. Before its end is told: whoever hears of that may ask
+/// for something of the same name to be cancelled.
+pub(super) fn leave() {
+    let _ = CANCEL.try_with(|cancel| cancel.entered.leave());
 }
 
 /// Waits for `work` unless the turn is cancelled.

@@ -381,6 +381,7 @@ where
     let turn = Turn { request_id, events: receiver };
     let task = cancel::scope(cancel, async move {
         let outcome = run(outlet.clone()).await;
+        cancel::leave();
         outlet.end(outcome);
     });
     if let Err(error) = running::Running::spawn(inner, task) {
