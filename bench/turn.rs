@@ -132,8 +132,8 @@ async fn turns(stages: Stages, length: usize, durability: Durability) -> Result<
 
 fn rules(length: usize) -> Vec<Duration> {
     let message = |n: usize| PromptMessage {
-        role: if n % 2 == 0 { MessageRole::Human } else { MessageRole::Ai },
-        text: if n % 2 == 0 { format!("{QUERY} ({n})") } else { ANSWER.to_owned() },
+        role: if n.is_multiple_of(2) { MessageRole::Human } else { MessageRole::Ai },
+        text: if n.is_multiple_of(2) { format!("{QUERY} ({n})") } else { ANSWER.to_owned() },
     };
     let history: Vec<PromptMessage> = (0..length).map(message).collect();
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
