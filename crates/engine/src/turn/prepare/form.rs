@@ -195,14 +195,19 @@ fn request(query: &str) -> String {
 fn blocks(history: &[PromptMessage]) -> Vec<Vec<BlockLine>> {
     let mut blocks = vec![Vec::new()];
     let mut used = 0;
-    for message in history {
-        let text = one_line(&message.text);
-        if text.is_empty() {
-            continue;
-        }
-        let (text, cost) = match cut(&text, BLOCK_TOKENS - LINE_TOKENS) {
-            Some(beginning) => (beginning.to_owned(), BLOCK_TOKENS),
-            None => (text.clone(), tokens::count(&text) + LINE_TOKENS),
+    let lines = history.iter().map(|message| (message, one_line(&message.text)));
+    let lines: Vec<(&PromptMessage, String)> = lines.filter(|(_, text)| !text.is_empty()).collect();
+    // A text has no more tokens than bytes, so most histories need not be counted.
+    let bytes: usize = lines.iter().map(|(_, text)| text.len() + LINE_TOKENS as usize).sum();
+    let fits = bytes <= BLOCK_TOKENS as usize;
+    for (message, text) in lines {
+        let (text, cost) = if fits {
+            (text, 0)
+        } else if let Some(beginning) = cut(&text, BLOCK_TOKENS - LINE_TOKENS) {
+            (beginning.to_owned(), BLOCK_TOKENS)
+        } else {
+            let cost = tokens::count(&text) + LINE_TOKENS;
+            (text, cost)
         };
         if used + cost > BLOCK_TOKENS && used > 0 {
             blocks.push(Vec::new());
