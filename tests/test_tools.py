@@ -196,15 +196,15 @@ def test_the_file_server_reads_and_writes(npm: Path, tmp_path: Path) -> None:
 
 
 def test_our_own_memory_is_a_tool_server_too(server: Confidant, tmp_path: Path) -> None:
-    settings = f'[tools.servers.memory]\nurl = "{server.url}/mcp"\ntoken_env = "MEMORY_TOKEN"\n'
+    settings = f'[tools.servers.own]\nurl = "{server.url}/mcp"\ntoken_env = "MEMORY_TOKEN"\n'
     data = {"CONFIDANT_SERVER__DATA_DIR": str(server.data_dir)}
     made = Tools(tmp_path, "", data).run("token", "new", "--role", "user:alice")
     ours = Tools(tmp_path, settings, {"MEMORY_TOKEN": made.out.strip()})
     names = [tool["name"] for tool in ours.run("tools", "list", "--json").json()["tools"]]
-    assert "memory.query_memories" in names
-    assert ours.call("memory.query_memories", query="anything")["failed"] is False
+    assert "own.query_memories" in names
+    assert ours.call("own.query_memories", query="anything")["failed"] is False
     other = Tools(tmp_path, settings, {"MEMORY_TOKEN": "hush-wrong"})
-    for arguments in (("tools", "list"), ("tools", "call", "memory.query_memories"), ("doctor",)):
+    for arguments in (("tools", "list"), ("tools", "call", "own.query_memories"), ("doctor",)):
         ran = other.run(*arguments)
         assert ran.code == 2 and "wants another token" in ran.out + ran.err and "token_env" in ran.out + ran.err
         assert "hush" not in ran.out + ran.err

@@ -398,11 +398,9 @@ impl Engine {
     pub async fn stop(&self, grace: Duration) -> Stopped {
         let inner = &self.inner;
         inner.running.stop();
-        let _ = tokio::time::timeout(grace, async {
-            inner.running.idle().await;
-            inner.running.asides_done().await;
-        })
-        .await;
+        let _ = tokio::time::timeout(grace, inner.running.idle()).await;
+        // What is made of turns can be done without; nobody waits long for it.
+        let _ = tokio::time::timeout(grace.min(ASIDES_GRACE), inner.running.asides_done()).await;
         let parked = inner.running.abort_all();
         if let Err(error) = inner.flush_anchors().await {
             tracing::warn!(error = %error, "anchors could not be written at the stop");
@@ -412,6 +410,9 @@ impl Engine {
         Stopped { parked }
     }
 }
+
+/// How long a stop waits for what is done beside turns.
+const ASIDES_GRACE: Duration = Duration::from_secs(2);
 
 /// The state of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
