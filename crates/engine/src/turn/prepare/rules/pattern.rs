@@ -175,12 +175,16 @@ impl Patterns {
     pub(super) fn find(&self, text: &Text<'_>, reach: Reach, mut found: impl FnMut(Hit<'_>)) {
         let number = |word: &Word| self.numbers.get(text.plain(word)).copied().unwrap_or(UNKNOWN);
         let numbers: Vec<u32> = text.words().iter().map(number).collect();
+        let mut possible = Possible::new(self, &numbers);
         for (from, word) in text.words().iter().enumerate() {
             let exact = self.by_word.get(numbers[from] as usize).into_iter().flatten();
             let begun =
                 start(text.plain(word)).and_then(|start| self.by_start.get(&start)).into_iter().flatten();
             for id in exact.chain(begun) {
                 let rule = &self.rules[usize::from(*id)];
+                if !possible.is(*id, rule) {
+                    continue;
+                }
                 if let Some((to, skipped)) =
                     (Try { text, numbers: &numbers, from, reach }).rest(&rule.elements, from, 0)
                 {
@@ -188,6 +192,40 @@ impl Patterns {
                 }
             }
         }
+    }
+}
+
+/// Which rules a text can have at all: all of their words stand in it somewhere. Looked at once for each rule, so that
+/// a common first word costs little.
+struct Possible {
+    present: Vec<bool>,
+    known: Vec<Option<bool>>,
+}
+
+impl Possible {
+    fn new(patterns: &Patterns, numbers: &[u32]) -> Self {
+        let mut present = vec![false; patterns.by_word.len()];
+        for number in numbers {
+            if let Some(there) = present.get_mut(*number as usize) {
+                *there = true;
+            }
+        }
+        Self { present, known: vec![None; patterns.rules.len()] }
+    }
+
+    fn is(&mut self, id: u16, rule: &Rule) -> bool {
+        let present = &self.present;
+        let there = |piece: &Piece| match piece {
+            Piece::Word(number) => present[*number as usize],
+            Piece::Start(_) => true,
+        };
+        let can = |element: &Element| {
+            element.optional
+                || !element.starts.is_empty()
+                || element.words.iter().any(|number| present[*number as usize])
+                || element.phrases.iter().any(|phrase| phrase.iter().all(there))
+        };
+        *self.known[usize::from(id)].get_or_insert_with(|| rule.elements.iter().all(can))
     }
 }
 
