@@ -2,7 +2,7 @@
 //!
 //! One structured call on a small model, or local rules when there is none or it is slow or broken: the same
 //! [`Prepared`] either way. Nothing in it is trusted for being there: names are checked against the [`Offer`]. All of it
-//! is pure; whoever calls the model does so between [`forms`] and [`read`]:
+//! is pure; whoever calls the model does so between [`forms`] and [`read()`]:
 //!
 //! ```text
 //! rules ───────────────────────────────────────────────▶ merge ─▶ Prepared ─▶ Running::update ─▶ SafetyRules::decide

@@ -6,7 +6,7 @@ use crate::room::one_line;
 
 /// A tag, or nothing if nothing of it is left.
 pub(super) fn tag(text: &str) -> Option<String> {
-    plain(text.trim_start_matches('#'), LONGEST_TAG)
+    plain(text.trim_start_matches(|c: char| c.is_whitespace() || c == '#'), LONGEST_TAG)
 }
 
 /// A title, or nothing if nothing of it is left.
@@ -69,7 +69,7 @@ fn key(name: &str) -> String {
 }
 
 /// What makes text into something else in Markdown or HTML.
-const MARKUP: &[char] = &['<', '>', '`', '*', '[', ']', '{', '}', '|', '\\', '#', '~', '_'];
+const MARKUP: &[char] = &['<', '>', '`', '*', '[', ']', '{', '}', '|', '\\'];
 
 /// At most so many tags.
 pub(super) const MOST_TAGS: usize = 10;
