@@ -6,7 +6,7 @@ use crate::room::one_line;
 
 /// A tag, or nothing if nothing of it is left.
 pub(super) fn tag(text: &str) -> Option<String> {
-    plain(text.trim_start_matches('#'), LONGEST_TAG)
+    plain(text.trim_start_matches(|c: char| c.is_whitespace() || c == '#'), LONGEST_TAG)
 }
 
 /// A title, or nothing if nothing of it is left.
@@ -29,7 +29,8 @@ fn plain(text: &str, longest: usize) -> Option<String> {
         .trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '“' | '”' | ',' | ';' | ':'));
     let end = line.char_indices().nth(longest).map_or(line.len(), |(at, _)| at);
     let line = line[..end].trim_end();
-    line.contains(char::is_alphanumeric).then(|| line.to_owned())
+    // What small models write when they do not know: "1.1.1.1.1".
+    line.contains(char::is_alphabetic).then(|| line.to_owned())
 }
 
 /// Names that exist, found again under other spellings.
@@ -69,7 +70,7 @@ fn key(name: &str) -> String {
 }
 
 /// What makes text into something else in Markdown or HTML.
-const MARKUP: &[char] = &['<', '>', '`', '*', '[', ']', '{', '}', '|', '\\', '#', '~', '_'];
+const MARKUP: &[char] = &['<', '>', '`', '*', '[', ']', '{', '}', '|', '\\'];
 
 /// At most so many tags.
 pub(super) const MOST_TAGS: usize = 10;
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(tag("#rust").as_deref(), Some("rust"));
         assert_eq!(tag("\"cold, dark\"").as_deref(), Some("cold, dark"));
         assert_eq!(sentence("see https://evil.org/x?q=1 now").as_deref(), Some("see now"));
-        for empty in ["", "  ", "***", "\u{200b}", "https://a.org/b"] {
+        for empty in ["", "  ", "***", "\u{200b}", "https://a.org/b", "1.1.1.1"] {
             assert_eq!(title(empty), None, "{empty:?}");
         }
     }

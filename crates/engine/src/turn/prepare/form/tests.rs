@@ -39,6 +39,8 @@ fn the_schema_offers_only_what_is_offered() {
     assert_eq!(properties["relevant_app_settings_and_memories"]["items"]["enum"], json!(["web.provider"]));
     assert_eq!(properties["harm"]["required"].as_array().unwrap().len(), 5);
     assert!(properties.get("title").is_none() && properties.get("icon_names").is_none());
+    assert_eq!(properties["selection_reason"]["maxLength"], 160);
+    assert_eq!(properties["tags"]["items"]["maxLength"], 30);
     let required = form.schema["required"].as_array().unwrap();
     assert_eq!(required.len(), properties.as_object().unwrap().len());
     assert_eq!((form.name, form.max_tokens), ("prepare_turn", 1_200));

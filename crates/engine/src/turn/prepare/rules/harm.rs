@@ -67,6 +67,7 @@ impl Signs {
             Section::Fiction => around.fiction = true,
             Section::Help => around.help = true,
             Section::Reported => around.reported = true,
+            Section::Evade => around.evade = true,
             Section::Game => around.game = true,
             Section::Joke => around.joke = true,
             Section::Reframe => around.reframed = true,
@@ -163,6 +164,8 @@ struct Around {
     fiction: bool,
     help: bool,
     reported: bool,
+    /// Not being caught is no prevention, whatever else is said.
+    evade: bool,
     game: bool,
     joke: bool,
     reframed: bool,
@@ -187,7 +190,8 @@ impl Around {
         }
         if !sign.firm {
             // The mildest of them decides: a game in the news is no milder than either.
-            let keeps = [(self.game, 0.2), (self.help, 0.4), (self.reported, 0.4), (self.fiction, 0.6)];
+            let (help, reported) = (self.help && !self.evade, self.reported && !self.evade);
+            let keeps = [(self.game, 0.2), (help, 0.4), (reported, 0.4), (self.fiction, 0.6)];
             left *= keeps.into_iter().filter(|(is, _)| *is).map(|(_, keeps)| keeps).fold(1.0, f32::min);
         }
         left
@@ -211,6 +215,7 @@ enum Section {
     Fiction,
     Help,
     Reported,
+    Evade,
     Game,
     Joke,
     Reframe,
@@ -218,7 +223,7 @@ enum Section {
 }
 
 impl Section {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Direct,
         Self::Indirect,
         Self::Distress,
@@ -228,6 +233,7 @@ impl Section {
         Self::Fiction,
         Self::Help,
         Self::Reported,
+        Self::Evade,
         Self::Game,
         Self::Joke,
         Self::Reframe,
@@ -236,7 +242,7 @@ impl Section {
 }
 
 /// The names of [`Section::ALL`] in the file.
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 14] = [
     "direct_self_harm",
     "indirect_self_harm",
     "emotional_distress",
@@ -246,6 +252,7 @@ const SECTIONS: [&str; 13] = [
     "fiction",
     "help",
     "reported",
+    "evade",
     "game",
     "joke",
     "reframe",

@@ -22,9 +22,10 @@ pub(super) fn chance(glance: &Glance<'_>) -> f32 {
 }
 
 fn of(text: &Text<'_>) -> f32 {
-    let mut signs = Signs::default();
+    let mut signs = Signs { families: [0.0; FAMILIES], discussed: false, quoted_only: true };
     signs.words(text, 1.0);
-    let discussed = signs.discussed;
+    let asks = signs.quoted_only || text.raw().contains('?');
+    let discussed = signs.discussed && asks && text.words().len() <= SHORT;
     if let Some(unmasked) = masks::undone(text) {
         signs.words(&Text::read(&unmasked), MASKED);
     }
@@ -39,10 +40,12 @@ fn of(text: &Text<'_>) -> f32 {
 }
 
 /// The strongest sign of each family, 0 to 10.
-#[derive(Default)]
 struct Signs {
     families: [f32; FAMILIES],
+    /// The text has words with which people talk about injection.
     discussed: bool,
+    /// No sign stands outside quotation marks.
+    quoted_only: bool,
 }
 
 impl Signs {
@@ -54,6 +57,7 @@ impl Signs {
             }
             let words = &text.words()[hit.from..hit.to];
             let quoted = words.iter().all(|word| word.quoted || word.code);
+            self.quoted_only &= quoted;
             // A pattern may reach over a full stop, but then it says less.
             let broken = words[1..].iter().any(|word| word.first);
             let keeps = if quoted { QUOTED } else { 1.0 } * if broken { BROKEN } else { 1.0 };
@@ -200,6 +204,9 @@ const PHRASES: &[(&str, f32)] = &[
 const QUOTED: f32 = 0.6;
 const BROKEN: f32 = 0.7;
 const DISCUSSED: f32 = 0.45;
+
+/// Words of a text that may be about injection; what is longer is no question.
+const SHORT: usize = 60;
 
 /// A sign counts a little more where it was masked, and more where nobody was to see it.
 const MASKED: f32 = 1.1;

@@ -11,9 +11,12 @@
 //! folded like the text. What is easy to get wrong: the first element decides where a pattern is tried, so it can be
 //! neither optional nor a gap. The gaps of a pattern are bounded together, so a text takes linear time.
 
+mod draft;
+
 use std::collections::HashMap;
 
-use super::text::{Text, Word, folded_words};
+use super::text::{Text, Word};
+use draft::{Draft, DraftElement, DraftPiece, Names, choices};
 
 /// Patterns that are looked for together.
 pub(in crate::turn::prepare) struct Patterns {
@@ -51,7 +54,7 @@ pub(super) struct Hit<'p> {
 impl Hit<'_> {
     /// The words that stand between those of the pattern.
     pub(super) fn skipped(&self) -> impl Iterator<Item = usize> {
-        (0..self.to - self.from).filter(|at| self.skipped >> at & 1 == 1).map(|at| self.from + at)
+        (0..(self.to - self.from).min(64)).filter(|at| self.skipped >> at & 1 == 1).map(|at| self.from + at)
     }
 }
 
@@ -175,12 +178,16 @@ impl Patterns {
     pub(super) fn find(&self, text: &Text<'_>, reach: Reach, mut found: impl FnMut(Hit<'_>)) {
         let number = |word: &Word| self.numbers.get(text.plain(word)).copied().unwrap_or(UNKNOWN);
         let numbers: Vec<u32> = text.words().iter().map(number).collect();
+        let mut possible = Possible::new(self, &numbers);
         for (from, word) in text.words().iter().enumerate() {
             let exact = self.by_word.get(numbers[from] as usize).into_iter().flatten();
             let begun =
                 start(text.plain(word)).and_then(|start| self.by_start.get(&start)).into_iter().flatten();
             for id in exact.chain(begun) {
                 let rule = &self.rules[usize::from(*id)];
+                if !possible.is(*id, rule) {
+                    continue;
+                }
                 if let Some((to, skipped)) =
                     (Try { text, numbers: &numbers, from, reach }).rest(&rule.elements, from, 0)
                 {
@@ -188,6 +195,40 @@ impl Patterns {
                 }
             }
         }
+    }
+}
+
+/// Which rules a text can have at all: all of their words stand in it somewhere. Looked at once for each rule, so that
+/// a common first word costs little.
+struct Possible {
+    present: Vec<bool>,
+    known: Vec<Option<bool>>,
+}
+
+impl Possible {
+    fn new(patterns: &Patterns, numbers: &[u32]) -> Self {
+        let mut present = vec![false; patterns.by_word.len()];
+        for number in numbers {
+            if let Some(there) = present.get_mut(*number as usize) {
+                *there = true;
+            }
+        }
+        Self { present, known: vec![None; patterns.rules.len()] }
+    }
+
+    fn is(&mut self, id: u16, rule: &Rule) -> bool {
+        let present = &self.present;
+        let there = |piece: &Piece| match piece {
+            Piece::Word(number) => present[*number as usize],
+            Piece::Start(_) => true,
+        };
+        let can = |element: &Element| {
+            element.optional
+                || !element.starts.is_empty()
+                || element.words.iter().any(|number| present[*number as usize])
+                || element.phrases.iter().any(|phrase| phrase.iter().all(there))
+        };
+        *self.known[usize::from(id)].get_or_insert_with(|| rule.elements.iter().all(can))
     }
 }
 
@@ -246,111 +287,7 @@ impl Element {
     }
 }
 
-/// A rule before its words have numbers.
-struct Draft {
-    section: usize,
-    score: f32,
-    firm: bool,
-    elements: Vec<DraftElement>,
-}
-
-struct DraftElement {
-    gap: usize,
-    optional: bool,
-    choices: Vec<Vec<DraftPiece>>,
-}
-
-#[derive(Clone)]
-struct DraftPiece {
-    text: String,
-    /// Whether a word only has to begin with it.
-    start: bool,
-}
-
-type Names = HashMap<String, Vec<Vec<DraftPiece>>>;
-
-impl Draft {
-    fn read(line: &str, section: usize, names: &Names) -> Result<Self, String> {
-        let (head, pattern) = line.split_once(' ').unwrap_or((line, ""));
-        let (number, firm) = head.strip_suffix('!').map_or((head, false), |number| (number, true));
-        let (score, pattern) = match number.parse::<f32>() {
-            Ok(score) if (0.0..=10.0).contains(&score) => (score, pattern),
-            Ok(_) => return Err("a score is 0 to 10".to_owned()),
-            Err(_) => (0.0, line),
-        };
-        let elements = elements(pattern, names)?;
-        let first = elements.first().ok_or("an empty pattern")?;
-        if first.optional || first.gap > 0 {
-            return Err("the first element is neither optional nor after a gap".to_owned());
-        }
-        let short = |choice: &Vec<DraftPiece>| choice[0].start && start(&choice[0].text).is_none();
-        if first.choices.iter().any(short) {
-            return Err(format!("the beginning of a first word has at least {START} letters"));
-        }
-        if elements.iter().map(|element| element.gap + 1).product::<usize>() > MOST_WAYS {
-            return Err("too many or too long gaps".to_owned());
-        }
-        Ok(Self { section, score, firm, elements })
-    }
-}
-
-fn elements(pattern: &str, names: &Names) -> Result<Vec<DraftElement>, String> {
-    let mut elements = Vec::new();
-    let mut gap = 0;
-    let mut rest = pattern.trim_start();
-    while !rest.is_empty() {
-        let end = if rest.starts_with('(') {
-            let close = rest.find(')').ok_or("an open parenthesis")?;
-            rest[close..].find(' ').map_or(rest.len(), |at| close + at)
-        } else {
-            rest.find(' ').unwrap_or(rest.len())
-        };
-        let (part, after) = rest.split_at(end);
-        rest = after.trim_start();
-        if let Some(words) = part.strip_prefix('~') {
-            gap = words.parse().map_err(|_| "a gap is ~ and a number")?;
-            if gap > LONGEST_GAP {
-                return Err(format!("a gap has at most {LONGEST_GAP} words"));
-            }
-            continue;
-        }
-        let (part, optional) = part.strip_suffix('?').map_or((part, false), |part| (part, true));
-        let inner = part.strip_prefix('(').and_then(|part| part.strip_suffix(')')).unwrap_or(part);
-        let choices = choices(inner, names)?;
-        elements.push(DraftElement { gap: std::mem::take(&mut gap), optional, choices });
-    }
-    if gap > 0 {
-        return Err("a gap at the end".to_owned());
-    }
-    Ok(elements)
-}
-
-fn choices(choice: &str, names: &Names) -> Result<Vec<Vec<DraftPiece>>, String> {
-    let mut choices = Vec::new();
-    for member in choice.split('|') {
-        if let Some(name) = member.trim().strip_prefix('@') {
-            let known = names.get(name).ok_or_else(|| format!("no choice is called {name}"))?;
-            choices.extend(known.iter().cloned());
-            continue;
-        }
-        let pieces: Vec<DraftPiece> = member.split_whitespace().flat_map(pieces).collect();
-        if pieces.is_empty() || member.contains(['(', ')', '~', '@', '!', '?', '[', ']']) {
-            return Err(format!("no choice: {member:?}"));
-        }
-        choices.push(pieces);
-    }
-    Ok(choices)
-}
-
-/// What a word of a file is in a text: more than one word if it has an apostrophe or a hyphen.
-fn pieces(word: &str) -> Vec<DraftPiece> {
-    let (word, start) = word.strip_suffix('*').map_or((word, false), |word| (word, true));
-    let folded = folded_words(word);
-    let last = folded.len();
-    let piece = |(at, text)| DraftPiece { text, start: start && at + 1 == last };
-    folded.into_iter().enumerate().map(piece).collect()
-}
-
+/// The letters by which a beginning is found.
 fn start(word: &str) -> Option<[u8; START]> {
     word.as_bytes().first_chunk().copied()
 }
@@ -360,12 +297,6 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// Letters by which beginnings of words are found.
 const START: usize = 3;
-
-/// In how many ways the gaps of a pattern may be filled: this bounds the time that it takes at a place.
-const MOST_WAYS: usize = 150;
-
-/// In words.
-const LONGEST_GAP: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use super::Glance;
 use super::category::Choice;
-use super::text::folded_words;
+use super::text::{Text, folded_words};
 use super::words::STOP_WORDS;
 
 /// The words of a message, to be compared with what is offered.
@@ -42,46 +42,50 @@ impl Wanted {
 
     /// The places of the candidates that fit, best first, at most `most`.
     pub(super) fn choose(&self, candidates: &[Candidate<'_>], most: usize) -> Vec<usize> {
-        let described: Vec<Described> = candidates.iter().map(Described::of).collect();
+        let shared: Vec<Shared> = candidates.iter().map(|candidate| Shared::of(candidate, self)).collect();
         let mut having: HashMap<Term, u16> = HashMap::new();
-        for term in described.iter().flat_map(|one| one.name.union(&one.description)) {
+        for term in shared.iter().flat_map(|shared| shared.name.iter().chain(&shared.description)) {
             *having.entry(*term).or_default() += 1;
         }
-        let rarity = |term: &Term| 1.0 / f32::from(having.get(term).copied().unwrap_or(1)).sqrt();
-        let mut scored: Vec<(f32, usize)> = described
-            .iter()
-            .enumerate()
-            .map(|(at, one)| (self.score(one, rarity), at))
-            .filter(|(score, _)| *score >= ENOUGH)
-            .collect();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        scored.into_iter().take(most).map(|(_, at)| at).collect()
-    }
-
-    fn score(&self, one: &Described, rarity: impl Fn(&Term) -> f32) -> f32 {
-        let sum = |terms: &HashSet<Term>| -> f32 {
-            terms.intersection(&self.terms).map(|term| term.weight() * rarity(term)).sum()
+        let weight = |term: &Term| term.weight() / f32::from(having.get(term).copied().unwrap_or(1)).sqrt();
+        let score = |shared: &Shared| -> f32 {
+            let sum = |terms: &[Term]| terms.iter().map(weight).sum::<f32>();
+            IN_NAME * sum(&shared.name)
+                + sum(&shared.description)
+                + if shared.category { SAME_CATEGORY } else { 0.0 }
         };
-        let category = if one.name.is_disjoint(&self.aliases) { 0.0 } else { SAME_CATEGORY };
-        IN_NAME * sum(&one.name) + sum(&one.description) + category
+        let scored = shared.iter().map(score).enumerate();
+        let mut fitting: Vec<(usize, f32)> = scored.filter(|(_, score)| *score >= ENOUGH).collect();
+        fitting.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        fitting.into_iter().take(most).map(|(at, _)| at).collect()
     }
 }
 
-struct Described {
-    name: HashSet<Term>,
-    description: HashSet<Term>,
+/// What a candidate has in common with a message, each term once.
+struct Shared {
+    name: Vec<Term>,
+    description: Vec<Term>,
+    /// Its name is one for the message's category.
+    category: bool,
 }
 
-impl Described {
-    fn of(candidate: &Candidate<'_>) -> Self {
-        let terms = |text: &str| {
-            folded_words(text).iter().filter_map(|word| Term::of(word)).collect::<HashSet<Term>>()
-        };
-        let name = terms(&apart(candidate.name));
+impl Shared {
+    fn of(candidate: &Candidate<'_>, wanted: &Wanted) -> Self {
+        let (mut name, mut description, mut category) = (Vec::new(), Vec::new(), false);
+        let apart = apart(candidate.name);
+        for term in Text::read(&apart).plain_words().filter_map(Term::of) {
+            category |= wanted.aliases.contains(&term);
+            if wanted.terms.contains(&term) && !name.contains(&term) {
+                name.push(term);
+            }
+        }
         let end = candidate.description.floor_char_boundary(LONGEST_DESCRIPTION);
-        let mut description = terms(&candidate.description[..end]);
-        description.retain(|term| !name.contains(term));
-        Self { name, description }
+        for term in Text::read(&candidate.description[..end]).plain_words().filter_map(Term::of) {
+            if wanted.terms.contains(&term) && !name.contains(&term) && !description.contains(&term) {
+                description.push(term);
+            }
+        }
+        Self { name, description, category }
     }
 }
 

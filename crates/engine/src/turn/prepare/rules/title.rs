@@ -4,7 +4,7 @@ use super::category::Choice;
 use super::icons;
 use super::text::{Text, folded_words};
 use crate::room::one_line;
-use crate::turn::prepare::tidy::{LONGEST_TITLE, MOST_ICONS};
+use crate::turn::prepare::tidy::{self, LONGEST_TITLE, MOST_ICONS};
 
 /// The first sentence without greetings and requests, cut to [`LONGEST_TITLE`] characters at a word.
 pub(super) fn title(text: &Text<'_>) -> Option<String> {
@@ -16,7 +16,7 @@ pub(super) fn title(text: &Text<'_>) -> Option<String> {
     );
     let mut letters = title.chars();
     let first = letters.next()?;
-    Some(first.to_uppercase().chain(letters).take(LONGEST_TITLE).collect())
+    tidy::title(&first.to_uppercase().chain(letters).collect::<String>())
 }
 
 /// Icons for the subject: those that a tag names, then those of the category.
@@ -40,8 +40,7 @@ fn without_code(raw: &str) -> String {
     let start = outside.floor_char_boundary(LONGEST_LOOK);
     let words = outside[..start].split_whitespace();
     let kept = words.filter(|word| !word.contains("://") && !word.starts_with("www."));
-    let plain: Vec<String> =
-        kept.map(|word| word.replace(['*', '`', '#', '_', '~', '|', '<', '>', '"'], "")).collect();
+    let plain: Vec<String> = kept.map(|word| word.replace(['*', '`', '|', '<', '>', '"'], "")).collect();
     plain.join(" ")
 }
 
@@ -196,6 +195,7 @@ mod tests {
             ("hello", Some("Hello")),
             ("Plan a trip. Three days.", Some("Plan a trip")),
             ("C++", Some("C++")),
+            ("C# or snake_case?", Some("C# or snake_case?")),
             ("東京の天気を教えてください", Some("東京の天気を教えてください")),
             ("", None),
             ("!!! ???", None),
