@@ -477,7 +477,8 @@ pub(super) struct PersonExportSchema {
     /// Sessions of theirs that could not be opened, by the name of the reason.
     #[schema(required = false)]
     unreadable: Vec<String>,
-    /// Their memories: cards of sessions, with where the artifacts are.
+    /// Their memories: cards of sessions, the transcripts that are kept, and where the artifacts are. One whose artifact
+    /// could not be fetched says so in `unreadable`.
     #[schema(required = false, value_type = Vec<Object>)]
     memories: Vec<serde_json::Value>,
 }
