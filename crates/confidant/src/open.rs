@@ -41,6 +41,8 @@ impl Opened {
 pub(crate) enum Purpose {
     /// To run turns: folder, key and databases are made if they are not there.
     Answer,
+    /// To have turns run by others: the same, but tools are theirs.
+    Relay,
     /// To prepare for that. No model is needed, so one that is set up badly does not matter.
     SetUp,
     /// To look at what is there, which must not make it; without a model, too.
@@ -55,7 +57,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
     let (models, instructions) = match purpose {
-        Purpose::Answer => {
+        Purpose::Answer | Purpose::Relay => {
             (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
         }
         Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),

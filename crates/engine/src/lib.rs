@@ -32,6 +32,7 @@ mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod bus;
 mod checkpoint;
 mod clock;
 mod counts;
@@ -64,6 +65,7 @@ pub use aspects::{
 };
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
+pub use bus::{BusAddress, BusSettings, Speech, Worker};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,

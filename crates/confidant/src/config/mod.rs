@@ -6,6 +6,7 @@
 //! the environment or from files it names, never from `confidant.toml` and never from a flag.
 
 mod aspects;
+mod bus;
 mod checkpoint;
 mod environment;
 mod history;
@@ -44,6 +45,7 @@ pub(crate) struct Config {
     pub(crate) server: server::ServerSection,
     pub(crate) store: store::StoreSection,
     pub(crate) keyring: keyring::KeyringSection,
+    pub(crate) bus: bus::BusSection,
     pub(crate) keys: keys::KeysSection,
     pub(crate) checkpoint: checkpoint::CheckpointSection,
     pub(crate) room_context: room_context::RoomContextSection,
