@@ -351,7 +351,7 @@ impl Inner {
         self.clock.now()
     }
 
-    /// Puts a record of its own into the audit log; says where the chain stands then.
+    /// Puts a record of its own into the audit log; says where it stands.
     pub(crate) async fn record(&self, note: AuditRecord) -> Result<AuditHead, Error> {
         let head = self.store.record(vec![note.pending(&self.keyring)]).await?;
         self.anchors.mark_audit();

@@ -11,8 +11,8 @@ use confidant_seal::{
     unwrap_session_key, wrap_named_key, wrap_scope, wrap_session_key,
 };
 
-use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
-use crate::store::{Anchor, Created, KeyRow, KeyStore, Names};
+use crate::error::{Error, KeySourceError, OpenError, Tampering};
+use crate::store::{Created, KeyRow, KeyStore, Names};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
 pub trait KeySource: Send + Sync + std::fmt::Debug {
@@ -156,10 +156,6 @@ impl Keyring {
             self.store.scrub().await?;
         }
         Ok(gone)
-    }
-
-    pub(crate) async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<(), StoreError> {
-        self.store.anchor(logs, audit).await
     }
 
     /// Re-seals everything under the source's current root. Can be cut off anywhere and run again.

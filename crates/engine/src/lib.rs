@@ -53,7 +53,7 @@ mod turn;
 pub use access::{Bearer, Role, Wish};
 pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Situation, Slot};
 pub use audience::{Audience, Sharing};
-pub use audit::{Action, Actor, AuditLine, AuditRecord};
+pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,

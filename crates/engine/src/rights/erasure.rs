@@ -9,7 +9,7 @@ use std::sync::Arc;
 use confidant_seal::{Kid, Tag};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Action, Actor, AuditRecord};
+use crate::audit::{Action, Actor, AuditRecord, Lane};
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -35,7 +35,10 @@ pub struct Receipt {
     pub derived: BTreeMap<String, u64>,
     /// The data keys that were destroyed, by id.
     pub keys: Vec<String>,
-    /// The audit record that stands for it.
+    /// The lane of the audit log that has the record of it.
+    #[serde(skip_serializing_if = "Lane::is_zero", default)]
+    pub audit_lane: Lane,
+    /// That record's sequence.
     pub audit_seq: u64,
     /// That record's tag.
     pub audit_tag: String,
@@ -98,6 +101,7 @@ pub(super) async fn erase(
         tokens,
         derived,
         keys: keys.iter().map(Kid::to_string).collect(),
+        audit_lane: head.lane,
         audit_seq: head.seq,
         audit_tag: Tag::from_bytes(head.tag).to_string(),
         signature: String::new(),

@@ -1,6 +1,7 @@
 //! The laws that every back end keeps, each a sentence. A new back end is one more line in `backends!`; a new promise
 //! is one more law, and all answer for it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
@@ -8,9 +9,10 @@ use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 use super::memory::{MemoryKeys, MemoryStore};
 use super::sqlite::{Durability, SqliteKeys, SqliteStore};
 use super::{
-    Anchor, Append, Appended, Created, Find, Instance, KeyRow, KeyStore, Names, PendingAudit, Store,
-    TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditPlace, Created, Find, Instance, KeyRow, KeyStore, LaneAnchor,
+    Names, PendingAudit, Store, TokenRow, TokenSelector,
 };
+use crate::audit::Lane;
 use crate::clock::Millis;
 
 /// A back end on a fresh namespace of its own, gone when this is.
@@ -61,13 +63,14 @@ laws! {
     a_lifetime_ends_when_it_says,
     lists_page_in_order_and_by_owner,
     open_turns_of_the_dead_are_claimed_once,
-    the_audit_chain_has_no_gap_under_race,
+    no_audit_lane_has_a_gap_under_race,
     a_write_that_conflicts_leaves_no_audit_record,
     tokens_are_found_by_hash_and_go_with_their_person,
     a_session_key_is_made_once_and_destroyed_for_good,
     keys_are_made_under_the_current_root_only,
     rewrapping_leaves_what_changed_meanwhile,
     anchors_only_rise_and_only_for_their_key,
+    anchors_of_audit_lanes_only_rise,
     named_keys_are_compare_and_set,
 }
 
@@ -102,7 +105,17 @@ fn append(n: u8, expected: u64, entries: Vec<Sealed>) -> Append {
 }
 
 fn note() -> PendingAudit {
-    PendingAudit::new(|seq, previous| sealed(&format!("{seq} {previous:?}")))
+    PendingAudit::new(|place| sealed(&format!("{place:?}")))
+}
+
+/// The audit records of all lanes, in order.
+async fn recorded(f: &Fresh) -> Vec<(Lane, u64, Sealed)> {
+    let mut all = Vec::new();
+    for lane in f.store.lanes().await.unwrap().iter().map(|lane| lane.head.lane) {
+        let records = f.store.audit(lane, 0, 1000).await.unwrap();
+        all.extend(records.into_iter().map(|(seq, sealed)| (lane, seq, sealed)));
+    }
+    all
 }
 
 async fn a_session_loads_as_it_was_written(f: &Fresh) {
@@ -189,7 +202,7 @@ async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
     for n in 1..=4 {
         before.push(f.store.load(tag(n)).await.unwrap().unwrap());
     }
-    let audit = f.store.audit(0, 1000).await.unwrap();
+    let audit = recorded(f).await;
     f.store.tidy().await.unwrap();
     f.store.tidy().await.unwrap();
     for (n, loaded) in (1..=4).zip(before) {
@@ -197,7 +210,7 @@ async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
         assert_eq!(tail, (20 + u64::from(n % 2)..=23).collect::<Vec<_>>());
         assert_eq!(f.store.load(tag(n)).await.unwrap(), Some(loaded));
     }
-    assert_eq!((audit.len(), f.store.audit(0, 1000).await.unwrap()), (92, audit));
+    assert_eq!((audit.len(), recorded(f).await), (92, audit));
 }
 
 async fn scopes_never_see_each_other(f: &Fresh) {
@@ -268,7 +281,7 @@ async fn open_turns_of_the_dead_are_claimed_once(f: &Fresh) {
     drop(guard);
 }
 
-async fn the_audit_chain_has_no_gap_under_race(f: &Fresh) {
+async fn no_audit_lane_has_a_gap_under_race(f: &Fresh) {
     let mut tasks = Vec::new();
     for n in 1..=4 {
         let store = Arc::clone(&f.store);
@@ -285,25 +298,29 @@ async fn the_audit_chain_has_no_gap_under_race(f: &Fresh) {
     for task in tasks {
         task.await.unwrap();
     }
-    let records = f.store.audit(0, 1000).await.unwrap();
-    let seqs: Vec<u64> = records.iter().map(|(seq, _)| *seq).collect();
-    assert_eq!(seqs, (1..=80).collect::<Vec<_>>());
+    let records = recorded(f).await;
+    assert_eq!(records.len(), 80);
     let context = Context { purpose: "test", owner: "", container: "", object: "", field: "" };
-    let mut previous: Option<[u8; 16]> = None;
-    for (seq, record) in &records {
+    let mut heads: BTreeMap<Lane, AuditHead> = BTreeMap::new();
+    for (lane, seq, record) in &records {
+        let place = heads.get(lane).map_or(AuditPlace::first(*lane), |head| head.next());
         let opened = confidant_seal::open(&Key::from_bytes([7; 32]), &context, record).unwrap();
-        assert_eq!(*opened.data, format!("{seq} {previous:?}").into_bytes());
-        previous = record.tag();
+        assert_eq!((*seq, &**opened.data), (place.seq, format!("{place:?}").as_bytes()));
+        heads.insert(*lane, AuditHead { lane: *lane, seq: *seq, tag: record.tag().unwrap() });
     }
-    let head = f.store.record(vec![]).await.unwrap().unwrap();
-    assert_eq!((head.seq, Some(head.tag)), (80, previous));
-    assert_eq!(f.store.audit(78, 10).await.unwrap().len(), 2);
+    let lanes = f.store.lanes().await.unwrap();
+    assert!(lanes.iter().all(|lane| heads[&lane.head.lane] == lane.head && lane.floor.is_none()));
+    assert_eq!(lanes.len(), heads.len());
+    let head = f.store.record(vec![note(), note()]).await.unwrap().unwrap();
+    assert_eq!(head.seq, heads.get(&head.lane).map_or(0, |head| head.seq) + 2);
+    assert_eq!(f.store.audit(head.lane, head.seq - 2, 10).await.unwrap().len(), 2);
+    assert!(f.store.audit(Lane::new(4_000_000), 0, 10).await.unwrap().is_empty());
 }
 
 async fn a_write_that_conflicts_leaves_no_audit_record(f: &Fresh) {
     let write = Append { audit: vec![note()], ..append(1, 7, vec![sealed("x")]) };
     assert_eq!(f.store.append(write).await.unwrap(), Appended::Conflict);
-    assert!(f.store.audit(0, 10).await.unwrap().is_empty());
+    assert!(recorded(f).await.is_empty());
     assert_eq!(f.store.record(vec![]).await.unwrap(), None);
 }
 
@@ -367,7 +384,7 @@ async fn rewrapping_leaves_what_changed_meanwhile(f: &Fresh) {
     let (one, two) = (key_row(1, 50), key_row(2, 50));
     f.keys.create(one.clone()).await.unwrap();
     f.keys.create(two.clone()).await.unwrap();
-    f.keys.anchor(&[Anchor { scope: tag(1), kid: kid(1), version: 7 }], None).await.unwrap();
+    f.keys.anchor(&[Anchor { scope: tag(1), kid: kid(1), version: 7 }], &[]).await.unwrap();
     let new_one = key_row(1, 51);
     let stale_two = key_row(2, 50);
     let changed = f.keys.rewrap(vec![(one, new_one.clone()), (stale_two, key_row(2, 51))]).await.unwrap();
@@ -379,14 +396,24 @@ async fn rewrapping_leaves_what_changed_meanwhile(f: &Fresh) {
 async fn anchors_only_rise_and_only_for_their_key(f: &Fresh) {
     f.keys.create(key_row(1, 50)).await.unwrap();
     let at = |version, key| Anchor { scope: tag(1), kid: kid(key), version };
-    f.keys.anchor(&[at(5, 1)], Some(9)).await.unwrap();
-    f.keys.anchor(&[at(3, 1)], Some(4)).await.unwrap();
-    f.keys.anchor(&[at(99, 2)], None).await.unwrap();
+    f.keys.anchor(&[at(5, 1)], &[]).await.unwrap();
+    f.keys.anchor(&[at(3, 1)], &[]).await.unwrap();
+    f.keys.anchor(&[at(99, 2)], &[]).await.unwrap();
     assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().anchor, 5);
-    assert_eq!(f.keys.audit_anchor().await.unwrap(), 9);
-    f.keys.reset_anchors(&[at(2, 1)], 1).await.unwrap();
+    f.keys.reset_anchors(&[at(2, 1)], &[]).await.unwrap();
     assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().anchor, 2);
-    assert_eq!(f.keys.audit_anchor().await.unwrap(), 1);
+}
+
+async fn anchors_of_audit_lanes_only_rise(f: &Fresh) {
+    let at =
+        |lane, until: Option<i64>, seq| LaneAnchor { lane: Lane::new(lane), until: until.map(Millis), seq };
+    assert!(f.keys.lane_anchors().await.unwrap().is_empty());
+    f.keys.anchor(&[], &[at(0, None, 9), at(3, Some(70), 2)]).await.unwrap();
+    f.keys.anchor(&[], &[at(0, None, 4), at(3, Some(80), 5), at(3, Some(70), 4)]).await.unwrap();
+    let all = [at(0, None, 9), at(3, Some(70), 4), at(3, Some(80), 5)];
+    assert_eq!(f.keys.lane_anchors().await.unwrap(), all);
+    f.keys.reset_anchors(&[], &[at(3, Some(80), 1)]).await.unwrap();
+    assert_eq!(f.keys.lane_anchors().await.unwrap(), [at(3, Some(80), 1)]);
 }
 
 async fn named_keys_are_compare_and_set(f: &Fresh) {

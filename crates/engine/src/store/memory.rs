@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
 use super::{
-    Anchor, Append, Appended, AuditHead, Created, Find, Instance, KeyRow, KeyStore, Listed, Loaded, Names,
-    PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyRow, KeyStore,
+    LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
+use crate::audit::Lane;
 use crate::clock::Millis;
 
 /// Everything in maps behind one lock.
@@ -30,11 +31,15 @@ struct Inner {
 impl Inner {
     fn record(&mut self, audit: &[PendingAudit]) -> Option<AuditHead> {
         for pending in audit {
-            let previous = self.audit.last().and_then(Sealed::tag);
-            self.audit.push(pending.link(self.audit.len() as u64 + 1, previous));
+            let place = self.head().map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
+            self.audit.push(pending.link(place));
         }
+        self.head().filter(|_| !audit.is_empty())
+    }
+
+    fn head(&self) -> Option<AuditHead> {
         let tag = self.audit.last().and_then(Sealed::tag)?;
-        Some(AuditHead { seq: self.audit.len() as u64, tag })
+        Some(AuditHead { lane: Lane::ZERO, seq: self.audit.len() as u64, tag })
     }
 }
 
@@ -144,7 +149,14 @@ impl Store for MemoryStore {
         Ok(self.lock().record(&audit))
     }
 
-    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+    async fn lanes(&self) -> Result<Vec<AuditLane>> {
+        Ok(self.lock().head().map(|head| AuditLane { head, floor: None, until: None }).into_iter().collect())
+    }
+
+    async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+        if lane != Lane::ZERO {
+            return Ok(Vec::new());
+        }
         let inner = self.lock();
         let records = inner.audit.iter().enumerate().map(|(i, sealed)| (i as u64 + 1, sealed.clone()));
         Ok(records.filter(|(seq, _)| *seq > after).take(limit).collect())
@@ -212,7 +224,7 @@ struct KeysInner {
     root: Option<Kid>,
     named: BTreeMap<String, (Kid, Sealed)>,
     rows: BTreeMap<Tag, KeyRow>,
-    audit: u64,
+    lanes: BTreeMap<(Lane, Option<Millis>), u64>,
 }
 
 impl MemoryKeys {
@@ -303,7 +315,7 @@ impl KeyStore for MemoryKeys {
         Ok(changed)
     }
 
-    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()> {
+    async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let mut inner = self.lock();
         for anchor in logs {
             if let Some(row) = inner.rows.get_mut(&anchor.scope)
@@ -312,11 +324,14 @@ impl KeyStore for MemoryKeys {
                 row.anchor = row.anchor.max(anchor.version);
             }
         }
-        inner.audit = inner.audit.max(audit.unwrap_or(0));
+        for anchor in lanes {
+            let seq = inner.lanes.entry((anchor.lane, anchor.until)).or_default();
+            *seq = anchor.seq.max(*seq);
+        }
         Ok(())
     }
 
-    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()> {
+    async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let mut inner = self.lock();
         for anchor in logs {
             if let Some(row) = inner.rows.get_mut(&anchor.scope)
@@ -325,12 +340,17 @@ impl KeyStore for MemoryKeys {
                 row.anchor = anchor.version;
             }
         }
-        inner.audit = audit;
+        inner.lanes = lanes.iter().map(|anchor| ((anchor.lane, anchor.until), anchor.seq)).collect();
         Ok(())
     }
 
-    async fn audit_anchor(&self) -> Result<u64> {
-        Ok(self.lock().audit)
+    async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>> {
+        let inner = self.lock();
+        Ok(inner
+            .lanes
+            .iter()
+            .map(|((lane, until), seq)| LaneAnchor { lane: *lane, until: *until, seq: *seq })
+            .collect())
     }
 
     async fn scrub(&self) -> Result<()> {

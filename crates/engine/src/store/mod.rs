@@ -14,6 +14,7 @@ mod conformance;
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
+use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::error::StoreError;
 
@@ -75,17 +76,33 @@ pub(crate) enum Appended {
     Conflict,
 }
 
-/// An audit record that is sealed when its place in the chain is known.
-pub(crate) struct PendingAudit(Box<dyn Fn(u64, Option<[u8; 16]>) -> Sealed + Send + Sync>);
+/// Where an audit record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditPlace {
+    pub(crate) lane: Lane,
+    pub(crate) seq: u64,
+    /// The tag of the record before it in its lane; none for the first.
+    pub(crate) previous: Option<[u8; 16]>,
+}
+
+impl AuditPlace {
+    /// The first of a lane.
+    pub(crate) fn first(lane: Lane) -> Self {
+        Self { lane, seq: 1, previous: None }
+    }
+}
+
+/// An audit record that is sealed when its place is known.
+pub(crate) struct PendingAudit(Box<dyn Fn(AuditPlace) -> Sealed + Send + Sync>);
 
 impl PendingAudit {
-    pub(crate) fn new(seal: impl Fn(u64, Option<[u8; 16]>) -> Sealed + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(seal: impl Fn(AuditPlace) -> Sealed + Send + Sync + 'static) -> Self {
         Self(Box::new(seal))
     }
 
-    /// Seals the record for sequence `seq`, after the record whose tag is `previous`.
-    pub(crate) fn link(&self, seq: u64, previous: Option<[u8; 16]>) -> Sealed {
-        (self.0)(seq, previous)
+    /// Seals the record for its place.
+    pub(crate) fn link(&self, place: AuditPlace) -> Sealed {
+        (self.0)(place)
     }
 }
 
@@ -95,11 +112,29 @@ impl std::fmt::Debug for PendingAudit {
     }
 }
 
-/// Where the audit chain stands.
+/// The newest record of an audit lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AuditHead {
+    pub(crate) lane: Lane,
     pub(crate) seq: u64,
     pub(crate) tag: [u8; 16],
+}
+
+impl AuditHead {
+    /// The place after it.
+    pub(crate) fn next(self) -> AuditPlace {
+        AuditPlace { lane: self.lane, seq: self.seq + 1, previous: Some(self.tag) }
+    }
+}
+
+/// A whole audit lane, as a store knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditLane {
+    pub(crate) head: AuditHead,
+    /// The last record before those that are still there; nothing if all are.
+    pub(crate) floor: Option<AuditHead>,
+    /// When the store may let go of what is there now; nothing if it never does.
+    pub(crate) until: Option<Millis>,
 }
 
 /// Which sessions to list.
@@ -151,10 +186,12 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn std::any::Any + Send + Sync>>;
     /// Whether an instance is alive.
     async fn is_alive(&self, instance: Instance) -> Result<bool>;
-    /// Appends audit records and returns where the chain stands then.
+    /// Appends audit records to a lane and returns where it stands then; nothing if there were none.
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>>;
-    /// Audit records after a sequence.
-    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>>;
+    /// Every lane of the audit log.
+    async fn lanes(&self) -> Result<Vec<AuditLane>>;
+    /// The audit records of a lane after a sequence.
+    async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>>;
     /// Adds a token.
     async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()>;
     /// All tokens.
@@ -212,6 +249,15 @@ pub(crate) struct Anchor {
     pub(crate) version: u64,
 }
 
+/// An audit sequence to remember as seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LaneAnchor {
+    pub(crate) lane: Lane,
+    /// From when on records up to `seq` may be missing. A lane has an anchor for each, and each only rises.
+    pub(crate) until: Option<Millis>,
+    pub(crate) seq: u64,
+}
+
 /// The keys: what must be destroyed for erasure, kept apart from what it opens.
 #[async_trait]
 pub(crate) trait KeyStore: Send + Sync + std::fmt::Debug {
@@ -237,12 +283,12 @@ pub(crate) trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn count(&self, root: Kid) -> Result<(u64, u64)>;
     /// Replaces sealed rows by re-sealed ones; a row that changed in between is left for the next round.
     async fn rewrap(&self, rows: Vec<(KeyRow, KeyRow)>) -> Result<u64>;
-    /// Raises the anchors of logs and of the audit chain; never lowers one.
-    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()>;
-    /// Sets the anchors as given, for accepting a restored backup.
-    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()>;
-    /// The highest audit sequence ever seen.
-    async fn audit_anchor(&self) -> Result<u64>;
+    /// Raises the anchors of logs and of audit lanes; never lowers one.
+    async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
+    /// Sets the anchors as given, for accepting a restored backup; those of lanes that are not given are gone.
+    async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
+    /// The anchors of all lanes, by lane and `until`.
+    async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>>;
     /// Leaves nothing of destroyed rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
     /// Checks the files for damage.

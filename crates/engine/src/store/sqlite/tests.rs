@@ -5,8 +5,9 @@ use std::path::Path;
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 use rusqlite::Connection;
 
-use super::{Durability, SqliteStore, records};
-use crate::store::{Append, Appended, Find, Instance, Names, PendingAudit, Store};
+use super::{Durability, SqliteKeys, SqliteStore, records};
+use crate::audit::Lane;
+use crate::store::{Append, Appended, Find, Instance, KeyStore as _, LaneAnchor, Names, PendingAudit, Store};
 
 fn tag(n: u8) -> Tag {
     Tag::from_bytes([n; 16])
@@ -35,7 +36,7 @@ fn folding(n: u8, expected: u64) -> Append {
 }
 
 fn note() -> PendingAudit {
-    PendingAudit::new(|seq, previous| sealed(&format!("{seq} {previous:?}")))
+    PendingAudit::new(|place| sealed(&format!("{place:?}")))
 }
 
 fn open(folder: &Path) -> SqliteStore {
@@ -199,7 +200,7 @@ async fn writers_of_one_file_see_each_other() {
     done(&one, folding(1, version + 2)).await;
     other.tidy().await.unwrap();
     done(&one, append(1, version + 3)).await;
-    let seqs: Vec<u64> = other.audit(0, 100).await.unwrap().iter().map(|(seq, _)| *seq).collect();
+    let seqs: Vec<u64> = other.audit(Lane::ZERO, 0, 100).await.unwrap().iter().map(|(seq, _)| *seq).collect();
     assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
     assert_eq!(other.erase(tag(1), vec![]).await.unwrap(), 2);
     assert_eq!(one.append(append(1, version + 4)).await.unwrap(), Appended::Conflict);
@@ -220,7 +221,7 @@ async fn what_was_undone_is_not_known() {
     assert!(undone.await.is_err());
     assert_eq!(store.append(append(1, 2)).await.unwrap(), Appended::Conflict);
     done(&store, Append { audit: vec![note()], ..append(1, 1) }).await;
-    assert_eq!(store.record(vec![]).await.unwrap().unwrap().seq, 2);
+    assert_eq!(store.record(vec![note()]).await.unwrap().unwrap().seq, 3);
 }
 
 /// Audit records are found by their sequence between all the others, also where those were swept away.
@@ -237,7 +238,8 @@ async fn the_audit_chain_pages_from_anywhere() {
         }
     }
     for after in 0..=31 {
-        let seqs: Vec<u64> = store.audit(after, 4).await.unwrap().iter().map(|(seq, _)| *seq).collect();
+        let seqs: Vec<u64> =
+            store.audit(Lane::ZERO, after, 4).await.unwrap().iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (after + 1..=30).take(4).collect::<Vec<_>>(), "after {after}");
     }
 }
@@ -287,4 +289,21 @@ async fn a_head_is_found_before_and_after_it_is_settled() {
             .unwrap()
             == 6
     );
+}
+
+/// A keyring from before there were lanes has seen one chain: it is lane 0 now.
+#[tokio::test]
+async fn an_old_keyring_keeps_what_it_has_seen_of_the_audit_log() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(SqliteKeys::open(folder.path()).unwrap());
+    let old = Connection::open(folder.path().join("keyring.db")).unwrap();
+    old.execute_batch(
+        "DROP TABLE lane_anchors;
+         CREATE TABLE audit_anchor (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
+         INSERT INTO audit_anchor VALUES (1, 7);
+         PRAGMA user_version = 1",
+    )
+    .unwrap();
+    let keys = SqliteKeys::open(folder.path()).unwrap();
+    assert_eq!(keys.lane_anchors().await.unwrap(), [LaneAnchor { lane: Lane::ZERO, until: None, seq: 7 }]);
 }
