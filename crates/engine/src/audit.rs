@@ -266,9 +266,13 @@ pub(crate) async fn verify(
         count += lines.len() as u64;
     }
     let end = last.map_or(0, |last| last.seq);
-    if end < seen && may_be_gone < seen {
+    let said = found.map_or(0, |lane| lane.head.seq);
+    if end < said || (end < seen && may_be_gone < seen) {
         let next = AuditPlace { lane, seq: end + 1, previous: None };
-        return Err(broken(next, "and all after it are missing: the keyring has seen more"));
+        return Err(broken(
+            next,
+            "and all after it are missing, of which the keyring or the log itself still knows",
+        ));
     }
     Ok(count)
 }

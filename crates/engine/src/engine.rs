@@ -22,9 +22,11 @@ use crate::room::RoomLimits;
 use crate::running::Running;
 use crate::session::{Session, Slots};
 use crate::store::memory::{MemoryKeys, MemoryStore};
+use crate::store::redis;
+pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
-use crate::store::{AuditHead, Find, Instance, KeyStore, Store};
+use crate::store::{AuditHead, Find, Instance, KeyStore, Naming, Store};
 use crate::tokens;
 use crate::turn::{self, Turn, TurnRequest};
 
@@ -66,6 +68,22 @@ impl Storage {
     pub fn sqlite(data: &Path, keyring: &Path, durability: Durability) -> Result<Self, OpenError> {
         let store = SqliteStore::open(data, durability)?;
         Ok(Self { store: Arc::new(store), keys: Arc::new(SqliteKeys::open(keyring)?) })
+    }
+
+    /// Data and keyring on a Redis or Valkey. Must be called within a Tokio runtime.
+    pub async fn redis(settings: &RedisSettings) -> Result<Self, OpenError> {
+        let (store, keys) = redis::open(settings).await?;
+        Ok(Self { store: Arc::new(store), keys: Arc::new(keys) })
+    }
+
+    /// The same data, with its keys in `keyring.db` in a folder.
+    pub fn with_keyring_in(self, folder: &Path) -> Result<Self, OpenError> {
+        Ok(Self { keys: Arc::new(SqliteKeys::open(folder)?), ..self })
+    }
+
+    /// The same data, with its keys on a Redis of their own.
+    pub async fn with_keyring_on(self, settings: &RedisSettings) -> Result<Self, OpenError> {
+        Ok(Self { keys: Arc::new(redis::open_keys(settings).await?), ..self })
     }
 }
 
@@ -178,10 +196,12 @@ impl Engine {
         let Storage { store, keys } = parts.storage;
         let has_data = !store.list(Find::All, None, 1).await?.is_empty();
         let keyring = Keyring::open(keys, parts.keys, has_data).await?;
+        store.introduce(keyring.name_sealer());
         let instance = Instance(random_id());
         let enlisted = store.enlist(instance).await?;
         let inner = Arc::new(Inner {
             slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
+            naming: store.naming(),
             store,
             keyring,
             model: parts.model,
@@ -298,6 +318,9 @@ impl Engine {
             tracing::warn!(error = %error, "anchors could not be written at the stop");
         }
         inner.slots.clear();
+        if let Err(error) = inner.store.resign(inner.instance).await {
+            tracing::warn!(error = %error, "the store could not be told of the stop; others find out by themselves");
+        }
         drop(inner.enlisted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
         Stopped { parked }
     }
@@ -320,6 +343,8 @@ pub struct KeyStatus {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    /// What the store wants sessions to be called.
+    pub(crate) naming: Naming,
     pub(crate) keyring: Keyring,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) aspects: Aspects,

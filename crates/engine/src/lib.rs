@@ -61,8 +61,8 @@ pub use confidant_seal::{
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
-    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, Settings, Stopped, Storage,
-    WeakEngine,
+    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, RedisAddress, RedisNames,
+    RedisSettings, Settings, Stopped, Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};

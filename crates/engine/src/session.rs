@@ -18,7 +18,7 @@ use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::{Error, Tampering};
 use crate::log::Log;
-use crate::store::{Anchor, Append, Appended, Instance, Names};
+use crate::store::{Anchor, Append, Appended, Instance, KeyName, Names};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -26,13 +26,16 @@ pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) scope: Scope,
     pub(crate) names: Names,
+    /// What a store that has names calls it.
+    pub(crate) name: Option<KeyName>,
     pub(crate) actor: Actor,
 }
 
 impl Session {
     pub(crate) fn new(inner: Arc<Inner>, scope: Scope, actor: Actor) -> Self {
         let names = inner.keyring.names(&scope);
-        Self { inner, scope, names, actor }
+        let name = inner.keyring.key_name(&inner.naming, &scope, names.scope);
+        Self { inner, scope, names, name, actor }
     }
 
     /// Whose memory this is.
@@ -96,7 +99,7 @@ impl Held<'_> {
     /// The log, opened if it is not warm; `None` if there is no such session yet.
     pub(crate) async fn log(&mut self) -> Result<Option<&Log>, Error> {
         if self.slot.log.is_none()
-            && let Some((log, owner)) = open(self.session).await?
+            && let Some((log, owner)) = open(self.session).await.map_err(Error::while_loading)?
         {
             self.notes.push(self.session.record(Action::SessionOpened).counting(log.version()));
             self.slot.log = Some(log);
@@ -129,23 +132,25 @@ impl Held<'_> {
     ) -> Result<Wrote, Error> {
         let session = self.session;
         let inner = &session.inner;
+        let expires_at = inner.settings.lifetimes.expiry(&session.scope, inner.now());
         let log = match self.slot.log.take() {
             Some(log) => log,
-            None => Log::new(
-                &session.scope,
-                inner.keyring.data_key_or_new(&session.scope, &session.names).await?.key,
-            ),
+            None => {
+                let (scope, names) = (&session.scope, &session.names);
+                Log::new(scope, inner.keyring.data_key_or_new(scope, names, expires_at).await?.key)
+            }
         };
         let expected = log.version();
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
         self.notes.push(note);
         let append = Append {
             names: session.names,
+            name: session.name.clone(),
             kid: log.key().kid(),
             expected,
             entries: vec![written.record],
             snapshot: written.snapshot,
-            expires_at: inner.settings.lifetimes.expiry(&session.scope, inner.now()),
+            expires_at,
             owner,
             audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
         };
@@ -161,7 +166,8 @@ impl Held<'_> {
             self.cool();
             return Ok(Wrote::Conflict);
         }
-        inner.anchors.mark(Anchor { scope: session.names.scope, kid, version: log.version() });
+        let anchor = Anchor { scope: session.names.scope, kid, version: log.version(), expires_at };
+        inner.anchors.mark(anchor);
         self.slot.log = Some(log);
         self.slot.owner = owner;
         Ok(Wrote::Done)
@@ -170,14 +176,19 @@ impl Held<'_> {
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {
-    let Session { inner, scope, names, .. } = session;
+    let Session { inner, scope, names, name, .. } = session;
     for _ in 0..OPENING_TRIES {
         // The key first: its anchor must not be newer than the log that is held against it.
         let data_key = inner.keyring.data_key(scope, names).await?;
-        let loaded = inner.store.load(names.scope).await?;
+        let loaded = inner.store.load(names.scope, name.as_ref()).await?;
         match (data_key, loaded) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
+            // Over: the store ended it by itself.
+            (Some(key), None) if key.expires_at.is_some_and(|at| at <= inner.now()) => {
+                crate::retention::expire(inner, names.scope).await?;
+                return Ok(None);
+            }
             // The rows were taken away behind our back; or the session was erased between the two looks, and is not.
             (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
                 return Err(Tampering::RolledBack.into());

@@ -13,7 +13,7 @@ use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::session::{self, Session};
-use crate::store::{Anchor, AuditHead, Find, Listed};
+use crate::store::{Anchor, AuditHead, Find, KeyRow, Listed};
 
 /// The handle that can see and erase what is not its own. Everything it does is audited.
 #[derive(Clone, Debug)]
@@ -249,9 +249,11 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let version = self.inner.store.load(row.scope).await?.map_or(0, |loaded| loaded.version);
+                let loaded = self.inner.store.load(row.scope, None).await?;
+                let version = loaded.map_or(0, |loaded| loaded.version);
                 if version < row.anchor {
-                    behind.push(Anchor { scope: row.scope, kid: row.kid, version });
+                    let KeyRow { scope, kid, expires_at, .. } = row;
+                    behind.push(Anchor { scope, kid, version, expires_at });
                 }
             }
         }

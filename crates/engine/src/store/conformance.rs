@@ -2,39 +2,81 @@
 //! is one more law, and all answer for it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 
 use super::memory::{MemoryKeys, MemoryStore};
+use super::redis::RedisSettings;
+use super::redis::tests::{optional_settings, settings};
 use super::sqlite::{Durability, SqliteKeys, SqliteStore};
 use super::{
-    Anchor, Append, Appended, AuditHead, AuditPlace, Created, Find, Instance, KeyRow, KeyStore, LaneAnchor,
-    Names, PendingAudit, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditPlace, Created, Find, Instance, KeyName, KeyRow, KeyStore,
+    LaneAnchor, Loaded, NameSealer, Names, PendingAudit, Store, TokenRow, TokenSelector,
 };
 use crate::audit::Lane;
-use crate::clock::Millis;
+use crate::clock::{Clock as _, Millis, SystemClock};
 
 /// A back end on a fresh namespace of its own, gone when this is.
 struct Fresh {
     store: Arc<dyn Store>,
     keys: Arc<dyn KeyStore>,
+    lifetimes: Lifetimes,
     _folder: Option<tempfile::TempDir>,
 }
 
-fn memory() -> Fresh {
-    Fresh { store: Arc::new(MemoryStore::default()), keys: Arc::new(MemoryKeys::default()), _folder: None }
+/// Who ends a session whose lifetime is over.
+#[derive(PartialEq)]
+enum Lifetimes {
+    /// Whoever asks the store which ones they are.
+    AreSwept,
+    /// The store.
+    EndThemselves,
 }
 
-fn sqlite() -> Fresh {
+async fn memory() -> Option<Fresh> {
+    let (store, keys) = (Arc::new(MemoryStore::default()), Arc::new(MemoryKeys::default()));
+    Some(Fresh { store, keys, lifetimes: Lifetimes::AreSwept, _folder: None })
+}
+
+async fn sqlite() -> Option<Fresh> {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path(), Durability::Process).unwrap();
-    let keys = SqliteKeys::open(folder.path()).unwrap();
-    Fresh { store: Arc::new(store), keys: Arc::new(keys), _folder: Some(folder) }
+    let store = Arc::new(SqliteStore::open(folder.path(), Durability::Process).unwrap());
+    let keys = Arc::new(SqliteKeys::open(folder.path()).unwrap());
+    Some(Fresh { store, keys, lifetimes: Lifetimes::AreSwept, _folder: Some(folder) })
+}
+
+async fn redis() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS")?).await
+}
+
+async fn redis_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_TLS")?).await
+}
+
+async fn redis_cluster() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER")?).await
+}
+
+async fn redis_6() -> Option<Fresh> {
+    on_redis(optional_settings("CONFIDANT_TEST_REDIS_6")?).await
+}
+
+async fn valkey() -> Option<Fresh> {
+    on_redis(optional_settings("CONFIDANT_TEST_VALKEY")?).await
+}
+
+async fn on_redis(settings: RedisSettings) -> Option<Fresh> {
+    let (store, keys) = super::redis::open(&settings).await.unwrap();
+    store.introduce(NameSealer::new(Key::from_bytes([8; 32])));
+    let lifetimes = Lifetimes::EndThemselves;
+    Some(Fresh { store: Arc::new(store), keys: Arc::new(keys), lifetimes, _folder: None })
 }
 
 macro_rules! laws {
-    ($($law:ident),* $(,)?) => { backends! { [memory sqlite] [$($law)*] } };
+    ($($law:ident),* $(,)?) => {
+        backends! { [memory sqlite redis redis_over_tls redis_cluster redis_6 valkey] [$($law)*] }
+    };
 }
 
 macro_rules! backends {
@@ -46,7 +88,9 @@ macro_rules! backend {
         mod $backend {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $law() {
-                super::$law(&super::$backend()).await;
+                if let Some(fresh) = super::$backend().await {
+                    super::$law(&fresh).await;
+                }
             })*
         }
     };
@@ -61,6 +105,9 @@ laws! {
     scopes_never_see_each_other,
     erase_leaves_nothing,
     a_lifetime_ends_when_it_says,
+    a_lifetime_ends_by_itself_where_it_does,
+    a_write_that_is_made_twice_is_done_once,
+    keys_are_found_when_their_logs_are_over,
     lists_page_in_order_and_by_owner,
     open_turns_of_the_dead_are_claimed_once,
     no_audit_lane_has_a_gap_under_race,
@@ -94,6 +141,7 @@ fn sealed(text: &str) -> Sealed {
 fn append(n: u8, expected: u64, entries: Vec<Sealed>) -> Append {
     Append {
         names: names(n),
+        name: Some(KeyName::new(&format!("checkpoint:!room:x.org:main:@person{n}:x.org:latest"))),
         kid: kid(n),
         expected,
         entries,
@@ -104,8 +152,22 @@ fn append(n: u8, expected: u64, entries: Vec<Sealed>) -> Append {
     }
 }
 
+/// A moment this long after one that is an hour away: nothing ends before it.
+fn later(millis: i64) -> Millis {
+    static BASE: LazyLock<i64> = LazyLock::new(|| SystemClock.now().0 + 3_600_000);
+    Millis(*BASE + millis)
+}
+
 fn note() -> PendingAudit {
     PendingAudit::new(|place| sealed(&format!("{place:?}")))
+}
+
+async fn load(f: &Fresh, n: u8) -> Option<Loaded> {
+    let name = append(n, 0, vec![]).name;
+    let loaded = f.store.load(tag(n), name.as_ref()).await.unwrap();
+    // By its tag alone it is found as well.
+    assert_eq!(f.store.load(tag(n), None).await.unwrap(), loaded);
+    loaded
 }
 
 /// The audit records of all lanes, in order.
@@ -119,17 +181,17 @@ async fn recorded(f: &Fresh) -> Vec<(Lane, u64, Sealed)> {
 }
 
 async fn a_session_loads_as_it_was_written(f: &Fresh) {
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), None);
+    assert_eq!(load(f, 1).await, None);
     let (one, two) = (sealed("one"), sealed("two"));
     let mut first = append(1, 0, vec![one.clone()]);
-    first.expires_at = Some(Millis(5));
+    first.expires_at = Some(later(5));
     first.owner = Some(Instance([9; 16]));
     assert_eq!(f.store.append(first).await.unwrap(), Appended::Done);
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
-    assert_eq!((loaded.version, loaded.kid, loaded.expires_at), (1, kid(1), Some(Millis(5))));
+    let loaded = load(f, 1).await.unwrap();
+    assert_eq!((loaded.version, loaded.kid, loaded.expires_at), (1, kid(1), Some(later(5))));
     assert_eq!((loaded.owner, &loaded.entries), (Some(Instance([9; 16])), &vec![(1, one.clone())]));
     assert_eq!(f.store.append(append(1, 1, vec![two.clone()])).await.unwrap(), Appended::Done);
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.expires_at, loaded.owner), (2, None, None));
     assert_eq!(loaded.entries, [(1, one), (2, two)]);
 }
@@ -137,13 +199,13 @@ async fn a_session_loads_as_it_was_written(f: &Fresh) {
 async fn append_is_compare_and_set(f: &Fresh) {
     assert_eq!(f.store.append(append(1, 3, vec![sealed("x")])).await.unwrap(), Appended::Conflict);
     assert_eq!(f.store.append(append(1, 0, vec![sealed("one")])).await.unwrap(), Appended::Done);
-    let before = f.store.load(tag(1)).await.unwrap();
+    let before = load(f, 1).await;
     for expected in [0, 2] {
         assert_eq!(f.store.append(append(1, expected, vec![sealed("x")])).await.unwrap(), Appended::Conflict);
     }
     let other_key = Append { kid: kid(9), ..append(1, 1, vec![sealed("x")]) };
     assert_eq!(f.store.append(other_key).await.unwrap(), Appended::Conflict);
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), before);
+    assert_eq!(load(f, 1).await, before);
 }
 
 async fn append_keeps_order_under_race(f: &Fresh) {
@@ -153,7 +215,7 @@ async fn append_keeps_order_under_race(f: &Fresh) {
         tasks.push(tokio::spawn(async move {
             for i in 0..25 {
                 loop {
-                    let version = store.load(tag(1)).await.unwrap().map_or(0, |loaded| loaded.version);
+                    let version = store.load(tag(1), None).await.unwrap().map_or(0, |loaded| loaded.version);
                     let entry = sealed(&format!("{writer} {i}"));
                     if store.append(append(1, version, vec![entry])).await.unwrap() == Appended::Done {
                         break;
@@ -165,7 +227,7 @@ async fn append_keeps_order_under_race(f: &Fresh) {
     for task in tasks {
         task.await.unwrap();
     }
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     let order: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
     assert_eq!((loaded.version, order), (100, (1..=100).collect()));
 }
@@ -175,12 +237,12 @@ async fn a_snapshot_replaces_what_it_covers(f: &Fresh) {
     let (four, snapshot) = (sealed("4"), sealed("fold"));
     let fold = Append { snapshot: Some((3, snapshot.clone())), ..append(1, 3, vec![four.clone()]) };
     f.store.append(fold).await.unwrap();
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.snapshot, loaded.entries), (4, Some((3, snapshot)), vec![(4, four)]));
     let all = sealed("all");
     let fold = Append { snapshot: Some((5, all.clone())), ..append(1, 4, vec![sealed("5")]) };
     f.store.append(fold).await.unwrap();
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.snapshot, loaded.entries), (5, Some((5, all)), vec![]));
 }
 
@@ -200,7 +262,7 @@ async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
     }
     let mut before = Vec::new();
     for n in 1..=4 {
-        before.push(f.store.load(tag(n)).await.unwrap().unwrap());
+        before.push(load(f, n).await.unwrap());
     }
     let audit = recorded(f).await;
     f.store.tidy().await.unwrap();
@@ -208,7 +270,7 @@ async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
     for (n, loaded) in (1..=4).zip(before) {
         let tail: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(tail, (20 + u64::from(n % 2)..=23).collect::<Vec<_>>());
-        assert_eq!(f.store.load(tag(n)).await.unwrap(), Some(loaded));
+        assert_eq!(load(f, n).await, Some(loaded));
     }
     assert_eq!((audit.len(), recorded(f).await), (92, audit));
 }
@@ -217,37 +279,103 @@ async fn scopes_never_see_each_other(f: &Fresh) {
     for n in 1..=3 {
         f.store.append(append(n, 0, vec![sealed(&n.to_string())])).await.unwrap();
     }
-    let two = f.store.load(tag(2)).await.unwrap();
+    let two = load(f, 2).await;
     f.store.append(append(1, 1, vec![sealed("more")])).await.unwrap();
     f.store.erase(tag(3), vec![]).await.unwrap();
-    assert_eq!(f.store.load(tag(2)).await.unwrap(), two);
+    assert_eq!(load(f, 2).await, two);
 }
 
 async fn erase_leaves_nothing(f: &Fresh) {
     let fold = Append { snapshot: Some((1, sealed("s"))), ..append(1, 0, vec![sealed("1"), sealed("2")]) };
     f.store.append(fold).await.unwrap();
     assert_eq!(f.store.erase(tag(1), vec![note()]).await.unwrap(), 2);
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), None);
+    assert_eq!(load(f, 1).await, None);
     assert!(f.store.list(Find::All, None, 10).await.unwrap().is_empty());
     assert_eq!(f.store.erase(tag(1), vec![]).await.unwrap(), 0);
     f.store.scrub().await.unwrap();
     // Begun anew, nothing of the old is there, and a writer that still knows the old one is refused.
     assert_eq!(f.store.append(append(1, 2, vec![sealed("3")])).await.unwrap(), Appended::Conflict);
     f.store.append(append(1, 0, vec![sealed("new")])).await.unwrap();
-    assert_eq!(f.store.load(tag(1)).await.unwrap().unwrap().entries.len(), 1);
+    assert_eq!(load(f, 1).await.unwrap().entries.len(), 1);
 }
 
 async fn a_lifetime_ends_when_it_says(f: &Fresh) {
     for (n, at) in [(1, Some(10)), (2, Some(20)), (3, None)] {
-        let write = Append { expires_at: at.map(Millis), ..append(n, 0, vec![sealed("x")]) };
+        let write = Append { expires_at: at.map(later), ..append(n, 0, vec![sealed("x")]) };
         f.store.append(write).await.unwrap();
     }
-    assert!(f.store.expired(Millis(9), 10).await.unwrap().is_empty());
-    assert_eq!(f.store.expired(Millis(10), 10).await.unwrap(), [tag(1)]);
-    let refreshed = Append { expires_at: Some(Millis(30)), ..append(1, 1, vec![sealed("y")]) };
+    assert!(f.store.expired(later(9), 10).await.unwrap().is_empty());
+    let refreshed = Append { expires_at: Some(later(30)), ..append(1, 1, vec![sealed("y")]) };
+    if f.lifetimes == Lifetimes::EndThemselves {
+        assert!(f.store.expired(later(99), 10).await.unwrap().is_empty());
+        return;
+    }
+    assert_eq!(f.store.expired(later(10), 10).await.unwrap(), [tag(1)]);
     f.store.append(refreshed).await.unwrap();
-    assert_eq!(f.store.expired(Millis(29), 10).await.unwrap(), [tag(2)]);
-    assert_eq!(f.store.expired(Millis(99), 1).await.unwrap().len(), 1);
+    assert_eq!(f.store.expired(later(29), 10).await.unwrap(), [tag(2)]);
+    assert_eq!(f.store.expired(later(99), 1).await.unwrap().len(), 1);
+}
+
+async fn keys_are_found_when_their_logs_are_over(f: &Fresh) {
+    for (n, at) in [(1, Some(10)), (2, Some(20)), (3, None)] {
+        f.keys.create(KeyRow { expires_at: at.map(later), ..key_row(n, 50) }).await.unwrap();
+    }
+    assert!(f.keys.expired(later(9), 10).await.unwrap().is_empty());
+    assert_eq!(f.keys.expired(later(10), 10).await.unwrap(), [tag(1)]);
+    let at = |n, version, at: Option<i64>| Anchor {
+        scope: tag(n),
+        kid: kid(n),
+        version,
+        expires_at: at.map(later),
+    };
+    f.keys.anchor(&[at(1, 3, Some(30)), at(3, 1, Some(40))], &[]).await.unwrap();
+    // An older turn, of a process that was slower to say so, changes nothing.
+    f.keys.anchor(&[at(1, 2, Some(11))], &[]).await.unwrap();
+    assert_eq!(f.keys.expired(later(29), 10).await.unwrap(), [tag(2)]);
+    assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().expires_at, Some(later(30)));
+    f.keys.anchor(&[at(2, 1, None)], &[]).await.unwrap();
+    let mut over = f.keys.expired(later(99), 10).await.unwrap();
+    over.sort_unstable();
+    assert_eq!(over, [tag(1), tag(3)]);
+}
+
+async fn a_lifetime_ends_by_itself_where_it_does(f: &Fresh) {
+    if f.lifetimes == Lifetimes::AreSwept {
+        return;
+    }
+    let soon = |millis| Millis(SystemClock.now().0 + millis);
+    for (n, at) in [(1, soon(100)), (2, soon(300)), (3, later(0))] {
+        f.store.append(Append { expires_at: Some(at), ..append(n, 0, vec![sealed("x")]) }).await.unwrap();
+    }
+    let refreshed = Append { expires_at: Some(later(0)), ..append(2, 1, vec![sealed("y")]) };
+    assert_eq!(f.store.append(refreshed).await.unwrap(), Appended::Done);
+    let (long_enough, too_long) = (soon(400), soon(10_000));
+    while f.store.load(tag(1), None).await.unwrap().is_some() || SystemClock.now() < long_enough {
+        assert!(SystemClock.now() < too_long, "it is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Refreshed in time, so it is there; and one that lost its lifetime stays for good.
+    assert_eq!(load(f, 2).await.unwrap().version, 2);
+    f.store.append(append(3, 1, vec![sealed("z")])).await.unwrap();
+    assert_eq!(load(f, 3).await.unwrap().expires_at, None);
+    let listed = f.store.list(Find::All, None, 10).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.names.scope).collect::<Vec<_>>(), [tag(2), tag(3)]);
+    // Begun anew where it ended, by a writer that still knows the old one and by one that does not.
+    assert_eq!(f.store.append(append(1, 1, vec![sealed("late")])).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.append(append(1, 0, vec![sealed("anew")])).await.unwrap(), Appended::Done);
+}
+
+async fn a_write_that_is_made_twice_is_done_once(f: &Fresh) {
+    if f.lifetimes == Lifetimes::AreSwept {
+        return; // Where no connection can break, no reply is lost.
+    }
+    let entry = sealed("one");
+    let write = || Append { audit: vec![note()], ..append(1, 0, vec![entry.clone()]) };
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Done);
+    assert_eq!(load(f, 1).await.unwrap().entries.len(), 1);
+    f.store.append(append(1, 1, vec![sealed("two")])).await.unwrap();
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Conflict);
 }
 
 async fn lists_page_in_order_and_by_owner(f: &Fresh) {
@@ -277,7 +405,7 @@ async fn open_turns_of_the_dead_are_claimed_once(f: &Fresh) {
     assert_eq!(f.store.orphans().await.unwrap(), [(tag(1), dead)]);
     assert!(f.store.claim(tag(1), dead, heir).await.unwrap());
     assert!(!f.store.claim(tag(1), dead, living).await.unwrap());
-    assert_eq!(f.store.load(tag(1)).await.unwrap().unwrap().owner, Some(heir));
+    assert_eq!(load(f, 1).await.unwrap().owner, Some(heir));
     drop(guard);
 }
 
@@ -353,6 +481,7 @@ fn key_row(n: u8, root: u8) -> KeyRow {
         sealed_key: sealed("key"),
         sealed_scope: sealed("scope"),
         anchor: 0,
+        expires_at: None,
     }
 }
 
@@ -384,18 +513,22 @@ async fn rewrapping_leaves_what_changed_meanwhile(f: &Fresh) {
     let (one, two) = (key_row(1, 50), key_row(2, 50));
     f.keys.create(one.clone()).await.unwrap();
     f.keys.create(two.clone()).await.unwrap();
-    f.keys.anchor(&[Anchor { scope: tag(1), kid: kid(1), version: 7 }], &[]).await.unwrap();
+    let anchor = Anchor { scope: tag(1), kid: kid(1), version: 7, expires_at: Some(later(0)) };
+    f.keys.anchor(&[anchor], &[]).await.unwrap();
     let new_one = key_row(1, 51);
     let stale_two = key_row(2, 50);
     let changed = f.keys.rewrap(vec![(one, new_one.clone()), (stale_two, key_row(2, 51))]).await.unwrap();
     assert_eq!(changed, 1);
-    assert_eq!(f.keys.get(tag(1)).await.unwrap(), Some(KeyRow { anchor: 7, ..new_one }));
+    assert_eq!(
+        f.keys.get(tag(1)).await.unwrap(),
+        Some(KeyRow { anchor: 7, expires_at: Some(later(0)), ..new_one })
+    );
     assert_eq!(f.keys.get(tag(2)).await.unwrap(), Some(two));
 }
 
 async fn anchors_only_rise_and_only_for_their_key(f: &Fresh) {
     f.keys.create(key_row(1, 50)).await.unwrap();
-    let at = |version, key| Anchor { scope: tag(1), kid: kid(key), version };
+    let at = |version, key| Anchor { scope: tag(1), kid: kid(key), version, expires_at: None };
     f.keys.anchor(&[at(5, 1)], &[]).await.unwrap();
     f.keys.anchor(&[at(3, 1)], &[]).await.unwrap();
     f.keys.anchor(&[at(99, 2)], &[]).await.unwrap();

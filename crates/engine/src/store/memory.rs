@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
 use super::{
-    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyRow, KeyStore,
-    LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyName, KeyRow,
+    KeyStore, LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 use crate::audit::Lane;
 use crate::clock::Millis;
@@ -51,7 +51,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<&KeyName>) -> Result<Option<Loaded>> {
         Ok(self.lock().sessions.get(&scope).map(|(_, loaded)| loaded.clone()))
     }
 
@@ -139,6 +139,10 @@ impl Store for MemoryStore {
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn Any + Send + Sync>> {
         self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(instance);
         Ok(Box::new(Enlisted { instance, alive: Arc::clone(&self.alive) }))
+    }
+
+    async fn resign(&self, _: Instance) -> Result<()> {
+        Ok(())
     }
 
     async fn is_alive(&self, instance: Instance) -> Result<bool> {
@@ -290,6 +294,12 @@ impl KeyStore for MemoryKeys {
         Ok(rows.take(limit).cloned().collect())
     }
 
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
+        let inner = self.lock();
+        let over = inner.rows.values().filter(|row| row.expires_at.is_some_and(|at| at <= now));
+        Ok(over.map(|row| row.scope).take(limit).collect())
+    }
+
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
         Ok(self.lock().rows.values().filter(|row| row.root != root).take(limit).cloned().collect())
     }
@@ -307,8 +317,7 @@ impl KeyStore for MemoryKeys {
             if let Some(row) = inner.rows.get_mut(&from.scope)
                 && row.sealed_key == from.sealed_key
             {
-                let anchor = row.anchor;
-                *row = KeyRow { anchor, ..to };
+                *row = KeyRow { anchor: row.anchor, expires_at: row.expires_at, ..to };
                 changed += 1;
             }
         }
@@ -320,8 +329,10 @@ impl KeyStore for MemoryKeys {
         for anchor in logs {
             if let Some(row) = inner.rows.get_mut(&anchor.scope)
                 && row.kid == anchor.kid
+                && row.anchor <= anchor.version
             {
-                row.anchor = row.anchor.max(anchor.version);
+                row.anchor = anchor.version;
+                row.expires_at = anchor.expires_at;
             }
         }
         for anchor in lanes {

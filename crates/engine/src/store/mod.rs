@@ -3,16 +3,19 @@
 //!
 //! Two small traits: [`Store`] has the data (logs, audit records, token claims), [`KeyStore`] has the keys that open
 //! it, so that they can live apart. Neither ever sees plaintext: scopes, people and tenants arrive as keyed tags,
-//! everything else as [`Sealed`] bytes. The laws that every back end must keep are in `conformance.rs`.
+//! everything else as [`Sealed`] bytes; a [`KeyName`] is the one exception, for stores that [`Store::naming`] asks for it. The laws that every back end must keep are in `conformance.rs`.
 
 pub(crate) mod memory;
+pub(crate) mod redis;
 pub(crate) mod sqlite;
 
 #[cfg(test)]
 mod conformance;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use confidant_seal::{Kid, Sealed, Tag};
+use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, TenantId, open, seal};
 
 use crate::audit::Lane;
 use crate::clock::Millis;
@@ -29,6 +32,61 @@ pub(crate) struct Names {
     pub(crate) person: Tag,
     /// The tenant it belongs to.
     pub(crate) tenant: Tag,
+}
+
+/// How a store wants sessions to be called, beside their tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Not at all.
+    Tags,
+    /// By readable names, which say the tenant for all but this one.
+    Readable(TenantId),
+    /// By names that have a keyed hash in place of every id.
+    Opaque,
+}
+
+/// What a session is called in a store that has names. Readable ids are personal data, so `Debug` prints stars.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct KeyName(Arc<str>);
+
+impl KeyName {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for KeyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyName(***)")
+    }
+}
+
+/// Seals the names of sessions, so that a store that has names can find one by its tag and keeps no readable id for it.
+#[derive(Debug)]
+pub(crate) struct NameSealer(Key);
+
+impl NameSealer {
+    pub(crate) fn new(key: Key) -> Self {
+        Self(key)
+    }
+
+    pub(crate) fn seal(&self, scope: Tag, name: &KeyName) -> Sealed {
+        let tag = scope.to_string();
+        seal(&self.0, Suite::ChaCha20Poly1305, &Self::context(&tag), 1, name.as_str().as_bytes())
+    }
+
+    pub(crate) fn open(&self, scope: Tag, sealed: &Sealed) -> Option<KeyName> {
+        let opened = open(&self.0, &Self::context(&scope.to_string()), sealed).ok()?;
+        std::str::from_utf8(&opened.data).ok().map(KeyName::new)
+    }
+
+    fn context(tag: &str) -> Context<'_> {
+        Context { purpose: "name", owner: "", container: tag, object: "name", field: "" }
+    }
 }
 
 /// A running engine, as the owner of open turns.
@@ -54,6 +112,8 @@ pub(crate) struct Loaded {
 #[derive(Debug)]
 pub(crate) struct Append {
     pub(crate) names: Names,
+    /// What it is called, if the store wants to know.
+    pub(crate) name: Option<KeyName>,
     pub(crate) kid: Kid,
     /// The version that the writer has seen; 0 says that there must be no such session.
     pub(crate) expected: u64,
@@ -168,15 +228,21 @@ pub(crate) struct TokenRow {
 /// The data: sealed logs, audit records and token claims.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + std::fmt::Debug {
-    /// A whole session, in one round trip.
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>>;
+    /// How sessions are to be called.
+    fn naming(&self) -> Naming {
+        Naming::Tags
+    }
+    /// Gives a store that has names what seals them; before that it finds none by its tag.
+    fn introduce(&self, _names: NameSealer) {}
+    /// A whole session, in one round trip if the store is told its name.
+    async fn load(&self, scope: Tag, name: Option<&KeyName>) -> Result<Option<Loaded>>;
     /// Compare-and-set on the version and the key; refreshes the lifetime.
     async fn append(&self, append: Append) -> Result<Appended>;
     /// Removes every row of a session and says how many log records went. The audit records are written with it.
     async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64>;
     /// Sessions in the order of their tags, after `after`.
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>>;
-    /// Sessions whose lifetime is over.
+    /// Sessions whose lifetime is over; none in a store that ends them by itself.
     async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>>;
     /// Sessions with an open turn whose owner is not alive.
     async fn orphans(&self) -> Result<Vec<(Tag, Instance)>>;
@@ -184,6 +250,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn claim(&self, scope: Tag, from: Instance, to: Instance) -> Result<bool>;
     /// Marks an instance as alive for as long as the returned guard lives.
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn std::any::Any + Send + Sync>>;
+    /// Says that an instance is about to end, so that nobody need wait to find out.
+    async fn resign(&self, instance: Instance) -> Result<()>;
     /// Whether an instance is alive.
     async fn is_alive(&self, instance: Instance) -> Result<bool>;
     /// Appends audit records to a lane and returns where it stands then; nothing if there were none.
@@ -229,6 +297,8 @@ pub(crate) struct KeyRow {
     pub(crate) sealed_scope: Sealed,
     /// The highest log version that was ever seen: a log below it was rolled back.
     pub(crate) anchor: u64,
+    /// When the log's lifetime is over, as of the anchor.
+    pub(crate) expires_at: Option<Millis>,
 }
 
 /// What became of a new key row.
@@ -247,6 +317,8 @@ pub(crate) struct Anchor {
     pub(crate) scope: Tag,
     pub(crate) kid: Kid,
     pub(crate) version: u64,
+    /// When the log's lifetime is over, as of this version.
+    pub(crate) expires_at: Option<Millis>,
 }
 
 /// An audit sequence to remember as seen.
@@ -277,15 +349,17 @@ pub(crate) trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn destroy(&self, scopes: &[Tag]) -> Result<u64>;
     /// Rows in the order of their tags, after `after`.
     async fn list(&self, after: Option<Tag>, limit: usize) -> Result<Vec<KeyRow>>;
+    /// Rows whose logs' lifetime was over by then, as far as the keyring knows.
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>>;
     /// Rows that another root sealed.
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>>;
     /// Rows in all, and those that another root than this sealed.
     async fn count(&self, root: Kid) -> Result<(u64, u64)>;
-    /// Replaces sealed rows by re-sealed ones; a row that changed in between is left for the next round.
+    /// Replaces what is sealed in rows by what was re-sealed; a row that changed in between is left for the next round.
     async fn rewrap(&self, rows: Vec<(KeyRow, KeyRow)>) -> Result<u64>;
-    /// Raises the anchors of logs and of audit lanes; never lowers one.
+    /// Raises the anchors of logs, with their expiry, and of audit lanes; never lowers one.
     async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
-    /// Sets the anchors as given, for accepting a restored backup; those of lanes that are not given are gone.
+    /// Sets the anchors as given, without their expiry, for accepting a restored backup; those of lanes that are not given are gone.
     async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
     /// The anchors of all lanes, by lane and `until`.
     async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>>;

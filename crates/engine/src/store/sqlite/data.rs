@@ -17,8 +17,8 @@ use super::{Durability, File, Readers, kid_at, many, number_at, sealed_at, tag_a
 use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, Listed, Loaded, Names, PendingAudit, Result,
-    Store, TokenRow, TokenSelector,
+    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Listed, Loaded, Names, PendingAudit,
+    Result, Store, TokenRow, TokenSelector,
 };
 
 const DATA: File = File { name: "confidant.db", migrations: &[include_str!("data.sql")] };
@@ -61,7 +61,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<&KeyName>) -> Result<Option<Loaded>> {
         // Short, and never kept waiting by a writer, so not worth a thread. One transaction: the tables at one moment.
         self.readers.with(|c| records::load(&*c.unchecked_transaction()?, scope))
     }
@@ -148,6 +148,10 @@ impl Store for SqliteStore {
 
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn Any + Send + Sync>> {
         Ok(Box::new(self.instances.enlist(instance)?))
+    }
+
+    async fn resign(&self, _: Instance) -> Result<()> {
+        Ok(())
     }
 
     async fn is_alive(&self, instance: Instance) -> Result<bool> {

@@ -44,10 +44,11 @@ const KEYS: File = File {
         INSERT INTO lane_anchors (lane, until, seq) SELECT 0, 0, seq FROM audit_anchor;
         DROP TABLE audit_anchor;
     ",
+        "ALTER TABLE session_keys ADD COLUMN expires_at INTEGER",
     ],
 };
 
-const COLUMNS: &str = "scope_tag, generation, root, kid, sealed_key, sealed_scope, anchor";
+const COLUMNS: &str = "scope_tag, generation, root, kid, sealed_key, sealed_scope, anchor, expires_at";
 
 /// The keyring in one SQLite file.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ impl KeyStore for SqliteKeys {
             {
                 return Ok(Created::RootChanged(root));
             }
-            let sql = format!("INSERT INTO session_keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+            let sql = format!("INSERT INTO session_keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
             c.prepare_cached(&sql)?.execute(params![
                 row.scope.as_bytes(),
                 row.generation,
@@ -127,7 +128,8 @@ impl KeyStore for SqliteKeys {
                 row.kid.as_bytes(),
                 row.sealed_key.as_bytes(),
                 row.sealed_scope.as_bytes(),
-                number(row.anchor)
+                number(row.anchor),
+                row.expires_at.map(|at| at.0)
             ])?;
             Ok(Created::New)
         };
@@ -157,6 +159,16 @@ impl KeyStore for SqliteKeys {
             statement.query_map(params![after, many(limit)], key_row)?.collect()
         };
         self.readers.read(list).await
+    }
+
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
+        let expired = move |c: &Connection| {
+            // Without an index: every turn would have to write it, and this is asked once a minute.
+            let sql = "SELECT scope_tag FROM session_keys WHERE expires_at <= ?1 LIMIT ?2";
+            let mut statement = c.prepare_cached(sql)?;
+            statement.query_map(params![now.0, many(limit)], |row| tag_at(row, 0))?.collect()
+        };
+        self.readers.read(expired).await
     }
 
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
@@ -205,7 +217,7 @@ impl KeyStore for SqliteKeys {
     async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let (logs, lanes) = (logs.to_vec(), lanes.to_vec());
         let raise = move |c: &Connection| {
-            set_anchors(c, "max(anchor, ?3)", &logs)?;
+            set_anchors(c, "anchor = ?3, expires_at = ?4 WHERE anchor <= ?3", &logs)?;
             raise_lanes(c, &lanes)
         };
         self.writer.write(raise).await
@@ -214,7 +226,7 @@ impl KeyStore for SqliteKeys {
     async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let (logs, lanes) = (logs.to_vec(), lanes.to_vec());
         let set = move |c: &Connection| {
-            set_anchors(c, "?3", &logs)?;
+            set_anchors(c, "anchor = ?3 WHERE ?4 IS ?4", &logs)?;
             c.execute("DELETE FROM lane_anchors", [])?;
             raise_lanes(c, &lanes)
         };
@@ -253,11 +265,12 @@ fn get(c: &Connection, scope: Tag) -> rusqlite::Result<Option<KeyRow>> {
     c.prepare_cached(&sql)?.query_row([scope.as_bytes()], key_row).optional()
 }
 
-fn set_anchors(c: &Connection, value: &str, logs: &[Anchor]) -> rusqlite::Result<()> {
-    let sql = format!("UPDATE session_keys SET anchor = {value} WHERE scope_tag = ?1 AND kid = ?2");
+fn set_anchors(c: &Connection, change: &str, logs: &[Anchor]) -> rusqlite::Result<()> {
+    let sql = format!("UPDATE session_keys SET {change} AND scope_tag = ?1 AND kid = ?2");
     let mut update = c.prepare_cached(&sql)?;
     for log in logs {
-        update.execute(params![log.scope.as_bytes(), log.kid.as_bytes(), number(log.version)])?;
+        let expires_at = log.expires_at.map(|at| at.0);
+        update.execute(params![log.scope.as_bytes(), log.kid.as_bytes(), number(log.version), expires_at])?;
     }
     Ok(())
 }
@@ -287,5 +300,6 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         sealed_key: sealed_at(row, 4)?,
         sealed_scope: sealed_at(row, 5)?,
         anchor: number_at(row, 6)?,
+        expires_at: row.get::<_, Option<i64>>(7)?.map(Millis),
     })
 }
