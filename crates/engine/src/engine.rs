@@ -1,7 +1,7 @@
 //! The engine: everything a running Confidant shares, behind one handle.
 
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use crate::room::RoomLimits;
 use crate::running::Running;
 use crate::session::{Session, Slots};
 use crate::store::memory::{MemoryKeys, MemoryStore};
+use crate::store::postgres;
+pub use crate::store::postgres::{PostgresAddress, PostgresSettings};
 use crate::store::redis;
 pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings};
 pub use crate::store::sqlite::Durability;
@@ -76,15 +78,77 @@ impl Storage {
         Ok(Self { store: Arc::new(store), keys: Arc::new(keys) })
     }
 
-    /// The same data, with its keys in `keyring.db` in a folder.
-    pub fn with_keyring_in(self, folder: &Path) -> Result<Self, OpenError> {
-        Ok(Self { keys: Arc::new(SqliteKeys::open(folder)?), ..self })
+    /// Data and keyring in a PostgreSQL database. Must be called within a Tokio runtime.
+    pub async fn postgres(settings: &PostgresSettings) -> Result<Self, OpenError> {
+        let (store, keys) = postgres::open(settings).await?;
+        Ok(Self { store: Arc::new(store), keys: Arc::new(keys) })
     }
 
-    /// The same data, with its keys on a Redis of their own.
-    pub async fn with_keyring_on(self, settings: &RedisSettings) -> Result<Self, OpenError> {
-        Ok(Self { keys: Arc::new(redis::open_keys(settings).await?), ..self })
+    /// Data in one place and the keyring in another, or beside it. Must be called within a Tokio runtime.
+    pub async fn open(data: &DataPlace, keyring: Option<&KeyringPlace>) -> Result<Self, OpenError> {
+        let beside = match data {
+            DataPlace::Memory => Self::memory(),
+            DataPlace::Sqlite { folder, durability } => {
+                let store = Arc::new(SqliteStore::open(folder, *durability)?);
+                // Made only if it is wanted here: a keyring that is not used would be taken for the one that is.
+                let keys: Arc<dyn KeyStore> = match keyring {
+                    None => Arc::new(SqliteKeys::open(folder)?),
+                    Some(_) => Arc::new(MemoryKeys::default()),
+                };
+                Self { store, keys }
+            }
+            DataPlace::Redis(settings) => Self::redis(settings).await?,
+            DataPlace::Postgres(settings) => Self::postgres(settings).await?,
+        };
+        let keys: Arc<dyn KeyStore> = match keyring {
+            None => return Ok(beside),
+            Some(KeyringPlace::Sqlite(folder)) => Arc::new(SqliteKeys::open(folder)?),
+            Some(KeyringPlace::Redis(settings)) => Arc::new(redis::open_keys(settings).await?),
+            Some(KeyringPlace::Postgres(settings)) => Arc::new(postgres::open_keys(settings).await?),
+        };
+        Ok(Self { keys, ..beside })
     }
+}
+
+/// Where data is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataPlace {
+    /// Nowhere.
+    Memory,
+    /// In `confidant.db`.
+    Sqlite {
+        /// The file's folder.
+        folder: PathBuf,
+        /// When a commit counts as done.
+        durability: Durability,
+    },
+    /// On a Redis or Valkey.
+    Redis(RedisSettings),
+    /// In a PostgreSQL database.
+    Postgres(PostgresSettings),
+}
+
+impl DataPlace {
+    /// Whether an engine has kept data here before.
+    pub async fn is_there(&self) -> Result<bool, OpenError> {
+        match self {
+            Self::Memory => Ok(false),
+            Self::Sqlite { folder, .. } => Ok(folder.join("confidant.db").exists()),
+            Self::Redis(settings) => Ok(redis::is_there(settings).await?),
+            Self::Postgres(settings) => Ok(postgres::is_there(settings).await?),
+        }
+    }
+}
+
+/// Where keys are kept, if not beside the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyringPlace {
+    /// In `keyring.db` in this folder.
+    Sqlite(PathBuf),
+    /// On a Redis or Valkey.
+    Redis(RedisSettings),
+    /// In a PostgreSQL database.
+    Postgres(PostgresSettings),
 }
 
 /// What an engine is made of.
@@ -295,11 +359,9 @@ impl Engine {
         self.inner.model.name()
     }
 
-    /// Checks the store's files for damage.
-    pub async fn check_storage(&self) -> Result<(), Error> {
-        self.inner.store.check().await?;
-        self.inner.keyring.store().check().await?;
-        Ok(())
+    /// Checks the store for damage and for settings that would cause some; says what data and keys are in.
+    pub async fn check_storage(&self) -> Result<(String, String), Error> {
+        Ok((self.inner.store.check().await?, self.inner.keyring.store().check().await?))
     }
 
     /// What was counted since the start.

@@ -95,7 +95,7 @@ pub enum StoreError {
     Newer,
     /// Locked by others for too long.
     #[error(
-        "the database is busy; hint: try again, and look for a long-running process on the same data folder"
+        "the store is busy; hint: try again; look for a long-running process on the same data folder, or give a server more connections"
     )]
     Busy,
     /// Anything else, by a word that says nothing of the data.

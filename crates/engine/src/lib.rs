@@ -61,8 +61,9 @@ pub use confidant_seal::{
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
-    Durability, Engine, HistoryLimits, KeyStatus, Parts, Recovered, Recovery, RedisAddress, RedisNames,
-    RedisSettings, Settings, Stopped, Storage, WeakEngine,
+    DataPlace, Durability, Engine, HistoryLimits, KeyStatus, KeyringPlace, Parts, PostgresAddress,
+    PostgresSettings, Recovered, Recovery, RedisAddress, RedisNames, RedisSettings, Settings, Stopped,
+    Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};

@@ -90,7 +90,7 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
 pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
     inner.keyring.destroy(&[scope]).await?;
     let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
-    inner.store.erase(scope, vec![note.pending(&inner.keyring)]).await?;
+    inner.store.erase(scope, None, vec![note.pending(&inner.keyring)]).await?;
     inner.anchors.mark_audit();
     Ok(())
 }

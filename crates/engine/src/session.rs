@@ -18,7 +18,7 @@ use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::{Error, Tampering};
 use crate::log::Log;
-use crate::store::{Anchor, Append, Appended, Instance, KeyName, Names};
+use crate::store::{Anchor, Append, Appended, Instance, KeyName, Known, Names};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -48,6 +48,11 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> String {
         self.scope.session_id()
+    }
+
+    /// What a store may want to know of it besides its tag.
+    pub(crate) fn known(&self) -> Known<'_> {
+        Known { tenant: self.names.tenant, name: self.name.as_ref() }
     }
 
     /// The name under which logs may mention it.
@@ -162,7 +167,7 @@ impl Held<'_> {
         }
         // A session that was erased while it was being made has rows but no key any more.
         if expected == 0 && !inner.keyring.still_has(session.names.scope, kid).await? {
-            inner.store.erase(session.names.scope, Vec::new()).await?;
+            inner.store.erase(session.names.scope, Some(session.known()), Vec::new()).await?;
             self.cool();
             return Ok(Wrote::Conflict);
         }
@@ -176,11 +181,11 @@ impl Held<'_> {
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {
-    let Session { inner, scope, names, name, .. } = session;
+    let Session { inner, scope, names, .. } = session;
     for _ in 0..OPENING_TRIES {
         // The key first: its anchor must not be newer than the log that is held against it.
         let data_key = inner.keyring.data_key(scope, names).await?;
-        let loaded = inner.store.load(names.scope, name.as_ref()).await?;
+        let loaded = inner.store.load(names.scope, Some(session.known())).await?;
         match (data_key, loaded) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),

@@ -19,6 +19,8 @@ pub(crate) struct Secrets {
     pub(crate) memory: Option<Secret>,
     /// `OLD_LUMERA_MEMORY_KEY`, separated by commas.
     pub(crate) retired_memory: Option<Secret>,
+    /// `REDIS_PASSWORD`, for an address without one.
+    pub(crate) redis_password: Option<SecretString>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
     /// Who we are to stores of artifacts.
@@ -98,6 +100,7 @@ impl Secrets {
             retired: Secret::find(environment, RETIRED)?,
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
+            redis_password: plain(environment, REDIS_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
             model: model.map(|(_, value)| SecretString::from(value)),
             blobs: BlobSecrets::find(environment)?,
         })
@@ -184,6 +187,7 @@ pub(super) const SECRETS: [&str; 8] = [
     "AZURE_STORAGE_SAS_TOKEN",
 ];
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
+const REDIS_PASSWORD: &str = "REDIS_PASSWORD";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
 const MEMORY: &str = "LUMERA_MEMORY_KEY";
 const RETIRED_MEMORY: &str = "OLD_LUMERA_MEMORY_KEY";

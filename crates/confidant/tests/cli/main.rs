@@ -10,6 +10,7 @@ mod home;
 mod keys;
 mod memory;
 mod redact;
+mod redis;
 mod rights;
 mod server;
 mod trouble;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use confidant_seal::{Scope, Tag, TenantId, UserId};
+use confidant_seal::{Scope, TenantId, UserId};
 use serde::Serialize;
 
 use super::erasure::{Receipt, Subject, erase, is_signed};
@@ -129,8 +129,8 @@ impl Administrator {
     /// Ends everything of a person in a tenant, in every channel.
     pub async fn erase_person(&self, tenant: &TenantId, user: &UserId) -> Result<Receipt, Error> {
         let person = self.inner.keyring.person(tenant, user);
-        let scopes: Vec<Tag> =
-            self.all(Find::Person(person), usize::MAX).await?.iter().map(|l| l.names.scope).collect();
+        let listed = self.all(Find::Person(person), usize::MAX).await?;
+        let scopes: Vec<_> = listed.iter().map(|one| (one.names, None)).collect();
         // What was derived goes first: if it cannot be ended, there is no receipt that says so.
         let mut derived = BTreeMap::new();
         for one in &self.inner.derived {

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
 use super::{
-    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyName, KeyRow,
-    KeyStore, LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyRow, KeyStore,
+    Known, LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 use crate::audit::Lane;
 use crate::clock::Millis;
@@ -51,7 +51,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn load(&self, scope: Tag, _: Option<&KeyName>) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<Known<'_>>) -> Result<Option<Loaded>> {
         Ok(self.lock().sessions.get(&scope).map(|(_, loaded)| loaded.clone()))
     }
 
@@ -87,7 +87,7 @@ impl Store for MemoryStore {
         Ok(Appended::Done)
     }
 
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+    async fn erase(&self, scope: Tag, _: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         let mut inner = self.lock();
         let gone = inner.sessions.remove(&scope);
         inner.record(&audit);
@@ -200,8 +200,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
-        Ok(())
+    async fn check(&self) -> Result<String> {
+        Ok("memory".to_owned())
     }
 }
 
@@ -368,7 +368,7 @@ impl KeyStore for MemoryKeys {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
-        Ok(())
+    async fn check(&self) -> Result<String> {
+        Ok("memory".to_owned())
     }
 }

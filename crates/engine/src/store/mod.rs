@@ -5,7 +5,11 @@
 //! it, so that they can live apart. Neither ever sees plaintext: scopes, people and tenants arrive as keyed tags,
 //! everything else as [`Sealed`] bytes; a [`KeyName`] is the one exception, for stores that [`Store::naming`] asks for it. The laws that every back end must keep are in `conformance.rs`.
 
+mod certificates;
+mod lanes;
+mod leases;
 pub(crate) mod memory;
+pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod sqlite;
 
@@ -63,6 +67,15 @@ impl std::fmt::Debug for KeyName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("KeyName(***)")
     }
+}
+
+/// What a caller knows of a session besides its tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    /// Whose it is: where a store keeps tenants apart, it looks among this one's only.
+    pub(crate) tenant: Tag,
+    /// What it is called, if the store wants to know.
+    pub(crate) name: Option<&'a KeyName>,
 }
 
 /// Seals the names of sessions, so that a store that has names can find one by its tag and keeps no readable id for it.
@@ -234,12 +247,12 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     }
     /// Gives a store that has names what seals them; before that it finds none by its tag.
     fn introduce(&self, _names: NameSealer) {}
-    /// A whole session, in one round trip if the store is told its name.
-    async fn load(&self, scope: Tag, name: Option<&KeyName>) -> Result<Option<Loaded>>;
+    /// A whole session, in one round trip if something is known of it.
+    async fn load(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<Loaded>>;
     /// Compare-and-set on the version and the key; refreshes the lifetime.
     async fn append(&self, append: Append) -> Result<Appended>;
     /// Removes every row of a session and says how many log records went. The audit records are written with it.
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64>;
+    async fn erase(&self, scope: Tag, known: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64>;
     /// Sessions in the order of their tags, after `after`.
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>>;
     /// Sessions whose lifetime is over; none in a store that ends them by itself.
@@ -272,8 +285,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn tidy(&self) -> Result<()>;
     /// Leaves nothing of erased rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
-    /// Checks the files for damage.
-    async fn check(&self) -> Result<()>;
+    /// Checks for damage, and for settings that would cause some; says what was looked at.
+    async fn check(&self) -> Result<String>;
 }
 
 /// Which tokens to remove.
@@ -365,6 +378,6 @@ pub(crate) trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>>;
     /// Leaves nothing of destroyed rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
-    /// Checks the files for damage.
-    async fn check(&self) -> Result<()>;
+    /// Checks for damage, and for settings that would cause some; says what was looked at.
+    async fn check(&self) -> Result<String>;
 }

@@ -36,6 +36,14 @@ macro_rules! on_every_store {
                 }
             })*
         }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::rig::Place::postgres_at("CONFIDANT_TEST_POSTGRES") {
+                    super::$test(place).await;
+                }
+            })*
+        }
         mod redis_cluster {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {

@@ -18,6 +18,7 @@ enum At {
     Memory(Storage),
     Sqlite,
     Redis(RedisSettings),
+    Postgres(PostgresSettings),
 }
 
 impl Place {
@@ -37,17 +38,12 @@ impl Place {
     ///
     /// Without such a server nothing is tested, which is an error where all must be.
     pub(crate) fn redis_at(variable: &str) -> Option<Self> {
-        #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
-        let (url, required) = (std::env::var(variable), std::env::var_os("REQUIRE_ALL_STORES"));
-        let Ok(url) = url else {
-            assert!(required.is_none_or(|value| value != "1"), "{variable} is not set");
-            #[expect(clippy::print_stderr, reason = "a skip is never silent")]
-            {
-                eprintln!("skipped: {variable} is not set; hint: run it through tests/redis_servers.py");
-            }
-            return None;
-        };
-        Some(Self::redis(&url))
+        server(variable).map(|url| Self::redis(&url))
+    }
+
+    /// The same for a schema.
+    pub(crate) fn postgres_at(variable: &str) -> Option<Self> {
+        server(variable).map(|url| Self::new(At::Postgres(postgres_settings(&url))))
     }
 
     pub(crate) fn redis(url: &str) -> Self {
@@ -69,6 +65,7 @@ impl Place {
             At::Memory(storage) => storage.clone(),
             At::Sqlite => Storage::sqlite(self.path(), self.path(), Durability::Process).unwrap(),
             At::Redis(settings) => Storage::redis(settings).await.unwrap(),
+            At::Postgres(settings) => Storage::postgres(settings).await.unwrap(),
         }
     }
 
@@ -96,6 +93,26 @@ impl Place {
         }
         all
     }
+}
+
+/// Where the server is that a variable names.
+pub(crate) fn server(variable: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
+    let (url, required) = (std::env::var(variable), std::env::var_os("REQUIRE_ALL_STORES"));
+    if url.is_err() {
+        assert!(required.is_none_or(|value| value != "1"), "{variable} is not set");
+        #[expect(clippy::print_stderr, reason = "a skip is never silent")]
+        {
+            eprintln!("skipped: {variable} is not set; hint: run it through tests/*_servers.py");
+        }
+    }
+    url.ok()
+}
+
+/// Settings for a PostgreSQL, with a schema of their own.
+pub(crate) fn postgres_settings(url: &str) -> PostgresSettings {
+    let schema = format!("test_{}", uuid::Uuid::now_v7().simple());
+    PostgresSettings { schema, connections: 4, ..PostgresSettings::new(PostgresAddress::parse(url).unwrap()) }
 }
 
 /// Settings for a Redis with the tests' tenant as the one that has bare names.

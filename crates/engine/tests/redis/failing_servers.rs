@@ -236,6 +236,28 @@ async fn wrong_addresses_and_passwords_are_named() {
     assert!(cluster.contains("not part of a Cluster"), "{cluster}");
 }
 
+/// What the operator's handbook says a user needs is enough, and less is said by name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_with_few_permissions_is_enough() {
+    let Some(server) = Server::start(&[]) else { return };
+    let rules = ["+@read", "+@write", "+@scripting", "+@connection", "+info", "+time", "~own:*"];
+    server.ask::<()>(&[&["ACL", "SETUSER", "confidant", "on", ">secret"][..], &rules].concat());
+    let url = format!("redis://confidant:secret@127.0.0.1:{}", server.port);
+    let settings = RedisSettings { prefix: "own:".to_owned(), ..redis_settings(&url) };
+    let storage = Storage::redis(&settings).await.unwrap();
+    let engine = Engine::open(Parts::new(storage, keys(&[1]), Recorder::new() as _)).await.unwrap();
+    session(&engine, ID).turn(says("hello")).finish().await.unwrap();
+    session(&engine, ID).erase().await.unwrap();
+    engine.check_storage().await.unwrap();
+    engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
+    stop(engine).await;
+    server.ask::<()>(&["ACL", "SETUSER", "confidant", "-@scripting"]);
+    let storage = Storage::redis(&settings).await.unwrap();
+    let engine = Engine::open(Parts::new(storage, keys(&[1]), Recorder::new() as _)).await.unwrap();
+    let error = session(&engine, ID).turn(says("hello")).finish().await.unwrap_err();
+    assert!(matches!(error, Error::Store(StoreError::Refused(_))), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_certificate_is_refused() {
     #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]

@@ -10,7 +10,7 @@ use redis::Cmd;
 
 use super::index::{Index, NEVER, member};
 use super::lanes::Lanes;
-use super::leases::{Enlisted, Leases, REMEMBERED};
+use super::leases::{Keeper, REMEMBERED};
 use super::link::{For, Link, odd};
 use super::names::{KeySpace, SHARDS};
 use super::scripts::{APPEND, CLAIM_TURN, Call, ERASE};
@@ -19,9 +19,10 @@ use crate::audit::Lane;
 use crate::clock::{Clock as _, Millis, SystemClock};
 use crate::engine::random_id;
 use crate::error::StoreError;
+use crate::store::leases::Leases;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Listed, Loaded, NameSealer, Names,
-    Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Append, Appended, AuditHead, AuditLane, Find, Instance, Known, Listed, Loaded, NameSealer, Names, Naming,
+    PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 
 /// The data on a Redis.
@@ -53,7 +54,7 @@ impl RedisStore {
         let space = KeySpace::new(&settings.prefix);
         let naming = Naming::from(&settings.names);
         check_format(&link, &space, &naming).await?;
-        let leases = Leases::new(Arc::clone(&link), space.clone());
+        let leases = Leases::new(Arc::new(Keeper::new(Arc::clone(&link), space.clone())));
         let me = Instance(random_id());
         leases.keep(me).await?;
         let lanes =
@@ -63,8 +64,8 @@ impl RedisStore {
     }
 
     /// The key of a session; found by its tag if its name is not given.
-    async fn session(&self, scope: Tag, name: Option<&KeyName>) -> Result<Option<String>> {
-        let name = match name {
+    async fn session(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<String>> {
+        let name = match known.and_then(|known| known.name) {
             Some(name) => Some(name.clone()),
             None => self.index.locate(&self.link, &[scope]).await?.pop().flatten(),
         };
@@ -80,7 +81,7 @@ impl RedisStore {
     ) -> Result<Option<Wrote>> {
         let apart = self.link.is_cluster();
         let lane = if apart || append.audit.is_empty() { None } else { Some(self.lanes.take().await?) };
-        let linked = lane.as_ref().map(|lane| lane.link(&append.audit));
+        let linked = lane.as_ref().map(|lane| self.lanes.addressed(lane.link(&append.audit)));
         let mut call = APPEND.call().key(session);
         if let Some(linked) = &linked {
             let (head, list) = linked.keys();
@@ -113,8 +114,8 @@ impl RedisStore {
             _ => return Err(odd()),
         };
         match (lane, linked) {
-            (Some(mut lane), _) if wrote == Wrote::Conflict => lane.unchanged(),
-            (Some(mut lane), Some(linked)) => drop(lane.advanced(linked)),
+            (Some(lane), _) if wrote == Wrote::Conflict => lane.unchanged(),
+            (Some(lane), Some(linked)) => lane.advanced(&linked.linked),
             _ => {}
         }
         Ok(Some(wrote))
@@ -187,8 +188,8 @@ impl Store for RedisStore {
         self.index.introduce(names);
     }
 
-    async fn load(&self, scope: Tag, name: Option<&KeyName>) -> Result<Option<Loaded>> {
-        let Some(session) = self.session(scope, name).await? else { return Ok(None) };
+    async fn load(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<Loaded>> {
+        let Some(session) = self.session(scope, known).await? else { return Ok(None) };
         let mut cmd = redis::cmd("HGETALL");
         cmd.arg(session);
         let fields: HashMap<Vec<u8>, Vec<u8>> = self.link.run(For::Reading, cmd).await?;
@@ -238,18 +239,20 @@ impl Store for RedisStore {
         Ok(Appended::Done)
     }
 
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+    async fn erase(&self, scope: Tag, known: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         // What is about to be done is recorded first: between the two, it may only be said too early.
         self.lanes.record(&audit).await?;
         self.lock(&self.open).remove(&scope);
-        let Some(session) = self.session(scope, None).await? else { return Ok(0) };
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(&session).arg("s");
-        let names: Option<Vec<u8>> = self.link.run(For::Reading, cmd).await?;
-        let gone: u64 = self.link.call(ERASE.call().key(session)).await?;
-        if let Some(names) =
-            names.and_then(|names| super::index::names(&names)).filter(|names| names.scope == scope)
-        {
+        let mut gone = 0;
+        if let Some(session) = self.session(scope, known).await? {
+            let mut cmd = redis::cmd("HKEYS");
+            cmd.arg(&session);
+            let fields: Vec<Vec<u8>> = self.link.run(For::Reading, cmd).await?;
+            let before = fields.iter().filter(|field| is_record(field)).count() as u64;
+            // If the first reply was lost, the second says that there was nothing.
+            gone = self.link.call::<u64>(ERASE.call().key(session)).await?.max(before);
+        }
+        if let Some(names) = self.index.find(&self.link, scope).await? {
             self.index.remove(&self.link, &names).await?;
         }
         Ok(gone)
@@ -320,8 +323,7 @@ impl Store for RedisStore {
     }
 
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn Any + Send + Sync>> {
-        self.leases.keep(instance).await?;
-        Ok(Box::new(Enlisted { leases: Arc::clone(&self.leases), instance }))
+        Ok(Box::new(self.leases.enlist(instance).await?))
     }
 
     async fn resign(&self, instance: Instance) -> Result<()> {
@@ -403,7 +405,7 @@ impl Store for RedisStore {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         health(&self.link).await
     }
 }
@@ -496,6 +498,11 @@ fn loaded(mut fields: HashMap<Vec<u8>, Vec<u8>>) -> Loaded {
         snapshot: snapshot.map(|sealed| (covers.unwrap_or(0), Sealed::from_bytes(sealed))),
         entries,
     }
+}
+
+/// Whether a field of a session's hash is a record or the snapshot.
+fn is_record(field: &[u8]) -> bool {
+    field == b"f" || number(field).is_some()
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -97,6 +97,14 @@ impl Index {
         link.calls_together(&calls).await.map(drop)
     }
 
+    /// The entry of one session, whatever became of the session itself.
+    pub(super) async fn find(&self, link: &Link, scope: Tag) -> Result<Option<Names>> {
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(self.space.sessions(shard(scope))).arg(0).arg(-1);
+        let found: Vec<Vec<u8>> = link.run(For::Reading, cmd).await?;
+        Ok(found.iter().filter_map(|member| names(member)).find(|names| names.scope == scope))
+    }
+
     /// The names of sessions, by tag; nothing for those that have none.
     pub(super) async fn locate(&self, link: &Link, scopes: &[Tag]) -> Result<Vec<Option<KeyName>>> {
         let asked: Vec<Cmd> = scopes

@@ -304,7 +304,7 @@ impl KeyStore for RedisKeys {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         health(&self.link).await
     }
 }

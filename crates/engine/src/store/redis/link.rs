@@ -452,7 +452,7 @@ fn why_not(error: &RedisError) -> String {
     let text = error.to_string();
     if error.is_connection_refusal() {
         "connection refused".to_owned()
-    } else if let Some((_, shown)) = TLS.iter().find(|(word, _)| text.contains(word)) {
+    } else if let Some(shown) = crate::store::certificates::shown(&text) {
         format!("TLS: {shown}")
     } else if error.is_timeout() {
         "timed out".to_owned()
@@ -460,18 +460,6 @@ fn why_not(error: &RedisError) -> String {
         "connection lost".to_owned()
     }
 }
-
-/// The words of the TLS library, and ours. Its own may say what is in a certificate.
-const TLS: [(&str, &str); 8] = [
-    ("UnknownIssuer", "nobody who is trusted has signed the server's certificate, see store.ca_file"),
-    ("not valid for name", "the server's certificate is for another name"),
-    ("NotValidForName", "the server's certificate is for another name"),
-    ("expired", "the server's certificate has expired"),
-    ("Expired", "the server's certificate has expired"),
-    ("certificate", "the server's certificate is not acceptable"),
-    ("InvalidContentType", "the server does not speak TLS"),
-    ("corrupt message", "the server does not speak TLS"),
-];
 
 pub(super) fn convert<T: FromRedisValue>(value: Value) -> Result<T> {
     T::from_redis_value(value).map_err(|_| odd())

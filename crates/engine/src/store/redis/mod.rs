@@ -41,7 +41,8 @@ use crate::error::StoreError;
 pub use address::RedisAddress;
 pub(crate) use data::RedisStore;
 pub(crate) use keys::RedisKeys;
-use link::Link;
+use link::{For, Link};
+use names::KeySpace;
 
 /// Where a Redis is and how its keys are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,14 @@ pub(crate) async fn open_keys(settings: &RedisSettings) -> Result<RedisKeys> {
     Ok(RedisKeys::new(connect(settings).await?, settings))
 }
 
+/// Whether somebody has kept data here before.
+pub(crate) async fn is_there(settings: &RedisSettings) -> Result<bool> {
+    let link = connect(settings).await?;
+    let mut cmd = redis::cmd("EXISTS");
+    cmd.arg(KeySpace::new(&settings.prefix).format());
+    link.run(For::Reading, cmd).await
+}
+
 async fn connect(settings: &RedisSettings) -> Result<Arc<Link>> {
     if settings.prefix.contains(['{', '}']) {
         return Err(StoreError::Mismatch(
@@ -146,8 +155,8 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Whether the servers answer and keep what they are given: one that throws keys away when it is full loses logs.
-async fn health(link: &Link) -> Result<()> {
+/// Whether the servers keep what they are given: one that throws keys away when it is full loses logs. Says what they are.
+async fn health(link: &Link) -> Result<String> {
     for memory in link.info("memory").await? {
         let limited = field(&memory, "maxmemory").is_some_and(|most| most != "0");
         match field(&memory, "maxmemory_policy") {
@@ -160,5 +169,12 @@ async fn health(link: &Link) -> Result<()> {
             _ => {}
         }
     }
-    Ok(())
+    let servers = link.info("server").await?;
+    let first = servers.first().map_or("", String::as_str);
+    let (name, version) = match field(first, "valkey_version") {
+        Some(version) => ("Valkey", version),
+        None => ("Redis", field(first, "redis_version").unwrap_or("of unknown version")),
+    };
+    let of = if servers.len() > 1 { format!(", {} servers", servers.len()) } else { String::new() };
+    Ok(format!("{name} {version}{of}"))
 }

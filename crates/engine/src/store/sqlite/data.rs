@@ -17,7 +17,7 @@ use super::{Durability, File, Readers, kid_at, many, number_at, sealed_at, tag_a
 use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Listed, Loaded, Names, PendingAudit,
+    self, Append, Appended, AuditHead, AuditLane, Find, Instance, Listed, Loaded, Names, PendingAudit,
     Result, Store, TokenRow, TokenSelector,
 };
 
@@ -61,7 +61,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn load(&self, scope: Tag, _: Option<&KeyName>) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<store::Known<'_>>) -> Result<Option<Loaded>> {
         // Short, and never kept waiting by a writer, so not worth a thread. One transaction: the tables at one moment.
         self.readers.with(|c| records::load(&*c.unchecked_transaction()?, scope))
     }
@@ -73,7 +73,7 @@ impl Store for SqliteStore {
         Ok(appended)
     }
 
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+    async fn erase(&self, scope: Tag, _: Option<store::Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         let erase = move |c: &Connection, known: &mut Known| {
             let gone = records::erase(c, known, scope)?;
             records::record(c, known, &audit)?;
@@ -223,7 +223,7 @@ impl Store for SqliteStore {
         self.readers.scrub().await
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         self.readers.check().await
     }
 }

@@ -246,7 +246,7 @@ impl KeyStore for SqliteKeys {
         self.readers.scrub().await
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         self.readers.check().await
     }
 }

@@ -85,7 +85,7 @@ async fn a_pointer_that_leads_elsewhere_ends_the_walk() {
         let seqs: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, walked, "{prev}");
         // Erasing goes all the way nevertheless, and takes nobody else's.
-        store.erase(tag(1), vec![]).await.unwrap();
+        store.erase(tag(1), None, vec![]).await.unwrap();
         assert_eq!(rows(folder.path()), 5, "{prev}");
         assert_eq!(store.load(tag(2), None).await.unwrap().unwrap().entries.len(), 4, "{prev}");
     }
@@ -104,7 +104,7 @@ async fn what_a_fold_replaced_goes_with_the_session_and_with_the_sweep() {
     }
     let before = store.load(tag(2), None).await.unwrap();
     assert_eq!(rows(folder.path()), 3 * 8);
-    assert_eq!(store.erase(tag(1), vec![]).await.unwrap(), 3);
+    assert_eq!(store.erase(tag(1), None, vec![]).await.unwrap(), 3);
     assert_eq!(rows(folder.path()), 2 * 8);
     store.tidy().await.unwrap();
     assert_eq!((rows(folder.path()), store.load(tag(2), None).await.unwrap()), (2 * 2, before));
@@ -116,8 +116,8 @@ async fn what_a_fold_replaced_goes_with_the_session_and_with_the_sweep() {
     done(&store, append(2, 12)).await;
     let seqs = |entries: &[(u64, Sealed)]| entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>();
     assert_eq!(seqs(&store.load(tag(2), None).await.unwrap().unwrap().entries), [12, 13]);
-    assert_eq!(store.erase(tag(2), vec![]).await.unwrap(), 3);
-    assert_eq!(store.erase(tag(3), vec![]).await.unwrap(), 3);
+    assert_eq!(store.erase(tag(2), None, vec![]).await.unwrap(), 3);
+    assert_eq!(store.erase(tag(3), None, vec![]).await.unwrap(), 3);
     assert_eq!(rows(folder.path()), 0);
 }
 
@@ -203,7 +203,7 @@ async fn writers_of_one_file_see_each_other() {
     done(&one, append(1, version + 3)).await;
     let seqs: Vec<u64> = other.audit(Lane::ZERO, 0, 100).await.unwrap().iter().map(|(seq, _)| *seq).collect();
     assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
-    assert_eq!(other.erase(tag(1), vec![]).await.unwrap(), 2);
+    assert_eq!(other.erase(tag(1), None, vec![]).await.unwrap(), 2);
     assert_eq!(one.append(append(1, version + 4)).await.unwrap(), Appended::Conflict);
     done(&one, append(1, 0)).await;
     assert_eq!(other.load(tag(1), None).await.unwrap().unwrap().entries.len(), 1);
@@ -275,7 +275,7 @@ async fn a_head_is_found_before_and_after_it_is_settled() {
     // Ids at the end that are given again, because those who had them were erased, mislead nobody.
     for again in 0..40 {
         for n in 1..=3 {
-            let gone = one.erase(tag(n), vec![]).await.unwrap();
+            let gone = one.erase(tag(n), None, vec![]).await.unwrap();
             assert_eq!(gone, if again == 0 { 1 } else { 2 }, "session {n}, time {again}");
             let kid = Kid::from_bytes([n + 10 * (again % 20 + 1); 8]);
             for expected in 0..2 {
