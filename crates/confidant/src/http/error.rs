@@ -276,7 +276,9 @@ fn status(error: &Error) -> (StatusCode, Option<u64>) {
         Error::Busy => (StatusCode::CONFLICT, Some(1)),
         Error::Model(_) => (StatusCode::BAD_GATEWAY, None),
         Error::Store(StoreError::Full) => (StatusCode::INSUFFICIENT_STORAGE, None),
-        Error::NoWorker | Error::Stopping | Error::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
+        Error::NoWorker | Error::Stopping | Error::Store(_) | Error::Unloaded(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, Some(2))
+        }
         _ => (StatusCode::INTERNAL_SERVER_ERROR, None),
     }
 }

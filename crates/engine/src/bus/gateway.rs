@@ -12,7 +12,7 @@ use super::seals::Seals;
 use super::wire::{self, Call, Errand, Heard};
 use super::{BusSettings, Speech};
 use crate::clock::Clock;
-use crate::engine::{Engine, Inner, random_id};
+use crate::engine::{Engine, random_id};
 use crate::error::Error;
 use crate::turn::{Ending, Final, Outbound, Outlet};
 

@@ -30,10 +30,6 @@ impl Seals {
         Self { key, speech }
     }
 
-    pub(super) fn speech(&self) -> Speech {
-        self.speech
-    }
-
     /// A message for this way.
     pub(super) fn close(&self, way: &str, json: Zeroizing<Vec<u8>>) -> Payload {
         Payload(match self.speech {

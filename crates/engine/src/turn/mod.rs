@@ -48,7 +48,7 @@ use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::engine::Inner;
-use crate::error::{Error, Tampering};
+use crate::error::Error;
 use crate::model::{PromptMessage, Sampling, Usage};
 use crate::rights::Receipt;
 use crate::room::RoomContext;
@@ -214,7 +214,7 @@ pub enum MemoryState {
     Kept,
     /// The turn was asked to go without.
     Off,
-    /// The log could not be opened; nothing was recalled and nothing saved over it.
+    /// The log could not be loaded or opened; nothing was recalled and nothing saved over it.
     Unavailable,
     /// The person asked to be forgotten.
     Forgotten,
@@ -421,26 +421,30 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
             let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
             commit::commit(session, &mut held, outcome, outlet).await
         }
-        // Promise 8: a log that cannot be opened costs the memory of this turn, not its answer.
-        Err(Error::Tampered(tampering)) => {
+        // Promise 8: a log that cannot be loaded or opened costs the memory of this turn, not its answer.
+        Err(error) => {
+            let reason = match &error {
+                Error::Tampered(tampering) => tampering.name(),
+                Error::Unloaded(store) => store.name(),
+                _ => return Err(error),
+            };
             held.cool();
             drop(held);
-            degraded(session, inbound, tampering, outlet).await.map(Ending::Answer)
+            degraded(session, inbound, reason, outlet).await.map(Ending::Answer)
         }
-        Err(error) => Err(error),
     }
 }
 
 async fn degraded(
     session: &Session,
     inbound: Inbound,
-    tampering: Tampering,
+    reason: &'static str,
     outlet: &Outlet,
 ) -> Result<Final, Error> {
     session.inner.counters.degraded.add();
-    tracing::warn!(scope.tag = %session.tag(), reason = tampering.name(), "memory unavailable: answering without it");
+    tracing::warn!(scope.tag = %session.tag(), reason, "memory unavailable: answering without it");
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
-    draft.metadata.memory_error = Some(Cow::Borrowed(tampering.name()));
+    draft.metadata.memory_error = Some(Cow::Borrowed(reason));
     let recalled = recall::Recalled::default();
     answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
 }

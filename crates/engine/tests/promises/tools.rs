@@ -152,7 +152,7 @@ pub(crate) async fn engine_at(
         toolbox: Arc::clone(tools) as _,
         policy: ToolPolicy::new(policy),
         clock,
-        ..Parts::new(place.storage(), keys(&[1]), Arc::clone(model) as _)
+        ..Parts::new(place.storage().await, keys(&[1]), Arc::clone(model) as _)
     };
     Engine::open(parts).await.unwrap()
 }
@@ -282,7 +282,7 @@ async fn a_long_conversation_can_be_searched_by_the_model(place: Place) {
     let parts = Parts {
         toolbox: Arc::clone(&tools) as _,
         settings,
-        ..Parts::new(place.storage(), keys(&[1]), Arc::clone(&model) as _)
+        ..Parts::new(place.storage().await, keys(&[1]), Arc::clone(&model) as _)
     };
     let engine = Engine::open(parts).await.unwrap();
     let alice = engine.session(scope("discord_conv:alice"), Actor::cli());
