@@ -42,6 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"CONFIDANT_BIN names no program: {binary}\nhint: cargo build first")
 
 
+@pytest.fixture(scope="session")
+def npm() -> Path:
+    """Where the programs from npm are: `CONFIDANT_NPM`, or made now."""
+    folder = os.environ.get("CONFIDANT_NPM")
+    if not folder:
+        made = subprocess.run([TESTS.parent / "scripts/services", "npm"], capture_output=True, text=True, check=True)
+        folder = made.stdout.strip().splitlines()[-1]
+    return Path(folder)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

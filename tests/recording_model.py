@@ -1,20 +1,27 @@
-"""An OpenAI-compatible model server that keeps every prompt it gets and streams back `noted: <query>`."""
+"""An OpenAI-compatible model server that keeps every prompt it gets and streams back `noted: <query>`.
+
+It calls tools when it is told to: a query whose last lines are `call NAME ARGUMENTS` (arguments as JSON, names as
+Confidant has them) makes it call all of them at once, and its answer then ends with ` -> ` and what they gave back.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class RecordingModel:
-    """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, in order."""
+    """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
+    of the tools that came with it, both in order."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.prompts: list[list[dict]] = []
+        self.offered: list[list[str]] = []
         self._lock = threading.Lock()
         recorder = self
 
@@ -25,16 +32,25 @@ class RecordingModel:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with recorder._lock:
                     recorder.prompts.append(body["messages"])
+                    recorder.offered.append([tool["function"]["name"] for tool in body.get("tools", [])])
                 time.sleep(random.uniform(0, recorder.delay))
-                query = body["messages"][-1]["content"].split("\n")[-1]
+                asked = [m for m in body["messages"] if m["role"] == "user"][-1]["content"]
+                results = [m["content"] for m in body["messages"] if m["role"] == "tool"]
+                calls = [] if results else orders(asked)
+                query = asked.split("\n")[-1]
+                answer = " -> ".join([query, *results])
                 try:
                     self.send_response(200)
                     self.send_header("Content-Type", "text/event-stream")
                     self.send_header("Connection", "close")
                     self.end_headers()
-                    for piece in ("noted: ", query):
-                        self._event({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
-                    self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+                    for index, (name, arguments) in enumerate(calls):
+                        function = {"name": name, "arguments": arguments}
+                        call = {"index": index, "id": f"call-{index}", "type": "function", "function": function}
+                        self._delta({"tool_calls": [call]})
+                    for piece in () if calls else ("noted: ", answer):
+                        self._delta({"content": piece})
+                    self._delta({}, "tool_calls" if calls else "stop")
                     self.wfile.write(b"data: [DONE]\n\n")
                 except OSError:
                     pass  # The client was killed.
@@ -44,6 +60,9 @@ class RecordingModel:
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+
+            def _delta(self, delta: dict, finish_reason: str | None = None) -> None:
+                self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
 
             def _event(self, data: dict) -> None:
                 data |= {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "recorder"}
@@ -70,3 +89,15 @@ class RecordingModel:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def orders(query: str) -> list[tuple[str, str]]:
+    """The calls that the last lines of a query order, with names as they go over the wire."""
+    found: list[tuple[str, str]] = []
+    for line in reversed(query.split("\n")):
+        word, _, order = line.partition(" ")
+        name, _, arguments = order.partition(" ")
+        if word != "call" or not arguments:
+            break
+        found.insert(0, (re.sub(r"[^A-Za-z0-9_-]", "_", name), arguments))
+    return found

@@ -15,8 +15,6 @@ import pytest
 from conftest import TESTS, Confidant
 from mcp_client import SESSION, environment
 
-ROOT = TESTS.parent
-
 # Scenarios of the suite that need no test tool in the server.
 BOTH = ["completion-complete", "dns-rebinding-protection", "prompts-list", "resources-list", "server-sse-multiple-streams", "tools-list"]
 SCENARIOS = {
@@ -32,15 +30,6 @@ SCENARIOS = {
 }
 # Parts of a scenario that want a tool which only a test server has are not ours to pass.
 NOT_OURS = "server does not list the diagnostic tool"
-
-
-@pytest.fixture(scope="session")
-def npm() -> Path:
-    folder = os.environ.get("CONFIDANT_NPM")
-    if not folder:
-        made = subprocess.run([ROOT / "scripts/services", "npm"], capture_output=True, text=True, check=True)
-        folder = made.stdout.strip().splitlines()[-1]
-    return Path(folder)
 
 
 def node(npm: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:

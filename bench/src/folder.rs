@@ -156,7 +156,7 @@ impl Model for Parrot {
 
     async fn respond(&self, _prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
         deltas(&self.0);
-        Ok(Answer { text: self.0.clone(), model: "bench".to_owned(), usage: None })
+        Ok(Answer { text: self.0.clone(), calls: Vec::new(), model: "bench".to_owned(), usage: None })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

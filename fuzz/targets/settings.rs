@@ -22,8 +22,8 @@ const CANARY: &str = "zq7canary7qz";
 
 /// Names are repeated in errors, so that they can be found; only values are not.
 fn is_key(text: &str) -> bool {
-    text.lines().any(|line| {
-        let name = line.split('=').next().unwrap_or_default();
-        line.trim_start().starts_with('[') && line.contains(CANARY) || name.contains(CANARY)
-    })
+    // Also one inside of a value that is a table.
+    let is_name = |c: char| c.is_alphanumeric() || " \t.-_'\"".contains(c);
+    let named = text.split(CANARY).skip(1).any(|rest| rest.trim_start_matches(is_name).starts_with('='));
+    named || text.lines().any(|line| line.trim_start().starts_with('[') && line.contains(CANARY))
 }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Actor, Engine, Role, TenantId};
+use confidant_engine::{Actor, Ending, Engine, Notice, Role, TenantId};
 use confidant_memory::Memory;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
 
 use crate::cli::{DEFAULT_TENANT, note};
 use crate::config::{Loaded, StoreKind};
@@ -30,17 +32,20 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     open::make_folder(&config.server.data_dir)?;
     let opened = open::open(loaded, Purpose::Answer).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
-    let engine = opened.engine;
+    let engine = opened.engine.clone();
     admin_token(&engine, loaded).await?;
 
-    let recovering = tokio::spawn(recover(engine.clone()));
+    let (stop, stopped) = watch::channel(());
+    let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
+    let recovering = tokio::spawn(recover(engine.clone(), stopped.clone()));
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
-    let (stop, mut stopped) = watch::channel(());
     let http = config.server.http();
-    let mcp = Mount::new(LazyMemory::ready(opened.memory), config.server.hosts(), http.max_body_bytes)?;
+    let mcp =
+        Mount::new(LazyMemory::ready(opened.memory.clone()), config.server.hosts(), http.max_body_bytes)?;
+    let mut until = stopped;
     let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
-        let _ = stopped.changed().await;
+        let _ = until.changed().await;
     }));
     note(&format!("listening on http://{address}"));
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
@@ -54,23 +59,28 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
         }
     }
     let _ = stop.send(());
-    recovering.abort();
-    remembering.inspect(tokio::task::JoinHandle::abort);
+    remembering.inspect(JoinHandle::abort);
     sweeping.abort();
-    tokio::select! {
-        result = wind_down(&engine, server, config.server.shutdown_grace) => result,
+    let ended = tokio::select! {
+        result = wind_down(&engine, server, recovering, config.server.shutdown_grace) => result,
         () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
-    }
+    };
+    listening.abort();
+    opened.stop_tools().await;
+    ended
 }
 
 /// Lets running turns finish and their connections drain, within the grace.
 async fn wind_down(
     engine: &Engine,
-    server: tokio::task::JoinHandle<std::io::Result<()>>,
+    server: JoinHandle<std::io::Result<()>>,
+    mut recovering: JoinHandle<()>,
     grace: Duration,
 ) -> anyhow::Result<()> {
     let abort = server.abort_handle();
-    let stopped = engine.stop(grace).await;
+    // A turn that is being taken up has the same grace as one that somebody waits for.
+    let (stopped, _) = tokio::join!(engine.stop(grace), tokio::time::timeout(grace, &mut recovering));
+    recovering.abort();
     // Turns are over or parked by now; what is left is the last bytes on their way to clients.
     match tokio::time::timeout(LAST_BYTES, server).await {
         Ok(Ok(served)) => served.context("serving failed")?,
@@ -135,16 +145,48 @@ async fn check_admin_token(engine: &Engine, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn recover(engine: Engine) {
-    match engine.recover().await {
-        Ok(found) if found == confidant_engine::Recovered::default() => {}
-        Ok(found) => tracing::info!(
-            turns.resumed = found.resumed,
-            turns.reported = found.reported,
-            turns.unreadable = found.unreadable,
-            "took up turns that were cut off"
-        ),
-        Err(error) => tracing::warn!(error = %error, "turns that were cut off could not be taken up"),
+/// Takes up what other processes left: turns that were cut off, decisions that nobody has carried out, approvals that
+/// nobody gave in time.
+async fn recover(engine: Engine, mut stopped: watch::Receiver<()>) {
+    let mut ticks = tokio::time::interval(ROUNDS);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = ticks.tick() => {}
+        }
+        match engine.recover().await {
+            Ok(found) if found == confidant_engine::Recovered::default() => {}
+            Ok(found) => tracing::info!(
+                turns.resumed = found.resumed,
+                turns.reported = found.reported,
+                turns.expired = found.expired,
+                turns.unreadable = found.unreadable,
+                "took up turns that were left"
+            ),
+            Err(error) => tracing::warn!(error = %error, "turns that were left could not be taken up"),
+        }
+    }
+}
+
+/// Says in the log how turns ended that nobody waited for. What they say is in their sessions.
+async fn listen(engine: Engine, mut notices: broadcast::Receiver<std::sync::Arc<Notice>>) {
+    loop {
+        match notices.recv().await {
+            Ok(notice) => {
+                let tag = engine.session(notice.scope.clone(), Actor::system()).tag();
+                let outcome = match &notice.outcome {
+                    Ok(Ending::Answer(_)) => "answered",
+                    Ok(Ending::Approval(_)) => "approval_asked",
+                    Err(error) => error.code(),
+                };
+                tracing::info!(scope.tag = %tag, outcome, "a turn ended that nobody waited for");
+            }
+            Err(RecvError::Lagged(missed)) => {
+                tracing::warn!(missed, "turns ended that nobody waited for, too many to name");
+            }
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 
@@ -203,5 +245,7 @@ impl Signals {
 }
 
 const ADMIN_TOKEN: &str = "admin.token";
+/// How often to look for what was left: a decision that another process left to us waits no longer than this.
+const ROUNDS: Duration = Duration::from_secs(2);
 const MEMORY_ROUNDS: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_secs(2);

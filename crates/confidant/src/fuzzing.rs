@@ -3,10 +3,12 @@
 //! `Ok` is what was understood; `Err` has every word that whoever sent it would read, none of which may quote it.
 
 use confidant_engine::Receipt;
+use serde_json::{Map, Value};
 
 use crate::cli::parse_receipt;
 use crate::config::parse_file;
 use crate::http::fuzzing::{chat_request, turn_body};
+use crate::mcp::fuzzing as mcp;
 
 /// A settings file; gives what was understood, for comparing.
 pub fn settings(text: &str) -> Result<String, String> {
@@ -26,4 +28,20 @@ pub fn turn(body: &[u8]) -> Result<(), String> {
 /// The body of `POST /v1/chat/completions`; gives the query and how many messages came before it.
 pub fn chat(body: &[u8]) -> Result<(String, usize), String> {
     chat_request(body)
+}
+
+/// The names of the tools over MCP, and of the arguments that each says it takes.
+#[must_use]
+pub fn tools() -> Vec<(String, Vec<String>)> {
+    mcp::tools()
+}
+
+/// The arguments of a tool; gives what was understood.
+pub fn tool(name: &str, arguments: &Map<String, Value>) -> Result<Value, String> {
+    mcp::tool(name, arguments)
+}
+
+/// The arguments of the prompt; gives the prompt as JSON.
+pub fn prompt(name: &str, arguments: &Map<String, Value>) -> Result<String, String> {
+    mcp::prompt(name, arguments)
 }

@@ -50,7 +50,7 @@ pub(crate) struct Rotation<'a> {
     path: &'a Path,
     pub(crate) start: RotationStart,
     /// The data folder, locked until this is dropped or the process ends.
-    _lock: File,
+    _lock: FolderLock,
 }
 
 /// Where the rotation of a managed file stands.
@@ -171,9 +171,21 @@ impl KeySource for Keys {
     }
 }
 
-fn lock_folder(path: &Path) -> Result<File, KeySourceError> {
+/// A lock that ends with us. A program that another thread is just starting has a copy of every file we hold open, and
+/// closing ours would leave its copy locked until it is under way.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock_folder(path: &Path) -> Result<FolderLock, KeySourceError> {
     let folder = File::open(path.parent().unwrap_or(Path::new(".")));
-    let locked = folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| folder));
+    let locked =
+        folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| FolderLock(folder)));
     locked.map_err(|error| match error {
         TryLockError::WouldBlock => failed("another rotation is running", "wait until it is done"),
         TryLockError::Error(error) => {

@@ -14,6 +14,9 @@ mod logging;
 mod mcp;
 mod memory;
 mod open;
+#[cfg(test)]
+mod testing;
+mod tools;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -50,7 +50,7 @@ fn card_writer(loaded: &Loaded) -> anyhow::Result<Option<Arc<dyn CardWriter>>> {
     match loaded.config.memory.card {
         CardBy::Rules => Ok(None),
         CardBy::Model => {
-            let model = loaded.config.model.build(loaded.secrets.model.as_ref())?;
+            let model = loaded.config.default_model(&loaded.secrets)?;
             Ok(Some(Arc::new(ModelCards(model))))
         }
     }

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{DataPlace, Derived, Engine, Extractive, KeyringPlace, Parts, Storage};
+use confidant_engine::{
+    DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
+};
 use confidant_memory::Memory;
 
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::files;
 use crate::keys::{Keys, Prepared};
 use crate::memory::{self, Memories};
+use crate::tools::{self, McpToolbox};
 
 /// An engine, and where its keys come from.
 #[derive(Debug)]
@@ -22,6 +25,17 @@ pub(crate) struct Opened {
     pub(crate) prepared: Prepared,
     /// The cards; none if data is kept in memory, or if there are none and this is only to look at data.
     pub(crate) memory: Option<Memory>,
+    /// The servers of tools, if there are any; to be stopped at the end.
+    pub(crate) toolbox: Option<Arc<McpToolbox>>,
+}
+
+impl Opened {
+    /// Ends the servers of tools.
+    pub(crate) async fn stop_tools(&self) {
+        if let Some(toolbox) = &self.toolbox {
+            toolbox.stop().await;
+        }
+    }
 }
 
 /// What an engine is opened for.
@@ -42,9 +56,11 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         require_data(loaded).await?;
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
-    let model = match purpose {
-        Purpose::Answer => config.model.build(loaded.secrets.model.as_ref())?,
-        Purpose::SetUp | Purpose::LookAtData => Arc::new(Extractive),
+    let (models, instructions) = match purpose {
+        Purpose::Answer => {
+            (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
+        }
+        Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),
     };
     let (storage, prepared) = storage(loaded, &keys).await?;
     let reporting = memory::Reporting::default();
@@ -54,15 +70,34 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         None
     };
     let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
+    let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
+    // With nothing configured there is nothing to look after, and no program to do it.
+    let toolbox: Option<Arc<McpToolbox>> = if purpose == Purpose::Answer && !config.tools.servers.is_empty() {
+        let (toolbox, refused) = tools::start(loaded, |_| true)?;
+        for error in refused {
+            crate::cli::note(&error.to_string());
+        }
+        Some(Arc::new(toolbox))
+    } else {
+        None
+    };
     let parts = Parts {
-        aspects: config.aspects.aspects(),
+        toolbox: toolbox.clone().map_or(parts.toolbox, |toolbox| toolbox as _),
+        policy: config.tools.policy(),
+        safety: config.processing.safety(),
+        models,
+        aspects: config.aspects(&instructions),
+        instructions: instructions.clone(),
         settings: config.settings(),
         derived: derived.collect(),
-        ..Parts::new(storage, Arc::clone(&keys) as _, model)
+        ..parts
     };
+    if purpose == Purpose::Answer {
+        instructions.watch();
+    }
     let engine = Engine::open(parts).await?;
     let _ = reporting.set(engine.downgrade());
-    Ok(Opened { engine, keys, prepared, memory })
+    Ok(Opened { engine, keys, prepared, memory, toolbox })
 }
 
 /// Opens what the settings describe, and makes it if it is not there.

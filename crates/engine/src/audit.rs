@@ -62,6 +62,33 @@ pub enum Action {
     /// A turn that was cut off is being tried again.
     #[serde(rename = "turn.resumed")]
     TurnResumed,
+    /// A turn stopped to ask somebody's approval.
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked,
+    /// An approval was given.
+    #[serde(rename = "approval.given")]
+    ApprovalGiven,
+    /// An approval was denied.
+    #[serde(rename = "approval.denied")]
+    ApprovalDenied,
+    /// An approval ran out.
+    #[serde(rename = "approval.expired")]
+    ApprovalExpired,
+    /// A tool that changes something is about to be called.
+    #[serde(rename = "tool.called")]
+    ToolCalled,
+    /// What was made of a turn was written.
+    #[serde(rename = "session.enriched")]
+    SessionEnriched,
+    /// The beginning of a conversation was summed up.
+    #[serde(rename = "session.summarised")]
+    SessionSummarised,
+    /// A conversation was marked for somebody to look at.
+    #[serde(rename = "session.flagged")]
+    SessionFlagged,
+    /// A conversation was ended for safety.
+    #[serde(rename = "session.terminated")]
+    SessionTerminated,
     /// A conversation was written without a model, as by an import.
     #[serde(rename = "session.recorded")]
     SessionRecorded,

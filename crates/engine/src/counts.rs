@@ -8,6 +8,10 @@ pub(crate) struct Counters {
     pub(crate) accepted: Counter,
     pub(crate) answered: Counter,
     pub(crate) failed: Counter,
+    pub(crate) paused: Counter,
+    pub(crate) cancelled: Counter,
+    pub(crate) tool_calls: Counter,
+    pub(crate) flagged: Counter,
     pub(crate) replayed: Counter,
     pub(crate) resumed: Counter,
     pub(crate) degraded: Counter,
@@ -34,6 +38,14 @@ pub struct Counts {
     pub answered: u64,
     /// Turns that ended without an answer.
     pub failed: u64,
+    /// Times that a turn stopped to wait for an approval.
+    pub paused: u64,
+    /// Turns that were cancelled.
+    pub cancelled: u64,
+    /// Tools called.
+    pub tool_calls: u64,
+    /// Conversations marked for somebody to look at.
+    pub flagged: u64,
     /// Turns that were answered from the log, since they had been answered before.
     pub replayed: u64,
     /// Turns that were cut off and taken up again.
@@ -55,6 +67,10 @@ impl Counters {
             accepted: get(&self.accepted),
             answered: get(&self.answered),
             failed: get(&self.failed),
+            paused: get(&self.paused),
+            cancelled: get(&self.cancelled),
+            tool_calls: get(&self.tool_calls),
+            flagged: get(&self.flagged),
             replayed: get(&self.replayed),
             resumed: get(&self.resumed),
             degraded: get(&self.degraded),

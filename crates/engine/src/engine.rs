@@ -1,21 +1,24 @@
 //! The engine: everything a running Confidant shares, behind one handle.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use confidant_redact::{Options as RedactOptions, Redactor};
 use confidant_seal::{Kid, Scope};
 
 use crate::anchors::{Anchors, keep_anchoring};
-use crate::aspects::Aspects;
+use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
-use crate::error::{Error, OpenError};
+use crate::error::{Error, OpenError, StoreError};
 use crate::keyring::{KeySource, Keyring, Rotated};
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Models};
+use crate::notices::{Agenda, Notice, Notices};
 use crate::retention::{self, Lifetimes};
 use crate::rights::Administrator;
 use crate::room::RoomLimits;
@@ -30,7 +33,8 @@ pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{AuditHead, Find, Instance, KeyStore, Naming, Store};
 use crate::tokens;
-use crate::turn::{self, Turn, TurnRequest};
+use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
+use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -159,11 +163,19 @@ pub struct Parts {
     /// Where master keys come from.
     pub keys: Arc<dyn KeySource>,
     /// Who answers.
-    pub model: Arc<dyn Model>,
+    pub models: Models,
     /// What the system prompt says.
     pub aspects: Aspects,
+    /// The files that some of it comes from, for what they offer to choose from.
+    pub instructions: Instructions,
     /// The present.
     pub clock: Arc<dyn Clock>,
+    /// Tools that models may call.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// Who may have them called.
+    pub policy: ToolPolicy,
+    /// What is done about harm.
+    pub safety: Safety,
     /// Limits and lifetimes.
     pub settings: Settings,
     /// What else is kept of people, which their rights cover.
@@ -175,12 +187,27 @@ impl Parts {
     #[must_use]
     pub fn new(storage: Storage, keys: Arc<dyn KeySource>, model: Arc<dyn Model>) -> Self {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
-        Self { storage, keys, model, aspects, clock, settings, derived: Vec::new() }
+        let (models, instructions) = (Models::one(model), Instructions::default());
+        let (toolbox, policy, safety) = (Arc::new(NoTools), ToolPolicy::default(), Safety::default());
+        let derived = Vec::new();
+        Self {
+            storage,
+            keys,
+            models,
+            aspects,
+            instructions,
+            clock,
+            toolbox,
+            policy,
+            safety,
+            settings,
+            derived,
+        }
     }
 }
 
 /// Limits and lifetimes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// How much of a conversation is kept and recalled.
     pub history: HistoryLimits,
@@ -188,6 +215,10 @@ pub struct Settings {
     pub room: RoomLimits,
     /// How long sessions live.
     pub lifetimes: Lifetimes,
+    /// How tools are used.
+    pub tools: ToolLimits,
+    /// What is done before and after the answer.
+    pub processing: Processing,
     /// The longest that a model may take for an answer.
     pub answer_timeout: Duration,
     /// The longest that a turn waits for the session's previous one.
@@ -208,12 +239,45 @@ impl Default for Settings {
             history: HistoryLimits { max_messages: 100, token_budget: 6000 },
             room: RoomLimits { lines: 20, max_age_seconds: None },
             lifetimes: Lifetimes::default(),
+            tools: ToolLimits::default(),
+            processing: Processing::default(),
             answer_timeout: Duration::from_secs(120),
             wait_for_turn: Duration::from_secs(60),
             recovery: Recovery::Resume,
             warm_sessions: 1024,
             warm_for: Duration::from_secs(900),
             max_query_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// What is done before and after the answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Processing {
+    /// Whether turns are prepared: by the small model if there is one, else by local rules.
+    pub prepare: bool,
+    /// Whether the small model makes something of finished turns.
+    pub enrich: bool,
+    /// Whether an answer is begun beside the small model's call.
+    pub beside: bool,
+    /// The longest that the small model may take before a turn goes on without it.
+    pub timeout: Duration,
+    /// From which chance of an injection on the model is warned.
+    pub injection_warning: f32,
+    /// From which `harmful_response` on an answer is made again; it is heard only after that was found out.
+    pub reprocess_at: Option<f32>,
+}
+
+impl Default for Processing {
+    fn default() -> Self {
+        let timeout = Duration::from_secs(5);
+        Self {
+            prepare: true,
+            enrich: true,
+            beside: true,
+            timeout,
+            injection_warning: 6.0,
+            reprocess_at: None,
         }
     }
 }
@@ -243,6 +307,8 @@ pub struct Recovered {
     pub resumed: u64,
     /// Turns that were closed without an answer.
     pub reported: u64,
+    /// Turns that were closed because nobody decided in time what they waited for.
+    pub expired: u64,
     /// Turns whose log could not be opened; they are left as they are.
     pub unreadable: u64,
 }
@@ -268,11 +334,23 @@ impl Engine {
             naming: store.naming(),
             store,
             keyring,
-            model: parts.model,
+            model: Arc::clone(parts.models.default_model()),
+            models: parts.models,
             aspects: parts.aspects,
+            instructions: parts.instructions,
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
+            toolbox: parts.toolbox,
+            policy: parts.policy,
+            safety: parts.safety,
+            gate: Redactor::new(RedactOptions::default())
+                .map_err(|_| StoreError::Failed("gate".to_owned()))?,
+            tool_tokens: Mutex::default(),
+            cancels: Cancels::default(),
+            notices: Notices::default(),
+            agenda: Agenda::default(),
+            unreadable: Agenda::default(),
             instance,
             enlisted: Mutex::new(Some(enlisted)),
             anchors: Arc::default(),
@@ -308,7 +386,23 @@ impl Engine {
         Administrator::new(Arc::clone(&self.inner), actor)
     }
 
-    /// Takes up the turns that a dead process left open, each once.
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Waits until what is done beside turns and after them is done.
+    pub async fn settle(&self) {
+        self.inner.running.asides_done().await;
+    }
+
+    /// What ends from now on while nobody waits for it.
+    #[must_use]
+    pub fn notices(&self) -> tokio::sync::broadcast::Receiver<Arc<Notice>> {
+        self.inner.notices.listen()
+    }
+
+    /// Takes up the turns that a dead process left open, each once; carries out decisions that were left to this process;
+    /// and closes turns whose approval ran out. To be called at the start and every few seconds.
     pub async fn recover(&self) -> Result<Recovered, Error> {
         turn::recover(&self.inner).await
     }
@@ -359,6 +453,18 @@ impl Engine {
         self.inner.model.name()
     }
 
+    /// The models that may answer, and the small one.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.inner.models
+    }
+
+    /// The instruction files, as they are now.
+    #[must_use]
+    pub fn instructions(&self) -> &Instructions {
+        &self.inner.instructions
+    }
+
     /// Checks the store for damage and for settings that would cause some; says what data and keys are in.
     pub async fn check_storage(&self) -> Result<(String, String), Error> {
         Ok((self.inner.store.check().await?, self.inner.keyring.store().check().await?))
@@ -375,6 +481,8 @@ impl Engine {
         let inner = &self.inner;
         inner.running.stop();
         let _ = tokio::time::timeout(grace, inner.running.idle()).await;
+        // What is made of turns can be done without; nobody waits long for it.
+        let _ = tokio::time::timeout(grace.min(ASIDES_GRACE), inner.running.asides_done()).await;
         let parked = inner.running.abort_all();
         if let Err(error) = inner.flush_anchors().await {
             tracing::warn!(error = %error, "anchors could not be written at the stop");
@@ -387,6 +495,9 @@ impl Engine {
         Stopped { parked }
     }
 }
+
+/// How long a stop waits for what is done beside turns.
+const ASIDES_GRACE: Duration = Duration::from_secs(2);
 
 /// The state of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -409,10 +520,24 @@ pub(crate) struct Inner {
     pub(crate) naming: Naming,
     pub(crate) keyring: Keyring,
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) models: Models,
     pub(crate) aspects: Aspects,
+    pub(crate) instructions: Instructions,
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) policy: ToolPolicy,
+    pub(crate) safety: Safety,
+    /// What everything derived from a conversation goes through.
+    pub(crate) gate: Redactor,
+    /// Tokens of tools by their names; cleared when it grows.
+    tool_tokens: Mutex<HashMap<String, (usize, u32)>>,
+    pub(crate) cancels: Cancels,
+    pub(crate) notices: Notices,
+    pub(crate) agenda: Agenda,
+    /// When what could not be taken up is tried again.
+    pub(crate) unreadable: Agenda,
     /// This engine among those on the same store.
     pub(crate) instance: Instance,
     /// Keeps the instance alive in the eyes of others; let go of at the stop.
@@ -432,6 +557,25 @@ impl Inner {
             *known = (text.to_owned(), tokens::count(text));
         }
         known.1
+    }
+
+    /// About what a tool costs in a prompt; counted again when its description or schema changes length.
+    pub(crate) fn count_tool(&self, tool: &Tool) -> u32 {
+        let schema = tool.spec.schema.to_string();
+        let length = tool.spec.description.len() + schema.len();
+        let mut known = self.tool_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known_length, tokens)) = known.get(&tool.spec.name)
+            && *known_length == length
+        {
+            return *tokens;
+        }
+        if known.len() > 4096 {
+            known.clear();
+        }
+        let tokens =
+            tokens::count(&tool.spec.name) + tokens::count(&tool.spec.description) + tokens::count(&schema);
+        known.insert(tool.spec.name.clone(), (length, tokens));
+        tokens
     }
 
     pub(crate) fn now(&self) -> Millis {

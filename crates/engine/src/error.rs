@@ -204,6 +204,26 @@ pub enum Error {
         "the session was erased while this turn ran, so nothing of it was kept; hint: start again if you wish"
     )]
     Erased,
+    /// Somebody must approve something before there is an answer.
+    #[error(
+        "the turn waits for an approval; hint: approve or deny it, then ask again with the same request_id"
+    )]
+    AwaitsApproval,
+    /// There is no such approval, or not any more.
+    #[error("there is no such approval; hint: list those that wait with `confidant session approvals`")]
+    NoSuchApproval,
+    /// It was decided before.
+    #[error("this approval was decided before ({0}); hint: a decision cannot be changed, ask the agent anew")]
+    AlreadyDecided(&'static str),
+    /// It ran out.
+    #[error("this approval has expired, and nothing was done; hint: ask the agent anew")]
+    ApprovalExpired,
+    /// Somebody else has to decide.
+    #[error("this approval is somebody else's to decide; hint: ask one of its approvers")]
+    NotYourApproval,
+    /// The person called it off.
+    #[error("the turn was cancelled; hint: send it again if you wish")]
+    Cancelled,
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
     Stopping,
@@ -268,6 +288,12 @@ impl Error {
             Self::AnswerGone => "answer_gone",
             Self::Busy => "busy",
             Self::Erased => "erased",
+            Self::AwaitsApproval => "awaits_approval",
+            Self::NoSuchApproval => "no_such_approval",
+            Self::AlreadyDecided(_) => "already_decided",
+            Self::ApprovalExpired => "approval_expired",
+            Self::NotYourApproval => "not_your_approval",
+            Self::Cancelled => "cancelled",
             Self::Stopping => "stopping",
             Self::Model(_) => "model_failed",
             Self::Store(StoreError::Full) => "storage_full",

@@ -1,8 +1,12 @@
 //! Inner doors for the fuzz targets. No stable interface.
 
+use serde_json::Value;
+
 use crate::clock::Millis;
-use crate::model::Block;
+use crate::model::{Block, Form};
 use crate::room::{Asker, RoomContext, RoomLimits, is_invisible};
+use crate::turn::prepare::Found;
+use crate::turn::{self, Offer, Prepared, View};
 
 /// The block that a model would read of a room, with its tokens; the present is `now`.
 #[must_use]
@@ -21,4 +25,24 @@ pub fn room_block(
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
+}
+
+/// What the local rules find out about a turn.
+#[must_use]
+pub fn prepare_rules(view: &View<'_>, offer: &Offer) -> Prepared {
+    turn::prepare::rules(view, offer)
+}
+
+/// The forms that a small model would fill in for a turn.
+#[must_use]
+pub fn prepare_forms(view: &View<'_>, offer: &Offer) -> Vec<Form> {
+    turn::prepare::forms(view, offer)
+}
+
+/// What is made of what a small model filled in, over what the local rules find out.
+#[must_use]
+pub fn prepare_read(filled: &[Value], view: &View<'_>, offer: &Offer) -> Prepared {
+    let found: Vec<Option<Found>> =
+        filled.iter().map(|value| turn::prepare::read(value, view, offer)).collect();
+    turn::prepare::merge(found, turn::prepare::rules(view, offer))
 }

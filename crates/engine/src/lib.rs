@@ -25,11 +25,14 @@
 //! # Ok(()) }
 //! ```
 
+mod about;
 mod access;
 mod anchors;
+mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod checkpoint;
 mod clock;
 mod counts;
 mod derived;
@@ -41,6 +44,7 @@ pub mod fuzzing;
 mod keyring;
 mod log;
 mod model;
+mod notices;
 mod retention;
 mod rights;
 mod room;
@@ -48,10 +52,16 @@ mod running;
 mod session;
 mod store;
 mod tokens;
+mod tools;
 mod turn;
 
+pub use about::About;
 pub use access::{Bearer, Role, Wish};
-pub use aspects::{Aspect, AspectFailed, Aspects, AudienceNote, Fixed, Situation, Slot};
+pub use approval::{ApprovalRequest, Approver, Decider, Decision};
+pub use aspects::{
+    AppsNote, Aspect, AspectFailed, Aspects, AudienceNote, Catalogue, Fault, Fixed, FocusMode,
+    InjectionWarning, Instructions, LanguageNote, Mate, Profile, ProfileNote, Situation, Slot,
+};
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
@@ -62,19 +72,30 @@ pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
     DataPlace, Durability, Engine, HistoryLimits, KeyStatus, KeyringPlace, Parts, PostgresAddress,
-    PostgresSettings, Recovered, Recovery, RedisAddress, RedisNames, RedisSettings, Settings, Stopped,
-    Storage, WeakEngine,
+    PostgresSettings, Processing, Recovered, Recovery, RedisAddress, RedisNames, RedisSettings, Settings,
+    Stopped, Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use model::{
-    Answer, Block, BlockLine, Deltas, Extractive, Model, ModelError, Prompt, PromptMessage, Provider, Remote,
-    RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling, Usage, Voice,
+    Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
+    Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,
+    Step, ToolCall, ToolSpec, Usage, Voice,
 };
+pub use notices::Notice;
 pub use retention::Lifetimes;
 pub use rights::{
-    Administrator, Export, ExportedMessage, MessageKind, PersonExport, Receipt, SessionSummary, Verified,
+    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt,
+    SessionSummary, Verified,
 };
-pub use room::{RoomContext, RoomLimits, RoomLine};
+pub use room::{RoomContext, RoomLimits, RoomLine, is_invisible};
 pub use session::Session;
-pub use turn::{Final, MemoryState, Metadata, Outbound, TokenUsage, Turn, TurnRequest};
+pub use tools::{
+    Effect, Invocation, Tool, ToolError, ToolLimits, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
+};
+pub use turn::{
+    CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
+    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, RunningHarm, Safety, SafetyAction,
+    SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Turn,
+    TurnRequest, View,
+};

@@ -10,7 +10,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use confidant_seal::{Context, Key, Scope, Sealed, Suite, open, seal};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Checkpoint, Entry};
+use crate::checkpoint::Checkpoint;
+use crate::entry::Entry;
 use crate::error::Tampering;
 use crate::store::Loaded;
 

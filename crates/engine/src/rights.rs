@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::about::{About, Summary};
 use crate::audience::Audience;
 use crate::audit::Action;
+use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
-use crate::entry::{Entry, Exchange, Outcome, Reply, ReplyFrom};
+use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
 pub use administrator::{Administrator, SessionSummary, Verified};
@@ -21,7 +23,7 @@ pub use erasure::Receipt;
 use erasure::{Subject, erase};
 
 /// A session's content, decrypted and portable.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Export {
     /// The form of this document.
     pub format: String,
@@ -33,6 +35,12 @@ pub struct Export {
     pub version: u64,
     /// What was said, oldest first.
     pub messages: Vec<ExportedMessage>,
+    /// What is known about the conversation as a whole, such as its title.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub about: Option<About>,
+    /// Its beginning in few words, where it has become too long.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub summaries: Vec<ExportedSummary>,
 }
 
 /// One message of an export.
@@ -52,9 +60,23 @@ pub struct ExportedMessage {
     /// The model or tool that spoke.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    /// What a tool was called with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub arguments: Option<serde_json::Value>,
     /// Why the message has no answer, if its turn ended without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unanswered: Option<String>,
+}
+
+/// The beginning of a conversation in few words.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedSummary {
+    /// Who may hear it.
+    pub audience: Audience,
+    /// When it was made.
+    pub timestamp: Millis,
+    /// The words.
+    pub content: String,
 }
 
 /// Who speaks in an exported message.
@@ -70,7 +92,7 @@ pub enum MessageKind {
 }
 
 /// Everything that is kept of a person.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonExport {
     /// The form of this document.
     pub format: String,
@@ -101,6 +123,13 @@ impl Session {
         self.content(Action::SessionViewed).await
     }
 
+    /// What is known about the conversation as a whole; `None` if there is no such session.
+    pub async fn about(&self) -> Result<Option<About>, Error> {
+        let Some((log, _)) = session::open(self).await? else { return Ok(None) };
+        self.inner.record(self.record(Action::SessionViewed)).await?;
+        Ok(Some(log.checkpoint().about().clone()))
+    }
+
     async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         // Recorded before anything is handed out.
@@ -110,7 +139,9 @@ impl Session {
             session_id: self.id(),
             exported_at: self.inner.now(),
             version: log.version(),
-            messages: log.checkpoint().exchanges().iter().flat_map(exported).collect(),
+            messages: log.checkpoint().all().flat_map(exported).collect(),
+            about: Some(log.checkpoint().about().clone()).filter(|about| !about.is_empty()),
+            summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
         }))
     }
 
@@ -136,8 +167,7 @@ impl Session {
             }
             let at = self.inner.now();
             let request_id = uuid::Uuid::now_v7().to_string();
-            let reply =
-                Reply { from: ReplyFrom::Ai, content: ai.to_owned(), tokens: None, name: by.to_owned() };
+            let reply = Reply::ai(ai.to_owned(), None, by.to_owned());
             let entries = vec![
                 Entry::Accepted {
                     request_id: request_id.clone(),
@@ -160,9 +190,14 @@ impl Session {
     }
 }
 
+fn exported_summary(summary: &Summary) -> ExportedSummary {
+    ExportedSummary { audience: summary.audience, timestamp: summary.at, content: summary.text.clone() }
+}
+
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     let unanswered = match &exchange.outcome {
         Outcome::Open { .. } => Some("open".to_owned()),
+        Outcome::Waiting { .. } => Some("waiting for approval".to_owned()),
         Outcome::Failed { reason, .. } => Some(reason.clone()),
         Outcome::Answered { .. } => None,
     };
@@ -173,6 +208,7 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
         audience: exchange.audience,
         request_id: exchange.request_id.clone(),
         name: None,
+        arguments: None,
         unanswered,
     };
     let answered_at = match &exchange.outcome {
@@ -189,6 +225,7 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
         audience: exchange.audience,
         request_id: exchange.request_id.clone(),
         name: Some(reply.name.clone()),
+        arguments: reply.arguments.clone(),
         unanswered: None,
     });
     std::iter::once(human).chain(replies).collect()
@@ -203,4 +240,4 @@ macro_rules! debug_without_content {
         }
     )*};
 }
-debug_without_content!(Export, ExportedMessage, PersonExport, SessionSummary);
+debug_without_content!(Export, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);

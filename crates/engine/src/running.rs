@@ -14,6 +14,8 @@ use crate::error::Error;
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     tasks: Mutex<HashMap<u64, tokio::task::AbortHandle>>,
+    /// What is done beside turns and after them: nobody waits for it.
+    asides: Mutex<HashMap<u64, tokio::task::AbortHandle>>,
     next: AtomicU64,
     stopping: AtomicBool,
     fewer: Notify,
@@ -40,6 +42,30 @@ impl Running {
         Ok(())
     }
 
+    /// Does something that no turn waits for, unless the engine is stopping.
+    pub(crate) fn aside(inner: &Arc<Inner>, work: impl Future<Output = ()> + Send + 'static) {
+        let running = &inner.running;
+        if running.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let id = running.next.fetch_add(1, Ordering::Relaxed);
+        let done = AsideDone { inner: Arc::clone(inner), id };
+        let mut asides = running.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let task = tokio::spawn(async move {
+            let _done = done;
+            work.await;
+        });
+        asides.insert(id, task.abort_handle());
+    }
+
+    /// Waits for what is done beside turns; for tests and for stopping in good order.
+    pub(crate) async fn asides_done(&self) {
+        let count = || self.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len();
+        while count() > 0 {
+            let _ = tokio::time::timeout(Duration::from_millis(50), self.fewer.notified()).await;
+        }
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len() as u64
     }
@@ -56,6 +82,8 @@ impl Running {
     }
 
     pub(crate) fn abort_all(&self) -> u64 {
+        let asides = self.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        asides.values().for_each(tokio::task::AbortHandle::abort);
         let tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         tasks.values().for_each(tokio::task::AbortHandle::abort);
         tasks.len() as u64
@@ -72,6 +100,20 @@ impl Drop for Done {
     fn drop(&mut self) {
         let running = &self.inner.running;
         running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        running.fewer.notify_waiters();
+    }
+}
+
+/// The same for what is done beside turns.
+struct AsideDone {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Drop for AsideDone {
+    fn drop(&mut self) {
+        let running = &self.inner.running;
+        running.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
         running.fewer.notify_waiters();
     }
 }

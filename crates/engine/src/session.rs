@@ -13,12 +13,13 @@ use hashlink::LruCache;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::audit::{Action, Actor, AuditRecord};
+use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::{Error, Tampering};
 use crate::log::Log;
-use crate::store::{Anchor, Append, Appended, Instance, KeyName, Known, Names};
+use crate::store::{Anchor, Append, Appended, DECIDED, Instance, KeyName, Known, Names, PARKED};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -67,6 +68,13 @@ impl Session {
         let waiting = tokio::time::timeout(self.inner.settings.wait_for_turn, slot.lock_owned());
         let slot = waiting.await.map_err(|_| Error::Busy)?;
         Ok(Held { session: self, slot, notes: Vec::new() })
+    }
+
+    /// A look and a write beside the session's order, for what must not wait for it. The store's compare-and-set
+    /// decides, as it does between processes.
+    pub(crate) async fn aside(&self) -> Held<'_> {
+        let slot = Arc::new(AsyncMutex::<Slot>::default()).lock_owned().await;
+        Held { session: self, slot, notes: Vec::new() }
     }
 
     pub(crate) fn record(&self, action: Action) -> AuditRecord {
@@ -118,6 +126,11 @@ impl Held<'_> {
         self.slot.log.as_mut()
     }
 
+    /// What the log folds to, as it is warm.
+    pub(crate) fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.slot.log.as_ref().map(Log::checkpoint)
+    }
+
     /// Who was answering the open turn when the log was last seen.
     pub(crate) fn owner(&self) -> Option<Instance> {
         self.slot.owner
@@ -126,6 +139,11 @@ impl Held<'_> {
     /// Forgets what is warm, so that the next look opens it again.
     pub(crate) fn cool(&mut self) {
         *self.slot = Slot::default();
+    }
+
+    /// A record that goes into the audit log with the next write.
+    pub(crate) fn also(&mut self, note: AuditRecord) {
+        self.notes.push(note);
     }
 
     /// Appends `entries` and says who answers the open turn after them.
@@ -137,17 +155,19 @@ impl Held<'_> {
     ) -> Result<Wrote, Error> {
         let session = self.session;
         let inner = &session.inner;
-        let expires_at = inner.settings.lifetimes.expiry(&session.scope, inner.now());
         let log = match self.slot.log.take() {
             Some(log) => log,
             None => {
                 let (scope, names) = (&session.scope, &session.names);
+                let expires_at = inner.settings.lifetimes.expiry(scope, inner.now());
                 Log::new(scope, inner.keyring.data_key_or_new(scope, names, expires_at).await?.key)
             }
         };
         let expected = log.version();
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
         self.notes.push(note);
+        let owner = owner.or_else(|| parked(log.checkpoint()));
+        let expires_at = expiry(session, log.checkpoint());
         let append = Append {
             names: session.names,
             name: session.name.clone(),
@@ -178,6 +198,25 @@ impl Held<'_> {
         Ok(Wrote::Done)
     }
 }
+
+/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, or for somebody to
+/// carry one out. Nobody alive ever has these names, so whoever looks for what was left open finds them.
+fn parked(checkpoint: &Checkpoint) -> Option<Instance> {
+    let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval()).peekable();
+    approvals.peek()?;
+    Some(if approvals.any(|approval| approval.decided.is_some()) { DECIDED } else { PARKED })
+}
+
+/// When the session ends if nothing more is said: not before what waits in it can be decided.
+fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
+    let inner = &session.inner;
+    let usual = inner.settings.lifetimes.expiry(&session.scope, inner.now())?;
+    let waits = checkpoint.waits_until().map(|until| until.plus(AFTER_APPROVAL));
+    Some(waits.map_or(usual, |waits| waits.max(usual)))
+}
+
+/// How long a session stays after the last approval in it ran out, so that its person can be told.
+const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {

@@ -16,6 +16,8 @@ pub mod cost;
 mod db;
 mod documents;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gate;
 pub mod import;
 mod importing;

@@ -122,16 +122,7 @@ impl OwnMemory {
                 "leave `mode` out: the memory knows where it is",
             ));
         }
-        let (_, store) = self.inner.store_of(Some(&row.mode))?;
-        let place = ArtifactPlace {
-            owner: &owner,
-            session_id: &texts.source_session_id,
-            id: row.artifact,
-            artifact_type: row.artifact_type,
-        };
-        let locator = place.open_locator(&key, &row.locator)?;
-        let ciphertext = store.get(&pointer, &locator).await?;
-        let artifact = place.open(&key, &pointer, ciphertext)?;
+        let artifact = self.fetch(&owner, &row, &key, &texts).await?;
         self.note(Act::Retrieved, 1).await?;
         let crypto = Verified { verified: true };
         Ok(Retrieved {
@@ -159,20 +150,50 @@ impl OwnMemory {
         .await
     }
 
-    /// Everything that is kept, opened: the export that a person has a right to.
+    /// Everything that is kept, opened: the export that a person has a right to. The card is always there; where a store
+    /// does not give the artifact, `unreadable` has the word for why.
     pub async fn export(&self) -> Result<Vec<Value>> {
         let own = self.clone();
-        blocking(move || {
-            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(Vec::new()) };
-            let rows = own.inner.truth.after(owner.tag, 0, false, usize::MAX)?;
-            let mut exported = Vec::with_capacity(rows.len());
-            for row in &rows {
+        let found = blocking(move || {
+            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
+            let mut opened = Vec::new();
+            for row in own.inner.truth.after(owner.tag, 0, false, usize::MAX)? {
                 let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { continue };
-                exported.push(exported_row(row, &row.texts(&owner, &key)?));
+                let texts = row.texts(&owner, &key)?;
+                opened.push((row, key, texts));
             }
-            Ok(exported)
+            Ok(Some((owner, opened)))
         })
-        .await
+        .await?;
+        let Some((owner, opened)) = found else { return Ok(Vec::new()) };
+        let mut exported = Vec::with_capacity(opened.len());
+        // A store that does not answer is not waited for once for each of a thousand memories.
+        let mut silent: Option<(String, Error)> = None;
+        for (row, key, texts) in &opened {
+            let artifact = match &silent {
+                Some((mode, error)) if *mode == row.mode => Err(error.clone()),
+                _ => self.fetch(&owner, row, key, texts).await,
+            };
+            if let Err(error @ Error::Unavailable { .. }) = &artifact {
+                silent = Some((row.mode.clone(), error.clone()));
+            }
+            exported.push(exported_row(row, texts, artifact));
+        }
+        Ok(exported)
+    }
+
+    /// The artifact of a row, fetched, checked and opened.
+    async fn fetch(&self, owner: &OwnerKey, row: &StoredRow, key: &Key, texts: &Texts) -> Result<Value> {
+        let (_, store) = self.inner.store_of(Some(&row.mode))?;
+        let place = ArtifactPlace {
+            owner,
+            session_id: &texts.source_session_id,
+            id: row.artifact,
+            artifact_type: row.artifact_type,
+        };
+        let locator = place.open_locator(key, &row.locator)?;
+        let ciphertext = store.get(&row.pointer, &locator).await?;
+        place.open(key, &row.pointer, ciphertext)
     }
 
     async fn prepare(&self, request: &StoreRequest) -> Result<Prepared> {
@@ -496,10 +517,11 @@ fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
     }
 }
 
-fn exported_row(row: &StoredRow, texts: &Texts) -> Value {
+/// What the row says, and what only the artifact has.
+fn exported_row(row: &StoredRow, texts: &Texts, artifact: Result<Value>) -> Value {
     let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
     let tags: Value = serde_json::from_str(&texts.tags_json).unwrap_or_default();
-    serde_json::json!({
+    let mut exported = serde_json::json!({
         "cascade_uri": row.pointer.to_string(),
         "artifact_type": row.artifact_type,
         "session_id": texts.source_session_id,
@@ -508,7 +530,18 @@ fn exported_row(row: &StoredRow, texts: &Texts) -> Value {
         "tags": tags,
         "memory_card": metadata.get("memory_card"),
         "redaction_report": metadata.get("redaction_report"),
-    })
+    });
+    match artifact {
+        Ok(artifact) => {
+            for name in ["raw_session", "metadata"] {
+                if let Some(value) = artifact.get(name) {
+                    exported[name] = value.clone();
+                }
+            }
+        }
+        Err(error) => exported["unreadable"] = error.code().into(),
+    }
+    exported
 }
 
 fn no_such_memory() -> Error {

@@ -2,19 +2,20 @@
 //!
 //! Lines are edited and recalled in memory only: what a person types is content, and no file gets it.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use confidant_engine::{
-    Actor, Audience, ChannelName, Final, MemoryState, Outbound, PlaceId, RoomContext, RoomLine, Scope,
-    Session, ThreadId, Turn, TurnRequest, UserId,
+    Actor, ApprovalRequest, Audience, CarryOut, ChannelName, Decider, Decision, Ending, PlaceId, RoomContext,
+    RoomLine, Scope, Session, ThreadId, Turn, TurnRequest, UserId,
 };
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 
-use super::output::{self, Paint, clean, note};
+use super::output::{self, note};
+use super::turn::{self, Interrupts, described, tell_how_to_decide};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
@@ -99,15 +100,15 @@ fn scope(args: &ChatArgs, loaded: &Loaded) -> anyhow::Result<Scope> {
 }
 
 async fn once(args: &ChatArgs, session: &Session, room: &Room, text: &str) -> anyhow::Result<Outcome> {
-    let turn =
-        session.turn(TurnRequest { request_id: args.request_id.clone(), ..request(args, room, text)? });
+    let request_id = args.request_id.clone();
+    let turn = session.turn(TurnRequest { request_id, ..request(args, room, text)? });
+    let ending = turn::follow(session, turn, &args.output, &mut Interrupts::listen()?).await?;
     if args.output.json {
-        let answer = turn.finish().await?;
-        output::json(&described(session, &answer))?;
-        return Ok(Outcome::Done);
+        output::json(&described(&session.id(), &ending))?;
     }
-    let answer = stream(turn).await?;
-    mention(&answer);
+    if let Ending::Approval(request) = &ending {
+        tell_how_to_decide(&session.id(), request);
+    }
     Ok(Outcome::Done)
 }
 
@@ -124,99 +125,132 @@ async fn converse(
             opened.engine.model_name()
         ));
     }
-    let config = rustyline::Config::builder().auto_add_history(true).build();
-    let mut editor: rustyline::Editor<(), MemHistory> =
-        rustyline::Editor::with_history(config, MemHistory::new())?;
+    let mut interrupts = Interrupts::listen()?;
+    let mut editor = Some(editor(Remember::Yes)?);
     loop {
         let prompt = if io::stdin().is_terminal() { "> " } else { "" };
-        // The editor blocks its thread, and the engine works on the others meanwhile.
-        let (line, back) = tokio::task::spawn_blocking(move || (editor.readline(prompt), editor)).await?;
-        editor = back;
-        let line = match line {
-            Ok(line) => line,
-            Err(ReadlineError::Interrupted) => continue,
-            Err(ReadlineError::Eof) => return Ok(Outcome::Done),
-            Err(ReadlineError::Io(error)) => return Err(error.into()),
-            Err(_) => return Err(anyhow!("the line could not be read; hint: try --once, or pipe lines in")),
+        let line = tokio::select! {
+            line = read_line(&mut editor, prompt) => line?,
+            // From outside: on a terminal the editor gets the key itself.
+            () = interrupts.next() => return Ok(Outcome::Done),
         };
-        match line.trim() {
+        let text = match &line {
+            Line::Text(text) => text.trim(),
+            Line::TakenBack => continue,
+            Line::End => return Ok(Outcome::Done),
+        };
+        match text {
             "" => {}
             "/help" => note(HELP),
             "/quit" | "/exit" => return Ok(Outcome::Done),
-            line if line.starts_with('/') => note("no such command; /help prints those there are"),
-            text => take_turn(args, session, room, text).await?,
+            text if text.starts_with('/') => note("no such command; /help prints those there are"),
+            text => {
+                let turn = session.turn(request(args, room, text)?);
+                let asking =
+                    if io::stdin().is_terminal() && !args.output.json { Asking::Now } else { Asking::Later };
+                take_turn(session, turn, &args.output, &mut interrupts, async |_| asking.ask().await).await?;
+            }
         }
     }
 }
 
-/// One turn of a conversation. What fails is said, and the conversation goes on.
-async fn take_turn(args: &ChatArgs, session: &Session, room: &Room, text: &str) -> anyhow::Result<()> {
-    let turn = session.turn(request(args, room, text)?);
-    let answering = async {
-        if args.output.json {
-            let answer = turn.finish().await?;
-            return output::line(&described(session, &answer).to_string());
+/// One turn of a conversation, with whatever has to be decided on its way. What fails is said, and the conversation
+/// goes on.
+async fn take_turn(
+    session: &Session,
+    mut turn: Turn,
+    form: &JsonArg,
+    interrupts: &mut Interrupts,
+    mut ask: impl AsyncFnMut(&ApprovalRequest) -> anyhow::Result<Option<Decision>>,
+) -> anyhow::Result<()> {
+    loop {
+        let ending = match turn::follow(session, turn, form, interrupts).await {
+            Ok(ending) => ending,
+            Err(error) if error.downcast_ref::<confidant_engine::Error>().is_some() => {
+                output::error(&error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if form.json {
+            output::line(&described(&session.id(), &ending).to_string())?;
         }
-        stream(turn).await.map(|answer| mention(&answer))
-    };
-    let answered = tokio::select! {
-        answered = answering => answered,
-        _ = tokio::signal::ctrl_c() => {
-            note("\n(not waiting for the answer; it is kept when it is there)");
+        let Ending::Approval(request) = ending else { return Ok(()) };
+        let Some(decision) = ask(&request).await? else {
+            tell_how_to_decide(&session.id(), &request);
             return Ok(());
-        }
-    };
-    match answered {
-        Err(error) if error.downcast_ref::<confidant_engine::Error>().is_some() => {
-            output::error(&error.to_string())
-        }
-        other => other?,
+        };
+        let person = Decider::Person(session.scope().user().as_str().to_owned());
+        turn = session.decide(&request.approval_id, decision, person, CarryOut::Here);
     }
-    Ok(())
 }
 
-/// Prints the answer while it is being made.
-async fn stream(mut turn: Turn) -> anyhow::Result<Final> {
-    let mut status = Status::default();
-    let mut streamed = false;
-    while let Some(event) = turn.next().await {
-        match event {
-            Outbound::Progress { text } => status.show(text),
-            Outbound::Delta { text, .. } => {
-                status.clear();
-                streamed = true;
-                output::text(&clean(&text))?;
-            }
-            Outbound::Final(answer) => {
-                status.clear();
-                let rest = if streamed { "" } else { &answer.content };
-                output::line(&clean(rest))?;
-                return Ok(answer);
-            }
-            Outbound::Error(error) => {
-                status.clear();
-                if streamed {
-                    output::line("")?;
-                }
-                return Err(error.into());
-            }
-        }
-    }
-    Err(confidant_engine::Error::Internal.into())
+/// When somebody is asked to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asking {
+    /// At once: they sit in front of it.
+    Now,
+    /// When they come to it.
+    Later,
 }
 
-/// What a person should know of an answer besides its text.
-fn mention(answer: &Final) {
-    let metadata = &answer.metadata;
-    if metadata.memory == MemoryState::Unavailable {
-        let why = metadata.memory_error.unwrap_or("unknown");
-        note(&format!("answered without memory, which could not be opened ({why}); see `confidant doctor`"));
+impl Asking {
+    async fn ask(self) -> anyhow::Result<Option<Decision>> {
+        if self == Self::Later {
+            return Ok(None);
+        }
+        let mut editor = Some(editor(Remember::No)?);
+        Ok(decision(&read_line(&mut editor, "Approve? [y/N] ").await?))
     }
-    if metadata.withheld > 0 {
-        note(&format!("({} private messages were left out, since a room reads this)", metadata.withheld));
+}
+
+/// What a person means; nothing if they would not say.
+fn decision(line: &Line) -> Option<Decision> {
+    match line {
+        Line::Text(text) if matches!(text.trim().to_lowercase().as_str(), "y" | "yes") => {
+            Some(Decision::Approve)
+        }
+        Line::Text(_) => Some(Decision::Deny),
+        Line::TakenBack | Line::End => None,
     }
-    if metadata.replayed {
-        note("(recorded answer of an earlier turn with this request id)");
+}
+
+/// What came of waiting for a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Text(String),
+    /// Ctrl-C.
+    TakenBack,
+    /// Ctrl-D, or the end of a pipe.
+    End,
+}
+
+type Editor = rustyline::Editor<(), MemHistory>;
+
+/// Whether a line can be had again with the arrow keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remember {
+    Yes,
+    No,
+}
+
+fn editor(remember: Remember) -> anyhow::Result<Editor> {
+    let config = rustyline::Config::builder().auto_add_history(remember == Remember::Yes).build();
+    Ok(Editor::with_history(config, MemHistory::new())?)
+}
+
+/// Reads a line. The editor blocks its thread, and the engine works on the others meanwhile; whoever stops waiting for
+/// the line has no editor any more.
+async fn read_line(editor: &mut Option<Editor>, prompt: &'static str) -> anyhow::Result<Line> {
+    let mut lent = editor.take().context("the line cannot be read twice at once; hint: report this")?;
+    let (line, back) = tokio::task::spawn_blocking(move || (lent.readline(prompt), lent)).await?;
+    *editor = Some(back);
+    match line {
+        Ok(text) => Ok(Line::Text(text)),
+        Err(ReadlineError::Interrupted) => Ok(Line::TakenBack),
+        Err(ReadlineError::Eof) => Ok(Line::End),
+        Err(ReadlineError::Io(error)) => Err(error.into()),
+        Err(_) => Err(anyhow!("the line could not be read; hint: try --once, or pipe lines in")),
     }
 }
 
@@ -227,15 +261,6 @@ fn request(args: &ChatArgs, room: &Room, text: &str) -> anyhow::Result<TurnReque
         (false, None) => None,
     };
     Ok(TurnRequest { query: text.to_owned(), audience, room: room.context()?, ..TurnRequest::default() })
-}
-
-fn described(session: &Session, answer: &Final) -> serde_json::Value {
-    serde_json::json!({
-        "request_id": answer.request_id,
-        "session_id": session.id(),
-        "content": answer.content,
-        "metadata": answer.metadata,
-    })
 }
 
 /// What was given of the room, as text: room lines are for one turn and cannot be copied.
@@ -281,28 +306,53 @@ impl Room {
     }
 }
 
-/// What is being done, on a line that goes away again; on a terminal only.
-#[derive(Default)]
-struct Status {
-    shown: bool,
-}
-
-impl Status {
-    fn show(&mut self, text: &str) {
-        if io::stderr().is_terminal() {
-            self.shown = true;
-            let _ = write!(io::stderr(), "\r\u{1b}[K{}", Paint::of_stderr().dim(text));
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let _ = write!(io::stderr(), "\r\u{1b}[K");
-        }
-    }
-}
-
 const HELP: &str = "\
 /help      this
-/quit      end, as does Ctrl-D; Ctrl-C takes the line back, or stops waiting for an answer
+/quit      end, as does Ctrl-D; Ctrl-C takes the line back, or cancels the turn while it is being answered
+approve CODE, deny CODE decides what a turn waits for
 forget our conversation (or !forget) erases this session and confirms it";
+
+#[cfg(test)]
+mod tests {
+    use confidant_engine::{Storage, TenantId};
+
+    use super::*;
+    use crate::testing::{Caller, Counting, DELETE, engine};
+
+    #[test]
+    fn only_yes_is_yes() {
+        for (line, expected) in [
+            (Line::Text("y".into()), Some(Decision::Approve)),
+            (Line::Text(" YES ".into()), Some(Decision::Approve)),
+            (Line::Text(String::new()), Some(Decision::Deny)),
+            (Line::Text("yeah, no".into()), Some(Decision::Deny)),
+            (Line::TakenBack, None),
+            (Line::End, None),
+        ] {
+            assert_eq!(decision(&line), expected, "{line:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_sits_in_front_of_it_decides() {
+        let tools = Counting::new();
+        let engine = engine(Storage::memory(), Caller::new(), tools.clone(), Vec::new()).await;
+        let scope = Scope::parse(TenantId::new("default").unwrap(), "cli_conv:alice").unwrap();
+        let session = engine.session(scope, Actor::cli());
+        // Two calls in one turn: each is asked for.
+        let query = format!("{DELETE}\n{}", DELETE.replace("/a", "/b"));
+        let mut interrupts = Interrupts::listen().unwrap();
+        for (word, runs) in [(Some(Decision::Deny), 0), (None, 0), (Some(Decision::Approve), 2)] {
+            let mut asked = Vec::new();
+            let turn = session.turn(TurnRequest { query: query.clone(), ..TurnRequest::default() });
+            let answer = async |request: &ApprovalRequest| {
+                asked.push(request.arguments["path"].clone());
+                Ok(word)
+            };
+            take_turn(&session, turn, &JsonArg { json: true }, &mut interrupts, answer).await.unwrap();
+            let expected = if word.is_some() { &["/a", "/b"][..] } else { &["/a"] };
+            assert_eq!((asked, tools.runs()), (expected.iter().map(|path| (*path).into()).collect(), runs));
+        }
+        assert_eq!(session.approvals().await.unwrap().len(), 1, "what was not answered still waits");
+    }
+}

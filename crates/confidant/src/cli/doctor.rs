@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use confidant_engine::{Actor, Engine, KeySource as _};
+use confidant_engine::{Actor, ChosenModel, Engine, Instructions, KeySource as _};
 use confidant_memory::{Checked, Memory};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,6 +17,7 @@ use crate::config::{ConfigError, Loaded, LogLevel, StoreKind};
 use crate::files;
 use crate::keys::Keys;
 use crate::open::{self, Purpose};
+use crate::tools::Standing;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -129,7 +130,9 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
         };
         checks.push(Check::warn("data", &what));
     }
-    checks.push(model(loaded).await);
+    checks.extend(instructions(loaded));
+    checks.extend(models(loaded).await);
+    checks.extend(tools(loaded).await);
     checks.push(address(config.server.listen).await);
 }
 
@@ -246,14 +249,54 @@ fn refused(refused: &[(String, String)]) -> String {
     format!("{count} refused: {}{more}; hint: {hint}", named.join(", "))
 }
 
-async fn model(loaded: &Loaded) -> Check {
-    match loaded.config.model.build(loaded.secrets.model.as_ref()) {
-        Err(error) => Check::fail("model", &error.to_string()),
-        Ok(model) => match model.check().await {
-            Ok(()) => Check::ok("model", format!("{} answers", model.name())),
-            Err(error) => Check::fail("model", &error.to_string()),
-        },
+fn instructions(loaded: &Loaded) -> Vec<Check> {
+    let folder = loaded.config.instructions_folder();
+    let instructions = Instructions::open(folder.clone());
+    let faults = instructions.faults();
+    if faults.is_empty() && instructions.count() == 0 {
+        return Vec::new();
     }
+    let files = counted(instructions.count() as u64, "file");
+    let used = Check::ok("instructions", format!("{files} in {}", folder.display()));
+    let faults = faults.iter().map(|fault| Check::warn("instructions", &fault.to_string()));
+    std::iter::once(used).chain(faults).collect()
+}
+
+async fn models(loaded: &Loaded) -> Vec<Check> {
+    let models = match loaded.config.models(&loaded.secrets) {
+        Err(error) => return vec![Check::fail("model", &error.to_string())],
+        Ok(models) => models,
+    };
+    let mut checks = Vec::new();
+    for ChosenModel { name, model, .. } in models.all() {
+        // A plain set-up has one, which needs no name.
+        let whose = if models.all().count() > 1 { format!("{name}: ") } else { String::new() };
+        checks.push(match model.check().await {
+            Ok(()) => Check::ok("model", format!("{whose}{} answers", model.name())),
+            Err(error) => Check::fail("model", &format!("{whose}{error}")),
+        });
+    }
+    checks
+}
+
+async fn tools(loaded: &Loaded) -> Vec<Check> {
+    let (toolbox, refused) = match crate::tools::start(loaded, |_| true) {
+        Ok(started) => started,
+        Err(error) => return vec![Check::fail("tools", &output::whole(&error))],
+    };
+    let statuses = toolbox.settle(super::tools::PATIENCE).await;
+    toolbox.stop().await;
+    let answering = statuses.iter().map(|status| match status.standing {
+        Standing::Ready(count) => {
+            Check::ok("tools", format!("{} answers, {}", status.name, counted(count as u64, "tool")))
+        }
+        other => {
+            let trouble = super::tools::trouble(other).unwrap_or_default();
+            Check::fail("tools", &format!("{}: {trouble}", status.name))
+        }
+    });
+    let unusable = refused.iter().map(|error| Check::fail("tools", &error.to_string()));
+    answering.chain(unusable).collect()
 }
 
 async fn address(listen: SocketAddr) -> Check {

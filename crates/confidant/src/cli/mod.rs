@@ -15,6 +15,8 @@ mod redact;
 mod serve;
 mod session;
 mod token;
+mod tools;
+mod turn;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,7 +60,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
     Chat(chat::ChatArgs),
-    /// List, show, export and delete sessions
+    /// List, show, export and delete sessions; decide what their turns wait for, and cancel them
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// Export or erase everything of a person
@@ -78,6 +80,9 @@ enum Command {
     Memory(memory::MemoryCommand),
     /// Serve the memory to an MCP client over stdin and stdout
     Mcp(mcp::McpArgs),
+    /// List the tools of MCP servers, and call one by hand
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     /// Replace secrets and personal data in text or JSON; needs no data folder and no key
     Redact(redact::RedactArgs),
     /// Check everything and say what to do about what is wrong
@@ -117,6 +122,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Config => return output::text(config::EXAMPLE).map(|()| Outcome::Done),
         Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
         Command::Redact(args) => return redact::run(&args),
+        Command::Tools(tools::ToolsCommand::Keep(args)) => return tools::keep(&args),
         _ => {}
     }
     let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
@@ -141,6 +147,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Token(command) => token::run(command, &loaded).await,
         Command::Memory(command) => memory::run(command, &loaded).await,
         Command::Mcp(args) => mcp::run(args, loaded).await,
+        Command::Tools(command) => tools::run(command, &loaded).await,
         Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
     }
 }
@@ -172,10 +179,17 @@ async fn with_engine<T>(
 ) -> anyhow::Result<T> {
     let opened = open::open(loaded, purpose).await?;
     tell_of_new_key(&opened.prepared);
+    if let Some(toolbox) = &opened.toolbox {
+        // A server has time to reach its tools; a single turn would be over before.
+        toolbox.settle(TOOLS_PATIENCE).await;
+    }
     let done = work(&opened).await;
     stop(&opened.engine).await;
+    opened.stop_tools().await;
     done
 }
+
+const TOOLS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 async fn stop(engine: &Engine) {
     engine.stop(GRACE).await;

@@ -68,6 +68,17 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         ));
         return Ok(Outcome::Faulty);
     }
+    let unfetched = |(_, list): (_, &Vec<serde_json::Value>)| {
+        list.iter().filter(|one| one.get("unreadable").is_some()).count() as u64
+    };
+    let unfetched: u64 = export.derived.iter().map(unfetched).sum();
+    if unfetched > 0 {
+        note(&format!(
+            "{} could not be fetched whole; try again when its store answers",
+            counted(unfetched, "item")
+        ));
+        return Ok(Outcome::Faulty);
+    }
     if export.sessions.is_empty() && export.derived.values().all(Vec::is_empty) {
         note("nothing is kept of this person");
         return Ok(Outcome::NothingFound);

@@ -1,14 +1,17 @@
-//! `confidant session`: what is kept of one conversation.
+//! `confidant session`: what is kept of one conversation, and what its turns wait for.
+
+mod approvals;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, Export, MessageKind, Scope, Session, SessionSummary, TenantId};
+use confidant_engine::{Actor, Decision, Export, MessageKind, Scope, Session, SessionSummary, TenantId};
 
 use super::output::{self, clean, counted, moment, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use approvals::{ApprovalsArgs, CancelArgs, DecideArgs};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -16,7 +19,10 @@ Examples:
   confidant session list
   confidant session show cli:db:main:alice
   confidant session export cli_conv:alice --output alice.json
-  confidant session delete cli:db:main:alice > receipt.json")]
+  confidant session delete cli:db:main:alice > receipt.json
+  confidant session approvals
+  confidant session approve cli:db:main:alice apr-9f… --as alice
+  confidant session cancel cli:db:main:alice")]
 pub(super) enum SessionCommand {
     /// List sessions, of one tenant or of all
     List(ListArgs),
@@ -26,6 +32,14 @@ pub(super) enum SessionCommand {
     Export(ExportArgs),
     /// Delete a session with its key, and print a receipt
     Delete(DeleteArgs),
+    /// List what turns wait for somebody to approve
+    Approvals(ApprovalsArgs),
+    /// Approve what a turn waits for, and print how it went on
+    Approve(DecideArgs),
+    /// Deny what a turn waits for, and print how it went on
+    Deny(DecideArgs),
+    /// Cancel what is running or waiting, wherever it runs
+    Cancel(CancelArgs),
 }
 
 #[derive(Debug, Args)]
@@ -73,19 +87,29 @@ pub(super) struct DeleteArgs {
 }
 
 pub(super) async fn run(command: SessionCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
-        SessionCommand::List(args) => list(&args, opened).await,
-        SessionCommand::Show(args) => show(&args, opened).await,
-        SessionCommand::Export(args) => {
-            let session = session(opened, args.tenant.id()?, &args.session_id)?;
-            match session.export().await? {
-                Some(export) => output::json_to(args.output.as_deref(), &export).map(|()| Outcome::Done),
-                None => Ok(not_found()),
-            }
+    let look = Purpose::LookAtData;
+    match command {
+        SessionCommand::List(args) => {
+            with_engine(loaded, look, async |opened| list(&args, opened).await).await
         }
-        SessionCommand::Delete(args) => delete(&args, opened).await,
-    })
-    .await
+        SessionCommand::Show(args) => {
+            with_engine(loaded, look, async |opened| show(&args, opened).await).await
+        }
+        SessionCommand::Export(args) => {
+            with_engine(loaded, look, async |opened| export(&args, opened).await).await
+        }
+        SessionCommand::Delete(args) => {
+            with_engine(loaded, look, async |opened| delete(&args, opened).await).await
+        }
+        SessionCommand::Approvals(args) => {
+            with_engine(loaded, look, async |opened| approvals::list(&args, opened).await).await
+        }
+        SessionCommand::Approve(args) => approvals::decide(&args, Decision::Approve, loaded).await,
+        SessionCommand::Deny(args) => approvals::decide(&args, Decision::Deny, loaded).await,
+        SessionCommand::Cancel(args) => {
+            with_engine(loaded, look, async |opened| approvals::cancel(&args, opened).await).await
+        }
+    }
 }
 
 async fn list(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome> {
@@ -130,6 +154,14 @@ async fn show(args: &OneArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         transcript(&export)?;
     }
     Ok(Outcome::Done)
+}
+
+async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let session = session(opened, args.tenant.id()?, &args.session_id)?;
+    match session.export().await? {
+        Some(export) => output::json_to(args.output.as_deref(), &export).map(|()| Outcome::Done),
+        None => Ok(not_found()),
+    }
 }
 
 fn transcript(export: &Export) -> anyhow::Result<()> {

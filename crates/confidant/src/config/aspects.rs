@@ -1,13 +1,19 @@
 //! `[aspects]`: what the system prompt says, piece by piece, in the engine's order.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use confidant_engine::{Aspect, Aspects, AudienceNote, Fixed, Slot};
+use confidant_engine::{
+    AppsNote, Aspect, Aspects, AudienceNote, Fixed, InjectionWarning, Instructions, LanguageNote,
+    ProfileNote, Slot,
+};
 use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AspectsSection {
+    /// The folder of files that add to these texts or take their place.
+    pub(super) instructions: Option<PathBuf>,
     focus: Option<String>,
     ethics: Option<String>,
     pub(super) mate: Option<String>,
@@ -15,15 +21,22 @@ pub(crate) struct AspectsSection {
     jurisdiction: Option<String>,
     agent: Option<String>,
     profile: Option<String>,
+    /// The note on the language to answer in.
+    language: Option<String>,
     conversation_context: Option<String>,
     disclaimer: Option<String>,
     additional: Option<String>,
+    /// The warning of a request that is after the instructions.
+    injection_warning: Option<String>,
 }
 
 impl AspectsSection {
-    /// The aspects that were written, and the one that says who reads along.
-    pub(crate) fn aspects(&self) -> Aspects {
-        let written = [
+    /// What was written here and in files, and the notes that Confidant writes itself.
+    pub(super) fn aspects(&self, instructions: &Instructions, warn_at: f32) -> Aspects {
+        let written = |slot: Slot, text: &Option<String>| {
+            text.as_ref().map(|text| Arc::new(Fixed::new(slot, text)) as Arc<dyn Aspect>)
+        };
+        let texts = [
             (Slot::Focus, &self.focus),
             (Slot::Ethics, &self.ethics),
             (Slot::Mate, &self.mate),
@@ -35,27 +48,42 @@ impl AspectsSection {
             (Slot::Disclaimer, &self.disclaimer),
             (Slot::Additional, &self.additional),
         ];
-        let fixed = written.into_iter().filter_map(|(slot, text)| {
-            let text = text.as_ref().filter(|text| !text.trim().is_empty())?;
-            Some(Arc::new(Fixed::new(slot, text)) as Arc<dyn Aspect>)
-        });
-        Aspects::new(fixed.chain([Arc::new(AudienceNote) as Arc<dyn Aspect>]).collect())
+        let mut aspects: Vec<Arc<dyn Aspect>> = texts
+            .into_iter()
+            .map(|(slot, text)| {
+                let own = (slot == Slot::Apps).then(|| Arc::new(AppsNote) as Arc<dyn Aspect>);
+                instructions.aspect(slot, written(slot, text).or(own))
+            })
+            .collect();
+        let warning = InjectionWarning::new(warn_at);
+        let warning = match &self.injection_warning {
+            Some(text) => warning.saying(text),
+            None => warning,
+        };
+        let language = self.language.as_ref().map_or_else(LanguageNote::default, LanguageNote::new);
+        let notes: [Arc<dyn Aspect>; 4] =
+            [Arc::new(ProfileNote), Arc::new(AudienceNote), Arc::new(language), Arc::new(warning)];
+        aspects.extend(notes);
+        Aspects::new(aspects)
     }
 }
 
 impl Default for AspectsSection {
     fn default() -> Self {
         Self {
+            instructions: None,
             focus: None,
-            ethics: None,
+            ethics: Some(ETHICS.to_owned()),
             mate: None,
             apps: None,
             jurisdiction: None,
             agent: Some(AGENT.to_owned()),
             profile: None,
+            language: None,
             conversation_context: None,
             disclaimer: None,
             additional: None,
+            injection_warning: None,
         }
     }
 }
@@ -64,3 +92,6 @@ impl Default for AspectsSection {
 const AGENT: &str = "You are a friendly assistant. You remember what this person told you before. \
 Answer from the conversation and the room discussion, in a few short sentences. \
 If you do not know, say so.";
+
+/// Short for the same reason.
+const ETHICS: &str = "Be honest. Never help anyone to harm themself or others.";

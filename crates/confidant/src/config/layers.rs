@@ -23,14 +23,14 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
     for (name, section, key) in SEEDS {
         let value = super::secrets::plain(environment, name)?;
         if let Some((name, value)) = value {
-            layers.add_text(&name, section, key, &value)?;
+            layers.add_text(&name, &[section, key], &value)?;
         }
     }
     if let Some(folder) = &flags.data_dir {
-        layers.put("server", "data_dir", Value::String(folder.to_string_lossy().into_owned()));
+        layers.put(&["server", "data_dir"], Value::String(folder.to_string_lossy().into_owned()));
     }
     if let Some(listen) = flags.listen {
-        layers.put("server", "listen", Value::String(listen.to_string()));
+        layers.put(&["server", "listen"], Value::String(listen.to_string()));
     }
     let config = layers.into_config()?;
     let secrets = Secrets::find(environment, &config)?;
@@ -88,8 +88,8 @@ impl Layers {
             // An empty section may be unknown, too.
             try_on(source, Table::from_iter([(section.clone(), Value::Table(Table::new()))]), &section)?;
             for (key, value) in keys {
-                try_on(source, single(&section, &key, value.clone()), &format!("{section}.{key}"))?;
-                self.put(&section, &key, value);
+                try_value(source, &[&section, &key], &value)?;
+                self.put(&[&section, &key], value);
             }
         }
         Ok(())
@@ -98,8 +98,9 @@ impl Layers {
     /// Takes a `CONFIDANT_…` variable, or says why it is none.
     fn add_variable(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let rest = name[PREFIX.len()..].to_lowercase();
-        if let Some((section, key)) = rest.split_once("__") {
-            return self.add_text(name, section, key, value);
+        let path: Vec<&str> = rest.split("__").collect();
+        if path.len() > 1 {
+            return self.add_text(name, &path, value);
         }
         // Platforms put names of their own beside ours (a Kubernetes service called `confidant` brings
         // CONFIDANT_PORT and CONFIDANT_SERVICE_HOST), so what does not look like a setting is not taken for one.
@@ -110,43 +111,70 @@ impl Layers {
                 what: "unknown key".to_owned(),
                 hint: format!(
                     "write {}, with two underscores between section and key",
-                    variable(&section, &key)
+                    variable(&[&section, &key])
                 ),
             }),
         }
     }
 
     /// Takes a value that is text, as a string if the key wants one and as TOML if it does not.
-    fn add_text(&mut self, source: &str, section: &str, key: &str, text: &str) -> Result<(), ConfigError> {
-        let name =
-            if source.starts_with(PREFIX) { variable(section, key) } else { format!("{section}.{key}") };
+    fn add_text(&mut self, source: &str, path: &[&str], text: &str) -> Result<(), ConfigError> {
+        let name = if source.starts_with(PREFIX) { variable(path) } else { path.join(".") };
         let string = Value::String(text.to_owned());
-        let value = match try_on(source, single(section, key, string.clone()), &name) {
+        let value = match try_on(source, nested(path, string.clone()), &name) {
             Ok(()) => string,
             Err(as_string) => {
                 let value =
                     format!("it = {}", text.trim()).parse::<Table>().ok().and_then(|mut t| t.remove("it"));
                 let Some(value) = value.filter(|value| !value.is_str()) else { return Err(as_string) };
-                try_on(source, single(section, key, value.clone()), &name)?;
+                try_on(source, nested(path, value.clone()), &name)?;
                 value
             }
         };
-        self.put(section, key, value);
+        self.put(path, value);
         Ok(())
     }
 
-    fn put(&mut self, section: &str, key: &str, value: Value) {
-        let section = self.0.entry(section).or_insert_with(|| Value::Table(Table::new()));
-        if let Value::Table(keys) = section {
-            keys.insert(key.to_owned(), value);
+    /// Lays a value over what is there; the path has a section and at least one key.
+    fn put(&mut self, path: &[&str], value: Value) {
+        let Some((key, tables)) = path.split_last() else { return };
+        let mut table = &mut self.0;
+        for name in tables {
+            let found = table.entry(*name).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(found) = found else { return };
+            table = found;
         }
+        table.insert((*key).to_owned(), value);
     }
+}
+
+/// Whether a value would be accepted alone; if not, says why, naming the innermost table or key that is to blame.
+fn try_value(source: &str, path: &[&str], value: &Value) -> Result<(), ConfigError> {
+    let Err(outer) = try_on(source, nested(path, value.clone()), &path.join(".")) else { return Ok(()) };
+    // Only tables are tried alone: a plain value may miss its neighbours, which says nothing about it.
+    for (key, value) in value.as_table().into_iter().flatten().filter(|(_, value)| value.is_table()) {
+        try_value(source, &[path, &[key]].concat(), value)?;
+    }
+    Err(outer)
 }
 
 /// Whether these settings would be accepted alone; if not, says why, naming `key` in `source`.
 fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
-    let Err(error) = table.try_into::<Config>() else { return Ok(()) };
-    let message = error.message();
+    let Err(error) = serde_path_to_error::deserialize::<_, Config>(Value::Table(table)) else {
+        return Ok(());
+    };
+    // What stands deeper than the key is named, too.
+    let path = error.path().to_string();
+    let key = if path.starts_with(key) { &path } else { key };
+    Err(worded(source, error.inner().message(), key))
+}
+
+/// Serde's message about settings that are not accepted.
+fn refusal(table: Table) -> Option<String> {
+    Some(table.try_into::<Config>().err()?.message().to_owned())
+}
+
+fn worded(source: &str, message: &str, key: &str) -> ConfigError {
     // A variable is a source and a key in one.
     let named = key == source;
     let (what, hint) = match refused_name(message) {
@@ -160,7 +188,7 @@ fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
             (if named { what.to_owned() } else { format!("{key}: {what}") }, hint.to_owned())
         }
     };
-    Err(ConfigError { source_name: source.to_owned(), what, hint })
+    ConfigError { source_name: source.to_owned(), what, hint }
 }
 
 /// Takes serde's `unknown field` message apart: the name that was refused and those that are known.
@@ -224,23 +252,24 @@ pub(super) fn known_sections() -> Vec<String> {
 
 /// The names of a section's keys.
 pub(super) fn known_keys(section: &str) -> Vec<String> {
-    known(single(section, NO_NAME, Value::Boolean(true)))
+    known(nested(&[section, NO_NAME], Value::Boolean(true)))
 }
 
 /// Asks serde, by offering a name that cannot be one.
-fn known(with_no_name: Table) -> Vec<String> {
-    let error = with_no_name.try_into::<Config>().err();
-    let message = error.as_ref().map_or("", |error| error.message());
-    refused_name(message).map_or_else(Vec::new, |(_, known)| known.into_iter().map(str::to_owned).collect())
+pub(super) fn known(with_no_name: Table) -> Vec<String> {
+    let message = refusal(with_no_name).unwrap_or_default();
+    refused_name(&message).map_or_else(Vec::new, |(_, known)| known.into_iter().map(str::to_owned).collect())
 }
 
-fn single(section: &str, key: &str, value: Value) -> Table {
-    let keys = Table::from_iter([(key.to_owned(), value)]);
-    Table::from_iter([(section.to_owned(), Value::Table(keys))])
+/// Settings with one value in them.
+fn nested(path: &[&str], value: Value) -> Table {
+    let (section, keys) = path.split_first().expect("a path has at least a section");
+    let inner = if keys.is_empty() { value } else { Value::Table(nested(keys, value)) };
+    Table::from_iter([((*section).to_owned(), inner)])
 }
 
-fn variable(section: &str, key: &str) -> String {
-    format!("{PREFIX}{}__{}", section.to_uppercase(), key.to_uppercase())
+fn variable(path: &[&str]) -> String {
+    format!("{PREFIX}{}", path.join("__").to_uppercase())
 }
 
 const DEFAULT_FILE: &str = "confidant.toml";
@@ -295,6 +324,22 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_reaches_what_is_within() {
+        let file = "[models.fast]\nprovider = 'openai'\nmodel = 'one'\ncost = 3";
+        let vars = [
+            ("CONFIDANT_MODELS__FAST__MODEL", "two"),
+            ("CONFIDANT_MODELS__SLOW", "{ provider = 'ollama', model = 'three' }"),
+            ("OPENAI_API_KEY", "hush"),
+        ];
+        let loaded = with(file, vars).unwrap();
+        let models = loaded.config.models(&loaded.secrets).unwrap();
+        let found: Vec<(&str, &str, f32)> =
+            models.all().map(|one| (one.name.as_str(), one.model.name(), one.cost)).collect();
+        assert_eq!(found[1..], [("fast", "two", 3.0), ("slow", "three", 1.0)]);
+        assert_eq!(loaded.secrets.models.keys().collect::<Vec<_>>(), ["fast"], "each has its provider's key");
+    }
+
+    #[test]
     fn unknown_keys_are_named_with_their_source_and_the_nearest_known() {
         for (error, source, key, hint) in [
             (
@@ -328,6 +373,24 @@ mod tests {
                 "unknown key",
                 "write CONFIDANT_SERVER__DATA_DIR",
             ),
+            (
+                refused("[models.fast]\nmodl = 'x'", []),
+                "c.toml: ",
+                "unknown key models.fast.modl",
+                "did you mean models.fast.model?",
+            ),
+            (
+                refused("[processing.safety]\nilegal = { at = 1, then = [] }", []),
+                "c.toml: ",
+                "unknown key processing.safety.ilegal",
+                "did you mean processing.safety.illegal?",
+            ),
+            (
+                refused("", [("CONFIDANT_MODELS__FAST__MODL", "x")]),
+                "CONFIDANT_MODELS__FAST__MODL: ",
+                "unknown key",
+                "did you mean CONFIDANT_MODELS__FAST__MODEL?",
+            ),
         ] {
             assert!(error.starts_with(source) && error.contains(key) && error.contains(hint), "{error}");
         }
@@ -340,6 +403,25 @@ mod tests {
             (refused("[server]\nlisten = 'here'", []), "c.toml: ", "server.listen"),
             (refused("[checkpoint]\nttl_seconds = 0", []), "c.toml: ", "checkpoint.ttl_seconds"),
             (refused("\n[server\n", []), "c.toml, line 2: ", "not TOML"),
+            (refused("[models]\ndefault = {}", []), "c.toml: ", "models.default: the default is not"),
+            (refused("[models]\nfast = 1", []), "c.toml: ", "models.fast: "),
+            (refused("[models.fast]\ncost = -1", []), "c.toml: ", "models.fast.cost: this is no cost"),
+            (refused("[processing]\nforms = 'x'", []), "c.toml: ", "processing.forms"),
+            (
+                refused("[processing]\nreprocess_at = 11", []),
+                "c.toml: ",
+                "processing.reprocess_at: this is no score",
+            ),
+            (
+                refused("[processing.safety]\nillegal = { at = 11, then = [] }", []),
+                "c.toml: ",
+                "processing.safety.illegal",
+            ),
+            (
+                refused("[processing.safety]\nillegal = { then = [] }", []),
+                "c.toml: ",
+                "processing.safety.illegal: missing field `at`",
+            ),
             (refused("", [("CHECKPOINT_TTL", "a day")]), "CHECKPOINT_TTL: ", "checkpoint.ttl_seconds"),
             (refused("", [("REDIS_URL", "redis://h:port")]), "REDIS_URL: ", "not the address of a Redis"),
         ] {
@@ -357,6 +439,10 @@ mod tests {
             "[model]\nmax_tokens = 'canary'",
             "[store]\nurl = 'canary'",
             "server = 'canary'",
+            "[models.fast]\nprovider = 'canary'",
+            "[processing]\nforms = 'canary'",
+            "[processing.safety]\nillegal = { at = 1, then = ['canary'] }",
+            "[processing.safety]\nillegal = 'canary'",
         ] {
             let error = refused(file, []);
             assert!(!error.contains("canary"), "{error}");

@@ -15,16 +15,19 @@ mod layers;
 mod log;
 mod memory;
 mod model;
+mod models;
+mod processing;
 mod room_context;
 mod seconds;
 mod secrets;
 mod server;
 mod store;
+mod tools;
 mod turn;
 
 use std::path::PathBuf;
 
-use confidant_engine::Settings;
+use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
 pub(crate) use environment::Environment;
@@ -47,8 +50,11 @@ pub(crate) struct Config {
     pub(crate) room_context: room_context::RoomContextSection,
     pub(crate) history: history::HistorySection,
     pub(crate) model: model::ModelSection,
+    pub(crate) models: models::ModelsSection,
+    pub(crate) processing: processing::ProcessingSection,
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
+    pub(crate) tools: tools::ToolsSection,
     pub(crate) memory: memory::MemorySection,
     pub(crate) log: LogSection,
 }
@@ -63,8 +69,20 @@ impl Config {
             answer_timeout: self.turn.answer_timeout,
             wait_for_turn: self.turn.wait,
             recovery: self.turn.recovery(),
+            tools: self.tools.limits(),
+            processing: self.processing.settings(),
             ..Settings::default()
         }
+    }
+
+    /// What the system prompt says; some of it comes from instruction files.
+    pub(crate) fn aspects(&self, instructions: &Instructions) -> Aspects {
+        self.aspects.aspects(instructions, self.processing.injection_warning)
+    }
+
+    /// The folder of instruction files; it need not be there.
+    pub(crate) fn instructions_folder(&self) -> PathBuf {
+        self.aspects.instructions.clone().unwrap_or_else(|| self.server.data_dir.join("instructions"))
     }
 
     /// The folder of `confidant.db`; nothing when data is not in one.
@@ -156,20 +174,34 @@ mod tests {
 
     #[test]
     fn the_example_names_every_key_and_no_other() {
-        // Keys without a default stand in the example as comments.
+        // Keys without a default stand in the example as comments, and so do tables that somebody has to name.
         let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
-            Some(rest) if rest.split(' ').nth(1) == Some("=") => rest,
+            Some(rest) if rest.split(' ').nth(1) == Some("=") || rest.starts_with('[') => rest,
             _ => line,
         });
         let text = all.collect::<Vec<_>>().join("\n");
         let named: toml::Table = text.parse().unwrap();
         toml::from_str::<Config>(&text).unwrap();
-        for (section, keys) in &named {
+        // Names of models are the operator's own.
+        for (section, keys) in named.iter().filter(|(section, _)| *section != "models") {
             let mut expected = layers::known_keys(section);
             let mut found: Vec<String> = keys.as_table().unwrap().keys().cloned().collect();
             expected.sort_unstable();
             found.sort_unstable();
             assert_eq!(found, expected, "[{section}]");
+        }
+        // A server has one of two sets of keys, so two of them have all.
+        let tools = named["tools"].as_table().unwrap();
+        let servers = tools["servers"].as_table().unwrap().values();
+        let keys_of = |table: &toml::Value| table.as_table().unwrap().keys().cloned().collect::<Vec<_>>();
+        for (mut found, place) in [
+            (servers.flat_map(keys_of).collect::<Vec<_>>(), "[tools.servers.x]"),
+            (keys_of(&tools["rules"][0]), "[[tools.rules]]"),
+        ] {
+            let mut expected = layers::known(format!("{place}\n\"\\u0000\" = true").parse().unwrap());
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{place}");
         }
         let mut sections: Vec<&String> = named.keys().collect();
         let mut expected = layers::known_sections();

@@ -1,15 +1,15 @@
-//! `[model]`: who answers.
+//! `[model]`: who answers. Every `[models.NAME]` is the same.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Extractive, Model, Provider, Remote, RemoteSettings, Sampling};
+use confidant_engine::{Extractive, FormStyle, Model, Provider, Remote, RemoteSettings, Sampling};
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{ConfigError, seconds};
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSection {
     provider: Kind,
@@ -21,9 +21,15 @@ pub(crate) struct ModelSection {
     timeout: Duration,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
+    /// What it is good at, for choosing among several.
+    #[serde(deserialize_with = "strengths")]
+    pub(super) strengths: Vec<String>,
+    /// What it costs, relative to the others.
+    #[serde(deserialize_with = "cost")]
+    pub(super) cost: f32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     /// Picks sentences from what was said; needs no network.
@@ -35,8 +41,13 @@ enum Kind {
 }
 
 impl ModelSection {
-    /// Makes the model. Connects to nothing.
-    pub(crate) fn build(&self, key: Option<&SecretString>) -> Result<Arc<dyn Model>, ConfigError> {
+    /// Makes the model. Connects to nothing. `section` is what errors call it.
+    pub(super) fn build(
+        &self,
+        section: &str,
+        key: Option<&SecretString>,
+        forms: FormStyle,
+    ) -> Result<Arc<dyn Model>, ConfigError> {
         let provider = match self.provider {
             Kind::Builtin => return Ok(Arc::new(Extractive)),
             Kind::OpenAi => Provider::OpenAi,
@@ -51,11 +62,17 @@ impl ModelSection {
             api_key: key.cloned(),
             timeout: self.timeout,
             sampling: Sampling { temperature: self.temperature, top_p: None, max_tokens: self.max_tokens },
+            forms,
         };
         let remote = Remote::new(settings).map_err(|error| {
             let message = error.to_string();
             let (what, hint) = message.split_once("; ").unwrap_or((&message, "see `confidant config`"));
-            ConfigError { source_name: "[model]".to_owned(), what: what.to_owned(), hint: hint.to_owned() }
+            // The engine knows of one section only.
+            let what = match what.strip_prefix("model.") {
+                Some(rest) => format!("{section}.{rest}"),
+                None => what.to_owned(),
+            };
+            ConfigError { source_name: format!("[{section}]"), what, hint: hint.to_owned() }
         })?;
         Ok(Arc::new(remote))
     }
@@ -82,8 +99,30 @@ impl Default for ModelSection {
             timeout: Duration::from_secs(60),
             temperature: None,
             max_tokens: None,
+            strengths: Vec::new(),
+            cost: 1.0,
         }
     }
+}
+
+fn strengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let strengths = Vec::<String>::deserialize(deserializer)?;
+    let short =
+        |word: &String| !word.trim().is_empty() && word.len() <= 40 && !word.contains(char::is_control);
+    if strengths.len() > 16 || !strengths.iter().all(short) {
+        return Err(D::Error::custom(
+            "these are no strengths; hint: give at most 16 short words, such as coding",
+        ));
+    }
+    Ok(strengths)
+}
+
+fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    let cost = f32::deserialize(deserializer)?;
+    if !cost.is_finite() || cost < 0.0 {
+        return Err(D::Error::custom("this is no cost; hint: give a number from 0, the default being 1"));
+    }
+    Ok(cost)
 }
 
 #[cfg(test)]
@@ -92,13 +131,27 @@ mod tests {
 
     #[test]
     fn the_default_needs_nothing_and_a_remote_one_needs_a_name() {
-        assert!(ModelSection::default().build(None).is_ok());
+        let build = |model: &ModelSection, section| model.build(section, None, FormStyle::Function);
+        assert!(build(&ModelSection::default(), "model").is_ok());
         let remote = ModelSection { provider: Kind::OpenAi, ..ModelSection::default() };
         assert_eq!(remote.key_variable(), Some("OPENAI_API_KEY"));
-        let error = remote.build(None).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "[model]: model.model is empty; hint: name a model that the server has"
-        );
+        for (section, error) in [
+            ("model", "[model]: model.model is empty; hint: name a model that the server has"),
+            (
+                "models.fast",
+                "[models.fast]: models.fast.model is empty; hint: name a model that the server has",
+            ),
+        ] {
+            assert_eq!(build(&remote, section).unwrap_err().to_string(), error);
+        }
+    }
+
+    #[test]
+    fn what_models_are_chosen_by_is_bounded() {
+        for text in ["cost = -1.0", "cost = nan", "strengths = ['']", "strengths = [\"a\\n\"]"] {
+            assert!(toml::from_str::<ModelSection>(text).is_err(), "{text}");
+        }
+        let model: ModelSection = toml::from_str("cost = 2\nstrengths = ['coding']").unwrap();
+        assert_eq!((model.cost, model.strengths), (2.0, vec!["coding".to_owned()]));
     }
 }

@@ -1,10 +1,13 @@
 //! Secrets: from a variable, or from the file that the variable with `_FILE` at its end names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use confidant_memory::blobs::object::Credentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::model::ModelSection;
+use super::tools::ToolSecrets;
 use super::{Config, ConfigError, Environment};
 use crate::files;
 
@@ -23,8 +26,12 @@ pub(crate) struct Secrets {
     pub(crate) redis_password: Option<SecretString>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
+    /// The same for other models, by their names.
+    pub(crate) models: BTreeMap<String, SecretString>,
     /// Who we are to stores of artifacts.
     pub(crate) blobs: BlobSecrets,
+    /// What servers of tools get from the environment.
+    pub(crate) tools: ToolSecrets,
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -94,15 +101,24 @@ pub(crate) enum Secret {
 
 impl Secrets {
     pub(super) fn find(environment: &Environment, config: &Config) -> Result<Self, ConfigError> {
-        let model = config.model.key_variable().map(|name| plain(environment, name)).transpose()?.flatten();
+        let key = |model: &ModelSection| {
+            let found = model.key_variable().map(|name| plain(environment, name)).transpose()?.flatten();
+            Ok(found.map(|(_, value)| SecretString::from(value)))
+        };
+        let mut models = BTreeMap::new();
+        for (name, model) in config.models.iter() {
+            models.extend(key(model)?.map(|key| (name.clone(), key)));
+        }
         Ok(Self {
             master: Secret::find(environment, MASTER)?,
             retired: Secret::find(environment, RETIRED)?,
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
             redis_password: plain(environment, REDIS_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
-            model: model.map(|(_, value)| SecretString::from(value)),
+            model: key(&config.model)?,
+            models,
             blobs: BlobSecrets::find(environment)?,
+            tools: ToolSecrets::find(environment, &config.tools)?,
         })
     }
 }

@@ -16,8 +16,8 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use confidant_engine::{
-    Administrator, Bearer, ChannelName, Engine, Error, PersonExport, Receipt, Role, Scope, Session, TenantId,
-    UserId, Wish,
+    Administrator, Bearer, ChannelName, Decider, Engine, Error, PersonExport, Receipt, Role, Scope, Session,
+    TenantId, UserId, Wish,
 };
 use confidant_memory::Owner;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -110,6 +110,31 @@ impl Caller {
         if allowed { Ok(session) } else { Err(refused(session.refuse()).await) }
     }
 
+    /// Whose decision it is that the caller brings. A person speaks for themselves only.
+    pub(super) async fn whose(&self, user_id: Option<&str>) -> Result<Whose, ApiError> {
+        let named = user_id.map(UserId::new).transpose();
+        let named = named.map_err(|error| ApiError::from(Error::from(error)).at("user_id"))?;
+        match (&self.bearer.role, named) {
+            (Role::User(own), Some(named)) if *own != named => {
+                let administrator = self.engine.dangerously_administer(self.bearer.actor());
+                Err(refused(administrator.refuse_person(&self.bearer.tenant, &named)).await)
+            }
+            (Role::User(own), _) => Ok(Whose::Person(own.clone())),
+            (_, Some(named)) => Ok(Whose::Person(named)),
+            (Role::Agent, None) => Ok(Whose::SessionUser),
+            (Role::Admin, None) => Ok(Whose::Admin),
+        }
+    }
+
+    /// The session of an approval in the caller's tenant, and how much of it is the caller's to see. Deciding asks whether
+    /// the approval is theirs.
+    pub(super) async fn session_of_approval(&self, approval_id: &str) -> Result<(Session, Reach), ApiError> {
+        let Bearer { tenant, .. } = &*self.bearer;
+        let session = self.engine.session_of_approval(tenant, approval_id, self.bearer.actor()).await?;
+        let talks = self.bearer.may(Wish::Talk, session.scope());
+        Ok((session, if talks { Reach::Conversation } else { Reach::ApprovalOnly }))
+    }
+
     /// A person's memory in the caller's tenant, if the caller may use it. Forgetting is a right, and using it is not
     /// enough for that; files of this machine are for whoever administers it.
     pub(super) async fn memory(&self, memory: &LazyMemory, user: UserId) -> Result<Access, ApiError> {
@@ -140,6 +165,34 @@ impl Caller {
         }
         Ok(Person { administrator, tenant: self.bearer.tenant.clone(), user })
     }
+}
+
+/// Whose decision it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Person(UserId),
+    /// The person whose session it is.
+    SessionUser,
+    Admin,
+}
+
+impl Whose {
+    pub(super) fn decider(self, session: &Session) -> Decider {
+        match self {
+            Self::Person(user) => Decider::Person(user.as_str().to_owned()),
+            Self::SessionUser => Decider::Person(session.scope().user().as_str().to_owned()),
+            Self::Admin => Decider::Admin,
+        }
+    }
+}
+
+/// How much of a session is somebody's to see who comes with an approval of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All that is said in it: they may run its turns.
+    Conversation,
+    /// What they are asked to decide, if they are.
+    ApprovalOnly,
 }
 
 /// Puts a refusal into the audit log. The answer is the same if that fails.
@@ -245,10 +298,27 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// The one id in the path, percent-decoded once.
+/// The last id in the path, which says nothing of who may have it.
+#[derive(Debug)]
+pub(super) struct LastId(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for LastId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        path_ids(parts, state).await?.pop().map(Self).ok_or_else(ApiError::internal)
+    }
+}
+
+/// The first id in the path: that of a session or a person.
 async fn path_id<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, ApiError> {
-    let path = Path::<String>::from_request_parts(parts, state).await;
-    path.map(|Path(id)| id).map_err(|_| {
+    path_ids(parts, state).await?.into_iter().next().ok_or_else(ApiError::internal)
+}
+
+/// The ids in the path, each percent-decoded once.
+async fn path_ids<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Vec<String>, ApiError> {
+    let path = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+    path.map(|Path(ids)| ids.into_iter().map(|(_, id)| id).collect()).map_err(|_| {
         ApiError::invalid("the id in the path is not percent-encoded UTF-8", "encode it as one path segment")
     })
 }

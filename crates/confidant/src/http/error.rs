@@ -264,7 +264,15 @@ impl From<Error> for ApiError {
 fn status(error: &Error) -> (StatusCode, Option<u64>) {
     match error {
         Error::Scope(_) | Error::Invalid { .. } => (StatusCode::BAD_REQUEST, None),
-        Error::RequestReused | Error::AnswerGone | Error::Erased => (StatusCode::CONFLICT, None),
+        Error::NotYourApproval => (StatusCode::FORBIDDEN, None),
+        Error::NoSuchApproval => (StatusCode::NOT_FOUND, None),
+        Error::RequestReused
+        | Error::AnswerGone
+        | Error::Erased
+        | Error::AwaitsApproval
+        | Error::AlreadyDecided(_)
+        | Error::ApprovalExpired
+        | Error::Cancelled => (StatusCode::CONFLICT, None),
         Error::Busy => (StatusCode::CONFLICT, Some(1)),
         Error::Model(_) => (StatusCode::BAD_GATEWAY, None),
         Error::Store(StoreError::Full) => (StatusCode::INSUFFICIENT_STORAGE, None),
@@ -288,6 +296,12 @@ mod tests {
             (Error::AnswerGone, 409, "answer_gone"),
             (Error::Erased, 409, "erased"),
             (Error::Busy, 409, "busy"),
+            (Error::AwaitsApproval, 409, "awaits_approval"),
+            (Error::AlreadyDecided("approved"), 409, "already_decided"),
+            (Error::ApprovalExpired, 409, "approval_expired"),
+            (Error::Cancelled, 409, "cancelled"),
+            (Error::NotYourApproval, 403, "not_your_approval"),
+            (Error::NoSuchApproval, 404, "no_such_approval"),
             (Error::Stopping, 503, "stopping"),
             (Error::Model(ModelError::Unreachable), 502, "model_failed"),
             (Error::Store(StoreError::Busy), 503, "storage_failed"),

@@ -93,6 +93,8 @@ impl Collector for Turns {
             ("turns_accepted", "Turns accepted", counts.accepted),
             ("turns_answered", "Turns answered", counts.answered),
             ("turns_failed", "Turns that ended without an answer", counts.failed),
+            ("turns_paused", "Times that a turn stopped to wait for an approval", counts.paused),
+            ("turns_cancelled", "Turns that were cancelled", counts.cancelled),
             ("turns_replayed", "Turns answered from the log", counts.replayed),
             ("turns_resumed", "Turns that were cut off and taken up again", counts.resumed),
             (
@@ -100,6 +102,7 @@ impl Collector for Turns {
                 "Turns answered without memory because it could not be opened",
                 counts.degraded,
             ),
+            ("tool_calls", "Tools called", counts.tool_calls),
             ("store_conflicts", "Writes that lost to another process and were tried again", counts.conflicts),
             ("sessions_erased", "Sessions erased", counts.erased),
         ];

@@ -10,8 +10,10 @@
 //! [`build`] is a plain function, so that tests need no socket. Nothing here logs content, tokens or ids: a log line has
 //! the route's template, and the token by its id.
 
+mod answers;
 mod auth;
 mod body;
+mod decisions;
 mod error;
 pub(crate) mod fuzzing;
 mod health;
@@ -140,7 +142,13 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router,
         .routes(routes!(openapi::document));
     let guarded = OpenApiRouter::new()
         .routes(routes!(turns::create))
+        .routes(routes!(turns::cancel))
+        .routes(routes!(decisions::list))
+        .routes(routes!(decisions::decide))
+        .routes(routes!(decisions::show))
+        .routes(routes!(decisions::decide_anywhere))
         .routes(routes!(sessions::export))
+        .routes(routes!(sessions::about))
         .routes(routes!(sessions::erase))
         .routes(routes!(person::export))
         .routes(routes!(person::erase))

@@ -11,15 +11,18 @@ mod stream;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use confidant_engine::{Error, Final, MemoryState, Metadata, Session, Turn, TurnRequest, UserId, Wish};
+use confidant_engine::{
+    ApprovalRequest, Ending, Error, MemoryState, Metadata, Session, Turn, TurnRequest, UserId, Wish,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::App;
+use super::answers::Running;
 use super::auth::Caller;
 use super::body::{Json, reply};
 use super::error::ApiError;
-use super::openapi::{MetadataSchema, OpenAiFailures};
-use super::{App, turns};
+use super::openapi::{ConfidantSchema, OpenAiFailures};
 use request::{ChatRequest, Wanted};
 
 /// What a body asks for: the query, and how many messages came before it.
@@ -31,7 +34,9 @@ pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
 /// Complete a chat
 ///
 /// As OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body
-/// (in a stream: in the last chunk with a choice) say what memory did. Errors are in OpenAI's form.
+/// (in a stream: in the last chunk with a choice) say what memory did. A call that somebody must approve first is asked for
+/// in the answer's words, with all of it in `confidant`; the next message decides it: `approve CODE` or `deny CODE`. Errors
+/// are in OpenAI's form. A turn goes on if the client leaves.
 #[utoipa::path(
     post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
     params(
@@ -64,9 +69,9 @@ pub(super) async fn complete(
     if let Some(streaming) = streaming {
         return stream::respond(app, turn, about, streaming).await;
     }
-    let answer = turns::finish(&app, turn).await?;
-    let memory = memory_header(answer.metadata.memory);
-    let mut response = reply(&about.completion(answer))?;
+    let ending = Running::from(turn).end(&app).await?;
+    let memory = memory_header(&ending);
+    let mut response = reply(&about.completion(ending))?;
     response.headers_mut().insert(MEMORY, memory);
     Ok(response)
 }
@@ -103,7 +108,12 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The channel of memories that are kept per `user`.
 const CHANNEL: &str = "openai";
 
-fn memory_header(memory: MemoryState) -> HeaderValue {
+fn memory_header(ending: &Ending) -> HeaderValue {
+    let memory = match ending {
+        Ending::Answer(answer) => answer.metadata.memory,
+        // What waits, waits in the log.
+        Ending::Approval(_) => MemoryState::Kept,
+    };
     HeaderValue::from_static(match memory {
         MemoryState::Kept => "kept",
         MemoryState::Off => "off",
@@ -126,9 +136,9 @@ impl About {
         Self { id, created: app.now(), model: app.engine.model_name().to_owned() }
     }
 
-    fn completion(self, answer: Final) -> ChatCompletion {
-        let usage = Usage::of(&answer.metadata);
-        let message = AssistantMessage { role: "assistant", content: answer.content, refusal: None };
+    fn completion(self, ending: Ending) -> ChatCompletion {
+        let Told { content, usage, confidant } = ending.into();
+        let message = AssistantMessage { role: "assistant", content, refusal: None };
         ChatCompletion {
             id: self.id,
             object: "chat.completion",
@@ -136,9 +146,39 @@ impl About {
             model: self.model,
             choices: vec![Choice { index: 0, message, logprobs: None, finish_reason: "stop" }],
             usage,
-            confidant: answer.metadata,
+            confidant,
         }
     }
+}
+
+/// What a client gets to see of a turn's end.
+struct Told {
+    content: String,
+    usage: Usage,
+    confidant: Confidant,
+}
+
+impl From<Ending> for Told {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Answer(answer) => {
+                let usage = Usage::of(&answer.metadata);
+                Self { content: answer.content, usage, confidant: Confidant::Answer(answer.metadata) }
+            }
+            Ending::Approval(request) => {
+                let content = request.question.clone();
+                Self { content, usage: Usage::default(), confidant: Confidant::Approval(request) }
+            }
+        }
+    }
+}
+
+/// How the answer came about, or what somebody must approve first.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Confidant {
+    Answer(Box<Metadata>),
+    Approval(Box<ApprovalRequest>),
 }
 
 /// A whole answer.
@@ -153,9 +193,9 @@ struct ChatCompletion {
     model: String,
     choices: Vec<Choice>,
     usage: Usage,
-    /// How the answer came about.
-    #[schema(value_type = MetadataSchema)]
-    confidant: Metadata,
+    /// How the answer came about, or what somebody must approve first.
+    #[schema(value_type = ConfidantSchema)]
+    confidant: Confidant,
 }
 
 /// The one answer.

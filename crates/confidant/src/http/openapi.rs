@@ -27,7 +27,8 @@ use super::sessions::WouldErase;
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     tags(
-        (name = "session", description = "One conversation: turns, export, erasure"),
+        (name = "session", description = "One conversation: turns, decisions, export, erasure"),
+        (name = "approval", description = "Calls that somebody must approve, in whatever session they wait"),
         (name = "person", description = "Everything of one person"),
         (name = "openai", description = "Drop-in for OpenAI clients, with memory per `user` or per session"),
         (name = "server", description = "The server itself"),
@@ -84,7 +85,10 @@ fn failures(schema: &str) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> 
         ("403", "The token may not do that"),
         ("404", "There is nothing of that name"),
         ("408", "The body did not arrive in time"),
-        ("409", "The request_id is taken, another turn is running, or the session was erased meanwhile"),
+        (
+            "409",
+            "The request_id is taken, another turn is running, the approval is decided or expired, or the turn was cancelled or its session erased meanwhile",
+        ),
         ("413", "The body is too large"),
         ("415", "The body is not declared as JSON"),
         ("429", "Too many requests; Retry-After says when"),
@@ -173,10 +177,194 @@ pub(super) struct MetadataSchema {
     /// Parts of the system prompt that failed and were left out.
     #[schema(required = false)]
     failed_aspects: Vec<String>,
+    /// Tools that were called, in their order.
+    #[schema(required = false)]
+    tools: Vec<String>,
+    /// Whether the beginning of the conversation was given in few words, since it no longer fits.
+    #[schema(required = false)]
+    compressed: bool,
+    /// What was found out about the turn.
+    preparation: Option<PreparationSchema>,
+    /// The mate that answered, by name.
+    mate: Option<String>,
+    /// What was done about harm.
+    #[schema(required = false)]
+    safety: Vec<String>,
+    /// Settings and memories of the client that would have helped: a new turn can bring them.
+    #[schema(required = false)]
+    requested_settings: Vec<String>,
+    /// Approvals in this session that somebody has still to decide.
+    #[schema(required = false)]
+    pending_approvals: u64,
     /// Tokens of prompt and answer.
     usage: Option<TokenUsageSchema>,
     /// What was erased, when the person asked to be forgotten.
     receipt: Option<ReceiptSchema>,
+}
+
+/// What was found out about a turn.
+#[derive(ToSchema)]
+#[schema(as = Preparation)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct PreparationSchema {
+    /// The language of the request, two letters.
+    language_code: String,
+    /// What it is about.
+    category: String,
+    /// The model that answers, by its name in the settings.
+    selected_model: String,
+    /// Why that one.
+    selection_reason: String,
+    /// How harmful the request is, by kind, 0 to 10.
+    harm: HarmSchema,
+    /// How likely it tries to take over the agent, 0 to 10.
+    prompt_injection_chance: f32,
+    /// At most 10.
+    tags: Vec<String>,
+    /// Tools that may help.
+    relevant_app_skills: Vec<String>,
+    /// Focus modes that may help.
+    relevant_app_focus_modes: Vec<String>,
+    /// Settings and memories that may help.
+    relevant_app_settings_and_memories: Vec<String>,
+    /// A title for the conversation, while it has none.
+    title: Option<String>,
+    /// Icons for it, by their Lucide names, while it has none.
+    #[schema(required = false)]
+    icon_names: Vec<String>,
+    /// `model` or `rules`.
+    by: String,
+}
+
+/// A score from 0 to 10 for every kind of harm.
+#[derive(ToSchema)]
+#[schema(as = Harm)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct HarmSchema {
+    direct_self_harm: f32,
+    indirect_self_harm: f32,
+    gradual_escalation_patterns: f32,
+    emotional_distress_indicators: f32,
+    illegal: f32,
+}
+
+/// What a person chose to have known in a turn.
+#[derive(ToSchema)]
+#[schema(as = Profile)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ProfileSchema {
+    /// How they like to learn.
+    learning_style: Option<String>,
+    /// Interests that they chose to show.
+    #[schema(required = false)]
+    interests: Vec<String>,
+    /// Whose law matters to them, by code.
+    #[schema(required = false)]
+    jurisdictions: Vec<String>,
+}
+
+/// A conversation of the past.
+#[derive(ToSchema)]
+#[schema(as = PastChat)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct PastChatSchema {
+    /// Its title.
+    #[schema(required = false)]
+    title: String,
+    /// It in few words.
+    summary: String,
+}
+
+/// What is known about a conversation as a whole.
+#[derive(ToSchema)]
+#[schema(as = About)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct AboutSchema {
+    /// Its title.
+    title: Option<String>,
+    /// Icons for it.
+    #[schema(required = false)]
+    icon_names: Vec<String>,
+    /// What it is about.
+    category: Option<String>,
+    /// What was made of its last turn.
+    enrichment: Option<EnrichmentSchema>,
+    /// Whether somebody should look at it.
+    #[schema(required = false)]
+    flagged_for_review: bool,
+    /// Whether it was ended for safety.
+    #[schema(required = false)]
+    terminated: bool,
+}
+
+/// What was made of a turn.
+#[derive(ToSchema)]
+#[schema(as = Enrichment)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct EnrichmentSchema {
+    /// Up to 6.
+    #[schema(required = false)]
+    follow_up_suggestions: Vec<String>,
+    /// Up to 6.
+    #[schema(required = false)]
+    new_chat_suggestions: Vec<String>,
+    /// Two or three sentences.
+    chat_summary: Option<String>,
+    /// At most 10.
+    #[schema(required = false)]
+    chat_tags: Vec<String>,
+    /// For software.
+    #[schema(required = false)]
+    next_step_suggestions: Vec<String>,
+    /// 0 to 10.
+    harmful_response: f32,
+}
+
+/// A call that somebody must approve.
+#[derive(ToSchema)]
+#[schema(as = Approval)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ApprovalSchema {
+    /// Names the approval.
+    approval_id: String,
+    /// What to say where there are no buttons: `approve CODE` or `deny CODE`.
+    code: String,
+    /// The question, in words.
+    question: String,
+    /// The answers to it.
+    options: Vec<DecisionSchema>,
+    /// The tool that would be called.
+    tool: String,
+    /// With exactly these arguments.
+    #[schema(value_type = Value)]
+    arguments: serde_json::Value,
+    /// The hash of the call; a decision that gives it is of this call and no other.
+    hash: String,
+    /// Until when it can be decided, in milliseconds since 1970.
+    expires_at: i64,
+    /// The turn that waits for it.
+    request_id: String,
+}
+
+/// How an answer came about, or what somebody must approve before there is one.
+#[derive(ToSchema)]
+#[schema(as = Confidant)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes types of the engine")]
+pub(super) enum ConfidantSchema {
+    Answer(Box<MetadataSchema>),
+    Approval(Box<ApprovalSchema>),
+}
+
+/// What a person decides.
+#[derive(ToSchema)]
+#[schema(as = Decision, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) enum DecisionSchema {
+    /// The call is made.
+    Approve,
+    /// It is not.
+    Deny,
 }
 
 /// Tokens of a turn.
@@ -229,6 +417,24 @@ pub(super) struct ExportSchema {
     version: u64,
     /// What was said, oldest first.
     messages: Vec<ExportedMessageSchema>,
+    /// What is known about the conversation as a whole.
+    about: Option<AboutSchema>,
+    /// Its beginning in few words, where it has become too long.
+    #[schema(required = false)]
+    summaries: Vec<ExportedSummarySchema>,
+}
+
+/// The beginning of a conversation in few words.
+#[derive(ToSchema)]
+#[schema(as = ExportedSummary)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ExportedSummarySchema {
+    /// Who may hear it.
+    audience: AudienceSchema,
+    /// When it was made, in milliseconds since 1970.
+    timestamp: i64,
+    /// The words.
+    content: String,
 }
 
 /// One message of an export.
@@ -248,6 +454,9 @@ pub(super) struct ExportedMessageSchema {
     request_id: String,
     /// The model or tool that spoke.
     name: Option<String>,
+    /// What a tool was called with.
+    #[schema(value_type = Option<Value>)]
+    arguments: Option<serde_json::Value>,
     /// Why the message has no answer, if its turn ended without one.
     unanswered: Option<String>,
 }
@@ -268,7 +477,8 @@ pub(super) struct PersonExportSchema {
     /// Sessions of theirs that could not be opened, by the name of the reason.
     #[schema(required = false)]
     unreadable: Vec<String>,
-    /// Their memories: cards of sessions, with where the artifacts are.
+    /// Their memories: cards of sessions, the transcripts that are kept, and where the artifacts are. One whose artifact
+    /// could not be fetched says so in `unreadable`.
     #[schema(required = false, value_type = Vec<Object>)]
     memories: Vec<serde_json::Value>,
 }

@@ -13,7 +13,7 @@ use super::App;
 use super::auth::Own;
 use super::body::{Params, reply};
 use super::error::ApiError;
-use super::openapi::{Erased, ExportSchema, Failures};
+use super::openapi::{AboutSchema, Erased, ExportSchema, Failures};
 
 /// Whether to erase or only to say what would go.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -53,6 +53,20 @@ pub(super) struct WouldErase {
 pub(super) async fn export(State(app): State<App>, Own(session): Own) -> Result<Response, ApiError> {
     let export = app.detached(async move { session.export().await }).await?;
     reply(&export.ok_or_else(nothing)?)
+}
+
+/// Look at what is known about a session as a whole
+///
+/// Title, icons, category, and what was made of the last turn: suggestions, summary, tags. The look is recorded in the
+/// audit log.
+#[utoipa::path(
+    get, path = "/api/v1/session/{session_id}/about", operation_id = "about_session", tag = "session", security(("bearer" = [])),
+    params(("session_id" = String, Path, description = "The session's id, percent-encoded")),
+    responses((status = 200, description = "What is known", body = AboutSchema), Failures)
+)]
+pub(super) async fn about(State(app): State<App>, Own(session): Own) -> Result<Response, ApiError> {
+    let about = app.detached(async move { session.about().await }).await?;
+    reply(&about.ok_or_else(nothing)?)
 }
 
 /// Erase a session

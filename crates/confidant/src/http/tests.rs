@@ -1,6 +1,7 @@
 //! The whole surface, without a socket.
 
 mod access;
+mod approvals;
 mod input;
 mod openai;
 mod routes;
@@ -14,14 +15,15 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use confidant_engine::{
-    Actor, Answer, Deltas, Engine, Extractive, KeySource, KeySourceError, MasterKey, MasterKeys, Model,
-    ModelError, Parts, Prompt, Role, Storage, TenantId, Usage,
+    Actor, Answer, Deltas, Engine, Extractive, Model, ModelError, Parts, Prompt, Role, Storage, TenantId,
+    Usage,
 };
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::{HttpSettings, router};
+use crate::testing::Keys;
 
 const SETTINGS: HttpSettings = HttpSettings {
     max_body_bytes: 64 * 1024,
@@ -47,14 +49,13 @@ impl Server {
     }
 
     async fn with(model: Arc<dyn Model>, settings: HttpSettings) -> Self {
-        let parts = Parts::new(Storage::memory(), Arc::new(Keys), model);
-        let engine = Engine::open(parts).await.unwrap();
+        Self::on(Engine::open(Parts::new(Storage::memory(), Arc::new(Keys), model)).await.unwrap(), settings)
+            .await
+    }
+
+    async fn on(engine: Engine, settings: HttpSettings) -> Self {
         let router = router(engine.clone(), settings);
-        let token = async |tenant: &str, role: &str| {
-            let administrator = engine.dangerously_administer(Actor::cli());
-            let (tenant, role) = (TenantId::new(tenant).unwrap(), Role::parse(role).unwrap());
-            administrator.new_token(&tenant, &role).await.unwrap().1.expose_secret().to_owned()
-        };
+        let token = async |tenant: &str, role: &str| token(&engine, tenant, role).await;
         let (admin, agent) = (token("acme", "admin").await, token("acme", "agent").await);
         let (alice, elsewhere) = (token("acme", "user:alice").await, token("other", "admin").await);
         Self { engine, router, admin, agent, alice, elsewhere }
@@ -157,14 +158,10 @@ fn encoded(segment: &str) -> String {
     segment.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-#[derive(Debug)]
-struct Keys;
-
-impl KeySource for Keys {
-    fn load(&self) -> Result<MasterKeys, KeySourceError> {
-        let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
-        Ok(MasterKeys { current, retired: Vec::new() })
-    }
+async fn token(engine: &Engine, tenant: &str, role: &str) -> String {
+    let administrator = engine.dangerously_administer(Actor::cli());
+    let (tenant, role) = (TenantId::new(tenant).unwrap(), Role::parse(role).unwrap());
+    administrator.new_token(&tenant, &role).await.unwrap().1.expose_secret().to_owned()
 }
 
 /// A model that remembers what it was told and answers in two pieces.
@@ -188,7 +185,7 @@ impl Model for Recorder {
         let pieces = [format!("answer {count}: "), "yes\nindeed".to_owned()];
         pieces.iter().for_each(|piece| deltas(piece));
         let usage = Some(Usage { prompt: 5, completion: 3 });
-        Ok(Answer { text: pieces.concat(), model: "recorder".to_owned(), usage })
+        Ok(Answer { text: pieces.concat(), calls: Vec::new(), model: "recorder".to_owned(), usage })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

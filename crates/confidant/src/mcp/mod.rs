@@ -17,6 +17,7 @@ mod catalogue;
 mod consent;
 mod estimate;
 mod failure;
+pub(crate) mod fuzzing;
 mod import;
 mod mount;
 mod progress;

@@ -5,12 +5,18 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be set up is a failed test")]
 
+mod approvals;
 mod chat;
+mod erasure;
 mod home;
+mod instructions;
 mod keys;
 mod memory;
 mod redact;
 mod redis;
 mod rights;
 mod server;
+#[expect(dead_code, reason = "shared with the unit tests, which use the rest of it")]
+#[path = "../../src/testing.rs"]
+mod testing;
 mod trouble;

@@ -138,7 +138,7 @@ fn every_command_has_help_with_examples() {
         assert!(help.lines().all(|line| line.len() < 130), "{command}: {help}");
     }
     for (command, parts) in [
-        ("session", &["list", "show", "export", "delete"][..]),
+        ("session", &["list", "show", "export", "delete", "approvals", "approve", "deny", "cancel"][..]),
         ("person", &["export", "erase"]),
         ("keys", &["generate", "rotate", "verify", "status"]),
         ("audit", &["show", "verify"]),

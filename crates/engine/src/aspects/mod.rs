@@ -1,7 +1,8 @@
 //! Aspects: the named pieces of the system prompt, in a fixed order, each failing alone.
 //!
 //! An aspect returns text or nothing. One that fails is left out and named in the answer's metadata; it never takes
-//! the turn with it.
+//! the turn with it. What is easy to get wrong: text speaks as the operator, so what a person wrote, or anybody else,
+//! is no text but a quoted block.
 
 use std::sync::Arc;
 
@@ -10,6 +11,16 @@ use confidant_seal::Scope;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
+use crate::model::Block;
+use crate::turn::Prepared;
+
+mod instructions;
+mod notes;
+mod profile;
+
+pub use instructions::{Catalogue, Fault, FocusMode, Instructions, Mate};
+pub use notes::{AppsNote, AudienceNote, Fixed, InjectionWarning, LanguageNote};
+pub use profile::{Profile, ProfileNote};
 
 /// Where in the system prompt an aspect stands. The order of the variants is the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +49,20 @@ pub enum Slot {
 }
 
 impl Slot {
+    /// All of them, in their order.
+    pub const ALL: [Self; 10] = [
+        Self::Focus,
+        Self::Ethics,
+        Self::Mate,
+        Self::Apps,
+        Self::Jurisdiction,
+        Self::Agent,
+        Self::Profile,
+        Self::ConversationContext,
+        Self::Disclaimer,
+        Self::Additional,
+    ];
+
     /// Its name in configuration and metadata.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -65,6 +90,14 @@ pub struct Situation<'a> {
     pub audience: Audience,
     /// When.
     pub now: Millis,
+    /// What was found out about the turn, if it was prepared.
+    pub prepared: Option<&'a Prepared>,
+    /// What the person chose to have known in this turn.
+    pub profile: &'a Profile,
+    /// The focus mode that is on.
+    pub focus: Option<&'a str>,
+    /// How many tools the turn is offered.
+    pub tools: usize,
 }
 
 /// An aspect gave no text because it failed; says nothing of why, which it logs itself.
@@ -79,49 +112,10 @@ pub trait Aspect: Send + Sync + std::fmt::Debug {
     fn slot(&self) -> Slot;
     /// Its text for this turn, or nothing.
     async fn text(&self, situation: Situation<'_>) -> Result<Option<String>, AspectFailed>;
-}
-
-/// An aspect whose text the operator wrote.
-#[derive(Clone, Debug)]
-pub struct Fixed {
-    slot: Slot,
-    text: String,
-}
-
-impl Fixed {
-    /// Text for a slot.
-    #[must_use]
-    pub fn new(slot: Slot, text: impl Into<String>) -> Self {
-        Self { slot, text: text.into() }
-    }
-}
-
-#[async_trait]
-impl Aspect for Fixed {
-    fn slot(&self) -> Slot {
-        self.slot
-    }
-
-    async fn text(&self, _: Situation<'_>) -> Result<Option<String>, AspectFailed> {
-        Ok(Some(self.text.clone()).filter(|text| !text.trim().is_empty()))
-    }
-}
-
-/// Tells the model who reads along, so that it can mind its words.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AudienceNote;
-
-#[async_trait]
-impl Aspect for AudienceNote {
-    fn slot(&self) -> Slot {
-        Slot::Profile
-    }
-
-    async fn text(&self, situation: Situation<'_>) -> Result<Option<String>, AspectFailed> {
-        Ok(Some(match situation.audience {
-            Audience::Private => "Only the person who asks will read your answer.".to_owned(),
-            Audience::Room => "Everyone in the room will read your answer.".to_owned(),
-        }))
+    /// What it has to quote in this turn, if anything: data, which never speaks as the operator.
+    async fn block(&self, situation: Situation<'_>) -> Result<Option<Block>, AspectFailed> {
+        let _ = situation;
+        Ok(None)
     }
 }
 
@@ -129,10 +123,11 @@ impl Aspect for AudienceNote {
 #[derive(Clone, Debug, Default)]
 pub struct Aspects(Vec<Arc<dyn Aspect>>);
 
-/// The composed system text, and the aspects that failed.
-#[derive(Debug, PartialEq, Eq)]
+/// The composed system text, what is quoted beside it, and the aspects that failed.
+#[derive(Debug)]
 pub(crate) struct Composed {
     pub(crate) text: String,
+    pub(crate) blocks: Vec<Block>,
     pub(crate) failed: Vec<&'static str>,
 }
 
@@ -145,20 +140,64 @@ impl Aspects {
     }
 
     pub(crate) async fn compose(&self, situation: Situation<'_>) -> Composed {
-        let mut composed = Composed { text: String::new(), failed: Vec::new() };
+        let mut composed = Composed { text: String::new(), blocks: Vec::new(), failed: Vec::new() };
         for aspect in &self.0 {
-            match aspect.text(situation).await {
-                Ok(Some(text)) => {
-                    if !composed.text.is_empty() {
-                        composed.text.push_str("\n\n");
-                    }
-                    composed.text.push_str(text.trim());
+            let (text, block) = match (aspect.text(situation).await, aspect.block(situation).await) {
+                (Ok(text), Ok(block)) => (text, block),
+                (text, block) => {
+                    composed.failed.push(aspect.slot().name());
+                    (text.ok().flatten(), block.ok().flatten())
                 }
-                Ok(None) => {}
-                Err(AspectFailed) => composed.failed.push(aspect.slot().name()),
+            };
+            if let Some(text) = text {
+                if !composed.text.is_empty() {
+                    composed.text.push_str("\n\n");
+                }
+                composed.text.push_str(text.trim());
             }
+            composed.blocks.extend(block);
         }
         composed
+    }
+}
+
+/// Situations for tests.
+#[cfg(test)]
+mod situation {
+    use super::*;
+    use crate::turn::{HarmScores, PreparedBy};
+
+    /// Nothing known, nobody else there.
+    pub(super) fn plain() -> Situation<'static> {
+        static NOTHING: Profile =
+            Profile { learning_style: None, interests: Vec::new(), jurisdictions: Vec::new() };
+        Situation {
+            scope: None,
+            audience: Audience::Private,
+            now: Millis(0),
+            prepared: None,
+            profile: &NOTHING,
+            focus: None,
+            tools: 0,
+        }
+    }
+
+    pub(super) fn prepared(category: &str, language: &str, injection: f32) -> Prepared {
+        Prepared {
+            language_code: language.to_owned(),
+            category: category.to_owned(),
+            selected_model: String::new(),
+            selection_reason: String::new(),
+            harm: HarmScores::default(),
+            prompt_injection_chance: injection,
+            tags: Vec::new(),
+            relevant_app_skills: Vec::new(),
+            relevant_app_focus_modes: Vec::new(),
+            relevant_app_settings_and_memories: Vec::new(),
+            title: None,
+            icon_names: Vec::new(),
+            by: PreparedBy::Rules,
+        }
     }
 }
 
@@ -189,8 +228,7 @@ mod tests {
             Arc::new(Fixed::new(Slot::Focus, " first ")),
             Arc::new(Fixed::new(Slot::Agent, "")),
         ]);
-        let situation = Situation { scope: None, audience: Audience::Private, now: Millis(0) };
-        let composed = aspects.compose(situation).await;
+        let composed = aspects.compose(situation::plain()).await;
         assert_eq!(composed.text, "first\n\nOnly the person who asks will read your answer.\n\nlast");
         assert_eq!(composed.failed, ["mate"]);
     }

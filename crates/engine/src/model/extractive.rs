@@ -37,7 +37,7 @@ impl Model for Extractive {
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
         let text = answer(prompt);
         text.split_inclusive(' ').for_each(deltas);
-        Ok(Answer { text, model: NAME.to_owned(), usage: None })
+        Ok(Answer { text, calls: Vec::new(), model: NAME.to_owned(), usage: None })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

@@ -4,14 +4,17 @@
 //! built-in answerer can tell a room line from a memory and a remote adapter can decide how to flatten them. What is
 //! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
 
+mod choice;
 mod extractive;
 mod remote;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+pub use choice::{ChosenModel, Models};
 pub use extractive::Extractive;
-pub use remote::{Provider, Remote, RemoteSettings, RemoteSetupError};
+pub use remote::{FormStyle, Provider, Remote, RemoteSettings, RemoteSetupError};
 
 /// A language model, or something that answers like one.
 #[async_trait]
@@ -20,8 +23,15 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &str;
 
     /// Answers `prompt`. Each piece of text goes to `deltas` as soon as it is there, in order; their concatenation is
-    /// the answer's text.
+    /// the answer's text. An answer that calls tools is not the last word: the caller runs them and asks again.
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError>;
+
+    /// Fills in a form: one structured call whose result is a JSON object. What comes back is only known to be JSON;
+    /// whoever asked checks it field by field.
+    async fn fill(&self, form: &Form) -> Result<Value, ModelError> {
+        let _ = form;
+        Err(ModelError::NoForms)
+    }
 
     /// Whether the model can be reached now, without asking it anything.
     async fn check(&self) -> Result<(), ModelError>;
@@ -41,6 +51,10 @@ pub struct Prompt {
     pub history: Vec<PromptMessage>,
     /// What the person says now.
     pub query: String,
+    /// What the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// What was called in this turn so far, and what came back.
+    pub steps: Vec<Step>,
     /// How to answer; unset means the model's own default.
     pub sampling: Sampling,
 }
@@ -87,6 +101,60 @@ pub struct PromptMessage {
     pub text: String,
 }
 
+/// A tool as a model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its full name, such as `files.read`.
+    pub name: String,
+    /// What it does, as its maker says.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: Value,
+}
+
+/// A call that a model wants made.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's own name for the call.
+    pub id: String,
+    /// The tool's full name; whatever the model wrote, so it may not exist.
+    pub name: String,
+    /// The arguments as the model wrote them: not checked yet.
+    pub arguments: Value,
+    /// What a provider wants back with the call, unread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<String>,
+}
+
+/// One round of tools: what the model said, what it called, and what came back, call by call.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What the model said with its calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The calls.
+    pub calls: Vec<ToolCall>,
+    /// The results, as many as calls when the step is done; fenced and bounded.
+    pub results: Vec<String>,
+}
+
+/// A structured call: what is to be filled in, and from what.
+#[derive(Clone)]
+pub struct Form {
+    /// The function's name: letters, digits and underscores.
+    pub name: &'static str,
+    /// What it is for.
+    pub description: &'static str,
+    /// The JSON Schema of the result, an object.
+    pub schema: Value,
+    /// Instructions of ours.
+    pub system: String,
+    /// The data to look at, as one text with its parts fenced and labelled.
+    pub material: String,
+    /// The most tokens that the result may have.
+    pub max_tokens: u32,
+}
+
 /// The two sides of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -112,6 +180,8 @@ pub struct Sampling {
 pub struct Answer {
     /// Its text.
     pub text: String,
+    /// Tools that the model wants called before it goes on.
+    pub calls: Vec<ToolCall>,
     /// The name of the model that made it.
     pub model: String,
     /// Tokens as the provider counted them, if it did.
@@ -152,6 +222,9 @@ pub enum ModelError {
     /// The stream ended before the answer did.
     #[error("the model's answer was cut off; send the turn again")]
     CutOff,
+    /// It cannot fill in forms.
+    #[error("this model cannot fill in forms; set processing.model to one that can call functions")]
+    NoForms,
 }
 
 impl Block {
@@ -177,6 +250,23 @@ impl std::fmt::Debug for Prompt {
             .field("blocks", &self.blocks.len())
             .field("history", &self.history.len())
             .finish_non_exhaustive()
+    }
+}
+
+macro_rules! debug_by_name {
+    ($($type:ident),*) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type)).field("name", &self.name).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+debug_by_name!(ToolCall, Form);
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Step").field("calls", &self.calls.len()).finish_non_exhaustive()
     }
 }
 

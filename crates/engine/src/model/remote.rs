@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use genai::adapter::AdapterKind;
-use genai::chat::{ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, StreamEnd};
+use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, JsonSpec, StreamEnd, ToolChoice};
 use genai::resolver::{AuthData, Endpoint};
 use genai::webc::StreamTimeout;
 use genai::{Headers, ModelIden, ServiceTarget};
@@ -18,7 +18,11 @@ use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Deltas, Model, ModelError, Prompt, Role, Sampling, Usage};
+use super::{Answer, Deltas, Form, Model, ModelError, Prompt, Sampling, ToolCall, Usage};
+
+mod messages;
+
+use messages::{Names, filled, flatten, form_request};
 
 /// Which wire format a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +53,19 @@ pub struct RemoteSettings {
     pub timeout: Duration,
     /// How to answer when a prompt does not say.
     pub sampling: Sampling,
+    /// How the server is asked to fill in forms.
+    pub forms: FormStyle,
+}
+
+/// How a server is asked for a structured reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormStyle {
+    /// As the call of a function, which it must make.
+    #[default]
+    Function,
+    /// As an answer that fits a JSON Schema, for servers that hold their model to one.
+    JsonSchema,
 }
 
 /// Why a remote model cannot be set up.
@@ -124,8 +141,37 @@ impl Remote {
         }
     }
 
+    /// Asks, and passes text on as it comes.
+    async fn ask(
+        &self,
+        request: ChatRequest,
+        options: &ChatOptions,
+        deltas: Deltas<'_>,
+    ) -> Result<Answer, ModelError> {
+        let reply = self.client.exec_chat_stream(self.target.clone(), request, Some(options)).await;
+        let mut stream = reply.map_err(|error| failure(&error, Progress::Nothing))?.stream;
+        let (mut text, mut called) = (String::new(), 0);
+        while let Some(event) = stream.next().await {
+            let progress = if text.is_empty() { Progress::Nothing } else { Progress::Begun };
+            match event.map_err(|error| failure(&error, progress))? {
+                ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
+                    deltas(&chunk.content);
+                    text.push_str(&chunk.content);
+                }
+                // The pieces are put together by `genai`; here they only count.
+                ChatStreamEvent::ToolCallChunk(_) => called += 1,
+                ChatStreamEvent::End(end) => return self.finish(text, end),
+                _ => {}
+            }
+            if text.len() > LONGEST_ANSWER || called > MOST_CALL_PIECES {
+                return Err(ModelError::CutOff);
+            }
+        }
+        Err(if text.is_empty() { ModelError::Malformed } else { ModelError::CutOff })
+    }
+
     /// Turns the end of a stream into an answer, or says why it is none.
-    fn finish(&self, text: String, end: &StreamEnd) -> Result<Answer, ModelError> {
+    fn finish(&self, text: String, end: StreamEnd) -> Result<Answer, ModelError> {
         let counted = end.captured_usage.as_ref();
         // These two have no end mark of their own, so `genai` makes one up when the connection closes.
         let ended = match self.settings.provider {
@@ -133,7 +179,8 @@ impl Remote {
             Provider::Gemini => end.captured_stop_reason.is_some(),
             Provider::Ollama => end.captured_stop_reason.is_some() || counted.is_some(),
         };
-        if text.trim().is_empty() {
+        let calls = end.captured_tool_calls().is_some_and(|calls| !calls.is_empty());
+        if text.trim().is_empty() && !calls {
             return Err(ModelError::Malformed);
         }
         if !ended {
@@ -143,7 +190,13 @@ impl Remote {
         let usage = counted.and_then(|usage| {
             Some(Usage { prompt: count(usage.prompt_tokens)?, completion: count(usage.completion_tokens)? })
         });
-        Ok(Answer { text, model: self.settings.model.clone(), usage })
+        let calls = end.captured_into_tool_calls().unwrap_or_default().into_iter().map(|call| ToolCall {
+            id: call.call_id,
+            name: call.fn_name,
+            arguments: call.fn_arguments,
+            signatures: call.thought_signatures.unwrap_or_default(),
+        });
+        Ok(Answer { text, calls: calls.collect(), model: self.settings.model.clone(), usage })
     }
 }
 
@@ -154,25 +207,28 @@ impl Model for Remote {
     }
 
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
-        let options = self.options(&prompt.sampling);
-        let reply = self.client.exec_chat_stream(self.target.clone(), flatten(prompt), Some(&options)).await;
-        let mut stream = reply.map_err(|error| failure(&error, Progress::Nothing))?.stream;
-        let mut text = String::new();
-        while let Some(event) = stream.next().await {
-            let progress = if text.is_empty() { Progress::Nothing } else { Progress::Begun };
-            match event.map_err(|error| failure(&error, progress))? {
-                ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
-                    deltas(&chunk.content);
-                    text.push_str(&chunk.content);
-                }
-                ChatStreamEvent::End(end) => return self.finish(text, &end),
-                _ => {}
-            }
-            if text.len() > LONGEST_ANSWER {
-                return Err(ModelError::CutOff);
-            }
+        let names = Names::of(&prompt.tools);
+        let options = self.options(&prompt.sampling).with_capture_tool_calls(!prompt.tools.is_empty());
+        let mut answer = self.ask(flatten(prompt, &names), &options, deltas).await?;
+        for call in &mut answer.calls {
+            call.name = names.ours(&call.name);
         }
-        Err(if text.is_empty() { ModelError::Malformed } else { ModelError::CutOff })
+        Ok(answer)
+    }
+
+    async fn fill(&self, form: &Form) -> Result<serde_json::Value, ModelError> {
+        let sampling = Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(form.max_tokens) };
+        let options = self.options(&sampling);
+        let options = match self.settings.forms {
+            FormStyle::Function => {
+                options.with_capture_tool_calls(true).with_tool_choice(ToolChoice::tool(form.name))
+            }
+            FormStyle::JsonSchema => {
+                options.with_response_format(JsonSpec::new(form.name, form.schema.clone()))
+            }
+        };
+        let request = form_request(form, self.settings.forms);
+        filled(self.ask(request, &options, &|_| {}).await?)
     }
 
     async fn check(&self) -> Result<(), ModelError> {
@@ -212,33 +268,6 @@ impl std::fmt::Debug for Remote {
 enum Progress {
     Nothing,
     Begun,
-}
-
-/// The chat messages of a prompt. Quoted blocks speak as the user, never as the system. Neighbours of the same role
-/// become one message, because the templates of many local models refuse two user messages in a row.
-fn flatten(prompt: &Prompt) -> ChatRequest {
-    let blocks = prompt.blocks.iter().map(|block| (Role::Human, block.render()));
-    let history = prompt.history.iter().map(|message| (message.role, message.text.clone()));
-    let query = std::iter::once((Role::Human, prompt.query.clone()));
-    let mut merged: Vec<(Role, String)> = Vec::new();
-    for (role, text) in blocks.chain(history).chain(query) {
-        if text.trim().is_empty() {
-            continue;
-        }
-        match merged.last_mut() {
-            Some((last, before)) if *last == role => {
-                before.push_str("\n\n");
-                before.push_str(&text);
-            }
-            _ => merged.push((role, text)),
-        }
-    }
-    let messages = merged.into_iter().map(|(role, text)| match role {
-        Role::Human => ChatMessage::user(text),
-        Role::Ai => ChatMessage::assistant(text),
-    });
-    let request = ChatRequest::new(messages.collect());
-    if prompt.system.trim().is_empty() { request } else { request.with_system(prompt.system.clone()) }
 }
 
 /// What a failure means to us; whatever the provider wrote stays behind.
@@ -378,6 +407,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Nobody waits longer than this to learn whether a server is there.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// No honest call comes in more pieces.
+const MOST_CALL_PIECES: usize = 100_000;
 
 /// No honest answer is longer; a server that goes on is broken or hostile.
 const LONGEST_ANSWER: usize = 4 << 20;

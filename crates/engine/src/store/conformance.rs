@@ -12,8 +12,9 @@ use super::redis::RedisSettings;
 use super::redis::tests::{optional_settings, settings};
 use super::sqlite::{Durability, SqliteKeys, SqliteStore};
 use super::{
-    Anchor, Append, Appended, AuditHead, AuditPlace, Created, Find, Instance, KeyName, KeyRow, KeyStore,
-    Known, LaneAnchor, Loaded, NameSealer, Names, PendingAudit, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditPlace, Created, DECIDED, Find, Instance, KeyName, KeyRow,
+    KeyStore, Known, LaneAnchor, Loaded, NameSealer, Names, PARKED, PendingAudit, Store, TokenRow,
+    TokenSelector,
 };
 use crate::audit::Lane;
 use crate::clock::{Clock as _, Millis, SystemClock};
@@ -147,6 +148,7 @@ laws! {
     keys_are_found_when_their_logs_are_over,
     lists_page_in_order_and_by_owner,
     open_turns_of_the_dead_are_claimed_once,
+    what_waits_for_a_decision_is_found,
     no_audit_lane_has_a_gap_under_race,
     a_write_that_conflicts_leaves_no_audit_record,
     tokens_are_found_by_hash_and_go_with_their_person,
@@ -440,11 +442,38 @@ async fn open_turns_of_the_dead_are_claimed_once(f: &Fresh) {
     assert!(f.store.orphans().await.unwrap().is_empty());
     drop(mortal);
     assert!(!f.store.is_alive(dead).await.unwrap() && f.store.is_alive(living).await.unwrap());
+    assert!(!f.store.others_alive(living).await.unwrap() && f.store.others_alive(dead).await.unwrap());
     assert_eq!(f.store.orphans().await.unwrap(), [(tag(1), dead)]);
     assert!(f.store.claim(tag(1), dead, heir).await.unwrap());
     assert!(!f.store.claim(tag(1), dead, living).await.unwrap());
     assert_eq!(load(f, 1).await.unwrap().owner, Some(heir));
     drop(guard);
+}
+
+async fn what_waits_for_a_decision_is_found(f: &Fresh) {
+    let living = Instance([2; 16]);
+    let _guard = f.store.enlist(living).await.unwrap();
+    let write = |n, expected, owner| Append { owner, ..append(n, expected, vec![sealed("x")]) };
+    for (n, owner) in [(1, PARKED), (2, DECIDED), (3, living), (4, PARKED)] {
+        assert_eq!(f.store.append(write(n, 0, Some(owner))).await.unwrap(), Appended::Done);
+    }
+    let left = async || {
+        let mut left = f.store.orphans().await.unwrap();
+        left.sort_by_key(|(scope, _)| *scope);
+        left
+    };
+    assert_eq!(left().await, [(tag(1), PARKED), (tag(2), DECIDED), (tag(4), PARKED)]);
+    // From one to the other and to somebody alive, to nobody, to the end.
+    f.store.append(write(1, 1, Some(DECIDED))).await.unwrap();
+    assert!(f.store.claim(tag(2), DECIDED, living).await.unwrap());
+    f.store.erase(tag(4), None, vec![]).await.unwrap();
+    assert_eq!(left().await, [(tag(1), DECIDED)]);
+    f.store.append(write(1, 2, None)).await.unwrap();
+    assert_eq!(left().await, []);
+    // And back.
+    f.store.append(write(2, 1, Some(DECIDED))).await.unwrap();
+    f.store.append(write(1, 3, Some(PARKED))).await.unwrap();
+    assert_eq!(left().await, [(tag(1), PARKED), (tag(2), DECIDED)]);
 }
 
 async fn no_audit_lane_has_a_gap_under_race(f: &Fresh) {

@@ -2,7 +2,7 @@
 //! that is gone, or cut off from the store for longer than that, counts as dead, and others may take up its turns and its
 //! audit lane. If it comes back, it finds its writes refused, by version or by lane.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,11 +15,22 @@ use super::{Instance, Result};
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 const RENEWED: Duration = Duration::from_secs(4);
 
+/// What a lease is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Turns: an engine.
+    Turns,
+    /// Audit lanes: a store's own.
+    Lanes,
+}
+
 /// Where leases are kept.
 #[async_trait]
 pub(super) trait LeaseKeeper: Send + Sync + std::fmt::Debug {
     /// Begins leases of these, or begins them anew.
-    async fn renew(&self, instances: &[Instance]) -> Result<()>;
+    async fn renew(&self, leases: &[(Instance, Work)]) -> Result<()>;
+    /// Every instance that answers turns and has a lease; it may give some that had one.
+    async fn engines(&self) -> Result<Vec<Instance>>;
     /// Ends a lease.
     async fn end(&self, instance: Instance) -> Result<()>;
     /// Those of the instances that have a lease.
@@ -37,7 +48,7 @@ pub(super) struct Leases {
 
 #[derive(Debug, Default)]
 struct State {
-    kept: HashSet<Instance>,
+    kept: HashMap<Instance, Work>,
     /// Those that were let go of here: nobody need ask the store about them.
     gone: HashSet<Instance>,
 }
@@ -50,15 +61,14 @@ impl Leases {
         leases
     }
 
-    /// Keeps an instance alive until it is let go of.
-    pub(super) async fn keep(&self, instance: Instance) -> Result<()> {
-        self.lock().kept.insert(instance);
-        self.keeper.renew(&[instance]).await
+    /// Keeps the writer of a process's lanes alive.
+    pub(super) async fn keep_writer(&self, instance: Instance) -> Result<()> {
+        self.keep(instance, Work::Lanes).await
     }
 
     /// Keeps an instance alive for as long as the guard lives.
     pub(super) async fn enlist(self: &Arc<Self>, instance: Instance) -> Result<Enlisted> {
-        self.keep(instance).await?;
+        self.keep(instance, Work::Turns).await?;
         Ok(Enlisted { leases: Arc::clone(self), instance })
     }
 
@@ -77,10 +87,27 @@ impl Leases {
         Ok(alive)
     }
 
+    /// The engines that are alive, and perhaps some that were.
+    pub(super) async fn engines(&self) -> Result<Vec<Instance>> {
+        self.keeper.engines().await
+    }
+
+    /// Whether any engine other than this one is alive.
+    pub(super) async fn others_alive(&self, than: Instance) -> Result<bool> {
+        let mut others = self.keeper.engines().await?;
+        others.retain(|other| *other != than);
+        Ok(!others.is_empty() && !self.alive(&others).await?.is_empty())
+    }
+
+    async fn keep(&self, instance: Instance, work: Work) -> Result<()> {
+        self.lock().kept.insert(instance, work);
+        self.keeper.renew(&[(instance, work)]).await
+    }
+
     /// Stops keeping an instance alive; others find out when its lease runs out.
     fn let_go(&self, instance: Instance) {
         let mut state = self.lock();
-        if state.kept.remove(&instance) {
+        if state.kept.remove(&instance).is_some() {
             state.gone.insert(instance);
         }
     }
@@ -96,7 +123,7 @@ async fn renew(leases: Weak<Leases>) {
         tokio::time::sleep(RENEWED).await;
         let Some(leases) = leases.upgrade() else { return };
         let _renewing = leases.renewing.lock().await;
-        let kept: Vec<Instance> = leases.lock().kept.iter().copied().collect();
+        let kept: Vec<(Instance, Work)> = leases.lock().kept.iter().map(|(of, work)| (*of, *work)).collect();
         if !kept.is_empty()
             && let Err(error) = leases.keeper.renew(&kept).await
         {

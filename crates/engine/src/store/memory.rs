@@ -149,6 +149,11 @@ impl Store for MemoryStore {
         Ok(self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(&instance))
     }
 
+    async fn others_alive(&self, than: Instance) -> Result<bool> {
+        let alive = self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(alive.iter().any(|instance| *instance != than))
+    }
+
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
         Ok(self.lock().record(&audit))
     }

@@ -106,6 +106,11 @@ impl NameSealer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Instance(pub(crate) [u8; 16]);
 
+/// The owner of a session in which a turn waits for a decision.
+pub(crate) const PARKED: Instance = Instance(*b"awaits.decision.");
+/// The owner of a session in which a decision waits to be carried out.
+pub(crate) const DECIDED: Instance = Instance(*b"awaits.execution");
+
 /// A session as stored, read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loaded {
@@ -267,6 +272,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn resign(&self, instance: Instance) -> Result<()>;
     /// Whether an instance is alive.
     async fn is_alive(&self, instance: Instance) -> Result<bool>;
+    /// Whether any other than this one is.
+    async fn others_alive(&self, than: Instance) -> Result<bool>;
     /// Appends audit records to a lane and returns where it stands then; nothing if there were none.
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>>;
     /// Every lane of the audit log.

@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
-use super::{Final, Inbound, MemoryState, Metadata, resume};
+use super::{Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
+use crate::approval::ApprovalRequest;
 use crate::audit::Action;
-use crate::entry::{Entry, Outcome};
+use crate::checkpoint::{Exchange, Outcome};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
 
@@ -16,6 +18,8 @@ use crate::session::{Held, Session, Wrote};
 pub(super) enum Accepted {
     /// It was answered before; this is the recorded answer.
     Before(Final),
+    /// It waits for somebody's decision; this is the question.
+    Waits(Box<ApprovalRequest>),
     /// It is in the log, and this task answers it.
     Now {
         /// Whether an earlier try was cut off or failed.
@@ -33,6 +37,7 @@ pub(super) async fn accept(
 ) -> Result<Accepted, Error> {
     let waiting = tokio::time::Instant::now();
     loop {
+        cancel::check()?;
         if let Some(accepted) = attempt(session, held, inbound).await? {
             return Ok(accepted);
         }
@@ -56,18 +61,22 @@ async fn attempt(
     }
     if let Some(answer) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience))) {
         let (reply, audience) = answer;
-        let mut metadata = Metadata::new(MemoryState::Kept, audience);
+        let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
         metadata.replayed = true;
         metadata.model = Some(reply.name.clone());
         let request_id = inbound.request_id.clone();
         return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
+    }
+    if let Some(work) = known.filter(|exchange| exchange.approval().is_some()).and_then(Exchange::work) {
+        let request = commit::asked(&inbound.request_id, work).ok_or(Error::Internal)?;
+        return Ok(Some(Accepted::Waits(Box::new(request))));
     }
     if checkpoint.is_some_and(|checkpoint| checkpoint.is_settled(&inbound.request_id)) {
         return Err(Error::AnswerGone);
     }
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
     let open =
-        checkpoint.and_then(crate::entry::Checkpoint::open_exchange).map(|open| open.request_id.clone());
+        checkpoint.and_then(crate::checkpoint::Checkpoint::open_exchange).map(|open| open.request_id.clone());
     if let Some(open) = open {
         if !resume::take_over(session, held).await? {
             held.cool();

@@ -1,9 +1,13 @@
-//! Stage 6: the answer, or that there is none, into the log.
+//! Stage 6: what became of the turn, into the log: the answer, that there is none, or what it waits for.
 
-use super::{Answered, Final, Unanswered};
+use super::outlet::Outlet;
+use super::{Answered, Ending, Paused, Reached, Unanswered, enrich};
+use crate::about::Note;
+use crate::approval::{ApprovalRequest, Work};
 use crate::audit::Action;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
+use crate::model::Step;
 use crate::session::{Held, Session, Wrote};
 
 /// Appends what became of the turn. The answer that counts is the one in the log: if another process was faster, its
@@ -11,53 +15,129 @@ use crate::session::{Held, Session, Wrote};
 pub(super) async fn commit(
     session: &Session,
     held: &mut Held<'_>,
-    outcome: Result<Answered, Unanswered>,
-) -> Result<Final, Error> {
-    let inner = &session.inner;
-    let at = inner.now();
-    let (request_id, entry, action) = match &outcome {
-        Ok(answered) => {
-            let request_id = answered.draft.request_id.clone();
-            let reply = Reply {
-                from: ReplyFrom::Ai,
-                content: answered.text.clone(),
-                tokens: Some(answered.tokens),
-                name: answered.draft.metadata.model.clone().unwrap_or_default(),
-            };
-            let entry = Entry::Answered { request_id: request_id.clone(), at, replies: vec![reply] };
-            (request_id, entry, Action::TurnAnswered)
-        }
-        Err(unanswered) => {
-            let request_id = unanswered.request_id.clone();
-            let reason = unanswered.error.code().to_owned();
-            (request_id.clone(), Entry::Failed { request_id, at, reason }, Action::TurnFailed)
-        }
-    };
-    loop {
-        if held.write(vec![entry.clone()], None, session.record(action)).await? == Wrote::Done {
-            break;
-        }
-        let exchange = held.log().await?.and_then(|log| log.checkpoint().exchange(&request_id));
-        let Some(exchange) = exchange else { return Err(Error::Erased) };
-        if let (Some(recorded), Ok(answered)) = (exchange.answer(), &outcome) {
-            let content = recorded.content.clone();
-            let mut metadata = answered.draft.metadata.clone();
-            metadata.replayed = true;
-            metadata.model = Some(recorded.name.clone());
-            return Ok(Final { request_id, content, metadata });
-        }
-        if !exchange.is_open() || held.owner() != Some(inner.instance) {
-            return Err(Error::Busy);
-        }
-    }
+    outcome: Result<Reached, Unanswered>,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
     match outcome {
-        Ok(answered) => {
-            inner.counters.answered.add();
-            Ok(answered.into_final())
-        }
+        Ok(Reached::Answer(answered)) => answer(session, held, *answered, outlet).await,
+        Ok(Reached::Pause(paused)) => pause(session, held, paused).await,
         Err(unanswered) => {
-            inner.counters.failed.add();
+            let reason = unanswered.error.code().to_owned();
+            let request_id = unanswered.request_id.clone();
+            let entry = Entry::Failed { request_id: request_id.clone(), at: session.inner.now(), reason };
+            write(session, held, &request_id, &[entry], Action::TurnFailed).await?;
+            session.inner.counters.failed.add();
             Err(unanswered.error)
         }
     }
+}
+
+async fn answer(
+    session: &Session,
+    held: &mut Held<'_>,
+    mut answered: Answered,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let request_id = answered.draft.request_id.clone();
+    let at = session.inner.now();
+    let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
+    let by = answered.draft.metadata.model.clone().unwrap_or_default();
+    replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
+    let mut entries = vec![Entry::Answered { request_id: request_id.clone(), at, replies }];
+    let (note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
+    noteworthy(session, held, &note);
+    if !note.is_empty() || harm.is_some() {
+        entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });
+    }
+    if let Some(made) = answered.enrichment.take() {
+        let enrichment = Box::new(made);
+        entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
+    }
+    match write(session, held, &request_id, &entries, Action::TurnAnswered).await? {
+        Settled::Here => {
+            session.inner.counters.answered.add();
+            if let Some(material) = answered.draft.material.take() {
+                let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
+                enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
+            }
+            Ok(Ending::Answer(answered.into_final()))
+        }
+        Settled::Elsewhere { content, by } => {
+            let mut answer = answered.into_final();
+            answer.content = content;
+            answer.metadata.replayed = true;
+            answer.metadata.model = Some(by);
+            Ok(Ending::Answer(answer))
+        }
+    }
+}
+
+/// What somebody may have to look at goes into the audit log.
+fn noteworthy(session: &Session, held: &mut Held<'_>, note: &Note) {
+    if note.flagged_for_review {
+        session.inner.counters.flagged.add();
+        held.also(session.record(Action::SessionFlagged));
+    }
+    if note.terminated {
+        held.also(session.record(Action::SessionTerminated));
+    }
+}
+
+async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
+    let Paused { request_id, work } = *paused;
+    let request = asked(&request_id, &work).ok_or(Error::Internal)?;
+    let entry =
+        Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
+    write(session, held, &request_id, &[entry], Action::ApprovalAsked).await?;
+    session.inner.counters.paused.add();
+    Ok(Ending::Approval(Box::new(request)))
+}
+
+/// What a person is asked, from the work that waits for it.
+pub(super) fn asked(request_id: &str, work: &Work) -> Option<ApprovalRequest> {
+    let (_, call) = work.waiting_call()?;
+    Some(work.approval.as_ref()?.request(request_id, call))
+}
+
+/// Where a turn was settled.
+enum Settled {
+    Here,
+    Elsewhere { content: String, by: String },
+}
+
+async fn write(
+    session: &Session,
+    held: &mut Held<'_>,
+    request_id: &str,
+    entries: &[Entry],
+    action: Action,
+) -> Result<Settled, Error> {
+    loop {
+        // Cold after a turn that was cut short, or after a write that lost: what is there now decides.
+        let exchange = held.log().await?.and_then(|log| log.checkpoint().exchange(request_id));
+        let Some(exchange) = exchange else { return Err(Error::Erased) };
+        if let Some(recorded) = exchange.answer() {
+            return Ok(Settled::Elsewhere { content: recorded.content.clone(), by: recorded.name.clone() });
+        }
+        if exchange.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if !exchange.is_open() || held.owner() != Some(session.inner.instance) {
+            return Err(Error::Busy);
+        }
+        if held.write(entries.to_vec(), None, session.record(action)).await? == Wrote::Done {
+            return Ok(Settled::Here);
+        }
+    }
+}
+
+/// The calls of a step and what came back, as the log keeps them.
+fn tool_replies(step: &Step) -> impl Iterator<Item = Reply> + '_ {
+    step.calls.iter().zip(&step.results).map(|(call, result)| Reply {
+        from: ReplyFrom::Tool,
+        content: result.clone(),
+        tokens: None,
+        name: call.name.clone(),
+        arguments: Some(call.arguments.clone()),
+    })
 }

@@ -1,37 +1,70 @@
 //! The life of a turn: one request and all that it causes.
 //!
 //! ```text
-//! scope ─▶ (accept) ─▶ recall ─▶ [prepare] ─▶ compose ─▶ respond ─▶ commit ─▶ [enrich]
+//! scope ─▶ (accept) ─▶ recall ─▶ prepare ─▶ compose ─▶ respond ─▶ commit ─▶ enrich
+//!                                                       │   ▲
+//!                                                 (wait)▼   │(decide)
 //! ```
 //!
-//! Data goes one way; each stage is a module with one public function. `prepare` (before `compose`) and `enrich`
-//! (after `commit`) arrive with their own capability. A turn is accepted by appending its request, sealed, before any
-//! model is called: from then on it is answered or reported, whatever happens to the process. It runs as a task of its
-//! own, so that a client that goes away does not take its turn with it.
+//! Data goes one way; each stage is a module with one public function. A turn is accepted by appending its request,
+//! sealed, before any model is called: from then on it is answered or reported, whatever happens to the process. It runs
+//! as a task of its own, so that a client that goes away does not take its turn with it. A turn that needs somebody's
+//! approval ends with the question; the decision, whenever it comes, takes it up where it stopped.
 
 mod accept;
+mod cancel;
 mod commit;
 mod compose;
+mod compress;
+mod decide;
+mod elsewhere;
+mod enrich;
+mod outlet;
+mod plan;
+pub(crate) mod prepare;
+mod produce;
 mod recall;
+mod remember;
 mod respond;
 mod resume;
+mod safety;
 mod scope;
+mod work;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use confidant_seal::Tag;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use enrich::Material;
+use outlet::Outlet;
+
+use crate::about::Note;
+use crate::approval::{ApprovalRequest, Work};
+use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::model::{PromptMessage, Sampling, Usage};
 use crate::rights::Receipt;
 use crate::room::RoomContext;
-use crate::running::Running;
-use crate::session::Session;
+use crate::running;
+use crate::session::{Held, Session};
 
+pub(crate) use cancel::Cancels;
+pub use compose::PastChat;
+pub use decide::CarryOut;
+pub use elsewhere::Standing;
+pub use enrich::Enrichment;
+pub use prepare::{
+    Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
+    Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
+};
 pub(crate) use resume::recover;
+pub use safety::Safety;
 
 /// What a channel asks for.
 #[derive(Debug, Default)]
@@ -50,15 +83,26 @@ pub struct TurnRequest {
     pub brought: Vec<PromptMessage>,
     /// How to answer.
     pub sampling: Sampling,
+    /// What the person chose to have known. Never stored.
+    pub profile: Profile,
+    /// The focus mode that is on, if its name is known.
+    pub focus: Option<String>,
+    /// Conversations of the past that the client thinks are like this one. Never stored.
+    pub past_chats: Vec<PastChat>,
+    /// Settings and memories that the client has, by name only, so that the turn can ask for some.
+    pub available_settings: Vec<String>,
+    /// Settings and memories that were asked for, with what they say. Never stored.
+    pub settings: BTreeMap<String, String>,
 }
 
-/// What comes out of a turn, in this order: any number of `Progress` and `Delta`, then one `Final` or `Error`.
+/// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
+/// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.
 #[derive(Debug)]
 pub enum Outbound {
     /// What is being done.
     Progress {
         /// In a few words.
-        text: &'static str,
+        text: Cow<'static, str>,
     },
     /// The next piece of the answer.
     Delta {
@@ -69,8 +113,27 @@ pub enum Outbound {
     },
     /// The whole answer.
     Final(Final),
+    /// There is none yet: somebody must approve something first. The turn goes on when they have.
+    Approval(Box<ApprovalRequest>),
     /// There is none.
     Error(Error),
+    /// Settings and memories that the client has and that would help. The turn goes on without them; a new one can bring
+    /// them.
+    SettingsWanted {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// What was made of the turn, after its end.
+    Enriched(Box<Enrichment>),
+}
+
+/// How a turn ended, for now.
+#[derive(Debug)]
+pub enum Ending {
+    /// With an answer.
+    Answer(Final),
+    /// With a question that somebody must decide.
+    Approval(Box<ApprovalRequest>),
 }
 
 /// The whole answer.
@@ -81,11 +144,11 @@ pub struct Final {
     /// The answer's text.
     pub content: String,
     /// How it came about.
-    pub metadata: Metadata,
+    pub metadata: Box<Metadata>,
 }
 
 /// How an answer came about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metadata {
     /// What memory did in this turn.
     pub memory: MemoryState,
@@ -113,6 +176,27 @@ pub struct Metadata {
     /// Aspects that failed and were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_aspects: Vec<&'static str>,
+    /// Tools that were called, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Whether the beginning of the conversation was given in few words, since it no longer fits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compressed: bool,
+    /// What was found out about the turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Box<Prepared>>,
+    /// The mate that answered, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mate: Option<String>,
+    /// What was done about harm.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub safety: Vec<SafetyAction>,
+    /// Settings and memories that would have helped: a new turn can bring them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requested_settings: Vec<String>,
+    /// Approvals in this session that somebody has still to decide.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pending_approvals: usize,
     /// Tokens of prompt and answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
@@ -163,6 +247,13 @@ impl Metadata {
             replayed: false,
             resumed: false,
             failed_aspects: Vec::new(),
+            tools: Vec::new(),
+            compressed: false,
+            preparation: None,
+            mate: None,
+            safety: Vec::new(),
+            requested_settings: Vec::new(),
+            pending_approvals: 0,
             usage: None,
             receipt: None,
         }
@@ -189,15 +280,25 @@ impl Turn {
     }
 
     /// Waits for the end, skipping everything before it.
-    pub async fn finish(mut self) -> Result<Final, Error> {
+    pub async fn end(mut self) -> Result<Ending, Error> {
         while let Some(event) = self.next().await {
             match event {
-                Outbound::Final(answer) => return Ok(answer),
+                Outbound::Final(answer) => return Ok(Ending::Answer(answer)),
+                Outbound::Approval(request) => return Ok(Ending::Approval(request)),
                 Outbound::Error(error) => return Err(error),
-                Outbound::Progress { .. } | Outbound::Delta { .. } => {}
+                Outbound::Progress { .. } | Outbound::Delta { .. } | Outbound::SettingsWanted { .. } => {}
+                Outbound::Enriched(_) => {}
             }
         }
         Err(Error::Internal)
+    }
+
+    /// Waits for the answer; that somebody must approve something first is an error to whoever wants only that.
+    pub async fn finish(self) -> Result<Final, Error> {
+        match self.end().await? {
+            Ending::Answer(answer) => Ok(answer),
+            Ending::Approval(_) => Err(Error::AwaitsApproval),
+        }
     }
 }
 
@@ -207,7 +308,7 @@ impl Session {
     pub fn turn(&self, request: TurnRequest) -> Turn {
         let session = self.clone();
         let audience = scope::default_audience(&self.scope, &request);
-        start(&self.inner, request, audience, move |inbound, outlet| async move {
+        start(&self.inner, Some(self.names.scope), request, audience, move |inbound, outlet| async move {
             run(&session, inbound, &outlet).await
         })
     }
@@ -215,10 +316,10 @@ impl Session {
 
 pub(crate) fn start_without_memory(inner: &Arc<Inner>, request: TurnRequest) -> Turn {
     let engine = Arc::clone(inner);
-    start(inner, request, Audience::Private, move |inbound, outlet| async move {
+    start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         let draft = Draft::new(&inbound, MemoryState::Off);
-        let answer = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
-        Ok(answer.into_final())
+        let reached = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
+        reached.into_final().map(Ending::Answer)
     })
 }
 
@@ -233,78 +334,85 @@ struct Inbound {
     instructions: Option<String>,
     brought: Vec<PromptMessage>,
     sampling: Sampling,
-}
-
-/// Where a turn's events go. Nobody needs to listen.
-#[derive(Clone, Debug)]
-struct Outlet(Option<mpsc::UnboundedSender<Outbound>>);
-
-impl Outlet {
-    fn send(&self, event: Outbound) {
-        if let Some(events) = &self.0 {
-            let _ = events.send(event);
-        }
-    }
-
-    fn progress(&self, text: &'static str) {
-        self.send(Outbound::Progress { text });
-    }
+    profile: Profile,
+    focus: Option<String>,
+    past_chats: Vec<PastChat>,
+    available_settings: Vec<String>,
+    settings: BTreeMap<String, String>,
 }
 
 fn start<F>(
     inner: &Arc<Inner>,
+    scope: Option<Tag>,
     request: TurnRequest,
     audience: Audience,
     run: impl FnOnce(Inbound, Outlet) -> F + Send + 'static,
 ) -> Turn
 where
-    F: Future<Output = Result<Final, Error>> + Send + 'static,
+    F: Future<Output = Result<Ending, Error>> + Send + 'static,
+{
+    match scope::inbound(request, audience, &inner.settings) {
+        Ok(inbound) => {
+            let request_id = inbound.request_id.clone();
+            spawn(inner, scope, request_id, |outlet| run(inbound, outlet))
+        }
+        Err(error) => {
+            let (events, receiver) = mpsc::unbounded_channel();
+            Outlet::new(Some(events)).end(Err(error));
+            Turn { request_id: String::new(), events: receiver }
+        }
+    }
+}
+
+/// Runs a turn as a task of its own, which can be cancelled by its name.
+fn spawn<F>(
+    inner: &Arc<Inner>,
+    scope: Option<Tag>,
+    request_id: String,
+    run: impl FnOnce(Outlet) -> F + Send + 'static,
+) -> Turn
+where
+    F: Future<Output = Result<Ending, Error>> + Send + 'static,
 {
     let (events, receiver) = mpsc::unbounded_channel();
-    let outlet = Outlet(Some(events));
-    let inbound = scope::inbound(request, audience, &inner.settings);
-    let request_id = inbound.as_ref().map_or_else(|_| String::new(), |inbound| inbound.request_id.clone());
-    let turn = Turn { request_id, events: receiver };
-    let inbound = match inbound {
-        Ok(inbound) => inbound,
-        Err(error) => {
-            outlet.send(Outbound::Error(error));
-            return turn;
-        }
-    };
+    let outlet = Outlet::new(Some(events));
     let refused = outlet.clone();
-    let task = async move {
-        let end = match run(inbound, outlet.clone()).await {
-            Ok(answer) => Outbound::Final(answer),
-            Err(error) => Outbound::Error(error),
-        };
-        outlet.send(end);
-    };
-    if let Err(error) = Running::spawn(inner, task) {
-        refused.send(Outbound::Error(error));
+    let cancel = inner.cancels.enter(scope, &request_id);
+    let turn = Turn { request_id, events: receiver };
+    let task = cancel::scope(cancel, async move {
+        let outcome = run(outlet.clone()).await;
+        cancel::leave();
+        outlet.end(outcome);
+    });
+    if let Err(error) = running::Running::spawn(inner, task) {
+        refused.end(Err(error));
     }
     turn
 }
 
 /// A turn with memory, from its place in the session's order to its place in the log.
-async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Final, Error> {
+async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Ending, Error> {
     let inner = &session.inner;
-    if let Some(command) = scope::command(&inbound) {
-        return scope::obey(session, command, &inbound).await;
+    if let Some(command) = scope::command(&inbound)
+        && scope::is_meant(session, &command).await?
+    {
+        return scope::obey(session, command, &inbound, outlet).await;
     }
-    let mut held = session.lock().await?;
+    let mut held = cancel::or(session.lock()).await??;
     outlet.progress("🔍 Analyzing...");
     match accept::accept(session, &mut held, &inbound).await {
         Ok(accept::Accepted::Before(answer)) => {
             inner.counters.replayed.add();
-            Ok(answer)
+            Ok(Ending::Answer(answer))
         }
+        Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(request)),
         Ok(accept::Accepted::Now { resumed }) => {
             let recalled = recall::recall(&mut held, &inbound, &inner.settings.history);
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
-            let outcome = answer(inner, Some(session), inbound, recalled, draft, outlet).await;
-            commit::commit(session, &mut held, outcome).await
+            let desk = Some((session, &mut held));
+            let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
+            commit::commit(session, &mut held, outcome, outlet).await
         }
         // Promise 8: a log that cannot be loaded or opened costs the memory of this turn, not its answer.
         Err(error) => {
@@ -315,7 +423,7 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Fin
             };
             held.cool();
             drop(held);
-            degraded(session, inbound, reason, outlet).await
+            degraded(session, inbound, reason, outlet).await.map(Ending::Answer)
         }
     }
 }
@@ -331,23 +439,64 @@ async fn degraded(
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
     draft.metadata.memory_error = Some(reason);
     let recalled = recall::Recalled::default();
-    let answer = answer(&session.inner, Some(session), inbound, recalled, draft, outlet).await?;
-    Ok(answer.into_final())
+    answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
 }
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Draft {
     request_id: String,
     metadata: Metadata,
     /// Tokens of the prompt, as counted here.
     prompt_tokens: u32,
+    /// Messages of the history that found no place in the prompt.
+    left_out: usize,
+    /// The first exchange of the log that found one, or the turn itself.
+    kept_from: u64,
+    /// What the turn found out about the conversation, for the log.
+    note: Note,
+    harm: Option<RunningHarm>,
+    /// What something can be made of after the turn.
+    material: Option<Material>,
+    /// What the person's settings say, and their names.
+    settings: Vec<String>,
+    known_settings: Vec<String>,
 }
 
 impl Draft {
     fn new(inbound: &Inbound, memory: MemoryState) -> Self {
         let metadata = Metadata::new(memory, inbound.audience);
-        Self { request_id: inbound.request_id.clone(), metadata, prompt_tokens: 0 }
+        Self {
+            request_id: inbound.request_id.clone(),
+            metadata,
+            prompt_tokens: 0,
+            left_out: 0,
+            kept_from: 0,
+            note: Note::default(),
+            harm: None,
+            material: None,
+            settings: Vec::new(),
+            known_settings: Vec::new(),
+        }
+    }
+}
+
+/// How far a turn got.
+#[derive(Debug)]
+enum Reached {
+    /// To its answer.
+    Answer(Box<Answered>),
+    /// To something that somebody must decide.
+    Pause(Box<Paused>),
+}
+
+impl Reached {
+    /// The answer of a turn that has no log, and so cannot wait.
+    fn into_final(self) -> Result<Final, Error> {
+        match self {
+            Self::Answer(answered) => Ok(answered.into_final()),
+            Self::Pause(_) => Err(Error::AwaitsApproval),
+        }
     }
 }
 
@@ -357,12 +506,27 @@ struct Answered {
     draft: Draft,
     text: String,
     tokens: u32,
+    /// The tools that were called on the way.
+    steps: Vec<crate::model::Step>,
+    /// What was made of it, where that had to be before it was heard.
+    enrichment: Option<Enrichment>,
 }
 
 impl Answered {
     fn into_final(self) -> Final {
-        Final { request_id: self.draft.request_id, content: self.text, metadata: self.draft.metadata }
+        Final {
+            request_id: self.draft.request_id,
+            content: self.text,
+            metadata: Box::new(self.draft.metadata),
+        }
     }
+}
+
+/// A turn that waits, with the work up to there.
+#[derive(Debug)]
+struct Paused {
+    request_id: String,
+    work: Work,
 }
 
 /// Why a turn has no answer, with the turn it is.
@@ -378,18 +542,30 @@ impl From<Unanswered> for Error {
     }
 }
 
-/// Compose and respond: what is the same with and without a log.
+/// Compose and respond: what is the same with and without a log. Ends early when the turn is cancelled.
 async fn answer(
     inner: &Inner,
-    session: Option<&Session>,
+    mut log: Option<(&Session, &mut Held<'_>)>,
     inbound: Inbound,
     recalled: recall::Recalled,
     draft: Draft,
     outlet: &Outlet,
-) -> Result<Answered, Unanswered> {
-    let (prompt, draft) = compose::compose(inner, session, inbound, recalled, draft).await;
-    outlet.progress("🧠 Thinking...");
-    respond::respond(inner, &prompt, draft, outlet).await
+) -> Result<Reached, Unanswered> {
+    let request_id = draft.request_id.clone();
+    let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
+    // On the heap: with everything that a turn can come to, it is too large for a stack.
+    let producing = Box::pin(produce::produce(inner, log_again, inbound, recalled, draft, outlet));
+    match cancel::or(producing).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            // A write may have been under way; the next one looks again.
+            if let Some((_, held)) = log {
+                held.cool();
+            }
+            inner.counters.cancelled.add();
+            Err(Unanswered { request_id, error })
+        }
+    }
 }
 
 fn is_zero(n: &usize) -> bool {

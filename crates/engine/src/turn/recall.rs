@@ -1,8 +1,9 @@
 //! Stage 2: what this person and the agent said before, as far as the answer's readers may know it.
 
 use super::Inbound;
+use crate::checkpoint::Exchange;
 use crate::engine::HistoryLimits;
-use crate::entry::{Exchange, ReplyFrom};
+use crate::entry::ReplyFrom;
 use crate::model::{PromptMessage, Role};
 use crate::session::Held;
 use crate::tokens;
@@ -14,6 +15,12 @@ pub(super) struct Recalled {
     pub(super) exchanges: Vec<RecalledExchange>,
     /// Messages left out because of the audience.
     pub(super) withheld: usize,
+    /// Messages left out because they are too many.
+    pub(super) older: usize,
+    /// The place in the log of the turn itself: what was said before it ends there.
+    pub(super) end: u64,
+    /// The beginning of the conversation in few words, as far as the answer's readers may know it.
+    pub(super) summaries: Vec<String>,
 }
 
 /// One exchange as a prompt has it; never parted.
@@ -21,6 +28,8 @@ pub(super) struct Recalled {
 pub(super) struct RecalledExchange {
     pub(super) messages: Vec<PromptMessage>,
     pub(super) tokens: u32,
+    /// Its place in the log.
+    pub(super) ordinal: u64,
 }
 
 /// The newest exchanges within the limits, oldest first, without the turn's own and without what the audience rule
@@ -30,19 +39,29 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     log.count_tokens(limits.max_messages, tokens::count);
     let checkpoint = log.checkpoint();
     let sharing = checkpoint.sharing();
-    let mut recalled = Recalled::default();
+    let mut recalled = Recalled { end: checkpoint.ordinal(&inbound.request_id), ..Recalled::default() };
     let (mut messages, mut spent) = (0, 0);
-    for exchange in checkpoint.exchanges().iter().rev().filter(|e| e.request_id != inbound.request_id) {
+    let known = checkpoint.summaries().iter();
+    let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));
+    recalled.summaries = known.map(|summary| summary.text.clone()).collect();
+    let numbered = checkpoint.exchanges().iter().enumerate().rev();
+    let numbered = numbered.map(|(at, exchange)| (checkpoint.dropped() + at as u64, exchange));
+    for (ordinal, exchange) in numbered.filter(|(_, e)| e.request_id != inbound.request_id) {
         if !exchange.audience.may_reach(inbound.audience, sharing) {
             recalled.withheld += exchange.messages();
             continue;
         }
-        let one = prompt_messages(exchange);
+        if recalled.older > 0 {
+            recalled.older += exchange.messages();
+            continue;
+        }
+        let one = prompt_messages(ordinal, exchange);
         messages += one.messages.len();
         spent += one.tokens;
         // The exact share of the budget is settled in compose; beyond the whole of it nothing can fit.
         if messages > limits.max_messages || spent > limits.token_budget {
-            break;
+            recalled.older += one.messages.len();
+            continue;
         }
         recalled.exchanges.push(one);
     }
@@ -50,14 +69,14 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     recalled
 }
 
-fn prompt_messages(exchange: &Exchange) -> RecalledExchange {
+fn prompt_messages(ordinal: u64, exchange: &Exchange) -> RecalledExchange {
     let mut messages = vec![PromptMessage { role: Role::Human, text: exchange.content.clone() }];
     let mut tokens = exchange.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
     for reply in exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai) {
         messages.push(PromptMessage { role: Role::Ai, text: reply.content.clone() });
         tokens += reply.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
     }
-    RecalledExchange { messages, tokens }
+    RecalledExchange { messages, tokens, ordinal }
 }
 
 /// Tokens that a message costs beside its text: role and separators.

@@ -1,39 +1,134 @@
-//! Stage 5: the model's answer, piece by piece.
+//! Stage 5: the model's answer, piece by piece, with the tools that it calls on the way.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Answered, Draft, Outbound, Outlet, TokenUsage, Unanswered};
-use crate::engine::Inner;
+use super::outlet::Outlet;
+use super::work::{Desk, Step};
+use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
+use crate::approval::{Current, Work};
 use crate::error::Error;
-use crate::model::{ModelError, Prompt};
+use crate::model::{Answer, Model, ModelError, Prompt};
 use crate::tokens;
 
-/// Asks the model and passes its words on as they come.
-pub(super) async fn respond(
-    inner: &Inner,
-    prompt: &Prompt,
-    mut draft: Draft,
-    outlet: &Outlet,
-) -> Result<Answered, Unanswered> {
-    let seq = AtomicU64::new(0);
-    let deltas = |text: &str| {
-        if !text.is_empty() {
-            let seq = seq.fetch_add(1, Ordering::Relaxed);
-            outlet.send(Outbound::Delta { seq, text: text.to_owned() });
-        }
-    };
-    let asking = inner.model.respond(prompt, &deltas);
-    let outcome = tokio::time::timeout(inner.settings.answer_timeout, asking).await;
-    let answer = match outcome.unwrap_or(Err(ModelError::TimedOut)) {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::warn!(model = inner.model.name(), error = %error, "the model gave no answer");
-            return Err(Unanswered { request_id: draft.request_id, error: Error::Model(error) });
-        }
-    };
-    let tokens = tokens::count(&answer.text);
-    let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
-    draft.metadata.usage = Some(answer.usage.map_or(counted, TokenUsage::from));
-    draft.metadata.model = Some(answer.model);
-    Ok(Answered { draft, text: answer.text, tokens })
+/// The model that answers, and its name in the settings.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen<'c> {
+    pub(super) model: &'c dyn Model,
+    pub(super) name: &'c str,
 }
+
+/// Asks the model, runs what it calls, and asks again, until it has said its last word or must wait.
+pub(super) async fn respond(
+    chosen: Chosen<'_>,
+    mut prompt: Prompt,
+    mut work: Work,
+    mut draft: Draft,
+    desk: &mut Desk<'_, '_>,
+) -> Result<Reached, Unanswered> {
+    let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
+    let limits = desk.inner.settings.tools;
+    let model = chosen.model;
+    let voice = Voice::new(desk.outlet);
+    // What was said before a pause is part of the answer.
+    work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
+        voice.begin();
+        voice.say(text);
+    });
+    loop {
+        match Box::pin(desk.finish_step(&mut work)).await {
+            Ok(Step::Done) => {}
+            Ok(Step::Waits) => {
+                draft.metadata.model = Some(model.name().to_owned());
+                chosen.name.clone_into(&mut work.model);
+                return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
+            }
+            Err(error) => return Err(fail(&draft, error)),
+        }
+        let last = work.done.len() >= limits.max_steps;
+        if last && !prompt.tools.is_empty() {
+            prompt.tools.clear();
+            prompt.system.push_str(LAST_STEP);
+        }
+        prompt.steps.clone_from(&work.done);
+        voice.begin();
+        let Answer { text, calls, model: by, usage } = match ask(model, &prompt, &voice, desk).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!(model = model.name(), error = %error, "the model gave no answer");
+                return Err(fail(&draft, Error::Model(error)));
+            }
+        };
+        if !calls.is_empty() && !last {
+            work.current = Some(Current::new(text, calls));
+            continue;
+        }
+        let text = voice.said();
+        if text.trim().is_empty() {
+            return Err(fail(&draft, Error::Model(ModelError::Malformed)));
+        }
+        let tokens = tokens::count(&text);
+        let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
+        draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
+        draft.metadata.model = Some(by);
+        draft.metadata.tools =
+            work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone()).collect();
+        return Ok(Reached::Answer(Box::new(Answered {
+            draft,
+            text,
+            tokens,
+            steps: work.done,
+            enrichment: None,
+        })));
+    }
+}
+
+async fn ask(
+    model: &dyn Model,
+    prompt: &Prompt,
+    voice: &Voice<'_>,
+    desk: &Desk<'_, '_>,
+) -> Result<Answer, ModelError> {
+    let deltas = |text: &str| voice.say(text);
+    let asking = model.respond(prompt, &deltas);
+    let outcome = tokio::time::timeout(desk.inner.settings.answer_timeout, asking).await;
+    outcome.unwrap_or(Err(ModelError::TimedOut))
+}
+
+/// What the person hears, as one text: the words before a call, a gap, the words after it.
+struct Voice<'o> {
+    outlet: &'o Outlet,
+    said: Mutex<String>,
+    gap: AtomicBool,
+}
+
+impl<'o> Voice<'o> {
+    fn new(outlet: &'o Outlet) -> Self {
+        Self { outlet, said: Mutex::default(), gap: AtomicBool::new(false) }
+    }
+
+    /// What comes next is a new beginning.
+    fn begin(&self) {
+        self.gap.store(true, Ordering::Relaxed);
+    }
+
+    fn say(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.gap.swap(false, Ordering::Relaxed) && !said.is_empty() {
+            said.push_str("\n\n");
+            self.outlet.delta("\n\n");
+        }
+        said.push_str(text);
+        self.outlet.delta(text);
+    }
+
+    fn said(self) -> String {
+        self.said.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+const LAST_STEP: &str =
+    "\n\nYou have used your tools as often as you may in this turn. Answer now with what you have.";

@@ -2,26 +2,43 @@
 
 use std::sync::Arc;
 
-use super::{Draft, Inbound, MemoryState, Outlet, answer, commit, recall};
+use super::outlet::Outlet;
+use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
+use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
+use crate::checkpoint::{Exchange, Outcome};
 use crate::engine::{Inner, Recovered, Recovery};
-use crate::entry::{Entry, Outcome};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::model::Sampling;
 use crate::room::RoomContext;
 use crate::session::{Held, Session, Wrote};
+use crate::store::PARKED;
 use crate::tokens;
 
 /// A turn that was tried so often is reported instead: it may be what ends the process.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Takes up every turn whose process is dead.
+/// How long a session that could not be opened is left alone.
+const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Takes up every turn whose process is dead, carries out decisions that nobody has, and closes what ran out.
 pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
-    for (scope, _) in inner.store.orphans().await? {
-        match recover_one(inner, scope).await {
+    let orphans = inner.store.orphans().await?;
+    inner.agenda.keep(&orphans);
+    for (scope, owner) in orphans {
+        let now = inner.now();
+        if inner.unreadable.is_early(scope, now) || (owner == PARKED && inner.agenda.is_early(scope, now)) {
+            continue;
+        }
+        let taken_up = recover_one(inner, scope).await;
+        let again = taken_up.is_err().then(|| now.plus(AFTER_FAILURE));
+        inner.unreadable.note(scope, again);
+        match taken_up {
             Ok(Some(Settled::Answered)) => recovered.resumed += 1,
             Ok(Some(Settled::Reported)) => recovered.reported += 1,
+            Ok(Some(Settled::Expired)) => recovered.expired += 1,
             Ok(None) => {}
             Err(error) => {
                 recovered.unreadable += 1;
@@ -38,13 +55,79 @@ async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<O
     };
     let session = Session::new(Arc::clone(inner), inner.keyring.scope_of(&row)?, Actor::system());
     let mut held = session.lock().await?;
-    if held.log().await?.is_none_or(|log| log.checkpoint().open_exchange().is_none()) {
-        return Ok(None);
+    // Another process may have written: what is warm here says nothing of that.
+    held.cool();
+    let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange());
+    if let Some(request_id) = open.map(|open| open.request_id.clone()) {
+        if !take_over(&session, &mut held).await? {
+            return Ok(None);
+        }
+        let cancel = inner.cancels.enter(Some(scope), &request_id);
+        return cancel::scope(cancel, settle(&session, &mut held)).await;
     }
-    if !take_over(&session, &mut held).await? {
-        return Ok(None);
+    look_after_waiting(inner, &session, &mut held).await
+}
+
+/// Carries out a decision that nobody has, or closes what ran out.
+async fn look_after_waiting(
+    inner: &Arc<Inner>,
+    session: &Session,
+    held: &mut Held<'_>,
+) -> Result<Option<Settled>, Error> {
+    let now = inner.now();
+    let waiting = held.checkpoint().map_or_else(Vec::new, |log| log.waiting().to_vec());
+    for exchange in &waiting {
+        let Some(approval) = exchange.approval() else { continue };
+        if approval.decided.is_some() {
+            let cancel = inner.cancels.enter(Some(session.names.scope), &exchange.request_id);
+            let outlet = Outlet::new(None);
+            let carrying = carry_on(session, held, &exchange.request_id, &outlet);
+            let outcome = cancel::scope(cancel, carrying).await;
+            let settled = if outcome.is_ok() { Settled::Answered } else { Settled::Reported };
+            inner.notices.tell(session.scope(), outcome);
+            return Ok(Some(settled));
+        }
+        if approval.expires_at <= now && decide::expire(inner, session, held, exchange).await? {
+            return Ok(Some(Settled::Expired));
+        }
     }
-    settle(&session, &mut held).await
+    let next = waiting.iter().filter_map(|waiting| Some(waiting.approval()?.expires_at)).min();
+    inner.agenda.note(session.names.scope, next);
+    Ok(None)
+}
+
+/// Takes up a turn that waited and is decided: once, since the entry that says so has one winner.
+pub(super) async fn carry_on(
+    session: &Session,
+    held: &mut Held<'_>,
+    request_id: &str,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let inner = &session.inner;
+    loop {
+        let exchange = held.log().await?.and_then(|log| log.checkpoint().exchange(request_id)).cloned();
+        let Some(exchange) = exchange else { return Err(Error::Erased) };
+        let decided = exchange.approval().is_some_and(|approval| approval.decided.is_some());
+        if !decided {
+            return Err(Error::Busy);
+        }
+        let open = held.log().await?.is_some_and(|log| log.checkpoint().open_exchange().is_some());
+        if open {
+            // A turn of the session that another process runs: the decision is kept, and carried out after it.
+            if !take_over(session, held).await? {
+                return Err(Error::Busy);
+            }
+            settle(session, held).await?;
+            continue;
+        }
+        let entry = Entry::Resumed { request_id: request_id.to_owned(), at: inner.now() };
+        let note = session.record(Action::TurnResumed);
+        if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+            continue;
+        }
+        inner.counters.resumed.add();
+        return rerun(session, held, exchange, outlet).await;
+    }
 }
 
 /// Makes this process the one that answers the open turn, if nobody alive is.
@@ -64,6 +147,7 @@ pub(super) async fn take_over(session: &Session, held: &mut Held<'_>) -> Result<
 pub(super) enum Settled {
     Answered,
     Reported,
+    Expired,
 }
 
 /// Answers or reports the open turn, which this process has taken over. `None`: it was settled elsewhere.
@@ -72,7 +156,7 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let Some(open) = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).cloned() else {
         return Ok(None);
     };
-    let Outcome::Open { attempts } = open.outcome else { return Ok(None) };
+    let Outcome::Open { attempts, .. } = open.outcome else { return Ok(None) };
     if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
         let entry =
             Entry::Failed { request_id: open.request_id, at: inner.now(), reason: "interrupted".to_owned() };
@@ -87,24 +171,46 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         return Ok(None);
     }
     inner.counters.resumed.add();
+    let outcome = rerun(session, held, open, &Outlet::new(None)).await;
+    let settled = match &outcome {
+        Ok(_) => Ok(Some(Settled::Answered)),
+        // The turn is reported in the log, and its request id can be tried again.
+        Err(Error::Model(_) | Error::Cancelled) => Ok(Some(Settled::Reported)),
+        Err(_) => Ok(None),
+    };
+    match outcome {
+        Err(error) if !matches!(error, Error::Model(_) | Error::Cancelled) => return Err(error),
+        outcome => inner.notices.tell(session.scope(), outcome),
+    }
+    settled
+}
+
+/// Runs a turn again from what the log has of it. Its room context is gone.
+async fn rerun(
+    session: &Session,
+    held: &mut Held<'_>,
+    exchange: Exchange,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let inner = &session.inner;
     let inbound = Inbound {
-        request_id: open.request_id,
-        tokens: open.tokens.unwrap_or_else(|| tokens::count(&open.content)),
-        query: open.content,
-        audience: open.audience,
+        request_id: exchange.request_id,
+        tokens: exchange.tokens.unwrap_or_else(|| tokens::count(&exchange.content)),
+        query: exchange.content,
+        audience: exchange.audience,
         room: RoomContext::default(),
         instructions: None,
         brought: Vec::new(),
         sampling: Sampling::default(),
+        profile: Profile::default(),
+        focus: None,
+        past_chats: Vec::new(),
+        available_settings: Vec::new(),
+        settings: Default::default(),
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
-    let outcome = answer(inner, Some(session), inbound, recalled, draft, &Outlet(None)).await;
-    match commit::commit(session, held, outcome).await {
-        Ok(_) => Ok(Some(Settled::Answered)),
-        // The model is away: the turn is reported in the log, and its request id can be tried again.
-        Err(Error::Model(_)) => Ok(Some(Settled::Reported)),
-        Err(error) => Err(error),
-    }
+    let outcome = answer(inner, Some((session, held)), inbound, recalled, draft, outlet).await;
+    commit::commit(session, held, outcome, outlet).await
 }

@@ -2,7 +2,10 @@
 
 use confidant_seal::Scope;
 
-use super::{Final, Inbound, MemoryState, Metadata, TurnRequest};
+use super::decide::{self, CarryOut, Meant};
+use super::outlet::Outlet;
+use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest};
+use crate::approval::{Decider, Decision};
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
 use crate::engine::Settings;
@@ -43,6 +46,11 @@ pub(super) fn inbound(
         instructions: request.instructions,
         brought: request.brought,
         sampling: request.sampling,
+        profile: request.profile,
+        focus: request.focus,
+        past_chats: request.past_chats,
+        available_settings: request.available_settings,
+        settings: request.settings,
     })
 }
 
@@ -56,10 +64,13 @@ pub(super) fn default_audience(scope: &Scope, request: &TurnRequest) -> Audience
 }
 
 /// Something a person tells the memory itself, not the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Forget,
     Share(Sharing),
+    /// With the code that the question gave, or without one where only one question is open.
+    Decide(Decision, Option<String>),
+    Cancel,
 }
 
 /// The command that a query is, if it is one. Exact phrases only: a question about forgetting is a question.
@@ -76,15 +87,47 @@ pub(super) fn command(inbound: &Inbound) -> Option<Command> {
     }
     match words.as_slice() {
         ["!forget"] | ["forget", "our", "conversation"] => Some(Command::Forget),
+        ["!cancel"] => Some(Command::Cancel),
+        ["approve" | "!approve", rest @ ..] if rest.len() < 2 => decision(Decision::Approve, rest),
+        ["deny" | "!deny", rest @ ..] if rest.len() < 2 => decision(Decision::Deny, rest),
         ["!share-private", "on"] => Some(Command::Share(Sharing::PrivateInRooms)),
         ["!share-private", "off"] => Some(Command::Share(Sharing::KeepPrivate)),
         _ => None,
     }
 }
 
+/// `approve` or `approve K7QM2A`: a code, or nothing, and no other word.
+fn decision(decision: Decision, rest: &[&str]) -> Option<Command> {
+    let is_code = |word: &str| word.len() == 6 && word.chars().all(|c| c.is_ascii_alphanumeric());
+    match rest {
+        [] => Some(Command::Decide(decision, None)),
+        [code] if is_code(code) => Some(Command::Decide(decision, Some(code.to_uppercase()))),
+        _ => None,
+    }
+}
+
+/// Whether a command is one here: `approve` is a word like any other where nothing waits to be approved.
+pub(super) async fn is_meant(session: &Session, command: &Command) -> Result<bool, Error> {
+    if !matches!(command, Command::Decide(_, None)) {
+        return Ok(true);
+    }
+    let mut held = session.lock().await?;
+    match held.log().await {
+        Ok(log) => Ok(log.is_some_and(|log| !log.checkpoint().waiting().is_empty())),
+        // The turn itself says what is wrong, and answers without the log.
+        Err(Error::Tampered(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Does what the person told the memory.
-pub(super) async fn obey(session: &Session, command: Command, inbound: &Inbound) -> Result<Final, Error> {
-    let mut metadata = Metadata::new(MemoryState::Forgotten, inbound.audience);
+pub(super) async fn obey(
+    session: &Session,
+    command: Command,
+    inbound: &Inbound,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
         Command::Forget => {
             let receipt = session.erase().await?;
@@ -108,8 +151,24 @@ pub(super) async fn obey(session: &Session, command: Command, inbound: &Inbound)
                 Sharing::KeepPrivate => "What you told me in private stays private again.",
             }
         }
+        Command::Decide(decision, code) => {
+            let by = Decider::Person(session.scope().user().as_str().to_owned());
+            let meant = code.map_or(Meant::Only, Meant::Code);
+            return decide::decide(session, &meant, decision, &by, CarryOut::Here, outlet).await;
+        }
+        Command::Cancel => {
+            metadata.memory = MemoryState::Kept;
+            match session.cancel(None).await? {
+                0 => "Nothing was running.",
+                _ => "Cancelled.",
+            }
+        }
     };
-    Ok(Final { request_id: inbound.request_id.clone(), content: content.to_owned(), metadata })
+    Ok(Ending::Answer(Final {
+        request_id: inbound.request_id.clone(),
+        content: content.to_owned(),
+        metadata,
+    }))
 }
 
 async fn share(session: &Session, sharing: Sharing) -> Result<(), Error> {

@@ -1,17 +1,20 @@
 //! The promises, each a named test on every store that it concerns.
 //!
 //! Promise 7 (secrets do not leave) is about what is derived and has its tests in the memory crate, which has its own for
-//! 1, 2, 4, 5 and 6 as well. Promise 9 (one decision per approval) arrives with approvals.
+//! 1, 2, 4, 5 and 6 as well.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod approvals;
 mod erasure;
 mod interruption;
 mod isolation;
+mod processing;
 mod rig;
 mod rotation;
 mod secrecy;
 mod tampering;
+mod tools;
 
 /// One named test per promise and back end, so that a failure reads `sqlite::promise_6_forgotten_is_gone`.
 macro_rules! on_every_store {

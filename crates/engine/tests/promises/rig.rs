@@ -60,6 +60,11 @@ impl Place {
         self.path().join(name)
     }
 
+    /// Whether it is on a server.
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.store, At::Redis(_) | At::Postgres(_))
+    }
+
     pub(crate) async fn storage(&self) -> Storage {
         match &self.store {
             At::Memory(storage) => storage.clone(),
@@ -87,7 +92,8 @@ impl Place {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
                 match entry.file_type().unwrap().is_dir() {
                     true => folders.push(entry.path()),
-                    false => all.extend(std::fs::read(entry.path()).unwrap()),
+                    // A journal may go between the look and the read.
+                    false => all.extend(std::fs::read(entry.path()).unwrap_or_default()),
                 }
             }
         }
@@ -206,7 +212,7 @@ impl Model for Recorder {
         }
         let text = format!("noted: {}", prompt.query);
         deltas(&text);
-        Ok(Answer { text, model: "recorder".into(), usage: None })
+        Ok(Answer { text, calls: Vec::new(), model: "recorder".into(), usage: None })
     }
 
     async fn check(&self) -> Result<(), ModelError> {

@@ -113,6 +113,10 @@ pub async fn fee_ulume(settings: &CascadeSettings, bytes: u64) -> Result<u64> {
 }
 
 #[cfg(feature = "cascade")]
+#[doc(hidden)]
+pub use implementation::fuzzing;
+
+#[cfg(feature = "cascade")]
 #[path = "cascade/enabled.rs"]
 mod implementation;
 #[cfg(not(feature = "cascade"))]

@@ -71,7 +71,7 @@ fn keyword(word: String) -> String {
 
 /// The first object in the answer that has a member of a card.
 fn object(answer: &str) -> Option<Value> {
-    let answer = answer.get(..MOST_ANSWER).unwrap_or(answer);
+    let answer = &answer[..answer.floor_char_boundary(MOST_ANSWER)];
     let starts = answer.match_indices('{').map(|(at, _)| at).take(MOST_TRIES);
     starts.into_iter().find_map(|at| {
         let mut values = serde_json::Deserializer::from_str(&answer[at..]).into_iter::<Value>();

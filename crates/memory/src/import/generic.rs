@@ -56,9 +56,7 @@ fn read_lines(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
             },
             Line::TooLong => sink.skip(),
         }
-        if sink.found() {
-            return Ok(());
-        }
+        // No stop at the one that is wanted: a session may be written again as it goes on, and the last one holds.
     }
     open.finish(sink)
 }

@@ -40,6 +40,8 @@ mod zstd;
 use crate::{Result, Session};
 
 pub use discover::{Discovery, Root, discover};
+#[doc(hidden)]
+pub use draft::LONGEST_LEAF;
 pub use file::SessionFile;
 pub use fingerprint::{Fingerprint, Key};
 pub(crate) use fixture::find as find_in_fixtures;

@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use super::draft::LONGEST_LEAF;
+
 /// What a person's message is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed<'a> {
@@ -20,22 +22,20 @@ pub(crate) enum Typed<'a> {
 /// Tells what a person typed from what was wrapped around it.
 pub(crate) fn typed(text: &str) -> Typed<'_> {
     let (mut rest, mut command) = (text.trim(), String::new());
-    loop {
-        if let Some((block, after)) = leading_block(rest) {
-            match block.tag {
-                "command-name" => command = block.inner.trim().to_owned(),
-                "command-args" if !block.inner.trim().is_empty() => {
-                    command.push(' ');
-                    command.push_str(block.inner.trim());
-                }
-                _ => {}
+    while let Some((block, after)) = leading_block(rest) {
+        match block.tag {
+            "command-name" => command = block.inner.trim().to_owned(),
+            "command-args" if !block.inner.trim().is_empty() => {
+                command.push(' ');
+                command.push_str(block.inner.trim());
             }
-            rest = after.trim_start();
-        } else if let Some(before) = without_trailing_reminder(rest) {
-            rest = before;
-        } else {
-            break;
+            _ => {}
         }
+        rest = after.trim_start();
+    }
+    // What comes off here closes no block before it, so there is no need to look for one again and again.
+    while let Some(before) = without_trailing_reminder(rest) {
+        rest = before;
     }
     if let Some(after) = rest.strip_prefix("# Context from my IDE setup:") {
         rest = after.split_once("## My request for Codex:").map_or("", |(_, request)| request.trim());
@@ -60,7 +60,8 @@ pub(crate) fn of_content(content: &Value) -> String {
 }
 
 /// A result or an argument as lines of `name: value`: no quotes and no escapes, so that what is in it looks to the
-/// redaction rules (and to a reader) as it looked to the tool.
+/// redaction rules (and to a reader) as it looked to the tool. Names stand before every leaf, so a few bytes of JSON can be
+/// gigabytes of lines: it ends with the leaf that makes it too long for a message, and is then left out whole.
 pub(crate) fn of_value(value: &Value) -> String {
     let mut out = String::new();
     write_leaves(value, &mut String::new(), &mut out);
@@ -123,7 +124,7 @@ fn write_leaves(value: &Value, path: &mut String, out: &mut String) {
 }
 
 fn write_leaf(path: &str, text: &str, out: &mut String) {
-    if text.is_empty() {
+    if text.is_empty() || out.len() > LONGEST_LEAF {
         return;
     }
     if !out.is_empty() {
@@ -253,6 +254,22 @@ mod tests {
         let value = json!({"command": ["git", "commit"], "edits": [{"new": 1, "old": "a\nb"}], "gone": null});
         assert_eq!(of_value(&value), "command: git commit\nedits.0.new: 1\nedits.0.old: a\nb");
         assert_eq!(of_value(&json!("plain")), "plain");
+    }
+
+    #[test]
+    fn long_names_before_many_leaves_do_not_fill_the_memory() {
+        let name = "n".repeat(1 << 14);
+        let leaves: Vec<u32> = (0..1 << 14).collect();
+        let length = of_value(&json!({ name: leaves })).len();
+        assert!((LONGEST_LEAF..LONGEST_LEAF + (1 << 15)).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn what_is_wrapped_comes_off_in_linear_time() {
+        let reminders = "<system-reminder>x</system-reminder>".repeat(200_000);
+        assert_eq!(typed(&format!("{reminders}fix it{reminders}")), Typed::Request("fix it"));
+        // Never closed. Looked for again after every reminder, its end would take hours to miss.
+        assert_eq!(typed(&format!("<skill>fix it{reminders}")), Typed::Nothing);
     }
 
     #[test]

@@ -57,6 +57,25 @@ async fn every_agents_sessions_are_found_by_id() {
 }
 
 #[tokio::test]
+async fn of_a_session_that_was_written_again_the_last_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = folder.path().join("lines.jsonl");
+    let line = |summary: &str| json!({"session_id": "s", "summary": summary}).to_string();
+    std::fs::write(&lines, [line("begun"), line("done")].join("\n")).unwrap();
+    // Messages are put together at the end, whatever else calls itself the same.
+    let list = folder.path().join("list.json");
+    std::fs::write(&list, json!([{"role": "user", "content": "done"}, {"summary": "begun"}]).to_string())
+        .unwrap();
+    for (path, id) in [(lines, "s"), (list, "list")] {
+        let imported = crate::run_file(Agent::Generic, &path).0;
+        assert_eq!(imported.sessions.len(), 2);
+        let sources = Sources { roots: vec![Root::of(Agent::Generic, path)], ..Sources::default() };
+        let found = sources.find(id).await.unwrap();
+        assert_eq!((&found.members()["summary"], Some(&found)), (&json!("done"), imported.sessions.last()));
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_id_says_where_was_looked() {
     let sources = Sources {
         adapter: Some(Adapter::new(vec!["true".into()]).unwrap()),

@@ -8,5 +8,6 @@ mod gate;
 mod importing;
 mod isolation;
 mod storing;
+mod strangers;
 mod support;
 mod tampering;

@@ -8,15 +8,15 @@ use std::convert::Infallible;
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use confidant_engine::{Final, Outbound, Turn};
+use confidant_engine::{Ending, Outbound, Turn};
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 
 use super::request::StreamOptions;
-use super::{About, MEMORY, Usage, memory_header};
+use super::{About, MEMORY, Told, memory_header};
 use crate::http::App;
+use crate::http::answers::cut_off;
 use crate::http::error::ApiError;
-use crate::http::turns;
 
 /// Answers with a stream of chunks.
 pub(super) async fn respond(
@@ -27,13 +27,14 @@ pub(super) async fn respond(
 ) -> Result<Response, ApiError> {
     let first = match tokio::time::timeout(app.settings.request_timeout, first_word(&mut turn)).await {
         Ok(Some(Outbound::Error(error))) => return Err(error.into()),
-        Ok(None) => return Err(turns::cut_off(&app)),
+        Ok(None) => return Err(cut_off(&app)),
         Ok(first) => first,
         // Slow is not failed: the stream begins, and keep-alives hold the connection.
         Err(_) => None,
     };
+    let first = first.map(Word::from);
     let memory = match &first {
-        Some(Outbound::Final(answer)) => Some(memory_header(answer.metadata.memory)),
+        Some(Word::Last(ending)) => Some(memory_header(ending)),
         _ => None,
     };
     let chunks = Chunks { app, turn, about, options, queue: VecDeque::new(), spoken: false, ended: false };
@@ -46,8 +47,29 @@ pub(super) async fn respond(
 async fn first_word(turn: &mut Turn) -> Option<Outbound> {
     loop {
         match turn.next().await {
-            Some(Outbound::Progress { .. }) => {}
+            Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. }) => {}
             event => return event,
+        }
+    }
+}
+
+/// What a turn says next, as far as a client of this form hears it.
+enum Word {
+    /// Nothing that has a place in a chunk.
+    None,
+    Piece(String),
+    Last(Ending),
+    Error(ApiError),
+}
+
+impl From<Outbound> for Word {
+    fn from(event: Outbound) -> Self {
+        match event {
+            Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Self::None,
+            Outbound::Delta { text, .. } => Self::Piece(text),
+            Outbound::Final(answer) => Self::Last(Ending::Answer(answer)),
+            Outbound::Approval(request) => Self::Last(Ending::Approval(request)),
+            Outbound::Error(error) => Self::Error(error.into()),
         }
     }
 }
@@ -67,11 +89,11 @@ struct Chunks {
 impl Chunks {
     fn into_stream(
         mut self,
-        first: Option<Outbound>,
+        first: Option<Word>,
     ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
         self.push(&json!({ "role": "assistant", "content": "", "refusal": null }), &Value::Null, None);
         if let Some(first) = first {
-            self.take(Some(first));
+            self.take(first);
         }
         stream::unfold(self, |mut chunks| async move {
             loop {
@@ -82,18 +104,17 @@ impl Chunks {
                     return None;
                 }
                 let event = chunks.turn.next().await;
-                chunks.take(event);
+                chunks.take(event.map_or_else(|| Word::Error(cut_off(&chunks.app)), Word::from));
             }
         })
     }
 
-    fn take(&mut self, event: Option<Outbound>) {
-        match event {
-            Some(Outbound::Progress { .. }) => {}
-            Some(Outbound::Delta { text, .. }) => self.say(&text),
-            Some(Outbound::Final(answer)) => self.end(&answer),
-            Some(Outbound::Error(error)) => self.fail(&error.into()),
-            None => self.fail(&turns::cut_off(&self.app)),
+    fn take(&mut self, word: Word) {
+        match word {
+            Word::None => {}
+            Word::Piece(text) => self.say(&text),
+            Word::Last(ending) => self.end(ending),
+            Word::Error(error) => self.fail(&error),
         }
     }
 
@@ -102,15 +123,19 @@ impl Chunks {
         self.push(&json!({ "content": text }), &Value::Null, None);
     }
 
-    fn end(&mut self, answer: &Final) {
-        // An answer from the log, or one that no model made, comes without deltas.
-        if !self.spoken && !answer.content.is_empty() {
-            self.say(&answer.content);
+    fn end(&mut self, ending: Ending) {
+        let asks = matches!(ending, Ending::Approval(_));
+        let Told { content, usage, confidant } = ending.into();
+        match (self.spoken, asks) {
+            // A question follows what the model said before it.
+            (true, true) => self.say(&format!("\n\n{content}")),
+            (true, false) => {}
+            // An answer from the log, or one that no model made, comes without deltas.
+            (false, _) if content.is_empty() => {}
+            (false, _) => self.say(&content),
         }
-        let metadata = serde_json::to_value(&answer.metadata).unwrap_or_default();
-        self.push(&json!({}), &json!("stop"), Some(metadata));
+        self.push(&json!({}), &json!("stop"), serde_json::to_value(confidant).ok());
         if self.options.include_usage {
-            let usage = Usage::of(&answer.metadata);
             let mut chunk = self.chunk(json!([]));
             chunk["usage"] = serde_json::to_value(usage).unwrap_or_default();
             self.queue.push_back(chunk.to_string());

@@ -26,7 +26,7 @@ fn chat() -> Value {
 }
 
 /// Every way to reach somebody's memory, with what an agent may do with it and what another tenant finds.
-const WAYS: [(&str, Ask, u16, u16); 10] = [
+const WAYS: [(&str, Ask, u16, u16); 12] = [
     ("export", |user| (Method::GET, format!("/api/v1/session/web_conv:{user}/export"), None, None), 403, 404),
     (
         "room export",
@@ -43,6 +43,18 @@ const WAYS: [(&str, Ask, u16, u16); 10] = [
     (
         "room turn",
         |user| (Method::POST, turns(&format!("web:room:main:{user}")), said("what?"), None),
+        200,
+        200,
+    ),
+    (
+        "approvals",
+        |user| (Method::GET, format!("/api/v1/session/web_conv:{user}/approvals"), None, None),
+        200,
+        200,
+    ),
+    (
+        "cancel",
+        |user| (Method::DELETE, format!("{}/r1", turns(&format!("web_conv:{user}"))), None, None),
         200,
         200,
     ),

@@ -28,6 +28,8 @@ async fn a_whole_answer_has_openais_form() {
     let mut body = reply.ok();
     assert!(body["created"].as_i64().unwrap() > 1_700_000_000);
     body["created"] = json!(0);
+    let preparation = body["confidant"].as_object_mut().unwrap().remove("preparation").unwrap();
+    assert_eq!((&preparation["by"], &preparation["title"]), (&json!("rules"), &json!("One")));
     let expected = json!({
         "id": "chatcmpl-r1",
         "object": "chat.completion",

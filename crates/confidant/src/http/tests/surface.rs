@@ -21,7 +21,13 @@ async fn the_description_lists_exactly_what_is_routed() {
     }
     let expected = BTreeMap::from([
         ("/api/v1/session/{session_id}/turns", BTreeSet::from(["post"])),
+        ("/api/v1/session/{session_id}/turns/{request_id}", BTreeSet::from(["delete"])),
+        ("/api/v1/session/{session_id}/approvals", BTreeSet::from(["get"])),
+        ("/api/v1/session/{session_id}/decisions", BTreeSet::from(["post"])),
+        ("/api/v1/approvals/{approval_id}", BTreeSet::from(["get"])),
+        ("/api/v1/decisions", BTreeSet::from(["post"])),
         ("/api/v1/session/{session_id}/export", BTreeSet::from(["get"])),
+        ("/api/v1/session/{session_id}/about", BTreeSet::from(["get"])),
         ("/api/v1/session/{session_id}", BTreeSet::from(["delete"])),
         ("/api/v1/person/{user_id}/export", BTreeSet::from(["get"])),
         ("/api/v1/person/{user_id}", BTreeSet::from(["delete"])),
@@ -35,7 +41,9 @@ async fn the_description_lists_exactly_what_is_routed() {
     ]);
     assert_eq!(described, expected);
     for (path, methods) in &expected {
-        let path = path.replace("{session_id}", "web_conv:x").replace("{user_id}", "x").replace("{id}", "x");
+        let path = path.replace("{session_id}", "web_conv:x");
+        let names = ["{user_id}", "{id}", "{request_id}", "{approval_id}"];
+        let path = names.iter().fold(path, |path, name| path.replace(name, "x"));
         for method in ["get", "post", "delete", "put", "patch"] {
             let routed = server.ask(method.to_uppercase().parse().unwrap(), &path, None).await;
             let is_405 = routed.status == 405;
@@ -103,7 +111,7 @@ async fn replies_are_what_the_description_says() {
 }
 
 /// Every field is described, and every field that is required is there; recursively.
-fn conforms(document: &Value, schema: &str, value: &Value) {
+pub(super) fn conforms(document: &Value, schema: &str, value: &Value) {
     check(document, &document["components"]["schemas"][schema], value, schema);
 }
 
@@ -112,10 +120,30 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str) {
         return check(document, document.pointer(&reference[1..]).unwrap(), value, place);
     }
     if let Some(choices) = schema["oneOf"].as_array() {
-        let choice = choices.iter().find(|choice| choice["type"] != "null");
+        let fits = |choice: &&Value| {
+            let resolved = choice["$ref"].as_str().and_then(|r| document.pointer(&r[1..])).unwrap_or(choice);
+            let required = resolved["required"].as_array().cloned().unwrap_or_default();
+            choice["type"] != "null"
+                && required.iter().all(|name| value.get(name.as_str().unwrap()).is_some())
+        };
         if !value.is_null() {
-            check(document, choice.unwrap(), value, place);
+            let mut fitting: Vec<&Value> = choices.iter().filter(fits).collect();
+            // Replies of the same fields tell themselves apart by their type.
+            if let Some(kind) = value.get("message_type") {
+                fitting.retain(|choice| {
+                    let reply = document.pointer(&choice["$ref"].as_str().unwrap()[1..]).unwrap();
+                    let kinds = &reply["properties"]["message_type"];
+                    let kinds = kinds["$ref"].as_str().map_or(kinds, |r| document.pointer(&r[1..]).unwrap());
+                    kinds["enum"].as_array().unwrap().contains(kind)
+                });
+            }
+            assert_eq!(fitting.len(), 1, "{place}: {value}");
+            check(document, fitting[0], value, place);
         }
+        return;
+    }
+    // Any value at all.
+    if schema.get("type").is_none() && schema.get("properties").is_none() {
         return;
     }
     match value {
@@ -168,6 +196,9 @@ async fn metrics_count_routes_and_turns_and_name_nobody() {
         "confidant_turns_replayed_total 1",
         "confidant_turns_failed_total 0",
         "confidant_turns_resumed_total 0",
+        "confidant_turns_paused_total 0",
+        "confidant_turns_cancelled_total 0",
+        "confidant_tool_calls_total 0",
         "confidant_turns_degraded_total 0",
         "confidant_store_conflicts_total 0",
         "confidant_sessions_erased_total 0",
@@ -230,6 +261,11 @@ async fn the_log_has_routes_and_token_ids_and_nothing_else() {
     server.ask_as("marker-token", Method::GET, "/v1/models?marker-parameter", None).await;
     server.ask_as(&server.alice, Method::GET, "/api/v1/person/marker-person/export", None).await;
     server.ask(Method::GET, "/marker-path", None).await;
+    server.ask(Method::GET, "/api/v1/approvals/marker-approval", None).await;
+    let decision =
+        json!({ "approval_id": "marker-approval", "decision": "approve", "user_id": "marker-user" });
+    server.post("/api/v1/decisions", &decision, &[]).await;
+    server.ask(Method::DELETE, &format!("{}/marker-request", turns(SESSION)), None).await;
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("http.route=\"/api/v1/session/{session_id}/turns\" http.status=200"), "{text}");
     assert!(!text.contains("marker") && !text.contains(&server.admin) && !text.contains("cft_"), "{text}");

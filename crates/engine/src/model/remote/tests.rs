@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::model::{Block, BlockLine, PromptMessage, Voice};
+use crate::model::{Block, BlockLine, PromptMessage, Role, Step, ToolSpec, Voice};
 
 /// What the fake server does with a request.
 #[derive(Clone)]
@@ -105,6 +105,7 @@ fn settings(provider: Provider, base_url: String) -> RemoteSettings {
         api_key: None,
         timeout: Duration::from_secs(5),
         sampling: Sampling::default(),
+        forms: FormStyle::Function,
     }
 }
 
@@ -137,6 +138,8 @@ fn prompt() -> Prompt {
         }],
         history: Vec::new(),
         query: "what database?".to_owned(),
+        tools: Vec::new(),
+        steps: Vec::new(),
         sampling: Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(64) },
     }
 }
@@ -399,5 +402,115 @@ fn providers_have_lower_case_names() {
     for (provider, name) in names {
         assert_eq!(serde_json::to_string(&provider).unwrap(), name);
         assert_eq!(serde_json::from_str::<Provider>(name).unwrap(), provider);
+    }
+}
+
+fn tool(name: &str) -> ToolSpec {
+    let schema = json!({ "type": "object", "properties": { "q": { "type": "string" } } });
+    ToolSpec { name: name.to_owned(), description: "Finds things.".to_owned(), schema }
+}
+
+fn call_piece(index: usize, id: &str, name: &str, arguments: &str) -> String {
+    let call = json!({ "index": index, "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
+    format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }))
+}
+
+#[tokio::test]
+async fn tools_go_out_under_names_that_providers_allow_and_come_back_under_ours() {
+    let pieces = vec![
+        chunk("Let me look."),
+        call_piece(0, "c1", "web_search", "{\"q\":"),
+        call_piece(0, "", "", "\"rust\"}"),
+        call_piece(1, "c2", "web_search_1", "not json"),
+        call_piece(2, "c3", "made_up", "{}"),
+        ending(),
+    ];
+    let fake = Fake::start(Reply::Pieces(pieces, Duration::ZERO)).await;
+    let mut prompt = prompt();
+    prompt.tools = vec![tool("web.search"), tool("web:search")];
+    let before = ToolCall {
+        id: "c0".to_owned(),
+        name: "web.search".to_owned(),
+        arguments: json!({ "q": "x" }),
+        signatures: Vec::new(),
+    };
+    prompt.steps = vec![Step { text: String::new(), calls: vec![before], results: vec!["found".to_owned()] }];
+    let model = Remote::new(settings(Provider::OpenAi, fake.address.clone())).unwrap();
+    let answer = model.respond(&prompt, &|_| {}).await.unwrap();
+    assert_eq!(answer.text, "Let me look.");
+    let calls: Vec<_> =
+        answer.calls.iter().map(|c| (c.id.as_str(), c.name.as_str(), c.arguments.clone())).collect();
+    assert_eq!(
+        calls,
+        [
+            ("c1", "web.search", json!({ "q": "rust" })),
+            ("c2", "web:search", json!("not json")),
+            ("c3", "made_up", json!({})),
+        ]
+    );
+    let body = fake.last().body;
+    let names: Vec<_> =
+        body["tools"].as_array().unwrap().iter().map(|t| t["function"]["name"].clone()).collect();
+    assert_eq!(names, ["web_search", "web_search_1"]);
+    let messages = body["messages"].as_array().unwrap();
+    let [called, result] = &messages[messages.len() - 2..] else { panic!("two messages") };
+    assert_eq!(called["role"], "assistant");
+    assert_eq!(called["tool_calls"][0]["function"]["name"], "web_search");
+    assert_eq!(
+        (&result["role"], &result["tool_call_id"], &result["content"]),
+        (&json!("tool"), &json!("c0"), &json!("found"))
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_without_tools_offers_none() {
+    let fake = Fake::start(Reply::Pieces(vec![chunk("hi"), ending()], Duration::ZERO)).await;
+    let model = Remote::new(settings(Provider::OpenAi, fake.address.clone())).unwrap();
+    assert!(model.respond(&prompt(), &|_| {}).await.unwrap().calls.is_empty());
+    assert!(fake.last().body.get("tools").is_none());
+}
+
+fn form() -> Form {
+    Form {
+        name: "judge",
+        description: "Says what it is.",
+        schema: json!({ "type": "object", "properties": { "kind": { "type": "string" } }, "required": ["kind"] }),
+        system: "Judge.".to_owned(),
+        material: "some text".to_owned(),
+        max_tokens: 50,
+    }
+}
+
+#[tokio::test]
+async fn forms_are_calls_that_must_be_made() {
+    let pieces = vec![call_piece(0, "c1", "judge", "{\"kind\":\"note\"}"), ending()];
+    let fake = Fake::start(Reply::Pieces(pieces, Duration::ZERO)).await;
+    let model = Remote::new(settings(Provider::OpenAi, fake.address.clone())).unwrap();
+    assert_eq!(model.fill(&form()).await.unwrap(), json!({ "kind": "note" }));
+    let body = fake.last().body;
+    assert_eq!(body["tool_choice"]["function"]["name"], "judge");
+    assert_eq!(body["tools"][0]["function"]["parameters"]["required"], json!(["kind"]));
+    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.0), &json!(50)));
+}
+
+#[tokio::test]
+async fn forms_can_be_answers_that_fit_a_schema() {
+    let pieces = vec![chunk("```json\n{\"kind\":"), chunk("\"note\"}\n``` as asked"), ending()];
+    let fake = Fake::start(Reply::Pieces(pieces, Duration::ZERO)).await;
+    let settings =
+        RemoteSettings { forms: FormStyle::JsonSchema, ..settings(Provider::OpenAi, fake.address.clone()) };
+    let model = Remote::new(settings).unwrap();
+    assert_eq!(model.fill(&form()).await.unwrap(), json!({ "kind": "note" }));
+    let body = fake.last().body;
+    assert_eq!(body["response_format"]["json_schema"]["name"], "judge");
+    assert!(body.get("tools").is_none());
+}
+
+#[tokio::test]
+async fn a_form_that_is_not_filled_in_is_malformed() {
+    for text in ["I would rather not.", "{\"kind\":", "[1,2]", "{broken}"] {
+        let fake = Fake::start(Reply::Pieces(vec![chunk(text), ending()], Duration::ZERO)).await;
+        let model = Remote::new(settings(Provider::OpenAi, fake.address.clone())).unwrap();
+        assert_eq!(model.fill(&form()).await.unwrap_err(), ModelError::Malformed, "{text}");
     }
 }

@@ -15,7 +15,7 @@ use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::engine::random_id;
 use crate::error::StoreError;
-use crate::store::leases::{LEASE, LeaseKeeper, Leases};
+use crate::store::leases::{LEASE, LeaseKeeper, Leases, Work};
 use crate::store::{
     Append, Appended, AuditHead, AuditLane, Find, Instance, Known, Listed, Loaded, Names, PendingAudit,
     Result, Store, TokenRow, TokenSelector,
@@ -33,7 +33,7 @@ impl PostgresStore {
     pub(super) async fn open(pool: Arc<Pool>) -> Result<Self> {
         let leases = Leases::new(Arc::new(Keeper(Arc::clone(&pool))));
         let me = Instance(random_id());
-        leases.keep(me).await?;
+        leases.keep_writer(me).await?;
         let lanes = Lanes::new(Arc::clone(&pool), Arc::clone(&leases), me);
         Ok(Self { pool, leases, lanes })
     }
@@ -167,6 +167,10 @@ impl Store for PostgresStore {
         Ok(self.leases.alive(&[instance]).await?.contains(&instance))
     }
 
+    async fn others_alive(&self, than: Instance) -> Result<bool> {
+        self.leases.others_alive(than).await
+    }
+
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
         self.lanes.record(&audit).await
     }
@@ -249,11 +253,19 @@ struct Keeper(Arc<Pool>);
 
 #[async_trait]
 impl LeaseKeeper for Keeper {
-    async fn renew(&self, instances: &[Instance]) -> Result<()> {
-        let sql = "INSERT INTO instances SELECT id, now() + $2 * interval '1 second' FROM unnest($1::bytea[]) AS i (id) ORDER BY id
+    async fn renew(&self, leases: &[(Instance, Work)]) -> Result<()> {
+        let sql = "INSERT INTO instances
+                   SELECT id, answers, now() + $3 * interval '1 second' FROM unnest($1::bytea[], $2::boolean[]) AS i (id, answers) ORDER BY id
                    ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until RETURNING 1";
-        let seconds = LEASE.as_secs_f64();
-        self.0.query(For::Writing, sql, &[&ids(instances), &seconds]).await.map(drop)
+        let ids: Vec<Vec<u8>> = leases.iter().map(|(instance, _)| instance.0.to_vec()).collect();
+        let answers: Vec<bool> = leases.iter().map(|(_, work)| *work == Work::Turns).collect();
+        self.0.query(For::Writing, sql, &[&ids, &answers, &LEASE.as_secs_f64()]).await.map(drop)
+    }
+
+    async fn engines(&self) -> Result<Vec<Instance>> {
+        let sql = "SELECT id FROM instances WHERE answers AND alive_until > now()";
+        let rows = self.0.query(For::Reading, sql, &[]).await?;
+        rows.iter().map(|row| instance(get(row, 0)?).ok_or_else(odd)).collect()
     }
 
     async fn end(&self, instance: Instance) -> Result<()> {

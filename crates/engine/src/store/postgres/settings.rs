@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused_without_being_quoted() {
         for url in [
-            "postgres://hush:port:1@h",
+            "postgres://h:hush/d",
             "postgres://h/d?sslmode=hush",
             "postgres:///hush",
             "postgres://h?hush=1",

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
-use redis::Cmd;
 
 use super::index::{Index, NEVER, member};
 use super::lanes::Lanes;
-use super::leases::{Keeper, REMEMBERED};
+use super::leases::Keeper;
 use super::link::{For, Link, odd};
 use super::names::{KeySpace, SHARDS};
+use super::open_turns::{NOBODY, OpenTurns};
 use super::scripts::{APPEND, CLAIM_TURN, Call, ERASE};
 use super::{RedisSettings, health};
 use crate::audit::Lane;
-use crate::clock::{Clock as _, Millis, SystemClock};
+use crate::clock::Millis;
 use crate::engine::random_id;
 use crate::error::StoreError;
 use crate::store::leases::Leases;
@@ -34,8 +34,7 @@ pub(crate) struct RedisStore {
     index: Index,
     leases: Arc<Leases>,
     lanes: Lanes,
-    /// In whose set of open turns this process has put a session.
-    open: Mutex<HashMap<Tag, Instance>>,
+    open: OpenTurns,
     /// Audit records of writes that were done, which no lane has taken yet: only in a Cluster, where they are apart.
     owed: Mutex<Vec<PendingAudit>>,
 }
@@ -56,11 +55,12 @@ impl RedisStore {
         check_format(&link, &space, &naming).await?;
         let leases = Leases::new(Arc::new(Keeper::new(Arc::clone(&link), space.clone())));
         let me = Instance(random_id());
-        leases.keep(me).await?;
+        leases.keep_writer(me).await?;
         let lanes =
             Lanes::new(Arc::clone(&link), space.clone(), Arc::clone(&leases), me, settings.keep_audit);
         let index = Index::new(space.clone());
-        Ok(Self { link, space, naming, index, leases, lanes, open: Mutex::default(), owed: Mutex::default() })
+        let open = OpenTurns::new(space.clone());
+        Ok(Self { link, space, naming, index, leases, lanes, open, owed: Mutex::default() })
     }
 
     /// The key of a session; found by its tag if its name is not given.
@@ -87,7 +87,7 @@ impl RedisStore {
             let (head, list) = linked.keys();
             call = call.key(head).key(list);
         }
-        let owner = append.owner.or_else(|| self.lock(&self.open).get(&append.names.scope).copied());
+        let owner = append.owner.or_else(|| self.open.owner(append.names.scope));
         if let Some(owner) = owner.filter(|_| !apart) {
             call = call.key(self.space.open(owner));
         }
@@ -96,7 +96,7 @@ impl RedisStore {
             Some(linked) => linked.lane(call),
             None => ["", "", "", "", "", "", "0"].iter().fold(call, |call, none| call.arg(none)),
         };
-        call = call.number(SystemClock.now().plus(REMEMBERED).0);
+        call = call.number(owner.map_or(0, |owner| OpenTurns::until(owner).0));
         call = append.entries.iter().fold(call, |call, entry| call.arg(entry.as_bytes()));
         if let Some(linked) = &linked {
             call = linked.records(call);
@@ -119,19 +119,6 @@ impl RedisStore {
             _ => {}
         }
         Ok(Some(wrote))
-    }
-
-    /// Puts a session into the set of open turns of its owner, or takes it out: in a Cluster, where that is apart.
-    async fn note_open(&self, scope: Tag, owner: Instance, word: &'static str) -> Result<()> {
-        let key = self.space.open(owner);
-        let (mut change, mut expire) = (redis::cmd(word), redis::cmd("PEXPIREAT"));
-        change.arg(&key);
-        if word == "ZADD" {
-            change.arg(0);
-        }
-        change.arg(&scope.as_bytes()[..]);
-        expire.arg(key).arg(SystemClock.now().plus(REMEMBERED).0);
-        self.link.all::<()>(For::Writing, &[change, expire]).await.map(drop)
     }
 
     /// Pays the audit records that are owed, and these.
@@ -203,7 +190,7 @@ impl Store for RedisStore {
             self.index.before(&append.names, &name, append.expires_at, append.expected == 0)?;
         let indexed = !before.is_empty();
         if let Some(owner) = append.owner.filter(|_| self.link.is_cluster()) {
-            self.note_open(scope, owner, "ZADD").await?;
+            self.open.put(&self.link, scope, owner).await?;
         }
         let wrote = loop {
             if let Some(wrote) = self.try_append(&append, &session, &mut before).await? {
@@ -216,25 +203,26 @@ impl Store for RedisStore {
         if indexed {
             self.index.done(scope, until);
         }
-        let was_open = match append.owner {
-            Some(owner) => self.lock(&self.open).insert(scope, owner),
-            None => self.lock(&self.open).remove(&scope),
-        };
+        let before = self.open.wrote(scope, append.owner);
+        // The script has seen to it if nobody follows, where it can.
+        let left = before.filter(|before| match append.owner {
+            Some(owner) => owner != *before,
+            None => self.link.is_cluster(),
+        });
         if wrote == Wrote::Lasts {
             self.link.calls(&self.index.put(&append.names, &name, NEVER)?).await?;
             self.index.done(scope, NEVER);
         }
-        if self.link.is_cluster() {
-            // It is written: whatever becomes of what follows, to say otherwise would be wrong.
-            let followed = async {
-                if let Some(owner) = was_open.filter(|_| append.owner.is_none()) {
-                    self.note_open(scope, owner, "ZREM").await?;
-                }
-                self.settle(append.audit).await
-            };
-            if let Err(error) = followed.await {
-                tracing::warn!(scope.tag = %scope, error = %error, "audit records are written later");
-            }
+        // It is written: whatever becomes of what follows, to say otherwise would be wrong.
+        if let Some(before) = left
+            && let Err(error) = self.open.take(&self.link, scope, before).await
+        {
+            tracing::debug!(scope.tag = %scope, error = %error, "an open turn is taken out of a set later");
+        }
+        if self.link.is_cluster()
+            && let Err(error) = self.settle(append.audit).await
+        {
+            tracing::warn!(scope.tag = %scope, error = %error, "audit records are written later");
         }
         Ok(Appended::Done)
     }
@@ -242,7 +230,7 @@ impl Store for RedisStore {
     async fn erase(&self, scope: Tag, known: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         // What is about to be done is recorded first: between the two, it may only be said too early.
         self.lanes.record(&audit).await?;
-        self.lock(&self.open).remove(&scope);
+        self.open.wrote(scope, None);
         let mut gone = 0;
         if let Some(session) = self.session(scope, known).await? {
             let mut cmd = redis::cmd("HKEYS");
@@ -279,45 +267,35 @@ impl Store for RedisStore {
     }
 
     async fn orphans(&self) -> Result<Vec<(Tag, Instance)>> {
-        let range = |key: String| {
-            let mut cmd = redis::cmd("ZRANGE");
-            cmd.arg(key).arg(0).arg(-1);
-            cmd
-        };
-        let known: Vec<Vec<u8>> = self.link.run(For::Reading, range(self.space.instances())).await?;
-        let known: Vec<Instance> = known.iter().filter_map(|id| instance(Some(id))).collect();
+        let known = self.leases.engines().await?;
         let alive = self.leases.alive(&known).await?;
-        let dead: Vec<Instance> = known.into_iter().filter(|instance| !alive.contains(instance)).collect();
-        let asked: Vec<Cmd> = dead.iter().map(|dead| range(self.space.open(*dead))).collect();
-        let open: Vec<Vec<Vec<u8>>> = self.link.all(For::Reading, &asked).await?;
+        let mut dead: Vec<Instance> =
+            known.into_iter().filter(|instance| !alive.contains(instance)).collect();
+        dead.extend(NOBODY);
         let mut orphans = Vec::new();
-        for (dead, open) in dead.into_iter().zip(open) {
-            let mut left = Vec::new();
-            for scope in open.iter().filter_map(|tag| Some(Tag::from_bytes(tag.as_slice().try_into().ok()?)))
-            {
-                if self.owner(scope).await? == Some(dead) {
-                    left.push((scope, dead));
-                } else {
-                    self.note_open(scope, dead, "ZREM").await?;
-                }
-            }
-            if left.is_empty() {
+        for (dead, open) in self.open.of(&self.link, dead).await? {
+            let scopes: Vec<Tag> = open.iter().map(|open| open.scope).collect();
+            let owners = self.owners(&scopes).await?;
+            let (left, stale): (Vec<_>, Vec<_>) =
+                open.into_iter().zip(owners).partition(|(_, owner)| *owner == Some(dead));
+            self.open.clear(&self.link, dead, stale.into_iter().map(|(open, _)| open)).await?;
+            if left.is_empty() && !NOBODY.contains(&dead) {
                 let mut cmd = redis::cmd("ZREM");
                 cmd.arg(self.space.instances()).arg(&dead.0[..]);
                 self.link.run::<()>(For::Writing, cmd).await?;
             }
-            orphans.extend(left);
+            orphans.extend(left.into_iter().map(|(open, _)| (open.scope, dead)));
         }
         Ok(orphans)
     }
 
     async fn claim(&self, scope: Tag, from: Instance, to: Instance) -> Result<bool> {
         let Some(session) = self.session(scope, None).await? else { return Ok(false) };
-        self.note_open(scope, to, "ZADD").await?;
+        self.open.put(&self.link, scope, to).await?;
         let claimed = self.link.call(CLAIM_TURN.call().key(session).arg(from.0).arg(to.0)).await?;
         if claimed {
-            self.lock(&self.open).insert(scope, to);
-            self.note_open(scope, from, "ZREM").await?;
+            self.open.wrote(scope, Some(to));
+            self.open.take(&self.link, scope, from).await?;
         }
         Ok(claimed)
     }
@@ -339,6 +317,10 @@ impl Store for RedisStore {
 
     async fn is_alive(&self, instance: Instance) -> Result<bool> {
         Ok(self.leases.alive(&[instance]).await?.contains(&instance))
+    }
+
+    async fn others_alive(&self, than: Instance) -> Result<bool> {
+        self.leases.others_alive(than).await
     }
 
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
@@ -411,12 +393,17 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
-    async fn owner(&self, scope: Tag) -> Result<Option<Instance>> {
-        let Some(session) = self.session(scope, None).await? else { return Ok(None) };
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(session).arg("o");
-        let owner: Option<Vec<u8>> = self.link.run(For::Reading, cmd).await?;
-        Ok(instance(owner.as_deref()))
+    /// Who answers the open turns of these; nothing for those that have none or are gone.
+    async fn owners(&self, scopes: &[Tag]) -> Result<Vec<Option<Instance>>> {
+        let found = self.index.locate(&self.link, scopes).await?;
+        let asked = found.iter().flatten().map(|name| {
+            let mut cmd = redis::cmd("HGET");
+            cmd.arg(self.space.session(name)).arg("o");
+            cmd
+        });
+        let owners: Vec<Option<Vec<u8>>> = self.link.all(For::Reading, &asked.collect::<Vec<_>>()).await?;
+        let mut owners = owners.into_iter();
+        Ok(found.iter().map(|name| instance(name.as_ref().and_then(|_| owners.next())?.as_deref())).collect())
     }
 }
 

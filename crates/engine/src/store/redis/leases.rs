@@ -9,7 +9,7 @@ use redis::Cmd;
 
 use super::link::{For, Link};
 use super::names::KeySpace;
-use crate::store::leases::{LEASE, LeaseKeeper};
+use crate::store::leases::{LEASE, LeaseKeeper, Work};
 use crate::store::{Instance, Result};
 
 /// How long the list of instances outlives the last sign of any.
@@ -30,19 +30,29 @@ impl Keeper {
 
 #[async_trait]
 impl LeaseKeeper for Keeper {
-    async fn renew(&self, instances: &[Instance]) -> Result<()> {
-        let mut signs = Vec::with_capacity(2 * instances.len() + 1);
-        for instance in instances {
+    async fn renew(&self, leases: &[(Instance, Work)]) -> Result<()> {
+        let mut signs = Vec::with_capacity(2 * leases.len() + 1);
+        for (instance, work) in leases {
             let mut lease = redis::cmd("SET");
             lease.arg(self.space.lease(*instance)).arg(1).arg("PX").arg(millis(LEASE));
-            let mut listed = redis::cmd("ZADD");
-            listed.arg(self.space.instances()).arg(0).arg(&instance.0[..]);
-            signs.extend([lease, listed]);
+            signs.push(lease);
+            if *work == Work::Turns {
+                let mut listed = redis::cmd("ZADD");
+                listed.arg(self.space.instances()).arg(0).arg(&instance.0[..]);
+                signs.push(listed);
+            }
         }
         let mut expire = redis::cmd("PEXPIRE");
         expire.arg(self.space.instances()).arg(millis(REMEMBERED));
         signs.push(expire);
         self.link.all::<()>(For::Writing, &signs).await.map(drop)
+    }
+
+    async fn engines(&self) -> Result<Vec<Instance>> {
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(self.space.instances()).arg(0).arg(-1);
+        let ids: Vec<Vec<u8>> = self.link.run(For::Reading, cmd).await?;
+        Ok(ids.into_iter().filter_map(|id| id.try_into().ok()).map(Instance).collect())
     }
 
     async fn end(&self, instance: Instance) -> Result<()> {

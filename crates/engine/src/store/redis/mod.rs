@@ -8,8 +8,8 @@
 //!  names.rs    what every key is called, and which of them never expire
 //!  link.rs     the connection: made again when it breaks, errors in our words
 //!  data.rs     sessions and tokens     index.rs   finding sessions by tag, person, tenant
-//!  lanes.rs    the audit log           leases.rs  who is alive, whose turns are open
-//!  keys.rs     the keyring
+//!  lanes.rs    the audit log           leases.rs  who is alive
+//!  keys.rs     the keyring             open_turns.rs  whose turns are open
 //! ```
 //!
 //! In a Cluster a script reaches keys of one slot only. A session is one key, so its own write is one script there, too; what
@@ -25,6 +25,7 @@ mod lanes;
 mod leases;
 mod link;
 mod names;
+mod open_turns;
 mod scripts;
 
 #[cfg(test)]

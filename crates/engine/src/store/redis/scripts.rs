@@ -27,6 +27,7 @@ scripts! {
     RECORD = "lane" "record";
     ERASE = "erase";
     CLAIM_TURN = "claim_turn";
+    CLOSE_TURN = "close_turn";
     CLAIM_LANE = "claim_lane";
     INDEX = "index";
     UNINDEX = "unindex";

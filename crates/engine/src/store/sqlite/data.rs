@@ -158,6 +158,10 @@ impl Store for SqliteStore {
         Ok(self.instances.is_alive(instance))
     }
 
+    async fn others_alive(&self, than: Instance) -> Result<bool> {
+        self.instances.others_alive(than)
+    }
+
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>> {
         self.writer.write_with(move |c, known| records::record(c, known, &audit)).await
     }

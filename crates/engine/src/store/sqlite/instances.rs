@@ -28,13 +28,25 @@ impl Instances {
 
     pub(super) fn enlist(&self, instance: Instance) -> Result<Enlisted> {
         let path = self.path(instance);
-        let file = File::create(&path).map_err(|_| StoreError::ReadOnly)?;
-        file.try_lock().map_err(|_| StoreError::Busy)?;
-        Ok(Enlisted { _file: file, path })
+        loop {
+            let file = File::create(&path).map_err(|_| StoreError::ReadOnly)?;
+            // Waits for those who only look whether somebody holds it.
+            file.lock().map_err(|_| StoreError::Busy)?;
+            // Somebody may have cleared it away before it was held; now nobody does.
+            if path.exists() {
+                return Ok(Enlisted { _file: file, path });
+            }
+        }
     }
 
     pub(super) fn is_alive(&self, instance: Instance) -> bool {
         is_locked(&self.path(instance))
+    }
+
+    pub(super) fn others_alive(&self, than: Instance) -> Result<bool> {
+        let own = self.path(than);
+        let entries = std::fs::read_dir(&self.folder).map_err(|_| StoreError::ReadOnly)?;
+        Ok(entries.flatten().map(|entry| entry.path()).any(|path| path != own && is_locked(&path)))
     }
 
     fn path(&self, instance: Instance) -> PathBuf {

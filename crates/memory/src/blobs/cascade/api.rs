@@ -39,6 +39,19 @@ pub(super) enum State {
     Ended,
 }
 
+impl State {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let state = value.pointer("/action/state").and_then(Value::as_str)?;
+        match state.strip_prefix("ACTION_STATE_").unwrap_or(state) {
+            "PENDING" => Some(Self::Waiting),
+            "PROCESSING" => Some(Self::Working),
+            "DONE" | "APPROVED" => Some(Self::Kept),
+            "REJECTED" | "FAILED" | "EXPIRED" => Some(Self::Ended),
+            _ => None,
+        }
+    }
+}
+
 /// How a supernode's task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
@@ -78,27 +91,12 @@ impl Api {
     /// What so many KB cost, in ulume.
     pub(super) async fn fee(&self, size_kbs: u64) -> Result<u64> {
         let reply = self.ask(CHAIN, || self.chain_get(&format!("get_action_fee/{size_kbs}"))).await?;
-        let value = json(CHAIN, accepted(CHAIN, reply)?).await?;
-        // A number, or a string of one with or without its unit.
-        let amount = match value.get("amount") {
-            Some(Value::Number(number)) => number.as_u64(),
-            Some(Value::String(text)) => text.strip_suffix("ulume").unwrap_or(text).parse().ok(),
-            _ => None,
-        };
-        amount.ok_or_else(|| puzzling(CHAIN))
+        amount(&json(CHAIN, accepted(CHAIN, reply)?).await?).ok_or_else(|| puzzling(CHAIN))
     }
 
     pub(super) async fn state(&self, action_id: &str) -> Result<State> {
         let reply = self.ask(CHAIN, || self.chain_get(&format!("get_action/{action_id}"))).await?;
-        let value = json(CHAIN, accepted(CHAIN, reply)?).await?;
-        let state = value.pointer("/action/state").and_then(Value::as_str).unwrap_or_default();
-        match state.strip_prefix("ACTION_STATE_").unwrap_or(state) {
-            "PENDING" => Ok(State::Waiting),
-            "PROCESSING" => Ok(State::Working),
-            "DONE" | "APPROVED" => Ok(State::Kept),
-            "REJECTED" | "FAILED" | "EXPIRED" => Ok(State::Ended),
-            _ => Err(puzzling(CHAIN)),
-        }
+        State::of(&json(CHAIN, accepted(CHAIN, reply)?).await?).ok_or_else(|| puzzling(CHAIN))
     }
 
     /// The state, once no supernode works on it any more.
@@ -237,8 +235,22 @@ fn found(reply: Response) -> Result<Response> {
 
 async fn task_id(reply: Response) -> Result<String> {
     let value = json(SUPERNODE, reply).await?;
-    let id = value.get("task_id").or_else(|| value.get("taskId")).and_then(Value::as_str).unwrap_or_default();
-    if is_word(id) { Ok(id.to_owned()) } else { Err(puzzling(SUPERNODE)) }
+    task(&value).map(str::to_owned).ok_or_else(|| puzzling(SUPERNODE))
+}
+
+/// The name of a task. It goes into paths, so it is looked at first.
+pub(super) fn task(value: &Value) -> Option<&str> {
+    let id = value.get("task_id").or_else(|| value.get("taskId")).and_then(Value::as_str)?;
+    is_word(id).then_some(id)
+}
+
+/// A number, or a string of one with or without its unit.
+pub(super) fn amount(value: &Value) -> Option<u64> {
+    match value.get("amount")? {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.strip_suffix("ulume").unwrap_or(text).parse().ok(),
+        _ => None,
+    }
 }
 
 async fn json(service: &str, reply: Response) -> Result<Value> {

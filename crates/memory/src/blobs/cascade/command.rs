@@ -62,15 +62,20 @@ impl Registrar for CommandRegistrar {
                     "look at the owner's actions on the chain; raise its time limit",
                 ))
             })?;
-        let reply: Reply = serde_json::from_slice(&printed).map_err(|_| {
-            Error::unavailable(
-                "the command that registers uploads on Cascade did not print what it should; it may have paid",
-                "it must print {\"action_id\", \"signature\", \"download_signature\"} as JSON, and nothing else",
-            )
-        })?;
-        let Reply { action_id, signature, download_signature } = reply;
-        Ok(Registered { action_id, signature, download_signature })
+        parse(&printed)
     }
+}
+
+/// What the program printed.
+pub(super) fn parse(printed: &[u8]) -> Result<Registered> {
+    let reply: Reply = serde_json::from_slice(printed).map_err(|_| {
+        Error::unavailable(
+            "the command that registers uploads on Cascade did not print what it should; it may have paid",
+            "it must print {\"action_id\", \"signature\", \"download_signature\"} as JSON, and nothing else",
+        )
+    })?;
+    let Reply { action_id, signature, download_signature } = reply;
+    Ok(Registered { action_id, signature, download_signature })
 }
 
 impl CommandRegistrar {

@@ -17,6 +17,8 @@ use crate::{Error, Result};
 mod api;
 #[path = "command.rs"]
 mod command;
+#[path = "fuzzing.rs"]
+pub mod fuzzing;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

@@ -70,6 +70,7 @@ CREATE POLICY of_the_system ON tokens USING (works_for_the_system());
 
 CREATE TABLE instances (
     id          bytea PRIMARY KEY,
+    answers     boolean NOT NULL,  -- turns, not only writes of the audit log
     alive_until timestamptz NOT NULL
 );
 

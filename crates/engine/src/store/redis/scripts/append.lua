@@ -54,7 +54,7 @@ end
 if open then
   local scope = string.sub(ARGV[3], 1, 16)
   if ARGV[5] ~= '' then
-    redis.call('ZADD', open, 0, scope)
+    redis.call('ZADD', open, ARGV[17], scope)
     redis.call('PEXPIREAT', open, ARGV[17])
   else
     redis.call('ZREM', open, scope)

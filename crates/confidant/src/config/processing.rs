@@ -1,0 +1,158 @@
+//! `[processing]`: what is found out about a turn before its answer, and what is made of it afterwards.
+
+use std::time::Duration;
+
+use confidant_engine::{FormStyle, Harm, Processing, Safety, SafetyAction};
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use super::seconds;
+
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ProcessingSection {
+    /// The small model, by its name; local rules without it.
+    pub(super) model: Option<String>,
+    /// Whether turns are prepared.
+    pub(crate) prepare: bool,
+    /// Whether something is made of them afterwards.
+    pub(crate) enrich: bool,
+    /// Whether an answer is begun beside the small model's call.
+    pub(crate) beside: bool,
+    /// How long the small model may take.
+    #[serde(rename = "timeout_seconds", deserialize_with = "seconds::some")]
+    pub(crate) timeout: Duration,
+    /// How models are asked to fill in forms.
+    pub(super) forms: FormStyle,
+    /// The chance of an injection from which on the model is warned.
+    #[serde(deserialize_with = "score")]
+    pub(crate) injection_warning: f32,
+    /// The harm of an answer from which on it is made again; never without it.
+    #[serde(deserialize_with = "maybe_score")]
+    pub(crate) reprocess_at: Option<f32>,
+    /// What is done about harm.
+    pub(crate) safety: SafetySection,
+}
+
+/// What is done about each kind of harm; the engine's own rules for a kind that is not here.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SafetySection {
+    pub(crate) direct_self_harm: Option<SafetyRules>,
+    pub(crate) indirect_self_harm: Option<SafetyRules>,
+    pub(crate) gradual_escalation_patterns: Option<SafetyRules>,
+    pub(crate) emotional_distress_indicators: Option<SafetyRules>,
+    pub(crate) illegal: Option<SafetyRules>,
+}
+
+/// Rules for one kind of harm; none of them to do nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SafetyRules(pub(crate) Vec<SafetyRule>);
+
+/// From this score on, do these.
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SafetyRule {
+    #[serde(deserialize_with = "score")]
+    pub(crate) at: f32,
+    pub(crate) then: Vec<SafetyAction>,
+}
+
+impl Default for ProcessingSection {
+    fn default() -> Self {
+        Self {
+            model: None,
+            prepare: true,
+            enrich: true,
+            beside: true,
+            timeout: Duration::from_secs(5),
+            forms: FormStyle::Function,
+            injection_warning: 6.0,
+            reprocess_at: None,
+            safety: SafetySection::default(),
+        }
+    }
+}
+
+impl ProcessingSection {
+    /// What the engine does before and after an answer.
+    pub(crate) fn settings(&self) -> Processing {
+        Processing {
+            prepare: self.prepare,
+            enrich: self.enrich,
+            beside: self.beside,
+            timeout: self.timeout,
+            injection_warning: self.injection_warning,
+            reprocess_at: self.reprocess_at,
+        }
+    }
+
+    /// What it does about harm: for each kind, these rules, or the engine's own.
+    pub(crate) fn safety(&self) -> Safety {
+        let mut safety = Safety::default();
+        for harm in Harm::ALL {
+            let chosen = match harm {
+                Harm::DirectSelfHarm => &self.safety.direct_self_harm,
+                Harm::IndirectSelfHarm => &self.safety.indirect_self_harm,
+                Harm::GradualEscalationPatterns => &self.safety.gradual_escalation_patterns,
+                Harm::EmotionalDistressIndicators => &self.safety.emotional_distress_indicators,
+                Harm::Illegal => &self.safety.illegal,
+            };
+            if let Some(SafetyRules(rules)) = chosen {
+                let each =
+                    |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
+                safety.rules.replace(harm, &rules.iter().flat_map(each).collect::<Vec<_>>());
+            }
+        }
+        safety
+    }
+}
+
+/// One rule, or a list of them.
+impl<'de> Deserialize<'de> for SafetyRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        let rules = match value {
+            toml::Value::Array(rules) => rules,
+            rule => vec![rule],
+        };
+        let rules: Result<Vec<SafetyRule>, toml::de::Error> =
+            rules.into_iter().map(toml::Value::try_into).collect();
+        rules.map(Self).map_err(|error| D::Error::custom(error.message()))
+    }
+}
+
+fn score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    let score = f32::deserialize(deserializer)?;
+    if !(0.0..=10.0).contains(&score) {
+        return Err(D::Error::custom("this is no score; hint: give a number from 0 to 10"));
+    }
+    Ok(score)
+}
+
+fn maybe_score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {
+    score(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_harm_has_one_rule_or_several() {
+        let text = "reprocess_at = 8\n[safety]\nillegal = { at = 7, then = ['refuse_and_redirect'] }\n\
+            direct_self_harm = [{ at = 4.5, then = ['provide_crisis_resources'] },\n\
+            { at = 9, then = ['flag_for_human_review', 'terminate_conversation'] }]\nindirect_self_harm = []";
+        let found: ProcessingSection = toml::from_str(text).unwrap();
+        let rule = |at, then: &[SafetyAction]| SafetyRule { at, then: then.to_vec() };
+        let expected = SafetySection {
+            illegal: Some(SafetyRules(vec![rule(7.0, &[SafetyAction::RefuseAndRedirect])])),
+            direct_self_harm: Some(SafetyRules(vec![
+                rule(4.5, &[SafetyAction::ProvideCrisisResources]),
+                rule(9.0, &[SafetyAction::FlagForHumanReview, SafetyAction::TerminateConversation]),
+            ])),
+            indirect_self_harm: Some(SafetyRules(Vec::new())),
+            ..SafetySection::default()
+        };
+        assert_eq!((found.reprocess_at, found.safety), (Some(8.0), expected));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is known about a conversation as a whole: its title, what it is about, its summaries. Part of the sealed log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::audience::Audience;
+use crate::clock::Millis;
+use crate::turn::Enrichment;
+
+/// What is known about a conversation.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// Its title; given once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Icons for it, by their Lucide names; given once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub icon_names: Vec<String>,
+    /// What it is about, as of the last turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// What was made of the last turn that anything was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enrichment: Option<Enrichment>,
+    /// Whether somebody should look at it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flagged_for_review: bool,
+    /// Whether it was ended for safety; only forgetting it opens it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub terminated: bool,
+}
+
+/// What a turn found out about its conversation; what is not set stays as it was.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) icon_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) category: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) flagged_for_review: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) terminated: bool,
+}
+
+impl Note {
+    /// Whether it says anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl About {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn take(&mut self, note: Note) {
+        if self.title.is_none() {
+            self.title = note.title;
+            self.icon_names = note.icon_names;
+        }
+        self.category = note.category.or(self.category.take());
+        self.flagged_for_review |= note.flagged_for_review;
+        self.terminated |= note.terminated;
+    }
+}
+
+/// The beginning of a conversation in few words, for when all of its words no longer fit a prompt. One for each audience,
+/// since what was said in private is summed up in private.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    /// Who may hear it.
+    pub(crate) audience: Audience,
+    /// It covers the exchanges up to this one, in the order of the log.
+    pub(crate) through: u64,
+    pub(crate) at: Millis,
+    pub(crate) text: String,
+}
+
+macro_rules! debug_without_content {
+    ($($name:ident),*) => {$(
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+debug_without_content!(About, Note, Summary);

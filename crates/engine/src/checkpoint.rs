@@ -1,0 +1,458 @@
+//! The state that a log folds to.
+//!
+//! Stored like the entries: its JSON is pinned. An [`Exchange`] keeps a request and all that it caused together, whatever
+//! came in between, so that no window over the history can part a question from its answer or a tool call from its
+//! result.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::about::{About, Summary};
+use crate::approval::{Approval, Work};
+use crate::audience::{Audience, Sharing};
+use crate::clock::Millis;
+use crate::entry::{Entry, Reply, ReplyFrom};
+use crate::error::Error;
+use crate::turn::RunningHarm;
+
+/// A request and all that it caused.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Exchange {
+    pub(crate) request_id: String,
+    pub(crate) at: Millis,
+    pub(crate) audience: Audience,
+    pub(crate) content: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u32>,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// Accepted and not yet answered; `attempts` counts the runs, the first included.
+    Open {
+        attempts: u32,
+        /// What was done of it, as far as doing it again would matter.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<Work>>,
+    },
+    /// Stopped until somebody decides.
+    Waiting {
+        work: Box<Work>,
+    },
+    Answered {
+        at: Millis,
+        replies: Vec<Reply>,
+    },
+    Failed {
+        at: Millis,
+        reason: String,
+        attempts: u32,
+    },
+}
+
+impl Exchange {
+    /// Messages in it: the question, and the answer's if there is one.
+    pub(crate) fn messages(&self) -> usize {
+        1 + self.replies().len()
+    }
+
+    pub(crate) fn replies(&self) -> &[Reply] {
+        match &self.outcome {
+            Outcome::Answered { replies, .. } => replies,
+            _ => &[],
+        }
+    }
+
+    /// The answer as the person got it.
+    pub(crate) fn answer(&self) -> Option<&Reply> {
+        self.replies().iter().rev().find(|reply| reply.from == ReplyFrom::Ai)
+    }
+
+    /// Tokens of the question and of the answer's messages; counted now where nobody did before.
+    fn count_tokens(&mut self, count: impl Fn(&str) -> u32) {
+        self.tokens.get_or_insert_with(|| count(&self.content));
+        if let Outcome::Answered { replies, .. } = &mut self.outcome {
+            for reply in replies {
+                reply.tokens.get_or_insert_with(|| count(&reply.content));
+            }
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.outcome, Outcome::Open { .. })
+    }
+
+    /// Whether somebody called it off.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(&self.outcome, Outcome::Failed { reason, .. } if reason == Error::Cancelled.code())
+    }
+
+    /// The work that is not done, if some was begun.
+    pub(crate) fn work(&self) -> Option<&Work> {
+        match &self.outcome {
+            Outcome::Open { work, .. } => work.as_deref(),
+            Outcome::Waiting { work } => Some(work),
+            _ => None,
+        }
+    }
+
+    /// What it waits for.
+    pub(crate) fn approval(&self) -> Option<&Approval> {
+        match &self.outcome {
+            Outcome::Waiting { work } => work.approval.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// The state that a log folds to.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    exchanges: VecDeque<Exchange>,
+    /// Exchanges that wait for a decision. Apart from the others, so that however much is said meanwhile, these are not
+    /// dropped and do not keep others from being.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<Exchange>,
+    /// Requests whose exchanges are no longer kept, newest last: they were answered, and must not be again.
+    settled: VecDeque<String>,
+    sharing: Sharing,
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    about: About,
+    /// How harmful the conversation has been, running on from turn to turn.
+    #[serde(default, skip_serializing_if = "RunningHarm::is_calm")]
+    harm: RunningHarm,
+    /// At most one for each audience.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    summaries: Vec<Summary>,
+    /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
+    dropped: u64,
+    /// Request id to ordinal; derived, so not stored.
+    #[serde(skip)]
+    by_request: HashMap<String, u64>,
+    /// The ordinal of the exchange that waits for its answer; derived, too.
+    #[serde(skip)]
+    open: Option<u64>,
+}
+
+/// How many settled request ids are remembered after their exchanges are gone.
+const SETTLED_KEPT: usize = 256;
+
+/// An entry that does not follow from what came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfPlace;
+
+impl Checkpoint {
+    /// Makes ready what was read from a snapshot.
+    pub(crate) fn revived(mut self) -> Self {
+        self.index();
+        self
+    }
+
+    /// Takes the next entry of the log.
+    pub(crate) fn apply(&mut self, entry: Entry) -> Result<(), OutOfPlace> {
+        match entry {
+            Entry::Accepted { request_id, at, audience, content, tokens } => {
+                if self.exchange(&request_id).is_some() {
+                    return Err(OutOfPlace);
+                }
+                let outcome = Outcome::Open { attempts: 1, work: None };
+                self.push(Exchange { request_id, at, audience, content, tokens, outcome });
+            }
+            Entry::Resumed { request_id, .. } => self.resume(&request_id)?,
+            Entry::Answered { request_id, at, replies } => {
+                self.revive_waiting(&request_id);
+                let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
+                if !matches!(exchange.outcome, Outcome::Open { .. } | Outcome::Waiting { .. }) {
+                    return Err(OutOfPlace);
+                }
+                exchange.outcome = Outcome::Answered { at, replies };
+                self.open = None;
+            }
+            Entry::Failed { request_id, at, reason } => {
+                let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
+                let Outcome::Open { attempts, .. } = exchange.outcome else { return Err(OutOfPlace) };
+                exchange.outcome = Outcome::Failed { at, reason, attempts };
+                self.open = None;
+            }
+            Entry::Working { request_id, work, .. } => {
+                let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
+                let Outcome::Open { work: known, .. } = &mut exchange.outcome else { return Err(OutOfPlace) };
+                *known = Some(work);
+            }
+            Entry::Waiting { request_id, work, .. } => self.wait(&request_id, work)?,
+            Entry::Decided { request_id, decided, .. } => {
+                let mut waiting = self.waiting.iter_mut();
+                let exchange = waiting.find(|waiting| waiting.request_id == request_id).ok_or(OutOfPlace)?;
+                let Outcome::Waiting { work } = &mut exchange.outcome else { return Err(OutOfPlace) };
+                let approval = work.approval.as_mut().ok_or(OutOfPlace)?;
+                if approval.decided.is_some() {
+                    return Err(OutOfPlace);
+                }
+                approval.decided = Some(decided);
+            }
+            Entry::Noted { note, harm, .. } => {
+                self.about.take(*note);
+                self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
+            }
+            Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
+            Entry::Summarised { summary } => {
+                self.summaries.retain(|known| known.audience != summary.audience);
+                self.summaries.push(summary);
+            }
+            Entry::Sharing { sharing, .. } => self.sharing = sharing,
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, exchange: Exchange) {
+        let ordinal = self.dropped + self.exchanges.len() as u64;
+        self.by_request.insert(exchange.request_id.clone(), ordinal);
+        if exchange.is_open() {
+            self.open = Some(ordinal);
+        }
+        self.exchanges.push_back(exchange);
+    }
+
+    fn resume(&mut self, request_id: &str) -> Result<(), OutOfPlace> {
+        if self.revive_waiting(request_id) {
+            let exchange = self.exchange_mut(request_id).ok_or(OutOfPlace)?;
+            if let Outcome::Waiting { work } = &exchange.outcome {
+                exchange.outcome = Outcome::Open { attempts: 1, work: Some(work.clone()) };
+            }
+        } else {
+            let exchange = self.exchange_mut(request_id).ok_or(OutOfPlace)?;
+            exchange.outcome = match &mut exchange.outcome {
+                Outcome::Open { attempts, work } => {
+                    Outcome::Open { attempts: *attempts + 1, work: work.take() }
+                }
+                Outcome::Failed { attempts, .. } => Outcome::Open { attempts: *attempts + 1, work: None },
+                Outcome::Answered { .. } | Outcome::Waiting { .. } => return Err(OutOfPlace),
+            };
+        }
+        self.open = self.by_request.get(request_id).copied();
+        Ok(())
+    }
+
+    /// Puts an open exchange aside until somebody decides.
+    fn wait(&mut self, request_id: &str, work: Box<Work>) -> Result<(), OutOfPlace> {
+        let ordinal = self.open.take().ok_or(OutOfPlace)?;
+        let at = usize::try_from(ordinal - self.dropped).map_err(|_| OutOfPlace)?;
+        let mut exchange = self.exchanges.remove(at).ok_or(OutOfPlace)?;
+        if exchange.request_id != request_id {
+            return Err(OutOfPlace);
+        }
+        exchange.outcome = Outcome::Waiting { work };
+        self.waiting.push(exchange);
+        self.index();
+        Ok(())
+    }
+
+    /// Puts an exchange that waited behind the others, where its end belongs; says whether it did wait.
+    fn revive_waiting(&mut self, request_id: &str) -> bool {
+        let Some(at) = self.waiting.iter().position(|waiting| waiting.request_id == request_id) else {
+            return false;
+        };
+        let exchange = self.waiting.remove(at);
+        self.push(exchange);
+        true
+    }
+
+    fn index(&mut self) {
+        let ids = self.exchanges.iter().map(|exchange| exchange.request_id.clone());
+        self.by_request = ids.zip(self.dropped..).collect();
+        self.open =
+            (self.dropped..).zip(&self.exchanges).find(|(_, exchange)| exchange.is_open()).map(|(n, _)| n);
+    }
+
+    /// Drops the oldest exchanges until at most `max_messages` messages are left; an open one is never dropped.
+    pub(crate) fn trim(&mut self, max_messages: usize) {
+        let mut messages: usize = self.exchanges.iter().map(Exchange::messages).sum();
+        while messages > max_messages
+            && let Some(oldest) = self.exchanges.pop_front_if(|exchange| !exchange.is_open())
+        {
+            messages -= oldest.messages();
+            self.dropped += 1;
+            self.by_request.remove(&oldest.request_id);
+            self.settled.push_back(oldest.request_id);
+        }
+        while self.settled.len() > SETTLED_KEPT {
+            self.settled.pop_front();
+        }
+    }
+
+    /// Counts the tokens of the newest `exchanges` where that was not done before.
+    pub(crate) fn count_tokens(&mut self, exchanges: usize, count: impl Fn(&str) -> u32) {
+        for exchange in self.exchanges.iter_mut().rev().take(exchanges) {
+            exchange.count_tokens(&count);
+        }
+    }
+
+    pub(crate) fn exchanges(&self) -> &VecDeque<Exchange> {
+        &self.exchanges
+    }
+
+    pub(crate) fn exchange(&self, request_id: &str) -> Option<&Exchange> {
+        match self.by_request.get(request_id) {
+            Some(ordinal) => self.at(*ordinal),
+            None => self.waiting.iter().find(|waiting| waiting.request_id == request_id),
+        }
+    }
+
+    /// All exchanges, those that wait for a decision last.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges.iter().chain(&self.waiting)
+    }
+
+    /// Exchanges that wait for a decision, oldest first.
+    pub(crate) fn waiting(&self) -> &[Exchange] {
+        &self.waiting
+    }
+
+    /// Until when the latest of them can be decided.
+    pub(crate) fn waits_until(&self) -> Option<Millis> {
+        self.waiting.iter().filter_map(|waiting| Some(waiting.approval()?.expires_at)).max()
+    }
+
+    fn at(&self, ordinal: u64) -> Option<&Exchange> {
+        self.exchanges.get(usize::try_from(ordinal - self.dropped).ok()?)
+    }
+
+    fn exchange_mut(&mut self, request_id: &str) -> Option<&mut Exchange> {
+        let ordinal = *self.by_request.get(request_id)?;
+        self.exchanges.get_mut(usize::try_from(ordinal - self.dropped).ok()?)
+    }
+
+    /// Whether the request was answered in an exchange that is no longer kept.
+    pub(crate) fn is_settled(&self, request_id: &str) -> bool {
+        self.settled.iter().any(|settled| settled == request_id)
+    }
+
+    /// The exchange that waits for its answer; a session has at most one.
+    pub(crate) fn open_exchange(&self) -> Option<&Exchange> {
+        self.at(self.open?)
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    pub(crate) fn harm(&self) -> &RunningHarm {
+        &self.harm
+    }
+
+    pub(crate) fn summaries(&self) -> &[Summary] {
+        &self.summaries
+    }
+
+    /// The ordinal of a request's exchange; of the next one if there is none.
+    pub(crate) fn ordinal(&self, request_id: &str) -> u64 {
+        let next = self.dropped + self.exchanges.len() as u64;
+        self.by_request.get(request_id).copied().unwrap_or(next)
+    }
+
+    /// The ordinal of the first exchange that is kept.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(id: &str) -> Entry {
+        Entry::Accepted {
+            request_id: id.to_owned(),
+            at: Millis(1),
+            audience: Audience::Room,
+            content: "q".to_owned(),
+            tokens: Some(1),
+        }
+    }
+
+    fn answered(id: &str) -> Entry {
+        let reply = Reply::ai("a".to_owned(), Some(1), "m".to_owned());
+        Entry::Answered { request_id: id.to_owned(), at: Millis(2), replies: vec![reply] }
+    }
+
+    #[test]
+    fn stored_forms_are_pinned() {
+        let entries = [
+            accepted("r1"),
+            Entry::Resumed { request_id: "r1".into(), at: Millis(2) },
+            answered("r1"),
+            Entry::Failed { request_id: "r1".into(), at: Millis(3), reason: "interrupted".into() },
+            Entry::Sharing { at: Millis(4), sharing: Sharing::PrivateInRooms },
+        ];
+        let json: Vec<String> = entries.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
+        assert_eq!(
+            json,
+            [
+                r#"{"kind":"accepted","request_id":"r1","at":1,"audience":"room","content":"q","tokens":1}"#,
+                r#"{"kind":"resumed","request_id":"r1","at":2}"#,
+                r#"{"kind":"answered","request_id":"r1","at":2,"replies":[{"from":"ai","content":"a","tokens":1,"name":"m"}]}"#,
+                r#"{"kind":"failed","request_id":"r1","at":3,"reason":"interrupted"}"#,
+                r#"{"kind":"sharing","at":4,"sharing":"private_in_rooms"}"#,
+            ]
+        );
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.apply(accepted("r1")).unwrap();
+        checkpoint.apply(answered("r1")).unwrap();
+        checkpoint.apply(accepted("r2")).unwrap();
+        assert_eq!(
+            serde_json::to_string(&checkpoint).unwrap(),
+            concat!(
+                r#"{"exchanges":[{"request_id":"r1","at":1,"audience":"room","content":"q","tokens":1,"#,
+                r#""outcome":{"is":"answered","at":2,"replies":[{"from":"ai","content":"a","tokens":1,"name":"m"}]}},"#,
+                r#"{"request_id":"r2","at":1,"audience":"room","content":"q","tokens":1,"#,
+                r#""outcome":{"is":"open","attempts":1}}],"settled":[],"sharing":"keep_private","dropped":0}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn an_answer_is_never_doubled() {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.apply(accepted("r1")).unwrap();
+        checkpoint.apply(answered("r1")).unwrap();
+        assert_eq!(checkpoint.apply(answered("r1")), Err(OutOfPlace));
+        assert_eq!(checkpoint.apply(accepted("r1")), Err(OutOfPlace));
+        assert_eq!(
+            checkpoint.apply(Entry::Resumed { request_id: "r1".into(), at: Millis(3) }),
+            Err(OutOfPlace)
+        );
+    }
+
+    #[test]
+    fn trimming_keeps_the_newest_and_remembers_what_was_settled() {
+        let mut checkpoint = Checkpoint::default();
+        for i in 0..10 {
+            checkpoint.apply(accepted(&format!("r{i}"))).unwrap();
+            checkpoint.apply(answered(&format!("r{i}"))).unwrap();
+        }
+        checkpoint.trim(6);
+        let kept: Vec<_> = checkpoint.exchanges().iter().map(|e| e.request_id.as_str()).collect();
+        assert_eq!(kept, ["r7", "r8", "r9"]);
+        assert!(checkpoint.is_settled("r0") && !checkpoint.is_settled("r7"));
+        assert!(checkpoint.exchange("r8").is_some_and(|e| e.request_id == "r8"));
+        let json = serde_json::to_string(&checkpoint).unwrap();
+        let revived = serde_json::from_str::<Checkpoint>(&json).unwrap().revived();
+        assert!(revived.exchange("r9").is_some_and(|e| e.request_id == "r9"));
+        assert!(revived.exchange("r0").is_none() && revived.is_settled("r0"));
+    }
+
+    #[test]
+    fn an_open_exchange_is_never_dropped() {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.apply(accepted("r1")).unwrap();
+        checkpoint.trim(0);
+        assert!(checkpoint.open_exchange().is_some());
+    }
+}

@@ -1,0 +1,200 @@
+//! Who may call what: rules of the operator, read from the top, the first that fits decides.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use wildmatch::WildMatch;
+
+use super::{Effect, Tool};
+use crate::approval::Approver;
+
+/// The operator's rules for tools.
+#[derive(Clone, Debug, Default)]
+pub struct ToolPolicy {
+    rules: Vec<ToolRule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct ToolRule {
+    /// Which tools, by full name; `*` and `?` stand for any text and any character.
+    pub tool: String,
+    /// For this tenant only.
+    pub tenant: Option<String>,
+    /// For these people only.
+    pub users: Option<Vec<String>>,
+    /// For these arguments only: a dotted path, and what the text there must look like. A rule that allows fits when
+    /// everything at the path does; one that denies or asks, when anything does.
+    pub when: BTreeMap<String, String>,
+    /// What then.
+    pub then: Verdict,
+}
+
+/// What the rules say about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be made.
+    Allow,
+    /// It may not.
+    Deny,
+    /// Somebody must approve it.
+    Approve {
+        /// Who may.
+        approvers: Vec<Approver>,
+        /// How long they have.
+        expires: Duration,
+    },
+}
+
+impl Verdict {
+    /// What holds for tools that say they destroy things, when no rule speaks of them.
+    fn cautious() -> Self {
+        Self::Approve { approvers: vec![Approver::Asker], expires: Duration::from_secs(86_400) }
+    }
+}
+
+/// On whose behalf a tool is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) user: &'a str,
+}
+
+impl ToolPolicy {
+    /// Rules in their order.
+    #[must_use]
+    pub fn new(rules: Vec<ToolRule>) -> Self {
+        Self { rules }
+    }
+
+    /// What the rules say about this call.
+    pub(crate) fn check(&self, caller: Caller<'_>, tool: &Tool, arguments: &Value) -> Verdict {
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller, &tool.spec.name));
+        rules.find(|rule| rule.fits(arguments)).map_or_else(|| by_effect(tool), |rule| rule.then.clone())
+    }
+
+    /// Whether there are arguments with which the tool might be called.
+    pub(crate) fn offers(&self, caller: Caller<'_>, tool: &Tool) -> bool {
+        for rule in self.rules.iter().filter(|rule| rule.concerns(caller, &tool.spec.name)) {
+            match (&rule.then, rule.when.is_empty()) {
+                (Verdict::Deny, true) => return false,
+                (Verdict::Deny, false) => {}
+                _ => return true,
+            }
+        }
+        true
+    }
+}
+
+fn by_effect(tool: &Tool) -> Verdict {
+    match tool.effect {
+        Effect::Destroys => Verdict::cautious(),
+        Effect::Reads | Effect::WritesOnce | Effect::Writes => Verdict::Allow,
+    }
+}
+
+impl ToolRule {
+    fn concerns(&self, caller: Caller<'_>, tool: &str) -> bool {
+        WildMatch::new(&self.tool).matches(tool)
+            && self.tenant.as_deref().is_none_or(|tenant| tenant == caller.tenant)
+            && self.users.as_ref().is_none_or(|users| users.iter().any(|user| user == caller.user))
+    }
+
+    fn fits(&self, arguments: &Value) -> bool {
+        self.when.iter().all(|(path, pattern)| {
+            let pattern = WildMatch::new(pattern);
+            let mut leaves = Vec::new();
+            if let Some(value) = path.split('.').try_fold(arguments, |value, part| value.get(part)) {
+                texts(value, &mut leaves);
+            }
+            match self.then {
+                Verdict::Allow => !leaves.is_empty() && leaves.iter().all(|text| pattern.matches(text)),
+                Verdict::Deny | Verdict::Approve { .. } => leaves.iter().any(|text| pattern.matches(text)),
+            }
+        })
+    }
+}
+
+/// Every value in it that is not made of others, as text.
+fn texts(value: &Value, leaves: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| texts(item, leaves)),
+        Value::Object(object) => object.values().for_each(|item| texts(item, leaves)),
+        Value::String(text) => leaves.push(text.clone()),
+        other => leaves.push(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ToolSpec;
+
+    fn tool(name: &str, effect: Effect) -> Tool {
+        let spec = ToolSpec { name: name.into(), description: String::new(), schema: json!({}) };
+        Tool { spec, effect }
+    }
+
+    fn rule(tool: &str, then: Verdict) -> ToolRule {
+        ToolRule { tool: tool.into(), tenant: None, users: None, when: BTreeMap::new(), then }
+    }
+
+    fn when(path: &str, pattern: &str, rule: ToolRule) -> ToolRule {
+        ToolRule { when: BTreeMap::from([(path.to_owned(), pattern.to_owned())]), ..rule }
+    }
+
+    const ALICE: Caller<'_> = Caller { tenant: "acme", user: "alice" };
+
+    #[test]
+    fn without_rules_only_what_destroys_is_asked_for() {
+        let policy = ToolPolicy::default();
+        for effect in [Effect::Reads, Effect::WritesOnce, Effect::Writes] {
+            assert_eq!(policy.check(ALICE, &tool("a.b", effect), &json!({})), Verdict::Allow);
+        }
+        assert_eq!(policy.check(ALICE, &tool("a.b", Effect::Destroys), &json!({})), Verdict::cautious());
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let policy = ToolPolicy::new(vec![
+            when("path", "/srv/*", rule("files.*", Verdict::Allow)),
+            ToolRule { users: Some(vec!["bob".into()]), ..rule("files.*", Verdict::Allow) },
+            ToolRule { tenant: Some("acme".into()), ..rule("files.*", Verdict::Deny) },
+        ]);
+        let read = tool("files.read", Effect::Reads);
+        assert_eq!(policy.check(ALICE, &read, &json!({ "path": "/srv/a" })), Verdict::Allow);
+        assert_eq!(policy.check(ALICE, &read, &json!({ "path": "/etc/a" })), Verdict::Deny);
+        assert_eq!(policy.check(ALICE, &read, &json!({})), Verdict::Deny);
+        let bob = Caller { user: "bob", ..ALICE };
+        assert_eq!(policy.check(bob, &read, &json!({ "path": "/etc/a" })), Verdict::Allow);
+        let elsewhere = Caller { tenant: "other", ..ALICE };
+        assert_eq!(policy.check(elsewhere, &read, &json!({})), Verdict::Allow);
+    }
+
+    #[test]
+    fn one_bad_value_among_many_is_enough_to_deny_and_too_much_to_allow() {
+        let read = tool("files.read", Effect::Reads);
+        let mixed = json!({ "deep": { "paths": ["/srv/a", "/etc/b"] } });
+        let allow = when("deep.paths", "/srv/*", rule("*", Verdict::Allow));
+        let deny = when("deep.paths", "/etc/*", rule("*", Verdict::Deny));
+        let policy = ToolPolicy::new(vec![allow, rule("*", Verdict::Deny)]);
+        assert_eq!(policy.check(ALICE, &read, &mixed), Verdict::Deny);
+        assert_eq!(ToolPolicy::new(vec![deny]).check(ALICE, &read, &mixed), Verdict::Deny);
+    }
+
+    #[test]
+    fn what_can_never_be_called_is_not_offered() {
+        let read = tool("files.read", Effect::Reads);
+        let never = ToolPolicy::new(vec![rule("files.*", Verdict::Deny), rule("*", Verdict::Allow)]);
+        assert!(!never.offers(ALICE, &read));
+        let sometimes = ToolPolicy::new(vec![
+            when("path", "/srv/*", rule("*", Verdict::Allow)),
+            rule("*", Verdict::Deny),
+        ]);
+        assert!(sometimes.offers(ALICE, &read));
+        assert!(ToolPolicy::default().offers(ALICE, &read));
+    }
+}

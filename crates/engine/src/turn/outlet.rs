@@ -1,0 +1,115 @@
+//! Where a turn's events go. Nobody needs to listen, and what is said behind a gate is heard only once it opens.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{mpsc, watch};
+
+use super::{Ending, Outbound};
+use crate::error::Error;
+
+#[derive(Clone, Debug)]
+pub(super) struct Outlet {
+    events: Option<mpsc::UnboundedSender<Outbound>>,
+    deltas: Arc<AtomicU64>,
+    gate: Option<Arc<Gate>>,
+}
+
+/// Holds words back until it is known that they hold.
+#[derive(Debug)]
+struct Gate {
+    open: watch::Sender<bool>,
+    held_back: Mutex<Vec<String>>,
+    /// Where words go from here.
+    beyond: Outlet,
+    holds_back: HoldsBack,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HoldsBack {
+    /// Words and deeds: nothing of a guess may happen.
+    Everything,
+    /// Words only: what is done was decided, how it is told was not.
+    Words,
+}
+
+impl Outlet {
+    pub(super) fn new(events: Option<mpsc::UnboundedSender<Outbound>>) -> Self {
+        Self { events, deltas: Arc::default(), gate: None }
+    }
+
+    /// The same behind a gate of its own, which is shut; nothing is done behind it.
+    pub(super) fn gated(&self) -> Self {
+        self.behind(HoldsBack::Everything)
+    }
+
+    /// The same, with its words held back and nothing else.
+    pub(super) fn muted(&self) -> Self {
+        self.behind(HoldsBack::Words)
+    }
+
+    fn behind(&self, holds_back: HoldsBack) -> Self {
+        let (open, beyond) = (watch::channel(false).0, self.clone());
+        let gate = Gate { open, held_back: Mutex::default(), beyond, holds_back };
+        Self { gate: Some(Arc::new(gate)), ..self.clone() }
+    }
+
+    /// Opens the gate: what was held back is said, and what comes next is said at once.
+    pub(super) fn open(&self) {
+        let Some(gate) = &self.gate else { return };
+        let mut held_back = gate.held_back.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for text in held_back.drain(..) {
+            gate.beyond.delta(&text);
+        }
+        gate.open.send_replace(true);
+    }
+
+    /// Waits until things may be done.
+    pub(super) async fn opened(&self) {
+        let mut outlet = self;
+        while let Some(gate) = &outlet.gate {
+            if gate.holds_back == HoldsBack::Everything {
+                // The sender is in the gate that is held here.
+                let _ = gate.open.subscribe().wait_for(|open| *open).await;
+            }
+            outlet = &gate.beyond;
+        }
+    }
+
+    pub(super) fn send(&self, event: Outbound) {
+        if let Some(events) = &self.events {
+            let _ = events.send(event);
+        }
+    }
+
+    pub(super) fn progress(&self, text: &'static str) {
+        self.send(Outbound::Progress { text: Cow::Borrowed(text) });
+    }
+
+    /// Which tool is being called.
+    pub(super) fn tool(&self, name: &str) {
+        self.send(Outbound::Progress { text: Cow::Owned(format!("🔧 {name}")) });
+    }
+
+    pub(super) fn delta(&self, text: &str) {
+        let Some(gate) = &self.gate else {
+            let seq = self.deltas.fetch_add(1, Ordering::Relaxed);
+            return self.send(Outbound::Delta { seq, text: text.to_owned() });
+        };
+        let mut held_back = gate.held_back.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *gate.open.borrow() {
+            gate.beyond.delta(text);
+        } else {
+            held_back.push(text.to_owned());
+        }
+    }
+
+    pub(super) fn end(&self, outcome: Result<Ending, Error>) {
+        self.send(match outcome {
+            Ok(Ending::Answer(answer)) => Outbound::Final(answer),
+            Ok(Ending::Approval(request)) => Outbound::Approval(request),
+            Err(error) => Outbound::Error(error),
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! From what was found out about a turn to how it is answered: which model, which tools, and whether at all.
+//!
+//! The local rules give a plan at once. Where a small model is configured it is asked as well, and the answer is begun
+//! beside it on the rules' plan, behind a gate: if the small model comes to the same plan, the gate opens; if not, what
+//! was begun is thrown away. So an answer is never later than one small call, and nothing is heard or done on a plan that
+//! does not hold.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::compose::Gathered;
+use super::prepare::{self, Decision, Offer, Prepared, PreparedBy, Running, View};
+use super::safety;
+use crate::checkpoint::Checkpoint;
+use crate::engine::Inner;
+use crate::model::{Model, ModelError, PromptMessage};
+use crate::session::Session;
+use crate::tools::{Caller, Tool};
+
+/// How a turn is answered.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Nothing where turns are not prepared.
+    pub(super) prepared: Option<Prepared>,
+    pub(super) decision: Decision,
+    pub(super) offered: Vec<Tool>,
+}
+
+impl Plan {
+    /// Whether an answer that was begun on `other` holds on this plan.
+    pub(super) fn allows(&self, other: &Self, warned_at: f32) -> bool {
+        let names = |plan: &Self| plan.offered.iter().map(|tool| tool.spec.name.clone()).collect::<Vec<_>>();
+        let (Some(new), Some(old)) = (&self.prepared, &other.prepared) else { return false };
+        !safety::refuses(&self.decision)
+            && new.selected_model == old.selected_model
+            && new.category == old.category
+            && new.language_code == old.language_code
+            && (new.prompt_injection_chance >= warned_at) == (old.prompt_injection_chance >= warned_at)
+            && names(self) == names(other)
+    }
+
+    /// The model that was chosen, by its name in the settings.
+    pub(super) fn model(&self) -> String {
+        self.prepared.as_ref().map(|prepared| prepared.selected_model.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn prepared_language(&self) -> String {
+        self.prepared.as_ref().map_or_else(|| "en".to_owned(), |prepared| prepared.language_code.clone())
+    }
+
+    /// Settings and memories that may help and are not here.
+    pub(super) fn wanted_settings(&self, known: &[String]) -> Vec<String> {
+        let wanted = self.prepared.iter().flat_map(|prepared| &prepared.relevant_app_settings_and_memories);
+        wanted.filter(|name| !known.contains(name)).cloned().collect()
+    }
+}
+
+/// What is known of the conversation before the turn.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) titled: bool,
+    pub(super) category: Option<String>,
+    pub(super) flagged: bool,
+    pub(super) terminated: bool,
+    pub(super) summary: Option<String>,
+    pub(super) tags: Vec<String>,
+    harm: Running,
+}
+
+impl Known {
+    pub(super) fn of(log: &Checkpoint) -> Self {
+        let about = log.about();
+        let made = about.enrichment.as_ref();
+        Self {
+            titled: about.title.is_some(),
+            category: about.category.clone(),
+            flagged: about.flagged_for_review,
+            terminated: about.terminated,
+            summary: made.and_then(|made| made.chat_summary.clone()),
+            tags: made.map(|made| made.chat_tags.clone()).unwrap_or_default(),
+            harm: *log.harm(),
+        }
+    }
+}
+
+/// What there is to plan with.
+pub(super) struct Planner<'p> {
+    inner: &'p Inner,
+    pub(super) known: Known,
+    /// What is allowed, before anything is selected.
+    pub(super) allowed: Vec<Tool>,
+    offer: Offer,
+}
+
+impl<'p> Planner<'p> {
+    pub(super) async fn new(
+        inner: &'p Inner,
+        session: Option<&Session>,
+        known: Known,
+        gathered: &Gathered,
+        settings: Vec<String>,
+    ) -> Self {
+        let allowed = allowed(inner, session).await;
+        let catalogue = inner.instructions.catalogue(gathered.situation(inner, session, None));
+        let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
+        let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
+        let offer = Offer {
+            categories: catalogue.categories,
+            models: inner.models.offered(),
+            skills: skills.collect(),
+            focus_modes: catalogue.focus_modes.into_iter().map(|focus| focus.id).collect(),
+            settings_and_memories: settings,
+        };
+        Self { inner, known, allowed, offer }
+    }
+
+    fn view<'v>(&self, messages: &'v [PromptMessage], query: &'v str) -> View<'v> {
+        View { history: messages, query, wants_title: !self.known.titled }
+    }
+
+    /// What the local rules find out.
+    pub(super) fn rules(&self, messages: &[PromptMessage], query: &str) -> Prepared {
+        prepare::rules(&self.view(messages, query), &self.offer)
+    }
+
+    /// What the small model finds out; what it leaves open is the rules'.
+    pub(super) async fn ask(
+        &self,
+        small: &Arc<dyn Model>,
+        messages: &[PromptMessage],
+        query: &str,
+        rules: &Prepared,
+    ) -> Prepared {
+        let view = self.view(messages, query);
+        let forms = prepare::forms(&view, &self.offer);
+        let limit = self.inner.settings.processing.timeout;
+        let mut asking: Vec<BoxFuture<'_, Result<Value, ModelError>>> = Vec::new();
+        for form in &forms {
+            asking.push(Box::pin(async move {
+                tokio::time::timeout(limit, small.fill(form)).await.unwrap_or(Err(ModelError::TimedOut))
+            }));
+        }
+        let filled = futures_util::future::join_all(asking).await;
+        let found = filled.into_iter().map(|filled| match filled {
+            Ok(value) => prepare::read(&value, &view, &self.offer),
+            Err(error) => {
+                tracing::warn!(model = small.name(), error = %error, "a turn was prepared by local rules");
+                None
+            }
+        });
+        prepare::merge(found.collect(), rules.clone())
+    }
+
+    /// What a turn that was prepared like this comes to.
+    pub(super) fn plan(&self, prepared: Prepared) -> Plan {
+        let selected = &prepared.relevant_app_skills;
+        // So few tools need no selection; the rules are not to be trusted with one that loses something.
+        let all = prepared.by == PreparedBy::Rules && self.allowed.len() <= FEW_TOOLS;
+        let offered = self.allowed.iter().filter(|tool| all || selected.contains(&tool.spec.name));
+        let offered = offered.cloned().collect();
+        let mut running = self.known.harm;
+        running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
+        let decision = self.inner.safety.rules.decide(&prepared.harm, &running);
+        Plan { prepared: Some(prepared), decision, offered }
+    }
+
+    /// The plan where turns are not prepared: everything that is allowed.
+    pub(super) fn unprepared(&self) -> Plan {
+        Plan { prepared: None, decision: Decision::default(), offered: self.allowed.clone() }
+    }
+
+    /// The harm of the conversation after a turn on this plan.
+    pub(super) fn running(&self, plan: &Plan) -> Option<Running> {
+        let prepared = plan.prepared.as_ref()?;
+        let mut running = self.known.harm;
+        running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
+        Some(running)
+    }
+
+    /// Whether the log has a score that is not calm, and so must hear of a calmer one.
+    pub(super) fn was_harmed(&self) -> bool {
+        !self.known.harm.is_calm()
+    }
+
+    /// The language in which the program itself speaks where nothing else is known.
+    pub(super) fn language(&self) -> String {
+        "en".to_owned()
+    }
+
+    /// The mate that answers, by name.
+    pub(super) fn mate(&self, plan: &Plan, gathered: &Gathered, session: Option<&Session>) -> Option<String> {
+        let situation = gathered.situation(self.inner, session, plan.prepared.as_ref());
+        self.inner.instructions.mate(situation).map(|mate| mate.name)
+    }
+}
+
+/// The tools that this person may have called.
+async fn allowed(inner: &Inner, session: Option<&Session>) -> Vec<Tool> {
+    let mut tools = inner.toolbox.tools().await;
+    let caller = session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
+        tenant: session.scope().tenant().as_str(),
+        user: session.scope().user().as_str(),
+    });
+    tools.retain(|tool| inner.policy.offers(caller, tool));
+    tools
+}
+
+const LONGEST_HINT: usize = 120;
+const FEW_TOOLS: usize = 8;

@@ -1,0 +1,100 @@
+//! The tool `memory.search`: looks through the whole of this conversation, also what no longer fits a prompt.
+
+use serde_json::{Value, json};
+
+use super::work::text_of;
+use crate::audience::Audience;
+use crate::checkpoint::Checkpoint;
+use crate::entry::ReplyFrom;
+use crate::model::ToolSpec;
+use crate::tools::{Effect, Tool, ToolOutput};
+
+pub(super) const NAME: &str = "memory.search";
+
+/// The tool as a model is told of it.
+pub(super) fn tool() -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "query": { "type": "string", "description": "Words to look for.", "maxLength": 400 },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 20 },
+        },
+        "required": ["query"],
+        "additionalProperties": false,
+    });
+    let description =
+        "Looks through everything said in this conversation, also long ago. Use it to remember.";
+    let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema };
+    Tool { spec, effect: Effect::Reads }
+}
+
+/// The messages that fit the query best, in the order in which they were said. What the audience may not hear is not
+/// looked at.
+pub(super) fn search(log: Option<&Checkpoint>, audience: Audience, arguments: &Value) -> ToolOutput {
+    let query = words(text_of(arguments, "query").unwrap_or_default());
+    let limit = arguments.get("limit").and_then(Value::as_u64).map_or(5, |limit| limit.clamp(1, 20));
+    let Some(log) = log else { return output(Vec::new()) };
+    let sharing = log.sharing();
+    let mut found = Vec::new();
+    let exchanges = log.all().filter(|exchange| exchange.audience.may_reach(audience, sharing));
+    for (order, exchange) in exchanges.enumerate() {
+        let answer = exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai);
+        let said = answer.map(|reply| ("assistant", reply.content.as_str()));
+        for (who, text) in std::iter::once(("person", exchange.content.as_str())).chain(said) {
+            found.push((order, who, text, words(text)));
+        }
+    }
+    // A word that few messages have says more than one that many have.
+    let rarity = |word: &str| {
+        let having = found.iter().filter(|(_, _, _, words)| words.iter().any(|w| w == word)).count();
+        ((1.0 + found.len() as f64) / (0.5 + having as f64)).ln()
+    };
+    let weights: Vec<(&String, f64)> = query.iter().map(|word| (word, rarity(word))).collect();
+    let mut scored: Vec<(f64, usize)> = Vec::new();
+    for (at, (_, _, _, words)) in found.iter().enumerate() {
+        let hits = weights.iter().filter(|(word, _)| words.contains(word));
+        let score: f64 =
+            hits.map(|(_, weight)| weight).sum::<f64>() / (1.0 + (words.len() as f64).ln_1p() / 8.0);
+        if score > 0.0 {
+            scored.push((score, at));
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    scored.truncate(usize::try_from(limit).unwrap_or(5));
+    let mut places: Vec<usize> = scored.into_iter().map(|(_, at)| at).collect();
+    places.sort_unstable();
+    output(places.into_iter().map(|at| format!("{}: {}", found[at].1, excerpt(found[at].2))).collect())
+}
+
+fn output(lines: Vec<String>) -> ToolOutput {
+    let text = if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") };
+    ToolOutput { text, failed: false, cut: false }
+}
+
+fn excerpt(text: &str) -> String {
+    let line = crate::room::one_line(text);
+    match line.char_indices().nth(LONGEST_EXCERPT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+const LONGEST_EXCERPT: usize = 600;
+
+/// Words in lower case, without their commonest endings, so that `prefers` finds `prefer`.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let lower = word.to_lowercase();
+            let stem = ["ing", "ed", "es", "s"]
+                .into_iter()
+                .find_map(|end| lower.strip_suffix(end).filter(|stem| stem.chars().count() > 2));
+            stem.map_or_else(|| lower.clone(), str::to_owned)
+        })
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}

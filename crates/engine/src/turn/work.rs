@@ -1,0 +1,243 @@
+//! The calls of one step: which are made, which are refused, which wait for somebody.
+//!
+//! Calls that only look, or that do no harm twice, run side by side. One that changes something goes out after an entry
+//! of the log that says so, so that a process that ends in between leaves a trace, and nobody makes the call again
+//! without knowing. What is easy to get wrong: the rules are asked here, at the call, whatever was offered before.
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use serde_json::Value;
+
+use super::outlet::Outlet;
+use super::{decide, remember};
+use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
+use crate::audience::Audience;
+use crate::audit::Action;
+use crate::engine::Inner;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::model::ToolCall;
+use crate::session::{Held, Session, Wrote};
+use crate::tools::{Caller, Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, fenced, misfit};
+
+/// Where a turn's calls are made: on whose behalf, with what.
+pub(super) struct Desk<'d, 'h> {
+    pub(super) inner: &'d Inner,
+    pub(super) session: Option<&'d Session>,
+    /// The session's log; a turn without memory has none, and makes no call that needs one.
+    pub(super) held: Option<&'d mut Held<'h>>,
+    pub(super) request_id: &'d str,
+    pub(super) audience: Audience,
+    /// What the model was offered: nothing else exists.
+    pub(super) offered: &'d [Tool],
+    pub(super) outlet: &'d Outlet,
+}
+
+/// How far a step got.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Every call has its result.
+    Done,
+    /// One waits for a decision, as the work says.
+    Waits,
+}
+
+/// What is to become of a call.
+enum Fate {
+    /// It gets this result and is not made.
+    Refused(String),
+    /// It is made. Whether once matters is its effect.
+    Made(Effect),
+    /// Somebody must decide first.
+    Asked(Approval),
+}
+
+impl Desk<'_, '_> {
+    /// Brings the current step to its end, or to the next thing that somebody must decide.
+    pub(super) async fn finish_step(&mut self, work: &mut Work) -> Result<Step, Error> {
+        if work.current.is_some() {
+            // Nothing is done on a guess.
+            self.outlet.opened().await;
+        }
+        self.take_up(work).await?;
+        let Some(current) = &mut work.current else { return Ok(Step::Done) };
+        if current.calls.len() > MOST_CALLS {
+            for result in &mut current.results[MOST_CALLS..] {
+                *result = Some(TOO_MANY.to_owned());
+            }
+        }
+        self.look(work.done.len(), current).await;
+        while let Some(at) = work.current.as_ref().and_then(Current::next) {
+            let Some(call) = work.current.as_ref().map(|current| current.calls[at].clone()) else { break };
+            let result = match self.fate(&call) {
+                Fate::Refused(why) => why,
+                Fate::Made(_) => self.make_once(work, at, &call).await?,
+                Fate::Asked(_) if self.held.as_deref().map_or(0, decide::pending) >= MOST_PENDING => {
+                    TOO_MANY_WAIT.to_owned()
+                }
+                Fate::Asked(approval) => {
+                    work.approval = Some(approval);
+                    return Ok(Step::Waits);
+                }
+            };
+            set(work, at, result);
+        }
+        if let Some(current) = work.current.take() {
+            work.done.push(current.into_step());
+        }
+        Ok(Step::Done)
+    }
+
+    /// What was decided, or went out before a process ended, comes first.
+    async fn take_up(&mut self, work: &mut Work) -> Result<(), Error> {
+        if let Some(at) = work.calling.take() {
+            work.approval = None;
+            set(work, at, OUTCOME_UNKNOWN.to_owned());
+        }
+        let Some(approval) = work.approval.take() else { return Ok(()) };
+        let Some((at, call)) = work.waiting_call().map(|(at, call)| (at, call.clone())) else {
+            return Ok(());
+        };
+        let decision = approval.decided.as_ref().map(|decided| decided.decision);
+        let result = match decision {
+            // Nobody decided: the call is looked at again like any other.
+            None => return Ok(()),
+            Some(Decision::Deny) => DENIED.to_owned(),
+            Some(Decision::Approve) if !approval.is_of(&call) => NOT_AS_SHOWN.to_owned(),
+            Some(Decision::Approve) => match self.fate(&call) {
+                Fate::Refused(why) => why,
+                Fate::Made(_) | Fate::Asked(_) => self.make_once(work, at, &call).await?,
+            },
+        };
+        set(work, at, result);
+        Ok(())
+    }
+
+    /// Makes the calls of a step that may be made side by side.
+    async fn look(&self, step: usize, current: &mut Current) {
+        // Boxed one by one: the compiler cannot see that a stream of these borrows may be sent.
+        let mut ready: Vec<BoxFuture<'_, (usize, String)>> = Vec::new();
+        for (at, call) in current.calls.iter().enumerate() {
+            if current.results[at].is_none()
+                && let Fate::Made(Effect::Reads | Effect::WritesOnce) = self.fate(call)
+            {
+                ready.push(Box::pin(async move { (at, self.call((step, at), call).await) }));
+            }
+        }
+        let parallel = self.inner.settings.tools.max_parallel.max(1);
+        let results: Vec<(usize, String)> = stream::iter(ready).buffer_unordered(parallel).collect().await;
+        for (at, result) in results {
+            current.results[at] = Some(result);
+        }
+    }
+
+    fn fate(&self, call: &ToolCall) -> Fate {
+        let Some(tool) = self.offered.iter().find(|tool| tool.spec.name == call.name) else {
+            return Fate::Refused(format!("Not called: there is no tool {} here.", shown(&call.name)));
+        };
+        if let Some(misfit) = misfit(&tool.spec.schema, &call.arguments) {
+            return Fate::Refused(format!("Not called: {}.", crate::room::one_line(&misfit)));
+        }
+        match self.inner.policy.check(self.caller(), tool, &call.arguments) {
+            Verdict::Allow => Fate::Made(tool.effect),
+            Verdict::Deny => Fate::Refused(FORBIDDEN.to_owned()),
+            Verdict::Approve { approvers, expires } => match self.session {
+                None => Fate::Refused(NO_MEMORY.to_owned()),
+                Some(session) => {
+                    let now = self.inner.now();
+                    let scope = session.names.scope;
+                    Fate::Asked(Approval::new(scope, call, approvers, now, now.plus(expires)))
+                }
+            },
+        }
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        self.session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
+            tenant: session.scope().tenant().as_str(),
+            user: session.scope().user().as_str(),
+        })
+    }
+
+    /// Makes a call that must not be made twice: the log has it first.
+    async fn make_once(&mut self, work: &mut Work, at: usize, call: &ToolCall) -> Result<String, Error> {
+        let place = (work.done.len(), at);
+        if let (Some(session), Some(held)) = (self.session, self.held.as_deref_mut()) {
+            work.calling = Some(at);
+            let (request_id, at) = (self.request_id.to_owned(), self.inner.now());
+            let entry = Entry::Working { request_id, at, work: Box::new(work.clone()) };
+            let note = session.record(Action::ToolCalled);
+            if held.write(vec![entry], Some(self.inner.instance), note).await? == Wrote::Conflict {
+                // Somebody else has the turn now, or it is erased; they do what there is to do.
+                return Err(Error::Busy);
+            }
+            work.calling = None;
+        }
+        Ok(self.call(place, call).await)
+    }
+
+    /// Makes a call and says what came of it, for the model.
+    async fn call(&self, place: (usize, usize), call: &ToolCall) -> String {
+        let limits = &self.inner.settings.tools;
+        self.outlet.tool(&call.name);
+        self.inner.counters.tool_calls.add();
+        if call.name == remember::NAME {
+            let log = self.held.as_deref().and_then(Held::checkpoint);
+            return fenced(&remember::search(log, self.audience, &call.arguments), limits.max_result_bytes);
+        }
+        let key = self.key(place, call);
+        let invocation = Invocation {
+            tool: &call.name,
+            arguments: &call.arguments,
+            key: &key,
+            max_bytes: limits.max_result_bytes,
+        };
+        let calling = self.inner.toolbox.call(invocation);
+        match tokio::time::timeout(limits.call_timeout, calling).await.unwrap_or(Err(ToolError::TimedOut)) {
+            Ok(output) => fenced(&output, limits.max_result_bytes),
+            Err(error) => {
+                tracing::warn!(tool = %shown(&call.name), error = %error, "a tool gave nothing back");
+                let text = format!("{error}");
+                fenced(&ToolOutput { text, failed: true, cut: false }, limits.max_result_bytes)
+            }
+        }
+    }
+
+    /// The same for every try of this call in this turn, and for no other.
+    fn key(&self, place: (usize, usize), call: &ToolCall) -> String {
+        let scope = self.session.map_or_else(String::new, Session::tag);
+        let whole = serde_json::json!([scope, self.request_id, place, call.name, canonical(&call.arguments)]);
+        let digest = ring::digest::digest(&ring::digest::SHA256, whole.to_string().as_bytes());
+        hex(&digest.as_ref()[..16])
+    }
+}
+
+fn set(work: &mut Work, at: usize, result: String) {
+    if let Some(slot) = work.current.as_mut().and_then(|current| current.results.get_mut(at)) {
+        *slot = Some(result);
+    }
+}
+
+/// A name as a model wrote it, fit to be shown.
+fn shown(name: &str) -> String {
+    crate::room::one_line(name).chars().take(80).collect()
+}
+
+/// The text of an argument.
+pub(super) fn text_of<'v>(arguments: &'v Value, key: &str) -> Option<&'v str> {
+    arguments.get(key).and_then(Value::as_str)
+}
+
+/// More calls than this at once are a model gone wrong.
+const MOST_CALLS: usize = 16;
+/// More questions than this at once are not answered by anybody.
+const MOST_PENDING: usize = 20;
+const TOO_MANY_WAIT: &str = "Not called: too many approvals wait in this conversation already. Say so.";
+const TOO_MANY: &str = "Not called: too many calls at once. Make fewer.";
+const FORBIDDEN: &str = "Not called: this person may not use the tool in this way.";
+const NO_MEMORY: &str = "Not called: somebody must approve it, which needs a conversation that is kept.";
+const DENIED: &str = "Not called: it was denied. Do not try it again; say so and go on without it.";
+const NOT_AS_SHOWN: &str = "Not called: it is not the call that was approved.";
+const OUTCOME_UNKNOWN: &str = "The call was made and the program ended before its result came, so whether it was done \
+is not known. Do not make it again; tell the person what was called and that they should check.";

@@ -1,0 +1,13 @@
+//! Inner doors for the fuzz targets. No stable interface.
+
+use crate::Session;
+#[cfg(feature = "cascade")]
+pub use crate::blobs::cascade::fuzzing as cascade;
+pub use crate::import::LONGEST_LEAF;
+use crate::import::{SessionFile, find_in};
+
+/// The session with this id, if it is in the file and the file can be read.
+#[must_use]
+pub fn find(file: &SessionFile, id: &str) -> Option<Session> {
+    find_in(file, id).ok().flatten()
+}
