@@ -60,6 +60,11 @@ impl Place {
         self.path().join(name)
     }
 
+    /// Whether it is on a server.
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.store, At::Redis(_) | At::Postgres(_))
+    }
+
     pub(crate) async fn storage(&self) -> Storage {
         match &self.store {
             At::Memory(storage) => storage.clone(),
