@@ -22,9 +22,8 @@ class ForeignWorker:
         self.seen: list[dict] = []
         self._redis = redis.Redis.from_url(url)
         self._pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
-        self._pubsub.subscribe(REQUESTS)
-        self._thread = self._pubsub.run_in_thread(sleep_time=0.01, daemon=True, exception_handler=None)
-        self._pubsub.channels[REQUESTS.encode()] = self._answer
+        self._pubsub.subscribe(**{REQUESTS: self._answer})
+        self._thread = self._pubsub.run_in_thread(sleep_time=0.01, daemon=True)
 
     def _answer(self, message: dict) -> None:
         request = json.loads(message["data"])

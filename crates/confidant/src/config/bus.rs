@@ -52,7 +52,8 @@ impl TryFrom<String> for BusUrl {
         if url.starts_with("redis") {
             return RedisAddress::parse(&url).map(Self);
         }
-        Err("this is not the address of a Redis; hint: use redis://host, or leave it out to use the store's".to_owned())
+        Err("this is not the address of a Redis; hint: use redis://host, or leave it out to use the store's"
+            .to_owned())
     }
 }
 
@@ -61,14 +62,13 @@ impl Loaded {
     pub(crate) fn bus(&self) -> anyhow::Result<BusSettings> {
         let config = &self.config;
         let section = &config.bus;
-        let address = match (&section.url, &config.store.url) {
-            (Some(BusUrl(address)), _) | (None, StoreKind::Redis(address)) => address,
-            (None, _) => {
-                return Err(anyhow!(
-                    "gateways and workers meet on a Redis, and none is configured; \
-                     hint: set store.url (or REDIS_URL) to redis://host, or bus.url beside another store"
-                ));
-            }
+        let ((Some(BusUrl(address)), _) | (None, StoreKind::Redis(address))) =
+            (&section.url, &config.store.url)
+        else {
+            return Err(anyhow!(
+                "gateways and workers meet on a Redis, and none is configured; \
+                 hint: set store.url (or REDIS_URL) to redis://host, or bus.url beside another store"
+            ));
         };
         if config.store.url == StoreKind::Memory {
             return Err(anyhow!(

@@ -95,9 +95,7 @@ pub(crate) async fn serve_health(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let app = shared(engine, settings, None, Bytes::new());
-    let open = Router::new()
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz));
+    let open = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz));
     let guarded = Router::new().route("/metrics", get(metrics::metrics));
     let router = around(guarded, open, &app);
     listen::listen(listener, router, shutdown).await;

@@ -20,6 +20,7 @@
 //!
 //! What is easy to get wrong: a gateway that gives up must first claim its own request, or a worker may still take it.
 
+pub(crate) mod fuzzing;
 mod gateway;
 mod link;
 mod seals;

@@ -52,7 +52,10 @@ pub(super) struct Call {
 pub(super) enum Asked {
     Turn(Box<Errand>),
     /// To call a turn off.
-    Cancel { scope: Scope, request_id: String },
+    Cancel {
+        scope: Scope,
+        request_id: String,
+    },
     /// To look for what was left undone, since there is something.
     Look,
 }
@@ -271,7 +274,8 @@ pub(super) struct Unreadable {
 
 impl Default for Unreadable {
     fn default() -> Self {
-        let (what, hint) = ("the request is not understood".to_owned(), "send the documented JSON".to_owned());
+        let (what, hint) =
+            ("the request is not understood".to_owned(), "send the documented JSON".to_owned());
         Self { request_id: None, why: Error::Invalid { what, hint } }
     }
 }
@@ -341,7 +345,9 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
     };
     Some(match event {
         Outbound::Progress { text } => ("progress", Cow::Borrowed(&**text), nothing()),
-        Outbound::Final(answer) => ("final_response", Cow::Borrowed(&*answer.content), json!(answer.metadata)),
+        Outbound::Final(answer) => {
+            ("final_response", Cow::Borrowed(&*answer.content), json!(answer.metadata))
+        }
         Outbound::Approval(request) => ("hitl_request", Cow::Borrowed(&*request.question), json!(request)),
         Outbound::Error(error) => ("error", Cow::Owned(error.to_string()), json!({ "code": error.code() })),
         Outbound::Delta { seq, text } if ours => ("delta", Cow::Borrowed(&**text), json!({ "seq": seq })),

@@ -110,7 +110,10 @@ impl Desk {
             }
             // Only the worker that runs it has it in its list; the log tells the others.
             Asked::Cancel { scope, request_id } => {
-                self.engine.inner().cancels.cancel(self.engine.inner().keyring.names(&scope).scope, Some(&request_id));
+                self.engine
+                    .inner()
+                    .cancels
+                    .cancel(self.engine.inner().keyring.names(&scope).scope, Some(&request_id));
             }
             Asked::Turn(errand) => {
                 let Ok(_place) = Arc::clone(&self.room).try_acquire_owned() else { return };
@@ -137,7 +140,8 @@ impl Desk {
     /// How long to leave a request to others: not at all when the conversation is warm here, longer the more there is to do.
     fn reluctance(&self, errand: &Errand) -> Duration {
         let inner = self.engine.inner();
-        let warm = errand.scope.as_ref().is_some_and(|scope| inner.slots.has(inner.keyring.names(scope).scope));
+        let warm =
+            errand.scope.as_ref().is_some_and(|scope| inner.slots.has(inner.keyring.names(scope).scope));
         let busy = self.settings.turns.saturating_sub(self.room.available_permits());
         let load = MOST_RELUCTANT.mul_f64(busy as f64 / self.settings.turns.max(1) as f64);
         if warm { load / 4 } else { load + COLD }

@@ -148,7 +148,8 @@ fn errors_keep_their_names_on_the_way() {
 #[test]
 fn a_foreign_workers_answer_is_an_answer() {
     for json in [
-        &br#"{"request_id":"r","message_type":"final_response","content":"hello","metadata":{"latency":3}}"#[..],
+        &br#"{"request_id":"r","message_type":"final_response","content":"hello","metadata":{"latency":3}}"#
+            [..],
         br#"{"request_id":"r","message_type":"final_response","content":"hello"}"#,
         br#"{"request_id":"r","response":"hello","status":"success"}"#,
     ] {
