@@ -150,12 +150,9 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_without_being_quoted() {
-        for url in [
-            "postgres://h:hush/d",
-            "postgres://h/d?sslmode=hush",
-            "postgres:///hush",
-            "postgres://h?hush=1",
-        ] {
+        for url in
+            ["postgres://h:hush/d", "postgres://h/d?sslmode=hush", "postgres:///hush", "postgres://h?hush=1"]
+        {
             let error = PostgresAddress::parse(url).unwrap_err();
             assert!(error.contains("; hint: ") && !error.contains("hush"), "{url}: {error}");
         }
