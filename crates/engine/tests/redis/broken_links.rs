@@ -102,7 +102,7 @@ async fn cut_connections_lose_and_double_nothing() {
         let proxy = Arc::clone(&proxy);
         async move {
             for i in 0_u64.. {
-                tokio::time::sleep(Duration::from_millis(7 + i * 13 % 40)).await;
+                proxy.carries(8 + i * 13 % 30).await;
                 if i % 3 == 0 { proxy.lose_a_reply() } else { proxy.cut() }
             }
         }

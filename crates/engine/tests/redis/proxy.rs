@@ -20,6 +20,8 @@ struct State {
     /// Replies that are thrown away, each with its connection.
     lose: AtomicU64,
     refuse: AtomicBool,
+    /// Replies that arrived.
+    carried: watch::Sender<u64>,
     /// Changes whenever all connections are cut.
     cut: watch::Sender<()>,
 }
@@ -38,6 +40,7 @@ impl Proxy {
             delay: 0.into(),
             lose: 0.into(),
             refuse: false.into(),
+            carried: watch::Sender::new(0),
             cut: watch::Sender::new(()),
         });
         tokio::spawn({
@@ -65,6 +68,13 @@ impl Proxy {
     /// Throws the next reply away and cuts its connection: what was asked for is done, and nobody is told.
     pub(crate) fn lose_a_reply(&self) {
         self.state.lose.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Waits until so many more replies have arrived: a time would be too short for a machine that is busy.
+    pub(crate) async fn carries(&self, more: u64) {
+        let mut carried = self.state.carried.subscribe();
+        let enough = *carried.borrow() + more;
+        let _ = carried.wait_for(|carried| *carried >= enough).await;
     }
 
     /// Cuts all connections there are.
@@ -105,6 +115,7 @@ async fn carry(state: Arc<State>, mut client: TcpStream) {
             if to_client.write_all(&buffer[..count]).await.is_err() {
                 return;
             }
+            state.carried.send_modify(|carried| *carried += 1);
         }
     };
     tokio::select! {
