@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Actor, Ending, Engine, Notice, Role, TenantId};
+use confidant_engine::{Actor, Ending, Engine, Notice, Role as TokenRole, TenantId};
 use confidant_memory::Memory;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::cli::{DEFAULT_TENANT, note};
+use crate::cli::{DEFAULT_TENANT, Role, note};
 use crate::config::{Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::http;
@@ -22,22 +22,37 @@ use crate::mcp::{LazyMemory, Mount};
 use crate::open::{self, Purpose};
 
 /// Serves until a signal says to stop.
-pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
+pub(crate) async fn run(loaded: &Loaded, role: Role, listen: Option<SocketAddr>) -> anyhow::Result<()> {
+    match role {
+        Role::All | Role::Gateway => serve(loaded, role).await,
+        Role::Worker => work(loaded, listen).await,
+    }
+}
+
+/// Takes requests, and runs their turns unless workers do.
+async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let config = &loaded.config;
+    let bus = (role == Role::Gateway).then(|| loaded.bus()).transpose()?;
     // From here on a signal stops us in good order, however early it comes.
     let mut signals = Signals::listen()?;
     let listener = bind(config.server.listen).await?;
     // Not the one that was asked for, whose port may be 0.
     let address = listener.local_addr()?;
     open::make_folder(&config.server.data_dir)?;
-    let opened = open::open(loaded, Purpose::Answer).await?;
+    let purpose = if bus.is_some() { Purpose::Relay } else { Purpose::Answer };
+    let opened = open::open(loaded, purpose).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine.clone();
+    if let Some(bus) = bus {
+        engine.become_gateway(bus).await?;
+    }
     admin_token(&engine, loaded).await?;
 
     let (stop, stopped) = watch::channel(());
     let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
-    let recovering = tokio::spawn(recover(engine.clone(), stopped.clone()));
+    // What was left undone is a worker's to do.
+    let left = (role == Role::All).then(|| engine.clone());
+    let recovering = tokio::spawn(recover(left, stopped.clone()));
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let http = config.server.http();
@@ -64,6 +79,55 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let ended = tokio::select! {
         result = wind_down(&engine, server, recovering, config.server.shutdown_grace) => result,
         () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
+    };
+    listening.abort();
+    opened.stop_tools().await;
+    ended
+}
+
+/// Runs turns that gateways ask for.
+async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    let mut signals = Signals::listen()?;
+    let bus = loaded.bus()?;
+    open::make_folder(&config.server.data_dir)?;
+    let opened = open::open(loaded, Purpose::Answer).await?;
+    crate::cli::tell_of_new_key(&opened.prepared);
+    let engine = opened.engine.clone();
+    let mut worker = engine.become_worker(bus).await?;
+
+    let (stop, stopped) = watch::channel(());
+    let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
+    let recovering = tokio::spawn(recover(Some(engine.clone()), stopped.clone()));
+    let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
+    let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
+    let mut until = stopped;
+    let shutdown = async move {
+        let _ = until.changed().await;
+    };
+    let server = match address {
+        Some(address) => {
+            let listener = bind(address).await?;
+            note(&format!("health and metrics on http://{}", listener.local_addr()?));
+            tokio::spawn(http::serve_health(listener, engine.clone(), config.server.http(), shutdown))
+        }
+        None => tokio::spawn(async move {
+            shutdown.await;
+            Ok(())
+        }),
+    };
+    note("working: turns are taken from the bus");
+    tracing::info!(model.name = engine.model_name(), "started");
+    tokio::select! {
+        () = signals.next() => tracing::info!("stopping"),
+        () = worker.work() => tracing::error!("the bus ended by a fault"),
+    }
+    let _ = stop.send(());
+    remembering.inspect(JoinHandle::abort);
+    sweeping.abort();
+    let ended = tokio::select! {
+        result = wind_down(&engine, server, recovering, config.server.shutdown_grace) => result,
+        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: other workers take up the turns that were running")),
     };
     listening.abort();
     opened.stop_tools().await;
@@ -108,7 +172,7 @@ async fn admin_token(engine: &Engine, loaded: &Loaded) -> anyhow::Result<()> {
         return check_admin_token(engine, &path).await;
     }
     let administrator = engine.dangerously_administer(Actor::system());
-    let (bearer, token) = administrator.new_token(&TenantId::new(DEFAULT_TENANT)?, &Role::Admin).await?;
+    let (bearer, token) = administrator.new_token(&TenantId::new(DEFAULT_TENANT)?, &TokenRole::Admin).await?;
     let content = zeroize::Zeroizing::new(format!("{}\n", token.expose_secret()));
     let made = if passing {
         files::replace(&path, content.as_bytes()).map(|()| Made::New)
@@ -147,7 +211,8 @@ async fn check_admin_token(engine: &Engine, path: &Path) -> anyhow::Result<()> {
 
 /// Takes up what other processes left: turns that were cut off, decisions that nobody has carried out, approvals that
 /// nobody gave in time.
-async fn recover(engine: Engine, mut stopped: watch::Receiver<()>) {
+async fn recover(engine: Option<Engine>, mut stopped: watch::Receiver<()>) {
+    let Some(engine) = engine else { return };
     let mut ticks = tokio::time::interval(ROUNDS);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

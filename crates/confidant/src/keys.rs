@@ -15,7 +15,7 @@ use confidant_engine::{KeySource, KeySourceError, Kid, MasterKey, MasterKeys};
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
-use crate::config::{Loaded, Secret};
+use crate::config::{Loaded, Secret, StoreKind};
 use crate::files::{self, Made};
 
 /// The master keys of this installation.
@@ -73,8 +73,18 @@ impl Keys {
             }
             (None, Some(file), []) => Origin::File(file.clone()),
             (None, None, command @ [_, ..]) => Origin::Command(command.to_vec()),
-            (None, None, []) if loaded.config.data_folder().is_none() => Origin::Passing(MasterKey::random()),
-            (None, None, []) => Origin::Managed(loaded.config.server.data_dir.join(MANAGED)),
+            (None, None, []) => match loaded.config.store.url {
+                StoreKind::Memory => Origin::Passing(MasterKey::random()),
+                StoreKind::Sqlite(_) => Origin::Managed(loaded.config.server.data_dir.join(MANAGED)),
+                // Made here, it would be another one on every machine that shares the store.
+                StoreKind::Redis(_) => {
+                    return Err(failed(
+                        "store.url is a server, which needs a master key that you give",
+                        "`confidant keys generate` makes one; set it as CHECKPOINT_ENCRYPTION_KEY (or …_FILE, keys.file, \
+                         keys.command) for every process on this store",
+                    ));
+                }
+            },
         };
         Ok(Self { origin, retired: loaded.secrets.retired.clone() })
     }
@@ -174,7 +184,8 @@ impl Drop for FolderLock {
 
 fn lock_folder(path: &Path) -> Result<FolderLock, KeySourceError> {
     let folder = File::open(path.parent().unwrap_or(Path::new(".")));
-    let locked = folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| FolderLock(folder)));
+    let locked =
+        folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| FolderLock(folder)));
     locked.map_err(|error| match error {
         TryLockError::WouldBlock => failed("another rotation is running", "wait until it is done"),
         TryLockError::Error(error) => {

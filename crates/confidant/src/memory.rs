@@ -21,9 +21,7 @@ pub(crate) type Reporting = Arc<OnceLock<WeakEngine>>;
 /// Opens the memory in the data folder; nothing if there is no folder.
 pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> anyhow::Result<Option<Memory>> {
     let config = &loaded.config;
-    let (Some(data), Some(keyring)) = (config.data_folder(), config.keyring_folder()) else {
-        return Ok(None);
-    };
+    let Some((data, keyring)) = config.local_folders() else { return Ok(None) };
     let folder = data.join("memory");
     let roots = MemoryRoots {
         keys: Arc::clone(keys),
@@ -83,7 +81,7 @@ const MOST_PROMPT: usize = 24_000;
 
 /// Whether there is a memory already.
 pub(crate) fn is_there(loaded: &Loaded) -> bool {
-    loaded.config.data_folder().is_some_and(|data| data.join("memory").join("memory.db").exists())
+    loaded.config.local_folders().is_some_and(|(data, _)| data.join("memory").join("memory.db").exists())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the program's clock enters the memory")]

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Derived, Engine, Extractive, Instructions, Models, Parts, Storage};
+use confidant_engine::{
+    DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
+};
 use confidant_memory::Memory;
 
-use crate::config::Loaded;
+use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::files;
 use crate::keys::{Keys, Prepared};
 use crate::memory::{self, Memories};
@@ -41,6 +43,8 @@ impl Opened {
 pub(crate) enum Purpose {
     /// To run turns: folder, key and databases are made if they are not there.
     Answer,
+    /// To have turns run by others: the same, but tools are theirs.
+    Relay,
     /// To prepare for that. No model is needed, so one that is set up badly does not matter.
     SetUp,
     /// To look at what is there, which must not make it; without a model, too.
@@ -51,28 +55,16 @@ pub(crate) enum Purpose {
 pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
     let config = &loaded.config;
     if purpose == Purpose::LookAtData {
-        require_data(loaded)?;
+        require_data(loaded).await?;
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
     let (models, instructions) = match purpose {
-        Purpose::Answer => {
+        Purpose::Answer | Purpose::Relay => {
             (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
         }
         Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),
     };
-    let (storage, prepared) = match (config.data_folder(), config.keyring_folder()) {
-        (Some(data), Some(keyring)) => {
-            for folder in [config.server.data_dir.as_path(), &data, &keyring] {
-                make_folder(folder)?;
-            }
-            let prepared = keys.prepare(loaded).context(NO_KEY)?;
-            // If this does not work, opening says why.
-            let _ = files::touch(&data.join("confidant.db"))
-                .and_then(|()| files::touch(&keyring.join("keyring.db")));
-            (Storage::sqlite(&data, &keyring, config.store.durability())?, prepared)
-        }
-        _ => (Storage::memory(), Prepared::Found),
-    };
+    let (storage, prepared) = storage(loaded, &keys).await?;
     let reporting = memory::Reporting::default();
     let memory = if purpose != Purpose::LookAtData || memory::is_there(loaded) {
         memory::open(loaded, &keys, &reporting)?
@@ -110,6 +102,51 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     Ok(Opened { engine, keys, prepared, memory, toolbox })
 }
 
+/// Opens what the settings describe, and makes it if it is not there.
+async fn storage(loaded: &Loaded, keys: &Keys) -> anyhow::Result<(Storage, Prepared)> {
+    let config = &loaded.config;
+    if let Some((data, keyring)) = config.local_folders() {
+        for folder in [config.server.data_dir.as_path(), &data, &keyring] {
+            make_folder(folder)?;
+        }
+    }
+    let prepared = keys.prepare(loaded).context(NO_KEY)?;
+    // If this does not work, opening says why.
+    let files = [(config.data_folder(), "confidant.db"), (config.keyring_folder(), "keyring.db")];
+    for (folder, name) in files {
+        let _ = folder.map(|folder| files::touch(&folder.join(name)));
+    }
+    Ok((Storage::open(&data_place(loaded)?, keyring_place(loaded)?.as_ref()).await?, prepared))
+}
+
+/// Where data is kept.
+pub(crate) fn data_place(loaded: &Loaded) -> anyhow::Result<DataPlace> {
+    let config = &loaded.config;
+    Ok(match &config.store.url {
+        StoreKind::Memory => DataPlace::Memory,
+        StoreKind::Redis(address) => {
+            DataPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?)
+        }
+        StoreKind::Sqlite(_) => DataPlace::Sqlite {
+            folder: config.data_folder().unwrap_or_else(|| config.server.data_dir.clone()),
+            durability: config.store.durability(),
+        },
+    })
+}
+
+/// Where keys are kept, if not beside the data.
+fn keyring_place(loaded: &Loaded) -> anyhow::Result<Option<KeyringPlace>> {
+    let config = &loaded.config;
+    Ok(match &config.keyring.url {
+        _ if config.store.url == StoreKind::Memory => None,
+        None => None,
+        Some(KeyringUrl::Sqlite(folder)) => Some(KeyringPlace::Sqlite(folder.clone())),
+        Some(KeyringUrl::Redis(address)) => {
+            Some(KeyringPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?))
+        }
+    })
+}
+
 /// Makes a folder that only its owner can enter.
 pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     files::make_folder(folder).map_err(|error| {
@@ -123,20 +160,25 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn require_data(loaded: &Loaded) -> anyhow::Result<()> {
+async fn require_data(loaded: &Loaded) -> anyhow::Result<()> {
     let config = &loaded.config;
-    let Some(data) = config.data_folder() else {
-        return Err(anyhow!(
-            "store.url is memory:, which ends with its process; hint: use sqlite: to keep data"
-        ));
+    let keyring = config.keyring_folder().is_some_and(|folder| folder.join("keyring.db").exists());
+    let place = data_place(loaded)?;
+    let shown = match &place {
+        DataPlace::Memory => {
+            return Err(anyhow!(
+                "store.url is memory:, which ends with its process; hint: use sqlite: to keep data"
+            ));
+        }
+        DataPlace::Sqlite { folder, .. } => folder.display().to_string(),
+        DataPlace::Redis(settings) => settings.address.shown(),
+        DataPlace::Postgres(settings) => settings.address.shown(),
     };
-    let keyring = config.keyring_folder().unwrap_or_else(|| data.clone());
-    if data.join("confidant.db").exists() || keyring.join("keyring.db").exists() {
+    if place.is_there().await? || (keyring && config.data_folder().is_some()) {
         return Ok(());
     }
     Err(anyhow!(
-        "there is no data in {}; hint: start with `confidant serve` or `confidant chat`, or check --data-dir and --config",
-        data.display()
+        "there is no data in {shown}; hint: start with `confidant serve` or `confidant chat`, or check --data-dir and --config"
     ))
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::store::Anchor;
+use crate::store::{Anchor, AuditLane, LaneAnchor};
 
 /// Log versions on their way to the keyring, where they reveal a rollback.
 ///
@@ -19,7 +19,7 @@ use crate::store::Anchor;
 #[derive(Debug, Default)]
 pub(crate) struct Anchors {
     marked: Mutex<HashMap<Tag, Anchor>>,
-    /// Whether the audit chain grew since the last time.
+    /// Whether the audit log grew since the last time.
     audit: AtomicBool,
     some: Notify,
 }
@@ -40,7 +40,7 @@ impl Anchors {
         self.some.notify_one();
     }
 
-    /// What was marked; `None` if nothing was, not even the audit chain.
+    /// What was marked; `None` if nothing was, not even the audit log.
     fn take(&self) -> Option<Vec<Anchor>> {
         if !self.audit.swap(false, Ordering::SeqCst) {
             return None;
@@ -71,13 +71,24 @@ impl Inner {
     /// Writes the versions that were reached to the keyring.
     pub(crate) async fn flush_anchors(&self) -> Result<(), Error> {
         let Some(marked) = self.anchors.take() else { return Ok(()) };
-        let audit = self.store.record(Vec::new()).await?.map(|head| head.seq);
-        if let Err(error) = self.keyring.anchor(&marked, audit).await {
+        if let Err(error) = self.anchor_now(&marked).await {
             // Not lost: the next flush tries again, and a log ahead of its anchor opens all the same.
             marked.into_iter().for_each(|anchor| self.anchors.mark(anchor));
             self.anchors.mark_audit();
-            return Err(error.into());
+            return Err(error);
         }
         Ok(())
+    }
+
+    async fn anchor_now(&self, marked: &[Anchor]) -> Result<(), Error> {
+        let lanes = self.lanes_as_they_are().await?;
+        Ok(self.keyring.store().anchor(marked, &lanes).await?)
+    }
+
+    /// The anchors that the audit lanes would have now.
+    pub(crate) async fn lanes_as_they_are(&self) -> Result<Vec<LaneAnchor>, Error> {
+        let anchor =
+            |lane: AuditLane| LaneAnchor { lane: lane.head.lane, until: lane.until, seq: lane.head.seq };
+        Ok(self.store.lanes().await?.into_iter().map(anchor).collect())
     }
 }

@@ -1,8 +1,9 @@
 //! The audit log: who did what to whose data, without the data.
 //!
-//! Every record is sealed with the sequence and tag of the one before it as associated data, so the chain cannot be
-//! cut, reordered or forged without the audit key; the keyring remembers how long it was. Reads are recorded as well
-//! as writes. Subjects are tags: whoever holds the keyring can tell whether a record is about a given person, and
+//! The log is one chain or several, called lanes: a lane has one writer at a time, so that processes on one store do not
+//! wait for each other. Every record is sealed with its lane, its sequence and the tag of the one before it as associated
+//! data, so a lane cannot be cut, reordered or forged without the audit key; the keyring remembers how long each was.
+//! Reads are recorded as well as writes. Subjects are tags: whoever holds the keyring can tell whether a record is about a given person, and
 //! nobody can tell whom it is about from the record alone.
 
 use std::sync::Arc;
@@ -14,7 +15,34 @@ use crate::clock::Millis;
 use crate::error::Error;
 use crate::keyring::Keyring;
 use crate::log::hex;
-use crate::store::{PendingAudit, Store};
+use crate::store::{AuditHead, AuditLane, AuditPlace, LaneAnchor, PendingAudit, Store};
+
+/// One chain of the audit log, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Lane(u32);
+
+impl Lane {
+    /// The only one of a store that has one writer at a time anyway.
+    pub const ZERO: Self = Self(0);
+
+    /// The lane of this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is lane 0, which receipts and lists do not mention.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+}
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -171,10 +199,13 @@ pub struct AuditRecord {
     pub count: Option<u64>,
 }
 
-/// A record with its place in the chain.
+/// A record with its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditLine {
-    /// Its sequence.
+    /// The lane that it stands in.
+    #[serde(skip_serializing_if = "Lane::is_zero")]
+    pub lane: Lane,
+    /// Its sequence there.
     pub seq: u64,
     /// The record.
     #[serde(flatten)]
@@ -201,50 +232,103 @@ impl AuditRecord {
     /// The record, ready to be sealed into its place.
     pub(crate) fn pending(self, keyring: &Keyring) -> PendingAudit {
         let key = keyring.audit_key().clone();
-        PendingAudit::new(move |seq, previous| {
+        PendingAudit::new(move |place| {
             let plain = serde_json::to_vec(&self)
                 .expect("an audit record has string keys only, so it is always JSON");
-            let (object, field) = (seq.to_string(), hex(previous.as_ref()));
-            seal(&key, Suite::ChaCha20Poly1305, &context(&object, &field), 1, &plain)
+            in_place(place, |context| seal(&key, Suite::ChaCha20Poly1305, context, 1, &plain))
         })
     }
 }
 
-/// Reads records after `after`, checking that each follows from the one before.
-///
-/// `previous` is the tag of the record at `after`, nothing at the beginning.
+/// Reads the records of a lane that follow `after`, checking that each follows from the one before.
 pub(crate) async fn read(
     store: &Arc<dyn Store>,
     key: &Key,
-    after: u64,
-    previous: Option<[u8; 16]>,
+    lane: Lane,
+    after: Option<AuditHead>,
     limit: usize,
 ) -> Result<Vec<AuditLine>, Error> {
     let mut lines = Vec::new();
-    let (mut last, mut previous) = (after, previous);
-    for (seq, sealed) in store.audit(after, limit).await? {
-        if seq != last + 1 {
-            return Err(broken(last + 1, "is missing"));
+    let mut place = after.map_or(AuditPlace::first(lane), AuditHead::next);
+    for (seq, sealed) in store.audit(lane, place.seq - 1, limit).await? {
+        if seq != place.seq {
+            return Err(broken(place, "is missing"));
         }
-        let (object, field) = (seq.to_string(), hex(previous.as_ref()));
-        let opened = open(key, &context(&object, &field), &sealed);
-        let opened = opened.map_err(|_| broken(seq, "does not follow from the one before it"))?;
+        let opened = in_place(place, |context| open(key, context, &sealed))
+            .map_err(|_| broken(place, "does not follow from the one before it"))?;
         let record =
-            serde_json::from_slice(&opened.data).map_err(|_| broken(seq, "is not an audit record"))?;
-        previous = sealed.tag();
-        last = seq;
-        lines.push(AuditLine { seq, record, tag: hex(previous.as_ref()) });
+            serde_json::from_slice(&opened.data).map_err(|_| broken(place, "is not an audit record"))?;
+        let tag = sealed.tag().ok_or_else(|| broken(place, "is not an audit record"))?;
+        lines.push(AuditLine { lane, seq, record, tag: hex(Some(&tag)) });
+        place = AuditHead { lane, seq, tag }.next();
     }
     Ok(lines)
 }
 
-pub(crate) fn broken(seq: u64, how: &str) -> Error {
-    Error::Unverified {
-        what: format!("the audit chain is broken: record {seq} {how}"),
-        hint: "the log was altered or cut; compare confidant.db with a backup and keep both",
+/// Checks one lane from its first record that is there to its last; says how many there are.
+///
+/// `anchors` are those of the keyring, which has seen how long lanes were and from when on their beginnings may go.
+pub(crate) async fn verify(
+    store: &Arc<dyn Store>,
+    key: &Key,
+    lane: Lane,
+    found: Option<&AuditLane>,
+    anchors: &[LaneAnchor],
+    now: Millis,
+) -> Result<u64, Error> {
+    let of_lane = || anchors.iter().filter(|anchor| anchor.lane == lane);
+    let seen = of_lane().map(|anchor| anchor.seq).max().unwrap_or(0);
+    let gone = of_lane().filter(|anchor| anchor.until.is_some_and(|until| until <= now));
+    let may_be_gone = gone.map(|anchor| anchor.seq).max().unwrap_or(0);
+    let floor = found.and_then(|lane| lane.floor);
+    let (mut last, mut count) = (floor, 0);
+    if floor.is_some_and(|floor| floor.seq > may_be_gone) {
+        let first = AuditPlace { lane, seq: may_be_gone + 1, previous: None };
+        return Err(broken(first, "is missing before its time"));
+    }
+    loop {
+        let lines = read(store, key, lane, last, AT_ONCE).await?;
+        let Some(line) = lines.last() else { break };
+        last = line.head();
+        count += lines.len() as u64;
+    }
+    let end = last.map_or(0, |last| last.seq);
+    let said = found.map_or(0, |lane| lane.head.seq);
+    if end < said || (end < seen && may_be_gone < seen) {
+        let next = AuditPlace { lane, seq: end + 1, previous: None };
+        return Err(broken(
+            next,
+            "and all after it are missing, of which the keyring or the log itself still knows",
+        ));
+    }
+    Ok(count)
+}
+
+impl AuditLine {
+    /// Where the next record of the lane goes on from.
+    pub(crate) fn head(&self) -> Option<AuditHead> {
+        let tag = Tag::from_hex(&self.tag)?;
+        Some(AuditHead { lane: self.lane, seq: self.seq, tag: *tag.as_bytes() })
     }
 }
 
-fn context<'a>(object: &'a str, field: &'a str) -> Context<'a> {
-    Context { purpose: "audit", owner: "", container: "", object, field }
+const AT_ONCE: usize = 500;
+
+fn broken(place: AuditPlace, how: &str) -> Error {
+    let lane = match place.lane {
+        Lane::ZERO => String::new(),
+        lane => format!(" of lane {}", lane.number()),
+    };
+    Error::Unverified {
+        what: format!("the audit chain is broken: record {}{lane} {how}", place.seq),
+        hint: "the log was altered or cut; compare the data with a backup and keep both",
+    }
+}
+
+/// Calls `act` with the context of a record in this place.
+fn in_place<T>(place: AuditPlace, act: impl FnOnce(&Context<'_>) -> T) -> T {
+    let (seq, previous) = (place.seq.to_string(), hex(place.previous.as_ref()));
+    // Lane 0 is not named: its records are older than lanes.
+    let lane = if place.lane.is_zero() { String::new() } else { place.lane.number().to_string() };
+    act(&Context { purpose: "audit", owner: "", container: &lane, object: &seq, field: &previous })
 }

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use confidant_redact::{Options as RedactOptions, Redactor};
@@ -12,6 +12,7 @@ use confidant_seal::{Kid, Scope};
 use crate::anchors::{Anchors, keep_anchoring};
 use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
+use crate::bus::Gateway;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
@@ -25,9 +26,13 @@ use crate::room::RoomLimits;
 use crate::running::Running;
 use crate::session::{Session, Slots};
 use crate::store::memory::{MemoryKeys, MemoryStore};
+use crate::store::postgres;
+pub use crate::store::postgres::{PostgresAddress, PostgresSettings};
+use crate::store::redis;
+pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
-use crate::store::{AuditHead, Find, Instance, KeyStore, Store};
+use crate::store::{AuditHead, Find, Instance, KeyStore, Naming, Store};
 use crate::tokens;
 use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
 use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
@@ -71,6 +76,84 @@ impl Storage {
         let store = SqliteStore::open(data, durability)?;
         Ok(Self { store: Arc::new(store), keys: Arc::new(SqliteKeys::open(keyring)?) })
     }
+
+    /// Data and keyring on a Redis or Valkey. Must be called within a Tokio runtime.
+    pub async fn redis(settings: &RedisSettings) -> Result<Self, OpenError> {
+        let (store, keys) = redis::open(settings).await?;
+        Ok(Self { store: Arc::new(store), keys: Arc::new(keys) })
+    }
+
+    /// Data and keyring in a PostgreSQL database. Must be called within a Tokio runtime.
+    pub async fn postgres(settings: &PostgresSettings) -> Result<Self, OpenError> {
+        let (store, keys) = postgres::open(settings).await?;
+        Ok(Self { store: Arc::new(store), keys: Arc::new(keys) })
+    }
+
+    /// Data in one place and the keyring in another, or beside it. Must be called within a Tokio runtime.
+    pub async fn open(data: &DataPlace, keyring: Option<&KeyringPlace>) -> Result<Self, OpenError> {
+        let beside = match data {
+            DataPlace::Memory => Self::memory(),
+            DataPlace::Sqlite { folder, durability } => {
+                let store = Arc::new(SqliteStore::open(folder, *durability)?);
+                // Made only if it is wanted here: a keyring that is not used would be taken for the one that is.
+                let keys: Arc<dyn KeyStore> = match keyring {
+                    None => Arc::new(SqliteKeys::open(folder)?),
+                    Some(_) => Arc::new(MemoryKeys::default()),
+                };
+                Self { store, keys }
+            }
+            DataPlace::Redis(settings) => Self::redis(settings).await?,
+            DataPlace::Postgres(settings) => Self::postgres(settings).await?,
+        };
+        let keys: Arc<dyn KeyStore> = match keyring {
+            None => return Ok(beside),
+            Some(KeyringPlace::Sqlite(folder)) => Arc::new(SqliteKeys::open(folder)?),
+            Some(KeyringPlace::Redis(settings)) => Arc::new(redis::open_keys(settings).await?),
+            Some(KeyringPlace::Postgres(settings)) => Arc::new(postgres::open_keys(settings).await?),
+        };
+        Ok(Self { keys, ..beside })
+    }
+}
+
+/// Where data is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataPlace {
+    /// Nowhere.
+    Memory,
+    /// In `confidant.db`.
+    Sqlite {
+        /// The file's folder.
+        folder: PathBuf,
+        /// When a commit counts as done.
+        durability: Durability,
+    },
+    /// On a Redis or Valkey.
+    Redis(RedisSettings),
+    /// In a PostgreSQL database.
+    Postgres(PostgresSettings),
+}
+
+impl DataPlace {
+    /// Whether an engine has kept data here before.
+    pub async fn is_there(&self) -> Result<bool, OpenError> {
+        match self {
+            Self::Memory => Ok(false),
+            Self::Sqlite { folder, .. } => Ok(folder.join("confidant.db").exists()),
+            Self::Redis(settings) => Ok(redis::is_there(settings).await?),
+            Self::Postgres(settings) => Ok(postgres::is_there(settings).await?),
+        }
+    }
+}
+
+/// Where keys are kept, if not beside the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyringPlace {
+    /// In `keyring.db` in this folder.
+    Sqlite(PathBuf),
+    /// On a Redis or Valkey.
+    Redis(RedisSettings),
+    /// In a PostgreSQL database.
+    Postgres(PostgresSettings),
 }
 
 /// What an engine is made of.
@@ -244,10 +327,12 @@ impl Engine {
         let Storage { store, keys } = parts.storage;
         let has_data = !store.list(Find::All, None, 1).await?.is_empty();
         let keyring = Keyring::open(keys, parts.keys, has_data).await?;
+        store.introduce(keyring.name_sealer());
         let instance = Instance(random_id());
         let enlisted = store.enlist(instance).await?;
         let inner = Arc::new(Inner {
             slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
+            naming: store.naming(),
             store,
             keyring,
             model: Arc::clone(parts.models.default_model()),
@@ -273,6 +358,7 @@ impl Engine {
             counters: Counters::default(),
             running: Running::default(),
             system_tokens: Mutex::default(),
+            gateway: OnceLock::new(),
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -381,11 +467,9 @@ impl Engine {
         &self.inner.instructions
     }
 
-    /// Checks the store's files for damage.
-    pub async fn check_storage(&self) -> Result<(), Error> {
-        self.inner.store.check().await?;
-        self.inner.keyring.store().check().await?;
-        Ok(())
+    /// Checks the store for damage and for settings that would cause some; says what data and keys are in.
+    pub async fn check_storage(&self) -> Result<(String, String), Error> {
+        Ok((self.inner.store.check().await?, self.inner.keyring.store().check().await?))
     }
 
     /// What was counted since the start.
@@ -406,6 +490,9 @@ impl Engine {
             tracing::warn!(error = %error, "anchors could not be written at the stop");
         }
         inner.slots.clear();
+        if let Err(error) = inner.store.resign(inner.instance).await {
+            tracing::warn!(error = %error, "the store could not be told of the stop; others find out by themselves");
+        }
         drop(inner.enlisted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
         Stopped { parked }
     }
@@ -431,12 +518,14 @@ pub struct KeyStatus {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    /// What the store wants sessions to be called.
+    pub(crate) naming: Naming,
     pub(crate) keyring: Keyring,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) models: Models,
     pub(crate) aspects: Aspects,
     pub(crate) instructions: Instructions,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
@@ -461,6 +550,8 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     /// The last system text and its tokens: it seldom changes from turn to turn.
     system_tokens: Mutex<(String, u32)>,
+    /// Who has turns run elsewhere, if this process does not run them itself.
+    pub(crate) gateway: OnceLock<Arc<Gateway>>,
 }
 
 impl Inner {
@@ -495,7 +586,7 @@ impl Inner {
         self.clock.now()
     }
 
-    /// Puts a record of its own into the audit log; says where the chain stands then.
+    /// Puts a record of its own into the audit log; says where it stands.
     pub(crate) async fn record(&self, note: AuditRecord) -> Result<AuditHead, Error> {
         let head = self.store.record(vec![note.pending(&self.keyring)]).await?;
         self.anchors.mark_audit();

@@ -56,11 +56,35 @@ pub struct KeySourceError {
 #[non_exhaustive]
 pub enum StoreError {
     /// Out of space.
-    #[error("the disk is full, nothing was written; hint: free some space and send the turn again")]
+    #[error(
+        "the store is full, nothing was written; hint: free some space (disk, or a Redis server's memory) and send the turn again"
+    )]
     Full,
     /// May not be written.
-    #[error("the data folder cannot be written; hint: check its owner and permissions")]
+    #[error(
+        "the store cannot be written; hint: check owner and permissions of the data folder, or whether the server is a \
+         read-only replica"
+    )]
     ReadOnly,
+    /// Out of reach; nothing was written.
+    #[error(
+        "the store cannot be reached ({0}), nothing was written; hint: check that its server runs and that store.url is right"
+    )]
+    Unreachable(String),
+    /// The connection broke while something was being written.
+    #[error(
+        "the connection to the store broke during a write, so it is not known whether it was written; \
+         hint: send it again with the same request_id"
+    )]
+    Uncertain,
+    /// User, password or permissions are wrong.
+    #[error(
+        "the store refuses this user ({0}); hint: check user and password of store.url, and what the user may do"
+    )]
+    Refused(String),
+    /// Made for other settings, or by something else; says what to do.
+    #[error("{0}")]
+    Mismatch(String),
     /// Not a database, or damaged.
     #[error(
         "the database file {0} is damaged or not a database; hint: restore it from a backup, `confidant doctor` checks it"
@@ -71,7 +95,7 @@ pub enum StoreError {
     Newer,
     /// Locked by others for too long.
     #[error(
-        "the database is busy; hint: try again, and look for a long-running process on the same data folder"
+        "the store is busy; hint: try again; look for a long-running process on the same data folder, or give a server more connections"
     )]
     Busy,
     /// Anything else, by a word that says nothing of the data.
@@ -103,7 +127,29 @@ pub enum Tampering {
     KeyRefused,
 }
 
+impl StoreError {
+    /// The word that names it where memory could not be loaded.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) | Self::Uncertain => "store-unreachable",
+            Self::Refused(_) => "store-refused",
+            _ => "store-failed",
+        }
+    }
+}
+
 impl Tampering {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RecordRefused,
+        Self::LogTruncated,
+        Self::LogOverfull,
+        Self::RolledBack,
+        Self::KeyGone,
+        Self::KeyRefused,
+    ];
+
     /// The word that names it in replies and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -188,6 +234,12 @@ pub enum Error {
     /// The person called it off.
     #[error("the turn was cancelled; hint: send it again if you wish")]
     Cancelled,
+    /// No worker has room, or none is there.
+    #[error(
+        "every worker is busy, or none is running; hint: send the turn again with the same request_id in a moment, \
+         or start another with `confidant serve --role worker`"
+    )]
+    NoWorker,
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
     Stopping,
@@ -197,6 +249,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store failed while a session was being loaded; nothing of it is known.
+    #[error("{0}")]
+    Unloaded(StoreError),
     /// The master key could not be had.
     #[error("no usable master key: {0}")]
     Key(#[from] KeySourceError),
@@ -230,6 +285,14 @@ impl From<Tampering> for Error {
 }
 
 impl Error {
+    /// A failure of the store that came up while loading, marked as such: such a one costs a turn its memory only.
+    pub(crate) fn while_loading(self) -> Self {
+        match self {
+            Self::Store(error) => Self::Unloaded(error),
+            other => other,
+        }
+    }
+
     /// A word for replies, metrics and scripts.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -247,10 +310,11 @@ impl Error {
             Self::ApprovalExpired => "approval_expired",
             Self::NotYourApproval => "not_your_approval",
             Self::Cancelled => "cancelled",
+            Self::NoWorker => "no_worker",
             Self::Stopping => "stopping",
             Self::Model(_) => "model_failed",
             Self::Store(StoreError::Full) => "storage_full",
-            Self::Store(_) => "storage_failed",
+            Self::Store(_) | Self::Unloaded(_) => "storage_failed",
             Self::Key(_) => "key_unavailable",
             Self::Unverified { .. } => "unverified",
             Self::Derived { .. } => "derived_failed",

@@ -11,8 +11,9 @@ use confidant_seal::{
     unwrap_session_key, wrap_named_key, wrap_scope, wrap_session_key,
 };
 
-use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
-use crate::store::{Anchor, Created, KeyRow, KeyStore, Names};
+use crate::clock::Millis;
+use crate::error::{Error, KeySourceError, OpenError, Tampering};
+use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
 pub trait KeySource: Send + Sync + std::fmt::Debug {
@@ -38,6 +39,7 @@ pub(crate) struct Keyring {
     names: Key,
     audit: Key,
     tokens: Key,
+    bus: Key,
 }
 
 /// A session's data key with what the keyring knows of its log.
@@ -45,6 +47,7 @@ pub(crate) struct Keyring {
 pub(crate) struct DataKey {
     pub(crate) key: Key,
     pub(crate) anchor: u64,
+    pub(crate) expires_at: Option<Millis>,
 }
 
 impl Keyring {
@@ -70,7 +73,8 @@ impl Keyring {
         let names = named_key(&*store, &roots, "names").await?;
         let audit = named_key(&*store, &roots, "audit").await?;
         let tokens = named_key(&*store, &roots, "tokens").await?;
-        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens })
+        let bus = named_key(&*store, &roots, "bus").await?;
+        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, bus })
     }
 
     /// The names under which a store knows this scope.
@@ -80,6 +84,30 @@ impl Keyring {
             person: self.person(scope.tenant(), scope.user()),
             tenant: self.tenant(scope.tenant()),
         }
+    }
+
+    /// What the session of this scope is called in a store that has names.
+    pub(crate) fn key_name(&self, naming: &Naming, scope: &Scope, tag: Tag) -> Option<KeyName> {
+        let id = match naming {
+            Naming::Tags => return None,
+            Naming::Readable(_) => scope.session_id(),
+            // The tag is of the whole scope, tenant and all; the channel's name tells of no one.
+            Naming::Opaque if scope.is_person() => format!("{}_conv:{tag}", scope.channel().as_str()),
+            Naming::Opaque => tag.to_string(),
+        };
+        let name = if scope.is_person() { id } else { format!("checkpoint:{id}:latest") };
+        Some(KeyName::new(&match naming {
+            Naming::Readable(bare) if bare != scope.tenant() => {
+                let tenant = scope.tenant().as_str().replace('%', "%25").replace(':', "%3A");
+                format!("tenant:{tenant}:{name}")
+            }
+            _ => name,
+        }))
+    }
+
+    /// What seals the names of sessions.
+    pub(crate) fn name_sealer(&self) -> NameSealer {
+        NameSealer::new(self.names.derive("store-names"))
     }
 
     /// The name of a person: the same in every channel of a tenant, so that all of theirs can be found.
@@ -104,6 +132,10 @@ impl Keyring {
         &self.tokens
     }
 
+    pub(crate) fn bus_key(&self) -> &Key {
+        &self.bus
+    }
+
     pub(crate) fn store(&self) -> &dyn KeyStore {
         &*self.store
     }
@@ -115,15 +147,22 @@ impl Keyring {
     }
 
     /// A session's data key, made if it has none.
-    pub(crate) async fn data_key_or_new(&self, scope: &Scope, names: &Names) -> Result<DataKey, Error> {
+    ///
+    /// `expires_at` is when its lifetime would be over if nothing more were said.
+    pub(crate) async fn data_key_or_new(
+        &self,
+        scope: &Scope,
+        names: &Names,
+        expires_at: Option<Millis>,
+    ) -> Result<DataKey, Error> {
         if let Some(found) = self.data_key(scope, names).await? {
             return Ok(found);
         }
         let key = Key::random();
         loop {
-            let row = self.seal_row(scope, names.scope, 1, &key, 0);
+            let row = KeyRow { expires_at, ..self.seal_row(scope, names.scope, 1, &key) };
             match self.store.create(row).await? {
-                Created::New => return Ok(DataKey { key, anchor: 0 }),
+                Created::New => return Ok(DataKey { key, anchor: 0, expires_at }),
                 Created::Existing(row) => return self.unwrap(scope, &row),
                 Created::RootChanged(root) => self.follow(root)?,
             }
@@ -158,10 +197,6 @@ impl Keyring {
         Ok(gone)
     }
 
-    pub(crate) async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<(), StoreError> {
-        self.store.anchor(logs, audit).await
-    }
-
     /// Re-seals everything under the source's current root. Can be cut off anywhere and run again.
     ///
     /// `progress` gets the number of keys done so far and in all.
@@ -182,8 +217,9 @@ impl Keyring {
             .into());
         }
         self.hold(configured);
-        // From here on, every process that makes a session is turned to the new root by the key store.
-        if before != Some(target) && !self.store.set_root(before, target).await? {
+        // From here on, every process that makes a session is turned to the new root by the key store. Also when it is
+        // the root already: an earlier run may have been cut off before all parts of the key store knew.
+        if !self.store.set_root(before, target).await? {
             return Err(Error::Busy);
         }
         for name in NAMED {
@@ -201,7 +237,7 @@ impl Keyring {
             for row in rows {
                 let scope = self.scope_of(&row)?;
                 let key = self.unwrap(&scope, &row)?;
-                let resealed = self.seal_row(&scope, row.scope, row.generation, &key.key, row.anchor);
+                let resealed = self.seal_row(&scope, row.scope, row.generation, &key.key);
                 pairs.push((row, resealed));
             }
             let changed = self.store.rewrap(pairs).await?;
@@ -257,10 +293,10 @@ impl Keyring {
         if key.kid() != row.kid {
             return Err(Tampering::KeyRefused.into());
         }
-        Ok(DataKey { key, anchor: row.anchor })
+        Ok(DataKey { key, anchor: row.anchor, expires_at: row.expires_at })
     }
 
-    fn seal_row(&self, scope: &Scope, tag: Tag, generation: u32, key: &Key, anchor: u64) -> KeyRow {
+    fn seal_row(&self, scope: &Scope, tag: Tag, generation: u32, key: &Key) -> KeyRow {
         let roots = self.roots();
         let root = roots.current();
         KeyRow {
@@ -270,7 +306,8 @@ impl Keyring {
             kid: key.kid(),
             sealed_key: wrap_session_key(root, scope, generation, key),
             sealed_scope: wrap_scope(root, &tag, scope),
-            anchor,
+            anchor: 0,
+            expires_at: None,
         }
     }
 
@@ -317,7 +354,7 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
-const NAMED: [&str; 3] = ["names", "audit", "tokens"];
+const NAMED: [&str; 4] = ["names", "audit", "tokens", "bus"];
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

@@ -32,6 +32,7 @@ mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod bus;
 mod checkpoint;
 mod clock;
 mod counts;
@@ -63,7 +64,8 @@ pub use aspects::{
     InjectionWarning, Instructions, LanguageNote, Mate, Profile, ProfileNote, Situation, Slot,
 };
 pub use audience::{Audience, Sharing};
-pub use audit::{Action, Actor, AuditLine, AuditRecord};
+pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
+pub use bus::{BusAddress, BusSettings, Speech, Worker};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
@@ -71,8 +73,9 @@ pub use confidant_seal::{
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
-    Durability, Engine, HistoryLimits, KeyStatus, Parts, Processing, Recovered, Recovery, Settings, Stopped,
-    Storage, WeakEngine,
+    DataPlace, Durability, Engine, HistoryLimits, KeyStatus, KeyringPlace, Parts, PostgresAddress,
+    PostgresSettings, Processing, Recovered, Recovery, RedisAddress, RedisNames, RedisSettings, Settings,
+    Stopped, Storage, WeakEngine,
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};

@@ -9,6 +9,7 @@ use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::Error;
+use crate::store::{Anchor, Loaded};
 
 /// How long a session lives after its last turn; `None` is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +30,9 @@ impl Lifetimes {
     /// When a session of this scope ends if nothing more is said.
     pub(crate) fn expiry(&self, scope: &Scope, now: Millis) -> Option<Millis> {
         let lifetime = if scope.is_person() { self.person } else { self.place }?;
-        // Rounded up, so that the index by expiry is not rewritten for every turn.
+        // Rounded, so that the index by expiry is not rewritten for every turn; down, so that nothing outlives its lifetime.
         let grain = i64::try_from(lifetime.as_millis() / 1000).unwrap_or(i64::MAX).clamp(1, 60_000);
-        let exact = now.plus(lifetime).0;
-        Some(Millis(exact.saturating_add(grain - 1) / grain * grain))
+        Some(Millis(now.plus(lifetime).0 / grain * grain))
     }
 }
 
@@ -50,6 +50,7 @@ pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
             swept += 1;
         }
     }
+    swept += sweep_keys(inner).await?;
     inner.store.tidy().await?;
     if swept > 0 {
         inner.store.scrub().await?;
@@ -57,11 +58,39 @@ pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
     Ok(swept)
 }
 
+/// Destroys the keys of sessions that the store has ended by itself; says how many.
+async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
+    let keys = inner.keyring.store();
+    let mut swept = 0;
+    loop {
+        let (before, mut went_on) = (swept, Vec::new());
+        let expired = keys.expired(inner.now(), SWEPT_AT_ONCE).await?;
+        for scope in &expired {
+            inner.slots.forget(*scope);
+            match inner.store.load(*scope, None).await? {
+                // A turn of the last moment is not in the keyring yet.
+                Some(log) if log.expires_at.is_none_or(|at| at > inner.now()) => {
+                    let Loaded { version, kid, expires_at, .. } = log;
+                    went_on.push(Anchor { scope: *scope, kid, version, expires_at });
+                }
+                _ => {
+                    expire(inner, *scope).await?;
+                    swept += 1;
+                }
+            }
+        }
+        keys.anchor(&went_on, &[]).await?;
+        if expired.len() < SWEPT_AT_ONCE || swept == before {
+            return Ok(swept);
+        }
+    }
+}
+
 /// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
 pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
     inner.keyring.destroy(&[scope]).await?;
     let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
-    inner.store.erase(scope, vec![note.pending(&inner.keyring)]).await?;
+    inner.store.erase(scope, None, vec![note.pending(&inner.keyring)]).await?;
     inner.anchors.mark_audit();
     Ok(())
 }

@@ -147,7 +147,8 @@ impl Session {
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.
     pub async fn erase(&self) -> Result<Receipt, Error> {
-        erase(&self.inner, &self.actor, Subject::Session, self.names.scope, &[self.names.scope]).await
+        let names = (self.names, self.name.clone());
+        erase(&self.inner, &self.actor, Subject::Session, self.names.scope, &[names]).await
     }
 
     /// Appends an exchange that no model of ours made, such as one that is being imported.

@@ -69,6 +69,27 @@ impl RoomContext {
         self.0.len()
     }
 
+    /// The lines as a worker is told them, over a channel that keeps nothing.
+    pub(crate) fn on_the_way(&self) -> Vec<serde_json::Value> {
+        let lines = self.0.iter().map(|line| {
+            let RoomLine { sender, content, timestamp, is_bot, event_id, replaces, redacted } = line;
+            let mut told = serde_json::json!({
+                "sender": sender, "content": content, "timestamp": timestamp, "is_bot": is_bot,
+            });
+            if let Some(event_id) = event_id {
+                told["event_id"] = event_id.as_str().into();
+            }
+            if let Some(replaces) = replaces {
+                told["replaces"] = replaces.as_str().into();
+            }
+            if *redacted {
+                told["redacted"] = true.into();
+            }
+            told
+        });
+        lines.collect()
+    }
+
     /// The block that a model reads, within `budget` tokens, newest lines first in line for a place; with its tokens.
     pub(crate) fn into_block(
         self,

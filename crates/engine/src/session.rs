@@ -19,7 +19,7 @@ use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::{Error, Tampering};
 use crate::log::Log;
-use crate::store::{Anchor, Append, Appended, Instance, Names};
+use crate::store::{Anchor, Append, Appended, DECIDED, Instance, KeyName, Known, Names, PARKED};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -27,13 +27,16 @@ pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) scope: Scope,
     pub(crate) names: Names,
+    /// What a store that has names calls it.
+    pub(crate) name: Option<KeyName>,
     pub(crate) actor: Actor,
 }
 
 impl Session {
     pub(crate) fn new(inner: Arc<Inner>, scope: Scope, actor: Actor) -> Self {
         let names = inner.keyring.names(&scope);
-        Self { inner, scope, names, actor }
+        let name = inner.keyring.key_name(&inner.naming, &scope, names.scope);
+        Self { inner, scope, names, name, actor }
     }
 
     /// Whose memory this is.
@@ -48,6 +51,11 @@ impl Session {
         self.scope.session_id()
     }
 
+    /// What a store may want to know of it besides its tag.
+    pub(crate) fn known(&self) -> Known<'_> {
+        Known { tenant: self.names.tenant, name: self.name.as_ref() }
+    }
+
     /// The name under which logs may mention it.
     #[must_use]
     pub fn tag(&self) -> String {
@@ -58,7 +66,11 @@ impl Session {
     pub(crate) async fn lock(&self) -> Result<Held<'_>, Error> {
         let slot = self.inner.slots.slot(self.names.scope, self.inner.now());
         let waiting = tokio::time::timeout(self.inner.settings.wait_for_turn, slot.lock_owned());
-        let slot = waiting.await.map_err(|_| Error::Busy)?;
+        let mut slot = waiting.await.map_err(|_| Error::Busy)?;
+        if self.inner.gateway.get().is_some() {
+            // Workers write; what a gateway saw last says nothing.
+            *slot = Slot::default();
+        }
         Ok(Held { session: self, slot, notes: Vec::new() })
     }
 
@@ -104,7 +116,7 @@ impl Held<'_> {
     /// The log, opened if it is not warm; `None` if there is no such session yet.
     pub(crate) async fn log(&mut self) -> Result<Option<&Log>, Error> {
         if self.slot.log.is_none()
-            && let Some((log, owner)) = open(self.session).await?
+            && let Some((log, owner)) = open(self.session).await.map_err(Error::while_loading)?
         {
             self.notes.push(self.session.record(Action::SessionOpened).counting(log.version()));
             self.slot.log = Some(log);
@@ -149,22 +161,25 @@ impl Held<'_> {
         let inner = &session.inner;
         let log = match self.slot.log.take() {
             Some(log) => log,
-            None => Log::new(
-                &session.scope,
-                inner.keyring.data_key_or_new(&session.scope, &session.names).await?.key,
-            ),
+            None => {
+                let (scope, names) = (&session.scope, &session.names);
+                let expires_at = inner.settings.lifetimes.expiry(scope, inner.now());
+                Log::new(scope, inner.keyring.data_key_or_new(scope, names, expires_at).await?.key)
+            }
         };
         let expected = log.version();
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
         self.notes.push(note);
         let owner = owner.or_else(|| parked(log.checkpoint()));
+        let expires_at = expiry(session, log.checkpoint());
         let append = Append {
             names: session.names,
+            name: session.name.clone(),
             kid: log.key().kid(),
             expected,
             entries: vec![written.record],
             snapshot: written.snapshot,
-            expires_at: expiry(session, log.checkpoint()),
+            expires_at,
             owner,
             audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
         };
@@ -176,11 +191,12 @@ impl Held<'_> {
         }
         // A session that was erased while it was being made has rows but no key any more.
         if expected == 0 && !inner.keyring.still_has(session.names.scope, kid).await? {
-            inner.store.erase(session.names.scope, Vec::new()).await?;
+            inner.store.erase(session.names.scope, Some(session.known()), Vec::new()).await?;
             self.cool();
             return Ok(Wrote::Conflict);
         }
-        inner.anchors.mark(Anchor { scope: session.names.scope, kid, version: log.version() });
+        let anchor = Anchor { scope: session.names.scope, kid, version: log.version(), expires_at };
+        inner.anchors.mark(anchor);
         self.slot.log = Some(log);
         self.slot.owner = owner;
         Ok(Wrote::Done)
@@ -194,11 +210,6 @@ fn parked(checkpoint: &Checkpoint) -> Option<Instance> {
     approvals.peek()?;
     Some(if approvals.any(|approval| approval.decided.is_some()) { DECIDED } else { PARKED })
 }
-
-/// The owner of a session in which a turn waits for a decision.
-pub(crate) const PARKED: Instance = Instance(*b"awaits.decision.");
-/// The owner of a session in which a decision waits to be carried out.
-pub(crate) const DECIDED: Instance = Instance(*b"awaits.execution");
 
 /// When the session ends if nothing more is said: not before what waits in it can be decided.
 fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
@@ -217,10 +228,15 @@ pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instan
     for _ in 0..OPENING_TRIES {
         // The key first: its anchor must not be newer than the log that is held against it.
         let data_key = inner.keyring.data_key(scope, names).await?;
-        let loaded = inner.store.load(names.scope).await?;
+        let loaded = inner.store.load(names.scope, Some(session.known())).await?;
         match (data_key, loaded) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
+            // Over: the store ended it by itself.
+            (Some(key), None) if key.expires_at.is_some_and(|at| at <= inner.now()) => {
+                crate::retention::expire(inner, names.scope).await?;
+                return Ok(None);
+            }
             // The rows were taken away behind our back; or the session was erased between the two looks, and is not.
             (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
                 return Err(Tampering::RolledBack.into());
@@ -274,6 +290,12 @@ impl Slots {
             }
             slots.remove_lru();
         }
+    }
+
+    /// Whether a session is warm.
+    pub(crate) fn has(&self, scope: Tag) -> bool {
+        let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        slots.get_mut(&scope).is_some()
     }
 
     /// Lets go of one session, as when it was erased.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, AuditLine, Receipt};
+use confidant_engine::{Actor, AuditLine, Lane, Receipt};
 
 use super::output::{self, counted, moment, note};
 use super::{JsonArg, Outcome, with_engine};
@@ -32,6 +32,9 @@ pub(super) struct ShowArgs {
     /// The first ones after this sequence instead
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
+    /// The lane that --after is about; a store with one writer has lane 0 only
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "after")]
+    lane: u32,
     #[command(flatten)]
     output: JsonArg,
 }
@@ -55,11 +58,14 @@ pub(super) async fn run(command: AuditCommand, loaded: &Loaded) -> anyhow::Resul
 
 async fn show(args: &ShowArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let administrator = opened.engine.dangerously_administer(Actor::cli());
-    let after = match args.after {
-        Some(after) => after,
-        None => administrator.verify_audit().await?.saturating_sub(args.last),
+    let last = usize::try_from(args.last).unwrap_or(usize::MAX);
+    let lines = match args.after {
+        Some(after) => administrator.audit_lane(Lane::new(args.lane), after, last).await?,
+        None => {
+            administrator.verify_audit().await?;
+            administrator.audit(last).await?
+        }
     };
-    let lines = administrator.audit(after, usize::try_from(args.last).unwrap_or(usize::MAX)).await?;
     if args.output.json {
         output::json(&lines)?;
     } else {
@@ -77,7 +83,11 @@ fn written(line: &AuditLine) -> anyhow::Result<String> {
     let action = word(serde_json::to_value(line.record.action)?);
     let subject = line.record.subject.as_deref().unwrap_or("-");
     let count = line.record.count.map_or_else(String::new, |count| format!("\t{count}"));
-    Ok(format!("{}\t{}\t{actor}\t{action}\t{subject}{count}", line.seq, moment(line.record.at)))
+    let place = match line.lane {
+        Lane::ZERO => line.seq.to_string(),
+        lane => format!("{}:{}", lane.number(), line.seq),
+    };
+    Ok(format!("{place}\t{}\t{actor}\t{action}\t{subject}{count}", moment(line.record.at)))
 }
 
 async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {

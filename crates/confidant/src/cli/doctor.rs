@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::output::{self, Paint, counted, note};
 use super::{JsonArg, Outcome};
-use crate::config::{ConfigError, Loaded, LogLevel};
+use crate::config::{ConfigError, Loaded, LogLevel, StoreKind};
 use crate::files;
 use crate::keys::Keys;
 use crate::open::{self, Purpose};
@@ -85,7 +85,17 @@ pub(super) async fn run(args: &DoctorArgs, loaded: Result<Loaded, ConfigError>) 
 
 async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
     let config = &loaded.config;
-    let there = config.data_folder().is_some_and(|folder| folder.join("confidant.db").exists());
+    let there = match open::data_place(loaded) {
+        Ok(place) => place.is_there().await.map_err(anyhow::Error::from),
+        Err(error) => Err(error),
+    };
+    let there = match there {
+        Ok(there) => there,
+        Err(error) => {
+            checks.push(Check::fail("data", &output::whole(&error)));
+            return;
+        }
+    };
     if there {
         checks.extend(folders(loaded));
         checks.push(key(loaded));
@@ -102,15 +112,23 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 super::stop(&opened.engine).await;
             }
         }
-    } else if config.data_folder().is_some() {
-        let what =
-            format!("{} has no data yet; hint: the first start makes it", config.server.data_dir.display());
-        checks.push(Check::warn("data", &what));
     } else {
-        checks.push(Check::warn(
-            "data",
-            "store.url is memory:, nothing is kept; hint: use sqlite: to keep data",
-        ));
+        let what = match &config.store.url {
+            StoreKind::Memory => {
+                "store.url is memory:, nothing is kept; hint: use sqlite: to keep data".to_owned()
+            }
+            StoreKind::Sqlite(_) => {
+                format!(
+                    "{} has no data yet; hint: the first start makes it",
+                    config.server.data_dir.display()
+                )
+            }
+            StoreKind::Redis(address) => {
+                checks.push(key(loaded));
+                format!("{} answers and has no data yet; hint: the first start makes it", address.shown())
+            }
+        };
+        checks.push(Check::warn("data", &what));
     }
     checks.extend(instructions(loaded));
     checks.extend(models(loaded).await);
@@ -173,7 +191,8 @@ async fn accept_restore(engine: &Engine) -> Check {
 async fn contents(engine: &Engine) -> Vec<Check> {
     let administrator = engine.dangerously_administer(Actor::cli());
     let files = match engine.check_storage().await {
-        Ok(()) => Check::ok("databases", "confidant.db and keyring.db are sound"),
+        Ok((data, keys)) if data == keys => Check::ok("databases", format!("{data} is sound")),
+        Ok((data, keys)) => Check::ok("databases", format!("{data} and {keys} are sound")),
         Err(error) => Check::fail("databases", &error.to_string()),
     };
     let verified = match administrator.verify_everything().await {

@@ -423,7 +423,7 @@ mod tests {
                 "processing.safety.illegal: missing field `at`",
             ),
             (refused("", [("CHECKPOINT_TTL", "a day")]), "CHECKPOINT_TTL: ", "checkpoint.ttl_seconds"),
-            (refused("", [("REDIS_URL", "redis://h")]), "REDIS_URL: ", "this build has no such store"),
+            (refused("", [("REDIS_URL", "redis://h:port")]), "REDIS_URL: ", "not the address of a Redis"),
         ] {
             assert!(error.starts_with(source) && error.contains(key) && error.contains("hint: "), "{error}");
         }

@@ -6,6 +6,7 @@
 //! the environment or from files it names, never from `confidant.toml` and never from a flag.
 
 mod aspects;
+mod bus;
 mod checkpoint;
 mod environment;
 mod history;
@@ -31,6 +32,7 @@ use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
 pub(crate) use environment::Environment;
+pub(crate) use keyring::KeyringUrl;
 pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use memory::CardBy;
@@ -44,6 +46,7 @@ pub(crate) struct Config {
     pub(crate) server: server::ServerSection,
     pub(crate) store: store::StoreSection,
     pub(crate) keyring: keyring::KeyringSection,
+    pub(crate) bus: bus::BusSection,
     pub(crate) keys: keys::KeysSection,
     pub(crate) checkpoint: checkpoint::CheckpointSection,
     pub(crate) room_context: room_context::RoomContextSection,
@@ -84,18 +87,30 @@ impl Config {
         self.aspects.instructions.clone().unwrap_or_else(|| self.server.data_dir.join("instructions"))
     }
 
-    /// The folder of `confidant.db`; nothing when data is kept in memory.
+    /// The folder of `confidant.db`; nothing when data is not in one.
     pub(crate) fn data_folder(&self) -> Option<PathBuf> {
         match &self.store.url {
-            StoreKind::Memory => None,
+            StoreKind::Memory | StoreKind::Redis(_) => None,
             StoreKind::Sqlite(folder) => Some(folder.clone().unwrap_or_else(|| self.server.data_dir.clone())),
         }
     }
 
-    /// The folder of `keyring.db`; nothing when data is kept in memory.
+    /// The folder of `keyring.db`; nothing when keys are not in one.
     pub(crate) fn keyring_folder(&self) -> Option<PathBuf> {
-        let data = self.data_folder()?;
-        Some(self.keyring.folder().cloned().unwrap_or(data))
+        match &self.keyring.url {
+            _ if self.store.url == StoreKind::Memory => None,
+            Some(KeyringUrl::Sqlite(folder)) => Some(folder.clone()),
+            Some(KeyringUrl::Redis(_)) => None,
+            None => self.data_folder(),
+        }
+    }
+
+    /// The folders of what this machine keeps for itself, such as memories, and of its keys; nothing when nothing is kept.
+    pub(crate) fn local_folders(&self) -> Option<(PathBuf, PathBuf)> {
+        let own = || self.server.data_dir.clone();
+        let data = self.data_folder().unwrap_or_else(own);
+        let keyring = self.keyring_folder().unwrap_or_else(|| data.clone());
+        (self.store.url != StoreKind::Memory).then_some((data, keyring))
     }
 }
 

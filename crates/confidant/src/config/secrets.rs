@@ -22,6 +22,8 @@ pub(crate) struct Secrets {
     pub(crate) memory: Option<Secret>,
     /// `OLD_LUMERA_MEMORY_KEY`, separated by commas.
     pub(crate) retired_memory: Option<Secret>,
+    /// `REDIS_PASSWORD`, for an address without one.
+    pub(crate) redis_password: Option<SecretString>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
     /// The same for other models, by their names.
@@ -112,6 +114,7 @@ impl Secrets {
             retired: Secret::find(environment, RETIRED)?,
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
+            redis_password: plain(environment, REDIS_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
             model: key(&config.model)?,
             models,
             blobs: BlobSecrets::find(environment)?,
@@ -200,6 +203,7 @@ pub(super) const SECRETS: [&str; 8] = [
     "AZURE_STORAGE_SAS_TOKEN",
 ];
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
+const REDIS_PASSWORD: &str = "REDIS_PASSWORD";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
 const MEMORY: &str = "LUMERA_MEMORY_KEY";
 const RETIRED_MEMORY: &str = "OLD_LUMERA_MEMORY_KEY";

@@ -1,18 +1,71 @@
 //! `[store]`: where conversations are kept.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use confidant_engine::Durability;
+use anyhow::anyhow;
+use confidant_engine::{Durability, RedisAddress, RedisNames, RedisSettings, TenantId};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+use crate::cli::DEFAULT_TENANT;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreSection {
     pub(crate) url: StoreKind,
     durability: Commit,
+    opaque_names: bool,
+    prefix: String,
+    ca_file: Option<PathBuf>,
+    audit_days: u32,
+}
+
+impl Default for StoreSection {
+    fn default() -> Self {
+        Self {
+            url: StoreKind::default(),
+            durability: Commit::default(),
+            opaque_names: false,
+            prefix: String::new(),
+            ca_file: None,
+            audit_days: 30,
+        }
+    }
 }
 
 impl StoreSection {
+    /// How a Redis at this address is used. `password` counts if the address has none.
+    pub(crate) fn redis(
+        &self,
+        address: &RedisAddress,
+        password: Option<&SecretString>,
+    ) -> anyhow::Result<RedisSettings> {
+        let address = address.clone();
+        let ca = self.ca_file.as_ref().map(|path| {
+            std::fs::read(path).map_err(|error| {
+                anyhow!(
+                    "store.ca_file {} cannot be read ({}); hint: check the path",
+                    path.display(),
+                    error.kind()
+                )
+            })
+        });
+        Ok(RedisSettings {
+            address: match password {
+                Some(password) => address.with_password(password.expose_secret()),
+                None => address,
+            },
+            ca: ca.transpose()?,
+            names: match self.opaque_names {
+                true => RedisNames::Opaque,
+                false => RedisNames::Readable { bare_tenant: TenantId::new(DEFAULT_TENANT)? },
+            },
+            prefix: self.prefix.clone(),
+            keep_audit: Duration::from_secs(u64::from(self.audit_days.max(1)) * 86_400),
+        })
+    }
+
     pub(crate) fn durability(&self) -> Durability {
         match self.durability {
             Commit::Power => Durability::Power,
@@ -29,6 +82,8 @@ pub(crate) enum StoreKind {
     Sqlite(Option<PathBuf>),
     /// Nothing is kept.
     Memory,
+    /// A Redis or Valkey.
+    Redis(RedisAddress),
 }
 
 impl Default for StoreKind {
@@ -48,10 +103,11 @@ impl TryFrom<String> for StoreKind {
                 Ok(Self::Sqlite(Some(PathBuf::from(folder))))
             }
             Some(("memory", "")) => Ok(Self::Memory),
-            Some((scheme @ ("redis" | "rediss" | "postgres" | "postgresql"), _)) => Err(format!(
-                "{scheme}: this build has no such store yet; hint: use sqlite: or sqlite:/path/folder"
+            Some((scheme, _)) if scheme.starts_with("redis") => RedisAddress::parse(&url).map(Self::Redis),
+            Some((scheme @ ("postgres" | "postgresql"), _)) => Err(format!(
+                "{scheme}: this build has no such store yet; hint: use sqlite: or redis://host"
             )),
-            _ => Err("this is not the address of a store; hint: use sqlite:, sqlite:/path/folder or memory:"
+            _ => Err("this is not the address of a store; hint: use sqlite:, sqlite:/path/folder, redis://host or memory:"
                 .to_owned()),
         }
     }
@@ -78,9 +134,12 @@ mod tests {
         assert_eq!(read("sqlite:"), Ok(StoreKind::Sqlite(None)));
         assert_eq!(read("sqlite:/var/lib/c"), Ok(StoreKind::Sqlite(Some("/var/lib/c".into()))));
         assert_eq!(read("memory:"), Ok(StoreKind::Memory));
+        for url in ["redis://:pw@h", "rediss://h", "redis+cluster://a,b", "redis+sentinel://a/main"] {
+            assert!(matches!(read(url), Ok(StoreKind::Redis(_))), "{url}");
+        }
         for url in [
-            "redis://:hush@h",
-            "rediss://hush",
+            "redis:hush",
+            "redis://hush:port",
             "postgres://a:hush@h/d",
             "mysql://hush",
             "hush",

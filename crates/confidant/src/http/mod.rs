@@ -42,7 +42,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{any, get};
 use confidant_engine::{Clock, Engine, SystemClock};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -83,6 +83,21 @@ pub(crate) async fn serve(
         // Its streams would go on for as long as somebody listens.
         app.mcp.iter().for_each(Mount::stop);
     };
+    listen::listen(listener, router, shutdown).await;
+    Ok(())
+}
+
+/// Serves health and metrics only, for a process that takes no requests.
+pub(crate) async fn serve_health(
+    listener: TcpListener,
+    engine: Engine,
+    settings: HttpSettings,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let app = shared(engine, settings, None, Bytes::new());
+    let open = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz));
+    let guarded = Router::new().route("/metrics", get(metrics::metrics));
+    let router = around(guarded, open, &app);
     listen::listen(listener, router, shutdown).await;
     Ok(())
 }
@@ -161,27 +176,36 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router,
     let mut description = openapi::Description::openapi();
     description.merge(open_paths);
     description.merge(guarded_paths);
-    let app = Arc::new(Shared {
+    let description = serde_json::to_vec(&description).unwrap_or_default().into();
+    let app = shared(engine, settings, mcp, description);
+    let router = around(guarded.route("/mcp", any(mcp::answer)), open, &app);
+    (router, app)
+}
+
+fn shared(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, description: Bytes) -> App {
+    Arc::new(Shared {
         limits: Limits::new(settings.requests_per_minute),
         metrics: Metrics::new(engine.clone()),
         clock: SystemClock,
-        description: serde_json::to_vec(&description).unwrap_or_default().into(),
+        description,
         stopping: AtomicBool::new(false),
         engine,
         settings,
         mcp,
-    });
-    let router = guarded
-        .route("/mcp", any(mcp::answer))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::guard))
+    })
+}
+
+/// Routes that want a token and routes that do not, with everything around them.
+fn around(guarded: Router<App>, open: Router<App>, app: &App) -> Router {
+    guarded
+        .route_layer(middleware::from_fn_with_state(Arc::clone(app), auth::guard))
         .merge(open)
         .method_not_allowed_fallback(async || wrong_method())
         .fallback(async || no_route())
         .layer(middleware::from_fn(same_host))
         .layer(middleware::from_fn(dress))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
-        .with_state(Arc::clone(&app));
-    (router, app)
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe))
+        .with_state(Arc::clone(app))
 }
 
 /// Counts a request and writes its line in the log.

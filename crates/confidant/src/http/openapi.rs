@@ -505,7 +505,10 @@ pub(super) struct ReceiptSchema {
     derived: std::collections::BTreeMap<String, u64>,
     /// The data keys that were destroyed, by id.
     keys: Vec<String>,
-    /// The audit record that stands for it.
+    /// The lane of the audit log that has the record of it; 0 if missing.
+    #[schema(required = false)]
+    audit_lane: u32,
+    /// That record's sequence.
     audit_seq: u64,
     /// That record's tag.
     audit_tag: String,

@@ -13,6 +13,7 @@ mod instructions;
 mod keys;
 mod memory;
 mod redact;
+mod redis;
 mod rights;
 mod server;
 #[expect(dead_code, reason = "shared with the unit tests, which use the rest of it")]

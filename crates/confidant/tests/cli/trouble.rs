@@ -52,7 +52,7 @@ fn unknown_settings_are_named_with_their_source() {
 
 #[test]
 fn stores_that_this_build_does_not_have_are_refused_without_their_password() {
-    let home = Home::new().set("REDIS_URL", &format!("redis://:{CONTENT}@localhost"));
+    let home = Home::new().set("CONFIDANT_STORE__URL", &format!("postgres://me:{CONTENT}@localhost/db"));
     home.alice(CONTENT).failed("this build has no such store yet", "use sqlite:");
     let home = Home::new().set("CONFIDANT_STORE__URL", &format!("mysql://{CONTENT}"));
     home.alice(CONTENT).failed("not the address of a store", "sqlite:/path/folder");

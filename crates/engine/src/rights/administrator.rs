@@ -1,19 +1,19 @@
 //! The door to what is not one's own: listing, people, the audit log, checks of everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use confidant_seal::{Scope, Tag, TenantId, UserId};
+use confidant_seal::{Scope, TenantId, UserId};
 use serde::Serialize;
 
 use super::erasure::{Receipt, Subject, erase, is_signed};
 use super::{FORMAT, PersonExport};
-use crate::audit::{self, Action, Actor, AuditLine, AuditRecord};
+use crate::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::session::{self, Session};
-use crate::store::{Anchor, Find, Listed};
+use crate::store::{Anchor, AuditHead, Find, KeyRow, Listed};
 
 /// The handle that can see and erase what is not its own. Everything it does is audited.
 #[derive(Clone, Debug)]
@@ -129,8 +129,8 @@ impl Administrator {
     /// Ends everything of a person in a tenant, in every channel.
     pub async fn erase_person(&self, tenant: &TenantId, user: &UserId) -> Result<Receipt, Error> {
         let person = self.inner.keyring.person(tenant, user);
-        let scopes: Vec<Tag> =
-            self.all(Find::Person(person), usize::MAX).await?.iter().map(|l| l.names.scope).collect();
+        let listed = self.all(Find::Person(person), usize::MAX).await?;
+        let scopes: Vec<_> = listed.iter().map(|one| (one.names, None)).collect();
         // What was derived goes first: if it cannot be ended, there is no receipt that says so.
         let mut derived = BTreeMap::new();
         for one in &self.inner.derived {
@@ -139,33 +139,47 @@ impl Administrator {
         erase(&self.inner, &self.actor, Subject::Person(derived), person, &scopes).await
     }
 
-    /// Audit records after a sequence, each checked against the one before it.
-    pub async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditLine>, Error> {
-        let previous = match after {
-            0 => None,
-            after => match self.inner.store.audit(after - 1, 1).await?.first() {
-                Some((_, sealed)) => sealed.tag(),
+    /// The newest audit records of all lanes, oldest first, each checked against the one before it.
+    pub async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, Error> {
+        let mut lines = Vec::new();
+        for lane in self.inner.store.lanes().await? {
+            let after = lane.head.seq.saturating_sub(limit as u64);
+            let after = after.max(lane.floor.map_or(0, |floor| floor.seq));
+            lines.extend(self.audit_lane(lane.head.lane, after, limit).await?);
+        }
+        lines.sort_by_key(|line| (line.record.at, line.lane, line.seq));
+        Ok(lines.split_off(lines.len().saturating_sub(limit)))
+    }
+
+    /// Audit records of a lane after a sequence, each checked against the one before it.
+    pub async fn audit_lane(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<AuditLine>, Error> {
+        let store = &self.inner.store;
+        let before = match store.lanes().await?.iter().find(|found| found.head.lane == lane) {
+            None => return Ok(Vec::new()),
+            // What the lane begins with follows from its floor.
+            Some(found) if found.floor.map_or(0, |floor| floor.seq) >= after => found.floor,
+            Some(_) => match store.audit(lane, after - 1, 1).await?.first() {
+                Some((seq, sealed)) => sealed.tag().map(|tag| AuditHead { lane, seq: *seq, tag }),
                 None => return Ok(Vec::new()),
             },
         };
-        audit::read(&self.inner.store, self.inner.keyring.audit_key(), after, previous, limit).await
+        audit::read(store, self.inner.keyring.audit_key(), lane, before, limit).await
     }
 
-    /// Checks the whole audit chain; says how many records it has.
+    /// Checks the whole audit log, lane by lane; says how many records it has.
     pub async fn verify_audit(&self) -> Result<u64, Error> {
-        let (mut seq, mut previous) = (0, None);
-        loop {
-            let store = &self.inner.store;
-            let lines = audit::read(store, self.inner.keyring.audit_key(), seq, previous, AT_ONCE).await?;
-            let Some(last) = lines.last() else { break };
-            seq = last.seq;
-            previous = Tag::from_hex(&last.tag).map(|tag| *tag.as_bytes());
+        let (store, key) = (&self.inner.store, self.inner.keyring.audit_key());
+        // The keyring first: what it has seen must not be newer than the lanes that are held against it.
+        let anchors = self.inner.keyring.store().lane_anchors().await?;
+        let lanes = store.lanes().await?;
+        let names: BTreeSet<Lane> =
+            lanes.iter().map(|lane| lane.head.lane).chain(anchors.iter().map(|anchor| anchor.lane)).collect();
+        let mut records = 0;
+        for lane in names {
+            let found = lanes.iter().find(|found| found.head.lane == lane);
+            records += audit::verify(store, key, lane, found, &anchors, self.inner.now()).await?;
         }
-        let anchor = self.inner.keyring.store().audit_anchor().await?;
-        if seq < anchor {
-            return Err(audit::broken(seq + 1, "and all after it are missing: the keyring has seen more"));
-        }
-        Ok(seq)
+        Ok(records)
     }
 
     /// Checks a receipt: its signature, its audit record, and that what it says is gone is gone.
@@ -178,7 +192,7 @@ impl Administrator {
             return Err(unverified("the receipt's signature does not hold"));
         }
         self.verify_audit().await?;
-        let lines = self.audit(receipt.audit_seq.saturating_sub(1), 1).await?;
+        let lines = self.audit_lane(receipt.audit_lane, receipt.audit_seq.saturating_sub(1), 1).await?;
         let stands = lines.first().is_some_and(|line| {
             line.seq == receipt.audit_seq
                 && line.tag == receipt.audit_tag
@@ -235,14 +249,16 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let version = self.inner.store.load(row.scope).await?.map_or(0, |loaded| loaded.version);
+                let loaded = self.inner.store.load(row.scope, None).await?;
+                let version = loaded.map_or(0, |loaded| loaded.version);
                 if version < row.anchor {
-                    behind.push(Anchor { scope: row.scope, kid: row.kid, version });
+                    let KeyRow { scope, kid, expires_at, .. } = row;
+                    behind.push(Anchor { scope, kid, version, expires_at });
                 }
             }
         }
-        let audit = self.inner.store.record(Vec::new()).await?.map_or(0, |head| head.seq);
-        self.inner.keyring.store().reset_anchors(&behind, audit).await?;
+        let lanes = self.inner.lanes_as_they_are().await?;
+        self.inner.keyring.store().reset_anchors(&behind, &lanes).await?;
         self.inner.slots.clear();
         self.inner.record(self.note(Action::RestoreAccepted).counting(behind.len() as u64)).await?;
         Ok(behind.len() as u64)

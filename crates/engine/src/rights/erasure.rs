@@ -9,11 +9,11 @@ use std::sync::Arc;
 use confidant_seal::{Kid, Tag};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Action, Actor, AuditRecord};
+use crate::audit::{Action, Actor, AuditRecord, Lane};
 use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::store::TokenSelector;
+use crate::store::{KeyName, Known, Names, TokenSelector};
 
 /// Proof of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,10 @@ pub struct Receipt {
     pub derived: BTreeMap<String, u64>,
     /// The data keys that were destroyed, by id.
     pub keys: Vec<String>,
-    /// The audit record that stands for it.
+    /// The lane of the audit log that has the record of it.
+    #[serde(skip_serializing_if = "Lane::is_zero", default)]
+    pub audit_lane: Lane,
+    /// That record's sequence.
     pub audit_seq: u64,
     /// That record's tag.
     pub audit_tag: String,
@@ -50,30 +53,39 @@ pub(super) enum Subject {
     Person(BTreeMap<String, u64>),
 }
 
-/// Ends the sessions of `scopes`, which are all of `subject`'s.
+/// Ends the sessions of `scopes`, which are all of `subject`'s, each with its name if that is known.
 pub(super) async fn erase(
     inner: &Arc<Inner>,
     actor: &Actor,
     subject: Subject,
     tag: Tag,
-    scopes: &[Tag],
+    scopes: &[(Names, Option<KeyName>)],
 ) -> Result<Receipt, Error> {
-    let mut keys: Vec<Kid> = Vec::new();
-    for scope in scopes {
-        keys.extend(inner.keyring.store().get(*scope).await?.map(|row| row.kid));
+    let (mut keys, mut scopes): (Vec<Kid>, Vec<_>) = (Vec::new(), scopes.to_vec());
+    for (names, name) in &mut scopes {
+        let Some(row) = inner.keyring.store().get(names.scope).await? else { continue };
+        keys.push(row.kid);
+        // The last moment to learn it: the name goes with the key.
+        if name.is_none()
+            && let Ok(readable) = inner.keyring.scope_of(&row)
+        {
+            *name = inner.keyring.key_name(&inner.naming, &readable, names.scope);
+        }
     }
     // The keys first: whatever happens after this line, nothing of it opens again.
-    inner.keyring.destroy(scopes).await?;
+    let tags: Vec<Tag> = scopes.iter().map(|(names, _)| names.scope).collect();
+    inner.keyring.destroy(&tags).await?;
     let (mut sessions, mut records) = (0, 0);
-    for scope in scopes {
-        inner.slots.forget(*scope);
-        let note = AuditRecord::new(inner.now(), actor, Action::SessionErased).about(*scope);
+    for (names, name) in &scopes {
+        inner.slots.forget(names.scope);
+        let note = AuditRecord::new(inner.now(), actor, Action::SessionErased).about(names.scope);
         let notes = match &subject {
             Subject::Person(_) => vec![note.pending(&inner.keyring)],
             // The record that the receipt names is the same.
             Subject::Session => Vec::new(),
         };
-        let gone = inner.store.erase(*scope, notes).await?;
+        let known = Known { tenant: names.tenant, name: name.as_ref() };
+        let gone = inner.store.erase(names.scope, Some(known), notes).await?;
         records += gone;
         sessions += u64::from(gone > 0);
         inner.counters.erased.add();
@@ -98,6 +110,7 @@ pub(super) async fn erase(
         tokens,
         derived,
         keys: keys.iter().map(Kid::to_string).collect(),
+        audit_lane: head.lane,
         audit_seq: head.seq,
         audit_tag: Tag::from_bytes(head.tag).to_string(),
         signature: String::new(),

@@ -1,38 +1,120 @@
 //! The laws that every back end keeps, each a sentence. A new back end is one more line in `backends!`; a new promise
 //! is one more law, and all answer for it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 
 use super::memory::{MemoryKeys, MemoryStore};
+use super::postgres::PostgresSettings;
+use super::redis::RedisSettings;
+use super::redis::tests::{optional_settings, settings};
 use super::sqlite::{Durability, SqliteKeys, SqliteStore};
 use super::{
-    Anchor, Append, Appended, Created, Find, Instance, KeyRow, KeyStore, Names, PendingAudit, Store,
-    TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditPlace, Created, DECIDED, Find, Instance, KeyName, KeyRow,
+    KeyStore, Known, LaneAnchor, Loaded, NameSealer, Names, PARKED, PendingAudit, Store, TokenRow,
+    TokenSelector,
 };
-use crate::clock::Millis;
+use crate::audit::Lane;
+use crate::clock::{Clock as _, Millis, SystemClock};
 
 /// A back end on a fresh namespace of its own, gone when this is.
 struct Fresh {
     store: Arc<dyn Store>,
     keys: Arc<dyn KeyStore>,
+    lifetimes: Lifetimes,
+    /// Whether a connection can break and take the reply to a write with it.
+    has_lost_replies: bool,
     _folder: Option<tempfile::TempDir>,
 }
 
-fn memory() -> Fresh {
-    Fresh { store: Arc::new(MemoryStore::default()), keys: Arc::new(MemoryKeys::default()), _folder: None }
+/// Who ends a session whose lifetime is over.
+#[derive(PartialEq)]
+enum Lifetimes {
+    /// Whoever asks the store which ones they are.
+    AreSwept,
+    /// The store.
+    EndThemselves,
 }
 
-fn sqlite() -> Fresh {
+async fn memory() -> Option<Fresh> {
+    let (store, keys) = (Arc::new(MemoryStore::default()), Arc::new(MemoryKeys::default()));
+    Some(Fresh { store, keys, lifetimes: Lifetimes::AreSwept, has_lost_replies: false, _folder: None })
+}
+
+async fn sqlite() -> Option<Fresh> {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path(), Durability::Process).unwrap();
-    let keys = SqliteKeys::open(folder.path()).unwrap();
-    Fresh { store: Arc::new(store), keys: Arc::new(keys), _folder: Some(folder) }
+    let store = Arc::new(SqliteStore::open(folder.path(), Durability::Process).unwrap());
+    let keys = Arc::new(SqliteKeys::open(folder.path()).unwrap());
+    Some(Fresh {
+        store,
+        keys,
+        lifetimes: Lifetimes::AreSwept,
+        has_lost_replies: false,
+        _folder: Some(folder),
+    })
+}
+
+async fn redis() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS")?).await
+}
+
+async fn redis_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_TLS")?).await
+}
+
+async fn redis_cluster() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER")?).await
+}
+
+async fn redis_6() -> Option<Fresh> {
+    on_redis(optional_settings("CONFIDANT_TEST_REDIS_6")?).await
+}
+
+async fn valkey() -> Option<Fresh> {
+    on_redis(optional_settings("CONFIDANT_TEST_VALKEY")?).await
+}
+
+async fn postgres() -> Option<Fresh> {
+    on_postgres(super::postgres::tests::settings("CONFIDANT_TEST_POSTGRES")?).await
+}
+
+async fn postgres_over_tls() -> Option<Fresh> {
+    on_postgres(super::postgres::tests::settings("CONFIDANT_TEST_POSTGRES_TLS")?).await
+}
+
+async fn on_postgres(settings: PostgresSettings) -> Option<Fresh> {
+    let (store, keys) = super::postgres::open(&settings).await.unwrap();
+    let lifetimes = Lifetimes::AreSwept;
+    Some(Fresh {
+        store: Arc::new(store),
+        keys: Arc::new(keys),
+        lifetimes,
+        has_lost_replies: true,
+        _folder: None,
+    })
+}
+
+async fn on_redis(settings: RedisSettings) -> Option<Fresh> {
+    let (store, keys) = super::redis::open(&settings).await.unwrap();
+    store.introduce(NameSealer::new(Key::from_bytes([8; 32])));
+    let lifetimes = Lifetimes::EndThemselves;
+    Some(Fresh {
+        store: Arc::new(store),
+        keys: Arc::new(keys),
+        lifetimes,
+        has_lost_replies: true,
+        _folder: None,
+    })
 }
 
 macro_rules! laws {
-    ($($law:ident),* $(,)?) => { backends! { [memory sqlite] [$($law)*] } };
+    ($($law:ident),* $(,)?) => {
+        backends! {
+            [memory sqlite redis redis_over_tls redis_cluster redis_6 valkey postgres postgres_over_tls] [$($law)*]
+        }
+    };
 }
 
 macro_rules! backends {
@@ -44,7 +126,9 @@ macro_rules! backend {
         mod $backend {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $law() {
-                super::$law(&super::$backend()).await;
+                if let Some(fresh) = super::$backend().await {
+                    super::$law(&fresh).await;
+                }
             })*
         }
     };
@@ -59,15 +143,20 @@ laws! {
     scopes_never_see_each_other,
     erase_leaves_nothing,
     a_lifetime_ends_when_it_says,
+    a_lifetime_ends_by_itself_where_it_does,
+    a_write_that_is_made_twice_is_done_once,
+    keys_are_found_when_their_logs_are_over,
     lists_page_in_order_and_by_owner,
     open_turns_of_the_dead_are_claimed_once,
-    the_audit_chain_has_no_gap_under_race,
+    what_waits_for_a_decision_is_found,
+    no_audit_lane_has_a_gap_under_race,
     a_write_that_conflicts_leaves_no_audit_record,
     tokens_are_found_by_hash_and_go_with_their_person,
     a_session_key_is_made_once_and_destroyed_for_good,
     keys_are_made_under_the_current_root_only,
     rewrapping_leaves_what_changed_meanwhile,
     anchors_only_rise_and_only_for_their_key,
+    anchors_of_audit_lanes_only_rise,
     named_keys_are_compare_and_set,
 }
 
@@ -91,6 +180,7 @@ fn sealed(text: &str) -> Sealed {
 fn append(n: u8, expected: u64, entries: Vec<Sealed>) -> Append {
     Append {
         names: names(n),
+        name: Some(KeyName::new(&format!("checkpoint:!room:x.org:main:@person{n}:x.org:latest"))),
         kid: kid(n),
         expected,
         entries,
@@ -101,22 +191,47 @@ fn append(n: u8, expected: u64, entries: Vec<Sealed>) -> Append {
     }
 }
 
+/// A moment this long after one that is an hour away: nothing ends before it.
+fn later(millis: i64) -> Millis {
+    static BASE: LazyLock<i64> = LazyLock::new(|| SystemClock.now().0 + 3_600_000);
+    Millis(*BASE + millis)
+}
+
 fn note() -> PendingAudit {
-    PendingAudit::new(|seq, previous| sealed(&format!("{seq} {previous:?}")))
+    PendingAudit::new(|place| sealed(&format!("{place:?}")))
+}
+
+async fn load(f: &Fresh, n: u8) -> Option<Loaded> {
+    let (known, names) = (append(n, 0, vec![]), names(n));
+    let known = Known { tenant: names.tenant, name: known.name.as_ref() };
+    let loaded = f.store.load(tag(n), Some(known)).await.unwrap();
+    // By its tag alone it is found as well.
+    assert_eq!(f.store.load(tag(n), None).await.unwrap(), loaded);
+    loaded
+}
+
+/// The audit records of all lanes, in order.
+async fn recorded(f: &Fresh) -> Vec<(Lane, u64, Sealed)> {
+    let mut all = Vec::new();
+    for lane in f.store.lanes().await.unwrap().iter().map(|lane| lane.head.lane) {
+        let records = f.store.audit(lane, 0, 1000).await.unwrap();
+        all.extend(records.into_iter().map(|(seq, sealed)| (lane, seq, sealed)));
+    }
+    all
 }
 
 async fn a_session_loads_as_it_was_written(f: &Fresh) {
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), None);
+    assert_eq!(load(f, 1).await, None);
     let (one, two) = (sealed("one"), sealed("two"));
     let mut first = append(1, 0, vec![one.clone()]);
-    first.expires_at = Some(Millis(5));
+    first.expires_at = Some(later(5));
     first.owner = Some(Instance([9; 16]));
     assert_eq!(f.store.append(first).await.unwrap(), Appended::Done);
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
-    assert_eq!((loaded.version, loaded.kid, loaded.expires_at), (1, kid(1), Some(Millis(5))));
+    let loaded = load(f, 1).await.unwrap();
+    assert_eq!((loaded.version, loaded.kid, loaded.expires_at), (1, kid(1), Some(later(5))));
     assert_eq!((loaded.owner, &loaded.entries), (Some(Instance([9; 16])), &vec![(1, one.clone())]));
     assert_eq!(f.store.append(append(1, 1, vec![two.clone()])).await.unwrap(), Appended::Done);
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.expires_at, loaded.owner), (2, None, None));
     assert_eq!(loaded.entries, [(1, one), (2, two)]);
 }
@@ -124,13 +239,13 @@ async fn a_session_loads_as_it_was_written(f: &Fresh) {
 async fn append_is_compare_and_set(f: &Fresh) {
     assert_eq!(f.store.append(append(1, 3, vec![sealed("x")])).await.unwrap(), Appended::Conflict);
     assert_eq!(f.store.append(append(1, 0, vec![sealed("one")])).await.unwrap(), Appended::Done);
-    let before = f.store.load(tag(1)).await.unwrap();
+    let before = load(f, 1).await;
     for expected in [0, 2] {
         assert_eq!(f.store.append(append(1, expected, vec![sealed("x")])).await.unwrap(), Appended::Conflict);
     }
     let other_key = Append { kid: kid(9), ..append(1, 1, vec![sealed("x")]) };
     assert_eq!(f.store.append(other_key).await.unwrap(), Appended::Conflict);
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), before);
+    assert_eq!(load(f, 1).await, before);
 }
 
 async fn append_keeps_order_under_race(f: &Fresh) {
@@ -140,7 +255,7 @@ async fn append_keeps_order_under_race(f: &Fresh) {
         tasks.push(tokio::spawn(async move {
             for i in 0..25 {
                 loop {
-                    let version = store.load(tag(1)).await.unwrap().map_or(0, |loaded| loaded.version);
+                    let version = store.load(tag(1), None).await.unwrap().map_or(0, |loaded| loaded.version);
                     let entry = sealed(&format!("{writer} {i}"));
                     if store.append(append(1, version, vec![entry])).await.unwrap() == Appended::Done {
                         break;
@@ -152,7 +267,7 @@ async fn append_keeps_order_under_race(f: &Fresh) {
     for task in tasks {
         task.await.unwrap();
     }
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     let order: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
     assert_eq!((loaded.version, order), (100, (1..=100).collect()));
 }
@@ -162,12 +277,12 @@ async fn a_snapshot_replaces_what_it_covers(f: &Fresh) {
     let (four, snapshot) = (sealed("4"), sealed("fold"));
     let fold = Append { snapshot: Some((3, snapshot.clone())), ..append(1, 3, vec![four.clone()]) };
     f.store.append(fold).await.unwrap();
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.snapshot, loaded.entries), (4, Some((3, snapshot)), vec![(4, four)]));
     let all = sealed("all");
     let fold = Append { snapshot: Some((5, all.clone())), ..append(1, 4, vec![sealed("5")]) };
     f.store.append(fold).await.unwrap();
-    let loaded = f.store.load(tag(1)).await.unwrap().unwrap();
+    let loaded = load(f, 1).await.unwrap();
     assert_eq!((loaded.version, loaded.snapshot, loaded.entries), (5, Some((5, all)), vec![]));
 }
 
@@ -187,54 +302,120 @@ async fn tidying_changes_nothing_that_is_read(f: &Fresh) {
     }
     let mut before = Vec::new();
     for n in 1..=4 {
-        before.push(f.store.load(tag(n)).await.unwrap().unwrap());
+        before.push(load(f, n).await.unwrap());
     }
-    let audit = f.store.audit(0, 1000).await.unwrap();
+    let audit = recorded(f).await;
     f.store.tidy().await.unwrap();
     f.store.tidy().await.unwrap();
     for (n, loaded) in (1..=4).zip(before) {
         let tail: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(tail, (20 + u64::from(n % 2)..=23).collect::<Vec<_>>());
-        assert_eq!(f.store.load(tag(n)).await.unwrap(), Some(loaded));
+        assert_eq!(load(f, n).await, Some(loaded));
     }
-    assert_eq!((audit.len(), f.store.audit(0, 1000).await.unwrap()), (92, audit));
+    assert_eq!((audit.len(), recorded(f).await), (92, audit));
 }
 
 async fn scopes_never_see_each_other(f: &Fresh) {
     for n in 1..=3 {
         f.store.append(append(n, 0, vec![sealed(&n.to_string())])).await.unwrap();
     }
-    let two = f.store.load(tag(2)).await.unwrap();
+    let two = load(f, 2).await;
     f.store.append(append(1, 1, vec![sealed("more")])).await.unwrap();
-    f.store.erase(tag(3), vec![]).await.unwrap();
-    assert_eq!(f.store.load(tag(2)).await.unwrap(), two);
+    f.store.erase(tag(3), None, vec![]).await.unwrap();
+    assert_eq!(load(f, 2).await, two);
 }
 
 async fn erase_leaves_nothing(f: &Fresh) {
     let fold = Append { snapshot: Some((1, sealed("s"))), ..append(1, 0, vec![sealed("1"), sealed("2")]) };
     f.store.append(fold).await.unwrap();
-    assert_eq!(f.store.erase(tag(1), vec![note()]).await.unwrap(), 2);
-    assert_eq!(f.store.load(tag(1)).await.unwrap(), None);
+    assert_eq!(f.store.erase(tag(1), None, vec![note()]).await.unwrap(), 2);
+    assert_eq!(load(f, 1).await, None);
     assert!(f.store.list(Find::All, None, 10).await.unwrap().is_empty());
-    assert_eq!(f.store.erase(tag(1), vec![]).await.unwrap(), 0);
+    assert_eq!(f.store.erase(tag(1), None, vec![]).await.unwrap(), 0);
     f.store.scrub().await.unwrap();
     // Begun anew, nothing of the old is there, and a writer that still knows the old one is refused.
     assert_eq!(f.store.append(append(1, 2, vec![sealed("3")])).await.unwrap(), Appended::Conflict);
     f.store.append(append(1, 0, vec![sealed("new")])).await.unwrap();
-    assert_eq!(f.store.load(tag(1)).await.unwrap().unwrap().entries.len(), 1);
+    assert_eq!(load(f, 1).await.unwrap().entries.len(), 1);
 }
 
 async fn a_lifetime_ends_when_it_says(f: &Fresh) {
     for (n, at) in [(1, Some(10)), (2, Some(20)), (3, None)] {
-        let write = Append { expires_at: at.map(Millis), ..append(n, 0, vec![sealed("x")]) };
+        let write = Append { expires_at: at.map(later), ..append(n, 0, vec![sealed("x")]) };
         f.store.append(write).await.unwrap();
     }
-    assert!(f.store.expired(Millis(9), 10).await.unwrap().is_empty());
-    assert_eq!(f.store.expired(Millis(10), 10).await.unwrap(), [tag(1)]);
-    let refreshed = Append { expires_at: Some(Millis(30)), ..append(1, 1, vec![sealed("y")]) };
+    assert!(f.store.expired(later(9), 10).await.unwrap().is_empty());
+    let refreshed = Append { expires_at: Some(later(30)), ..append(1, 1, vec![sealed("y")]) };
+    if f.lifetimes == Lifetimes::EndThemselves {
+        assert!(f.store.expired(later(99), 10).await.unwrap().is_empty());
+        return;
+    }
+    assert_eq!(f.store.expired(later(10), 10).await.unwrap(), [tag(1)]);
     f.store.append(refreshed).await.unwrap();
-    assert_eq!(f.store.expired(Millis(29), 10).await.unwrap(), [tag(2)]);
-    assert_eq!(f.store.expired(Millis(99), 1).await.unwrap().len(), 1);
+    assert_eq!(f.store.expired(later(29), 10).await.unwrap(), [tag(2)]);
+    assert_eq!(f.store.expired(later(99), 1).await.unwrap().len(), 1);
+}
+
+async fn keys_are_found_when_their_logs_are_over(f: &Fresh) {
+    for (n, at) in [(1, Some(10)), (2, Some(20)), (3, None)] {
+        f.keys.create(KeyRow { expires_at: at.map(later), ..key_row(n, 50) }).await.unwrap();
+    }
+    assert!(f.keys.expired(later(9), 10).await.unwrap().is_empty());
+    assert_eq!(f.keys.expired(later(10), 10).await.unwrap(), [tag(1)]);
+    let at = |n, version, at: Option<i64>| Anchor {
+        scope: tag(n),
+        kid: kid(n),
+        version,
+        expires_at: at.map(later),
+    };
+    f.keys.anchor(&[at(1, 3, Some(30)), at(3, 1, Some(40))], &[]).await.unwrap();
+    // An older turn, of a process that was slower to say so, changes nothing.
+    f.keys.anchor(&[at(1, 2, Some(11))], &[]).await.unwrap();
+    assert_eq!(f.keys.expired(later(29), 10).await.unwrap(), [tag(2)]);
+    assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().expires_at, Some(later(30)));
+    f.keys.anchor(&[at(2, 1, None)], &[]).await.unwrap();
+    let mut over = f.keys.expired(later(99), 10).await.unwrap();
+    over.sort_unstable();
+    assert_eq!(over, [tag(1), tag(3)]);
+}
+
+async fn a_lifetime_ends_by_itself_where_it_does(f: &Fresh) {
+    if f.lifetimes == Lifetimes::AreSwept {
+        return;
+    }
+    let soon = |millis| Millis(SystemClock.now().0 + millis);
+    for (n, at) in [(1, soon(100)), (2, soon(300)), (3, later(0))] {
+        f.store.append(Append { expires_at: Some(at), ..append(n, 0, vec![sealed("x")]) }).await.unwrap();
+    }
+    let refreshed = Append { expires_at: Some(later(0)), ..append(2, 1, vec![sealed("y")]) };
+    assert_eq!(f.store.append(refreshed).await.unwrap(), Appended::Done);
+    let (long_enough, too_long) = (soon(400), soon(10_000));
+    while f.store.load(tag(1), None).await.unwrap().is_some() || SystemClock.now() < long_enough {
+        assert!(SystemClock.now() < too_long, "it is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Refreshed in time, so it is there; and one that lost its lifetime stays for good.
+    assert_eq!(load(f, 2).await.unwrap().version, 2);
+    f.store.append(append(3, 1, vec![sealed("z")])).await.unwrap();
+    assert_eq!(load(f, 3).await.unwrap().expires_at, None);
+    let listed = f.store.list(Find::All, None, 10).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.names.scope).collect::<Vec<_>>(), [tag(2), tag(3)]);
+    // Begun anew where it ended, by a writer that still knows the old one and by one that does not.
+    assert_eq!(f.store.append(append(1, 1, vec![sealed("late")])).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.append(append(1, 0, vec![sealed("anew")])).await.unwrap(), Appended::Done);
+}
+
+async fn a_write_that_is_made_twice_is_done_once(f: &Fresh) {
+    if !f.has_lost_replies {
+        return;
+    }
+    let entry = sealed("one");
+    let write = || Append { audit: vec![note()], ..append(1, 0, vec![entry.clone()]) };
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Done);
+    assert_eq!(load(f, 1).await.unwrap().entries.len(), 1);
+    f.store.append(append(1, 1, vec![sealed("two")])).await.unwrap();
+    assert_eq!(f.store.append(write()).await.unwrap(), Appended::Conflict);
 }
 
 async fn lists_page_in_order_and_by_owner(f: &Fresh) {
@@ -265,11 +446,37 @@ async fn open_turns_of_the_dead_are_claimed_once(f: &Fresh) {
     assert_eq!(f.store.orphans().await.unwrap(), [(tag(1), dead)]);
     assert!(f.store.claim(tag(1), dead, heir).await.unwrap());
     assert!(!f.store.claim(tag(1), dead, living).await.unwrap());
-    assert_eq!(f.store.load(tag(1)).await.unwrap().unwrap().owner, Some(heir));
+    assert_eq!(load(f, 1).await.unwrap().owner, Some(heir));
     drop(guard);
 }
 
-async fn the_audit_chain_has_no_gap_under_race(f: &Fresh) {
+async fn what_waits_for_a_decision_is_found(f: &Fresh) {
+    let living = Instance([2; 16]);
+    let _guard = f.store.enlist(living).await.unwrap();
+    let write = |n, expected, owner| Append { owner, ..append(n, expected, vec![sealed("x")]) };
+    for (n, owner) in [(1, PARKED), (2, DECIDED), (3, living), (4, PARKED)] {
+        assert_eq!(f.store.append(write(n, 0, Some(owner))).await.unwrap(), Appended::Done);
+    }
+    let left = async || {
+        let mut left = f.store.orphans().await.unwrap();
+        left.sort_by_key(|(scope, _)| *scope);
+        left
+    };
+    assert_eq!(left().await, [(tag(1), PARKED), (tag(2), DECIDED), (tag(4), PARKED)]);
+    // From one to the other and to somebody alive, to nobody, to the end.
+    f.store.append(write(1, 1, Some(DECIDED))).await.unwrap();
+    assert!(f.store.claim(tag(2), DECIDED, living).await.unwrap());
+    f.store.erase(tag(4), None, vec![]).await.unwrap();
+    assert_eq!(left().await, [(tag(1), DECIDED)]);
+    f.store.append(write(1, 2, None)).await.unwrap();
+    assert_eq!(left().await, []);
+    // And back.
+    f.store.append(write(2, 1, Some(DECIDED))).await.unwrap();
+    f.store.append(write(1, 3, Some(PARKED))).await.unwrap();
+    assert_eq!(left().await, [(tag(1), PARKED), (tag(2), DECIDED)]);
+}
+
+async fn no_audit_lane_has_a_gap_under_race(f: &Fresh) {
     let mut tasks = Vec::new();
     for n in 1..=4 {
         let store = Arc::clone(&f.store);
@@ -286,25 +493,29 @@ async fn the_audit_chain_has_no_gap_under_race(f: &Fresh) {
     for task in tasks {
         task.await.unwrap();
     }
-    let records = f.store.audit(0, 1000).await.unwrap();
-    let seqs: Vec<u64> = records.iter().map(|(seq, _)| *seq).collect();
-    assert_eq!(seqs, (1..=80).collect::<Vec<_>>());
+    let records = recorded(f).await;
+    assert_eq!(records.len(), 80);
     let context = Context { purpose: "test", owner: "", container: "", object: "", field: "" };
-    let mut previous: Option<[u8; 16]> = None;
-    for (seq, record) in &records {
+    let mut heads: BTreeMap<Lane, AuditHead> = BTreeMap::new();
+    for (lane, seq, record) in &records {
+        let place = heads.get(lane).map_or(AuditPlace::first(*lane), |head| head.next());
         let opened = confidant_seal::open(&Key::from_bytes([7; 32]), &context, record).unwrap();
-        assert_eq!(*opened.data, format!("{seq} {previous:?}").into_bytes());
-        previous = record.tag();
+        assert_eq!((*seq, &**opened.data), (place.seq, format!("{place:?}").as_bytes()));
+        heads.insert(*lane, AuditHead { lane: *lane, seq: *seq, tag: record.tag().unwrap() });
     }
-    let head = f.store.record(vec![]).await.unwrap().unwrap();
-    assert_eq!((head.seq, Some(head.tag)), (80, previous));
-    assert_eq!(f.store.audit(78, 10).await.unwrap().len(), 2);
+    let lanes = f.store.lanes().await.unwrap();
+    assert!(lanes.iter().all(|lane| heads[&lane.head.lane] == lane.head && lane.floor.is_none()));
+    assert_eq!(lanes.len(), heads.len());
+    let head = f.store.record(vec![note(), note()]).await.unwrap().unwrap();
+    assert_eq!(head.seq, heads.get(&head.lane).map_or(0, |head| head.seq) + 2);
+    assert_eq!(f.store.audit(head.lane, head.seq - 2, 10).await.unwrap().len(), 2);
+    assert!(f.store.audit(Lane::new(4_000_000), 0, 10).await.unwrap().is_empty());
 }
 
 async fn a_write_that_conflicts_leaves_no_audit_record(f: &Fresh) {
     let write = Append { audit: vec![note()], ..append(1, 7, vec![sealed("x")]) };
     assert_eq!(f.store.append(write).await.unwrap(), Appended::Conflict);
-    assert!(f.store.audit(0, 10).await.unwrap().is_empty());
+    assert!(recorded(f).await.is_empty());
     assert_eq!(f.store.record(vec![]).await.unwrap(), None);
 }
 
@@ -337,6 +548,7 @@ fn key_row(n: u8, root: u8) -> KeyRow {
         sealed_key: sealed("key"),
         sealed_scope: sealed("scope"),
         anchor: 0,
+        expires_at: None,
     }
 }
 
@@ -368,26 +580,40 @@ async fn rewrapping_leaves_what_changed_meanwhile(f: &Fresh) {
     let (one, two) = (key_row(1, 50), key_row(2, 50));
     f.keys.create(one.clone()).await.unwrap();
     f.keys.create(two.clone()).await.unwrap();
-    f.keys.anchor(&[Anchor { scope: tag(1), kid: kid(1), version: 7 }], None).await.unwrap();
+    let anchor = Anchor { scope: tag(1), kid: kid(1), version: 7, expires_at: Some(later(0)) };
+    f.keys.anchor(&[anchor], &[]).await.unwrap();
     let new_one = key_row(1, 51);
     let stale_two = key_row(2, 50);
     let changed = f.keys.rewrap(vec![(one, new_one.clone()), (stale_two, key_row(2, 51))]).await.unwrap();
     assert_eq!(changed, 1);
-    assert_eq!(f.keys.get(tag(1)).await.unwrap(), Some(KeyRow { anchor: 7, ..new_one }));
+    assert_eq!(
+        f.keys.get(tag(1)).await.unwrap(),
+        Some(KeyRow { anchor: 7, expires_at: Some(later(0)), ..new_one })
+    );
     assert_eq!(f.keys.get(tag(2)).await.unwrap(), Some(two));
 }
 
 async fn anchors_only_rise_and_only_for_their_key(f: &Fresh) {
     f.keys.create(key_row(1, 50)).await.unwrap();
-    let at = |version, key| Anchor { scope: tag(1), kid: kid(key), version };
-    f.keys.anchor(&[at(5, 1)], Some(9)).await.unwrap();
-    f.keys.anchor(&[at(3, 1)], Some(4)).await.unwrap();
-    f.keys.anchor(&[at(99, 2)], None).await.unwrap();
+    let at = |version, key| Anchor { scope: tag(1), kid: kid(key), version, expires_at: None };
+    f.keys.anchor(&[at(5, 1)], &[]).await.unwrap();
+    f.keys.anchor(&[at(3, 1)], &[]).await.unwrap();
+    f.keys.anchor(&[at(99, 2)], &[]).await.unwrap();
     assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().anchor, 5);
-    assert_eq!(f.keys.audit_anchor().await.unwrap(), 9);
-    f.keys.reset_anchors(&[at(2, 1)], 1).await.unwrap();
+    f.keys.reset_anchors(&[at(2, 1)], &[]).await.unwrap();
     assert_eq!(f.keys.get(tag(1)).await.unwrap().unwrap().anchor, 2);
-    assert_eq!(f.keys.audit_anchor().await.unwrap(), 1);
+}
+
+async fn anchors_of_audit_lanes_only_rise(f: &Fresh) {
+    let at =
+        |lane, until: Option<i64>, seq| LaneAnchor { lane: Lane::new(lane), until: until.map(Millis), seq };
+    assert!(f.keys.lane_anchors().await.unwrap().is_empty());
+    f.keys.anchor(&[], &[at(0, None, 9), at(3, Some(70), 2)]).await.unwrap();
+    f.keys.anchor(&[], &[at(0, None, 4), at(3, Some(80), 5), at(3, Some(70), 4)]).await.unwrap();
+    let all = [at(0, None, 9), at(3, Some(70), 4), at(3, Some(80), 5)];
+    assert_eq!(f.keys.lane_anchors().await.unwrap(), all);
+    f.keys.reset_anchors(&[], &[at(3, Some(80), 1)]).await.unwrap();
+    assert_eq!(f.keys.lane_anchors().await.unwrap(), [at(3, Some(80), 1)]);
 }
 
 async fn named_keys_are_compare_and_set(f: &Fresh) {

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
 use super::{
-    Anchor, Append, Appended, AuditHead, Created, Find, Instance, KeyRow, KeyStore, Listed, Loaded, Names,
-    PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Anchor, Append, Appended, AuditHead, AuditLane, AuditPlace, Created, Find, Instance, KeyRow, KeyStore,
+    Known, LaneAnchor, Listed, Loaded, Names, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
+use crate::audit::Lane;
 use crate::clock::Millis;
 
 /// Everything in maps behind one lock.
@@ -30,11 +31,15 @@ struct Inner {
 impl Inner {
     fn record(&mut self, audit: &[PendingAudit]) -> Option<AuditHead> {
         for pending in audit {
-            let previous = self.audit.last().and_then(Sealed::tag);
-            self.audit.push(pending.link(self.audit.len() as u64 + 1, previous));
+            let place = self.head().map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
+            self.audit.push(pending.link(place));
         }
+        self.head().filter(|_| !audit.is_empty())
+    }
+
+    fn head(&self) -> Option<AuditHead> {
         let tag = self.audit.last().and_then(Sealed::tag)?;
-        Some(AuditHead { seq: self.audit.len() as u64, tag })
+        Some(AuditHead { lane: Lane::ZERO, seq: self.audit.len() as u64, tag })
     }
 }
 
@@ -46,7 +51,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<Known<'_>>) -> Result<Option<Loaded>> {
         Ok(self.lock().sessions.get(&scope).map(|(_, loaded)| loaded.clone()))
     }
 
@@ -82,7 +87,7 @@ impl Store for MemoryStore {
         Ok(Appended::Done)
     }
 
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+    async fn erase(&self, scope: Tag, _: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         let mut inner = self.lock();
         let gone = inner.sessions.remove(&scope);
         inner.record(&audit);
@@ -136,6 +141,10 @@ impl Store for MemoryStore {
         Ok(Box::new(Enlisted { instance, alive: Arc::clone(&self.alive) }))
     }
 
+    async fn resign(&self, _: Instance) -> Result<()> {
+        Ok(())
+    }
+
     async fn is_alive(&self, instance: Instance) -> Result<bool> {
         Ok(self.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(&instance))
     }
@@ -149,7 +158,14 @@ impl Store for MemoryStore {
         Ok(self.lock().record(&audit))
     }
 
-    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+    async fn lanes(&self) -> Result<Vec<AuditLane>> {
+        Ok(self.lock().head().map(|head| AuditLane { head, floor: None, until: None }).into_iter().collect())
+    }
+
+    async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+        if lane != Lane::ZERO {
+            return Ok(Vec::new());
+        }
         let inner = self.lock();
         let records = inner.audit.iter().enumerate().map(|(i, sealed)| (i as u64 + 1, sealed.clone()));
         Ok(records.filter(|(seq, _)| *seq > after).take(limit).collect())
@@ -189,8 +205,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
-        Ok(())
+    async fn check(&self) -> Result<String> {
+        Ok("memory".to_owned())
     }
 }
 
@@ -217,7 +233,7 @@ struct KeysInner {
     root: Option<Kid>,
     named: BTreeMap<String, (Kid, Sealed)>,
     rows: BTreeMap<Tag, KeyRow>,
-    audit: u64,
+    lanes: BTreeMap<(Lane, Option<Millis>), u64>,
 }
 
 impl MemoryKeys {
@@ -283,6 +299,12 @@ impl KeyStore for MemoryKeys {
         Ok(rows.take(limit).cloned().collect())
     }
 
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
+        let inner = self.lock();
+        let over = inner.rows.values().filter(|row| row.expires_at.is_some_and(|at| at <= now));
+        Ok(over.map(|row| row.scope).take(limit).collect())
+    }
+
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
         Ok(self.lock().rows.values().filter(|row| row.root != root).take(limit).cloned().collect())
     }
@@ -300,28 +322,32 @@ impl KeyStore for MemoryKeys {
             if let Some(row) = inner.rows.get_mut(&from.scope)
                 && row.sealed_key == from.sealed_key
             {
-                let anchor = row.anchor;
-                *row = KeyRow { anchor, ..to };
+                *row = KeyRow { anchor: row.anchor, expires_at: row.expires_at, ..to };
                 changed += 1;
             }
         }
         Ok(changed)
     }
 
-    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()> {
+    async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let mut inner = self.lock();
         for anchor in logs {
             if let Some(row) = inner.rows.get_mut(&anchor.scope)
                 && row.kid == anchor.kid
+                && row.anchor <= anchor.version
             {
-                row.anchor = row.anchor.max(anchor.version);
+                row.anchor = anchor.version;
+                row.expires_at = anchor.expires_at;
             }
         }
-        inner.audit = inner.audit.max(audit.unwrap_or(0));
+        for anchor in lanes {
+            let seq = inner.lanes.entry((anchor.lane, anchor.until)).or_default();
+            *seq = anchor.seq.max(*seq);
+        }
         Ok(())
     }
 
-    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()> {
+    async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
         let mut inner = self.lock();
         for anchor in logs {
             if let Some(row) = inner.rows.get_mut(&anchor.scope)
@@ -330,19 +356,24 @@ impl KeyStore for MemoryKeys {
                 row.anchor = anchor.version;
             }
         }
-        inner.audit = audit;
+        inner.lanes = lanes.iter().map(|anchor| ((anchor.lane, anchor.until), anchor.seq)).collect();
         Ok(())
     }
 
-    async fn audit_anchor(&self) -> Result<u64> {
-        Ok(self.lock().audit)
+    async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>> {
+        let inner = self.lock();
+        Ok(inner
+            .lanes
+            .iter()
+            .map(|((lane, until), seq)| LaneAnchor { lane: *lane, until: *until, seq: *seq })
+            .collect())
     }
 
     async fn scrub(&self) -> Result<()> {
         Ok(())
     }
 
-    async fn check(&self) -> Result<()> {
-        Ok(())
+    async fn check(&self) -> Result<String> {
+        Ok("memory".to_owned())
     }
 }

@@ -3,17 +3,25 @@
 //!
 //! Two small traits: [`Store`] has the data (logs, audit records, token claims), [`KeyStore`] has the keys that open
 //! it, so that they can live apart. Neither ever sees plaintext: scopes, people and tenants arrive as keyed tags,
-//! everything else as [`Sealed`] bytes. The laws that every back end must keep are in `conformance.rs`.
+//! everything else as [`Sealed`] bytes; a [`KeyName`] is the one exception, for stores that [`Store::naming`] asks for it. The laws that every back end must keep are in `conformance.rs`.
 
+mod certificates;
+mod lanes;
+mod leases;
 pub(crate) mod memory;
+pub(crate) mod postgres;
+pub(crate) mod redis;
 pub(crate) mod sqlite;
 
 #[cfg(test)]
 mod conformance;
 
-use async_trait::async_trait;
-use confidant_seal::{Kid, Sealed, Tag};
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, TenantId, open, seal};
+
+use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::error::StoreError;
 
@@ -30,9 +38,78 @@ pub(crate) struct Names {
     pub(crate) tenant: Tag,
 }
 
+/// How a store wants sessions to be called, beside their tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Not at all.
+    Tags,
+    /// By readable names, which say the tenant for all but this one.
+    Readable(TenantId),
+    /// By names that have a keyed hash in place of every id.
+    Opaque,
+}
+
+/// What a session is called in a store that has names. Readable ids are personal data, so `Debug` prints stars.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct KeyName(Arc<str>);
+
+impl KeyName {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for KeyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyName(***)")
+    }
+}
+
+/// What a caller knows of a session besides its tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    /// Whose it is: where a store keeps tenants apart, it looks among this one's only.
+    pub(crate) tenant: Tag,
+    /// What it is called, if the store wants to know.
+    pub(crate) name: Option<&'a KeyName>,
+}
+
+/// Seals the names of sessions, so that a store that has names can find one by its tag and keeps no readable id for it.
+#[derive(Debug)]
+pub(crate) struct NameSealer(Key);
+
+impl NameSealer {
+    pub(crate) fn new(key: Key) -> Self {
+        Self(key)
+    }
+
+    pub(crate) fn seal(&self, scope: Tag, name: &KeyName) -> Sealed {
+        let tag = scope.to_string();
+        seal(&self.0, Suite::ChaCha20Poly1305, &Self::context(&tag), 1, name.as_str().as_bytes())
+    }
+
+    pub(crate) fn open(&self, scope: Tag, sealed: &Sealed) -> Option<KeyName> {
+        let opened = open(&self.0, &Self::context(&scope.to_string()), sealed).ok()?;
+        std::str::from_utf8(&opened.data).ok().map(KeyName::new)
+    }
+
+    fn context(tag: &str) -> Context<'_> {
+        Context { purpose: "name", owner: "", container: tag, object: "name", field: "" }
+    }
+}
+
 /// A running engine, as the owner of open turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Instance(pub(crate) [u8; 16]);
+
+/// The owner of a session in which a turn waits for a decision.
+pub(crate) const PARKED: Instance = Instance(*b"awaits.decision.");
+/// The owner of a session in which a decision waits to be carried out.
+pub(crate) const DECIDED: Instance = Instance(*b"awaits.execution");
 
 /// A session as stored, read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +130,8 @@ pub(crate) struct Loaded {
 #[derive(Debug)]
 pub(crate) struct Append {
     pub(crate) names: Names,
+    /// What it is called, if the store wants to know.
+    pub(crate) name: Option<KeyName>,
     pub(crate) kid: Kid,
     /// The version that the writer has seen; 0 says that there must be no such session.
     pub(crate) expected: u64,
@@ -75,17 +154,33 @@ pub(crate) enum Appended {
     Conflict,
 }
 
-/// An audit record that is sealed when its place in the chain is known.
-pub(crate) struct PendingAudit(Box<dyn Fn(u64, Option<[u8; 16]>) -> Sealed + Send + Sync>);
+/// Where an audit record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditPlace {
+    pub(crate) lane: Lane,
+    pub(crate) seq: u64,
+    /// The tag of the record before it in its lane; none for the first.
+    pub(crate) previous: Option<[u8; 16]>,
+}
+
+impl AuditPlace {
+    /// The first of a lane.
+    pub(crate) fn first(lane: Lane) -> Self {
+        Self { lane, seq: 1, previous: None }
+    }
+}
+
+/// An audit record that is sealed when its place is known.
+pub(crate) struct PendingAudit(Box<dyn Fn(AuditPlace) -> Sealed + Send + Sync>);
 
 impl PendingAudit {
-    pub(crate) fn new(seal: impl Fn(u64, Option<[u8; 16]>) -> Sealed + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(seal: impl Fn(AuditPlace) -> Sealed + Send + Sync + 'static) -> Self {
         Self(Box::new(seal))
     }
 
-    /// Seals the record for sequence `seq`, after the record whose tag is `previous`.
-    pub(crate) fn link(&self, seq: u64, previous: Option<[u8; 16]>) -> Sealed {
-        (self.0)(seq, previous)
+    /// Seals the record for its place.
+    pub(crate) fn link(&self, place: AuditPlace) -> Sealed {
+        (self.0)(place)
     }
 }
 
@@ -95,11 +190,29 @@ impl std::fmt::Debug for PendingAudit {
     }
 }
 
-/// Where the audit chain stands.
+/// The newest record of an audit lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AuditHead {
+    pub(crate) lane: Lane,
     pub(crate) seq: u64,
     pub(crate) tag: [u8; 16],
+}
+
+impl AuditHead {
+    /// The place after it.
+    pub(crate) fn next(self) -> AuditPlace {
+        AuditPlace { lane: self.lane, seq: self.seq + 1, previous: Some(self.tag) }
+    }
+}
+
+/// A whole audit lane, as a store knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditLane {
+    pub(crate) head: AuditHead,
+    /// The last record before those that are still there; nothing if all are.
+    pub(crate) floor: Option<AuditHead>,
+    /// When the store may let go of what is there now; nothing if it never does.
+    pub(crate) until: Option<Millis>,
 }
 
 /// Which sessions to list.
@@ -133,15 +246,21 @@ pub(crate) struct TokenRow {
 /// The data: sealed logs, audit records and token claims.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + std::fmt::Debug {
-    /// A whole session, in one round trip.
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>>;
+    /// How sessions are to be called.
+    fn naming(&self) -> Naming {
+        Naming::Tags
+    }
+    /// Gives a store that has names what seals them; before that it finds none by its tag.
+    fn introduce(&self, _names: NameSealer) {}
+    /// A whole session, in one round trip if something is known of it.
+    async fn load(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<Loaded>>;
     /// Compare-and-set on the version and the key; refreshes the lifetime.
     async fn append(&self, append: Append) -> Result<Appended>;
     /// Removes every row of a session and says how many log records went. The audit records are written with it.
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64>;
+    async fn erase(&self, scope: Tag, known: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64>;
     /// Sessions in the order of their tags, after `after`.
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>>;
-    /// Sessions whose lifetime is over.
+    /// Sessions whose lifetime is over; none in a store that ends them by itself.
     async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>>;
     /// Sessions with an open turn whose owner is not alive.
     async fn orphans(&self) -> Result<Vec<(Tag, Instance)>>;
@@ -149,14 +268,18 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn claim(&self, scope: Tag, from: Instance, to: Instance) -> Result<bool>;
     /// Marks an instance as alive for as long as the returned guard lives.
     async fn enlist(&self, instance: Instance) -> Result<Box<dyn std::any::Any + Send + Sync>>;
+    /// Says that an instance is about to end, so that nobody need wait to find out.
+    async fn resign(&self, instance: Instance) -> Result<()>;
     /// Whether an instance is alive.
     async fn is_alive(&self, instance: Instance) -> Result<bool>;
     /// Whether any other than this one is.
     async fn others_alive(&self, than: Instance) -> Result<bool>;
-    /// Appends audit records and returns where the chain stands then.
+    /// Appends audit records to a lane and returns where it stands then; nothing if there were none.
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>>;
-    /// Audit records after a sequence.
-    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>>;
+    /// Every lane of the audit log.
+    async fn lanes(&self) -> Result<Vec<AuditLane>>;
+    /// The audit records of a lane after a sequence.
+    async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>>;
     /// Adds a token.
     async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()>;
     /// All tokens.
@@ -169,8 +292,8 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn tidy(&self) -> Result<()>;
     /// Leaves nothing of erased rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
-    /// Checks the files for damage.
-    async fn check(&self) -> Result<()>;
+    /// Checks for damage, and for settings that would cause some; says what was looked at.
+    async fn check(&self) -> Result<String>;
 }
 
 /// Which tokens to remove.
@@ -194,6 +317,8 @@ pub(crate) struct KeyRow {
     pub(crate) sealed_scope: Sealed,
     /// The highest log version that was ever seen: a log below it was rolled back.
     pub(crate) anchor: u64,
+    /// When the log's lifetime is over, as of the anchor.
+    pub(crate) expires_at: Option<Millis>,
 }
 
 /// What became of a new key row.
@@ -212,6 +337,17 @@ pub(crate) struct Anchor {
     pub(crate) scope: Tag,
     pub(crate) kid: Kid,
     pub(crate) version: u64,
+    /// When the log's lifetime is over, as of this version.
+    pub(crate) expires_at: Option<Millis>,
+}
+
+/// An audit sequence to remember as seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LaneAnchor {
+    pub(crate) lane: Lane,
+    /// From when on records up to `seq` may be missing. A lane has an anchor for each, and each only rises.
+    pub(crate) until: Option<Millis>,
+    pub(crate) seq: u64,
 }
 
 /// The keys: what must be destroyed for erasure, kept apart from what it opens.
@@ -233,20 +369,22 @@ pub(crate) trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn destroy(&self, scopes: &[Tag]) -> Result<u64>;
     /// Rows in the order of their tags, after `after`.
     async fn list(&self, after: Option<Tag>, limit: usize) -> Result<Vec<KeyRow>>;
+    /// Rows whose logs' lifetime was over by then, as far as the keyring knows.
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>>;
     /// Rows that another root sealed.
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>>;
     /// Rows in all, and those that another root than this sealed.
     async fn count(&self, root: Kid) -> Result<(u64, u64)>;
-    /// Replaces sealed rows by re-sealed ones; a row that changed in between is left for the next round.
+    /// Replaces what is sealed in rows by what was re-sealed; a row that changed in between is left for the next round.
     async fn rewrap(&self, rows: Vec<(KeyRow, KeyRow)>) -> Result<u64>;
-    /// Raises the anchors of logs and of the audit chain; never lowers one.
-    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()>;
-    /// Sets the anchors as given, for accepting a restored backup.
-    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()>;
-    /// The highest audit sequence ever seen.
-    async fn audit_anchor(&self) -> Result<u64>;
+    /// Raises the anchors of logs, with their expiry, and of audit lanes; never lowers one.
+    async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
+    /// Sets the anchors as given, without their expiry, for accepting a restored backup; those of lanes that are not given are gone.
+    async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()>;
+    /// The anchors of all lanes, by lane and `until`.
+    async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>>;
     /// Leaves nothing of destroyed rows behind in journals or free pages.
     async fn scrub(&self) -> Result<()>;
-    /// Checks the files for damage.
-    async fn check(&self) -> Result<()>;
+    /// Checks for damage, and for settings that would cause some; says what was looked at.
+    async fn check(&self) -> Result<String>;
 }

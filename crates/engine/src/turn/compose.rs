@@ -3,6 +3,8 @@
 //! In two steps: what there is to say is gathered once, since a room's words are consumed by it, and composed once for
 //! every way in which the turn may turn out to be prepared.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use super::recall::{MESSAGE_OVERHEAD, Recalled, RecalledExchange};
@@ -181,7 +183,7 @@ pub(super) async fn compose(
     metadata.recalled = history.len();
     metadata.withheld = gathered.withheld;
     metadata.room_lines = gathered.room_lines;
-    metadata.failed_aspects = composed.failed;
+    metadata.failed_aspects = composed.failed.into_iter().map(Cow::Borrowed).collect();
     metadata.compressed = draft.left_out > 0 && summary.is_some();
     history.extend(gathered.brought.iter().cloned());
     let blocks = composed.blocks.into_iter().chain(summary.map(|(block, _)| block));

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::outlet::Outlet;
+use super::remote;
 use super::resume::carry_on;
 use super::{Ending, MemoryState, Metadata, Turn, commit, spawn};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
@@ -198,6 +199,10 @@ pub(super) async fn decide(
             return Ok(Ending::Answer(Final { request_id, content, metadata: Box::new(metadata) }));
         }
         let _named = inner.cancels.also(session.names.scope, &request_id);
+        if let Some(gateway) = inner.gateway.get() {
+            drop(held);
+            return remote::carried_out(gateway, session, &request_id).await;
+        }
         return carry_on(session, &mut held, &request_id, outlet).await;
     }
 }

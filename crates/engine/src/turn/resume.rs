@@ -12,7 +12,8 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::model::Sampling;
 use crate::room::RoomContext;
-use crate::session::{Held, PARKED, Session, Wrote};
+use crate::session::{Held, Session, Wrote};
+use crate::store::PARKED;
 use crate::tokens;
 
 /// A turn that was tried so often is reported instead: it may be what ends the process.

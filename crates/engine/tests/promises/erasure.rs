@@ -115,9 +115,10 @@ async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
 
 async fn a_session_ends_with_its_lifetime(place: Place) {
     let model = Recorder::new();
-    let clock = std::sync::Arc::new(ManualClock::new(Millis(1_700_000_000_000)));
+    let clock = std::sync::Arc::new(ManualClock::new(SystemClock.now()));
     let hour = Duration::from_secs(3600);
-    let parts = Parts { clock: clock.clone(), ..Parts::new(place.storage(), keys(&[1]), model.clone() as _) };
+    let parts =
+        Parts { clock: clock.clone(), ..Parts::new(place.storage().await, keys(&[1]), model.clone() as _) };
     let engine = Engine::open(parts).await.unwrap();
     let (room, person) = ("http:r:main:alice", "discord_conv:alice");
     for id in [room, person] {

@@ -31,6 +31,30 @@ macro_rules! on_every_store {
                 super::$test($crate::rig::Place::sqlite()).await;
             })*
         }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS") {
+                    super::$test(place).await;
+                }
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::rig::Place::postgres_at("CONFIDANT_TEST_POSTGRES") {
+                    super::$test(place).await;
+                }
+            })*
+        }
+        mod redis_cluster {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS_CLUSTER") {
+                    super::$test(place).await;
+                }
+            })*
+        }
     };
 }
 pub(crate) use on_every_store;

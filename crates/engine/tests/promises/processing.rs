@@ -102,7 +102,7 @@ async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
     let mut parts = Parts {
         models: models.with_small(Arc::clone(&small) as _),
         toolbox: Arc::clone(&tools) as _,
-        ..Parts::new(place.storage(), keys(&[1]), Arc::clone(&default) as _)
+        ..Parts::new(place.storage().await, keys(&[1]), Arc::clone(&default) as _)
     };
     parts.settings.processing.enrich = false;
     change(&mut parts);
@@ -494,7 +494,7 @@ impl Model for Breaking {
 
 async fn whatever_the_model_does_the_log_stays_whole(place: Place) {
     let model: Arc<Breaking> = Arc::default();
-    let mut parts = Parts::new(place.storage(), keys(&[1]), Arc::clone(&model) as _);
+    let mut parts = Parts::new(place.storage().await, keys(&[1]), Arc::clone(&model) as _);
     parts.settings.answer_timeout = Duration::from_millis(100);
     let engine = Engine::open(parts).await.unwrap();
     let alice = session(&engine, ID);

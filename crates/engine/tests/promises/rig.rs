@@ -10,17 +10,46 @@ use tokio::sync::Semaphore;
 
 /// Where an engine keeps things; can be opened again and again, as by restarts.
 pub(crate) struct Place {
-    memory: Option<Storage>,
+    store: At,
     folder: tempfile::TempDir,
 }
 
+enum At {
+    Memory(Storage),
+    Sqlite,
+    Redis(RedisSettings),
+    Postgres(PostgresSettings),
+}
+
 impl Place {
+    fn new(store: At) -> Self {
+        Self { store, folder: tempfile::tempdir().unwrap() }
+    }
+
     pub(crate) fn memory() -> Self {
-        Self { memory: Some(Storage::memory()), folder: tempfile::tempdir().unwrap() }
+        Self::new(At::Memory(Storage::memory()))
     }
 
     pub(crate) fn sqlite() -> Self {
-        Self { memory: None, folder: tempfile::tempdir().unwrap() }
+        Self::new(At::Sqlite)
+    }
+
+    /// A namespace of its own on the server that a variable names.
+    ///
+    /// Without such a server nothing is tested, which is an error where all must be.
+    pub(crate) fn redis_at(variable: &str) -> Option<Self> {
+        server(variable).map(|url| Self::redis(&url))
+    }
+
+    /// The same for a schema.
+    pub(crate) fn postgres_at(variable: &str) -> Option<Self> {
+        server(variable).map(|url| Self::new(At::Postgres(postgres_settings(&url))))
+    }
+
+    pub(crate) fn redis(url: &str) -> Self {
+        let mut settings = redis_settings(url);
+        settings.prefix = format!("test{}:", uuid::Uuid::now_v7());
+        Self::new(At::Redis(settings))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -31,10 +60,17 @@ impl Place {
         self.path().join(name)
     }
 
-    pub(crate) fn storage(&self) -> Storage {
-        match &self.memory {
-            Some(storage) => storage.clone(),
-            None => Storage::sqlite(self.path(), self.path(), Durability::Process).unwrap(),
+    /// Whether it is on a server.
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.store, At::Redis(_) | At::Postgres(_))
+    }
+
+    pub(crate) async fn storage(&self) -> Storage {
+        match &self.store {
+            At::Memory(storage) => storage.clone(),
+            At::Sqlite => Storage::sqlite(self.path(), self.path(), Durability::Process).unwrap(),
+            At::Redis(settings) => Storage::redis(settings).await.unwrap(),
+            At::Postgres(settings) => Storage::postgres(settings).await.unwrap(),
         }
     }
 
@@ -43,7 +79,8 @@ impl Place {
     }
 
     pub(crate) async fn engine_with(&self, model: &Arc<Recorder>, settings: Settings) -> Engine {
-        let parts = Parts { settings, ..Parts::new(self.storage(), keys(&[1]), Arc::clone(model) as _) };
+        let parts =
+            Parts { settings, ..Parts::new(self.storage().await, keys(&[1]), Arc::clone(model) as _) };
         Engine::open(parts).await.unwrap()
     }
 
@@ -62,6 +99,31 @@ impl Place {
         }
         all
     }
+}
+
+/// Where the server is that a variable names.
+pub(crate) fn server(variable: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
+    let (url, required) = (std::env::var(variable), std::env::var_os("REQUIRE_ALL_STORES"));
+    if url.is_err() {
+        assert!(required.is_none_or(|value| value != "1"), "{variable} is not set");
+        #[expect(clippy::print_stderr, reason = "a skip is never silent")]
+        {
+            eprintln!("skipped: {variable} is not set; hint: run it through tests/*_servers.py");
+        }
+    }
+    url.ok()
+}
+
+/// Settings for a PostgreSQL, with a schema of their own.
+pub(crate) fn postgres_settings(url: &str) -> PostgresSettings {
+    let schema = format!("test_{}", uuid::Uuid::now_v7().simple());
+    PostgresSettings { schema, connections: 4, ..PostgresSettings::new(PostgresAddress::parse(url).unwrap()) }
+}
+
+/// Settings for a Redis with the tests' tenant as the one that has bare names.
+pub(crate) fn redis_settings(url: &str) -> RedisSettings {
+    RedisSettings::new(RedisAddress::parse(url).unwrap(), TenantId::new("acme").unwrap())
 }
 
 /// Master keys made of one byte each, the first of them current.

@@ -15,7 +15,7 @@ on_every_store! {
 }
 
 async fn engine_with(place: &Place, source: &Arc<TestKeys>) -> Result<Engine, OpenError> {
-    Engine::open(Parts::new(place.storage(), Arc::clone(source) as _, Recorder::new() as _)).await
+    Engine::open(Parts::new(place.storage().await, Arc::clone(source) as _, Recorder::new() as _)).await
 }
 
 async fn a_rotation_runs_beside_turns_and_leaves_nothing_to_the_old_key(place: Place) {

@@ -148,13 +148,21 @@ pub(crate) async fn engine_at(
     policy: Vec<ToolRule>,
     clock: Arc<dyn Clock>,
 ) -> Engine {
-    let parts = Parts {
+    let parts = Parts { clock, ..parts_with_tools(place, model, tools, policy).await };
+    Engine::open(parts).await.unwrap()
+}
+
+pub(crate) async fn parts_with_tools(
+    place: &Place,
+    model: &Arc<Caller>,
+    tools: &Arc<Counting>,
+    policy: Vec<ToolRule>,
+) -> Parts {
+    Parts {
         toolbox: Arc::clone(tools) as _,
         policy: ToolPolicy::new(policy),
-        clock,
-        ..Parts::new(place.storage(), keys(&[1]), Arc::clone(model) as _)
-    };
-    Engine::open(parts).await.unwrap()
+        ..Parts::new(place.storage().await, keys(&[1]), Arc::clone(model) as _)
+    }
 }
 
 const ID: &str = "http:r:main:alice";
@@ -282,7 +290,7 @@ async fn a_long_conversation_can_be_searched_by_the_model(place: Place) {
     let parts = Parts {
         toolbox: Arc::clone(&tools) as _,
         settings,
-        ..Parts::new(place.storage(), keys(&[1]), Arc::clone(&model) as _)
+        ..Parts::new(place.storage().await, keys(&[1]), Arc::clone(&model) as _)
     };
     let engine = Engine::open(parts).await.unwrap();
     let alice = engine.session(scope("discord_conv:alice"), Actor::cli());

@@ -187,7 +187,7 @@ async fn the_wrong_people_decide_nothing_and_learn_nothing() {
     let own = server.decide_as(&server.alice, "/api/v1/decisions", &body).await;
     assert_eq!(own.error(), (403, "not_your_approval".to_owned()), "her own session, so she may know");
     assert_eq!(tools.runs(), 0);
-    let lines = server.engine.dangerously_administer(Actor::cli()).audit(0, 1000).await.unwrap();
+    let lines = server.engine.dangerously_administer(Actor::cli()).audit(1000).await.unwrap();
     let actions = lines.iter().map(|line| line.record.action);
     // Seven on the session's route and the list; bob's look and two tries at what is there; two as boss; her own.
     let refused = actions.filter(|action| *action == confidant_engine::Action::AccessRefused).count();

@@ -14,10 +14,11 @@ use super::instances::Instances;
 use super::records::{self, Known};
 use super::writer::Writer;
 use super::{Durability, File, Readers, kid_at, many, number_at, sealed_at, tag_at};
+use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::store::{
-    Append, Appended, AuditHead, Find, Instance, Listed, Loaded, Names, PendingAudit, Result, Store,
-    TokenRow, TokenSelector,
+    self, Append, Appended, AuditHead, AuditLane, Find, Instance, Listed, Loaded, Names, PendingAudit,
+    Result, Store, TokenRow, TokenSelector,
 };
 
 const DATA: File = File { name: "confidant.db", migrations: &[include_str!("data.sql")] };
@@ -60,7 +61,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn load(&self, scope: Tag) -> Result<Option<Loaded>> {
+    async fn load(&self, scope: Tag, _: Option<store::Known<'_>>) -> Result<Option<Loaded>> {
         // Short, and never kept waiting by a writer, so not worth a thread. One transaction: the tables at one moment.
         self.readers.with(|c| records::load(&*c.unchecked_transaction()?, scope))
     }
@@ -72,7 +73,7 @@ impl Store for SqliteStore {
         Ok(appended)
     }
 
-    async fn erase(&self, scope: Tag, audit: Vec<PendingAudit>) -> Result<u64> {
+    async fn erase(&self, scope: Tag, _: Option<store::Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64> {
         let erase = move |c: &Connection, known: &mut Known| {
             let gone = records::erase(c, known, scope)?;
             records::record(c, known, &audit)?;
@@ -149,6 +150,10 @@ impl Store for SqliteStore {
         Ok(Box::new(self.instances.enlist(instance)?))
     }
 
+    async fn resign(&self, _: Instance) -> Result<()> {
+        Ok(())
+    }
+
     async fn is_alive(&self, instance: Instance) -> Result<bool> {
         Ok(self.instances.is_alive(instance))
     }
@@ -161,7 +166,16 @@ impl Store for SqliteStore {
         self.writer.write_with(move |c, known| records::record(c, known, &audit)).await
     }
 
-    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+    async fn lanes(&self) -> Result<Vec<AuditLane>> {
+        // On the thread of the caller, as in `load`.
+        let head = self.readers.with(records::audit_head)?;
+        Ok(head.map(|head| AuditLane { head, floor: None, until: None }).into_iter().collect())
+    }
+
+    async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
+        if lane != Lane::ZERO {
+            return Ok(Vec::new());
+        }
         self.readers.read(move |c| records::audit(&*c.unchecked_transaction()?, after, limit)).await
     }
 
@@ -213,7 +227,7 @@ impl Store for SqliteStore {
         self.readers.scrub().await
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         self.readers.check().await
     }
 }

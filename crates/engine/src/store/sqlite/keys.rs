@@ -12,11 +12,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::writer::Writer;
 use super::{Durability, File, Readers, kid_at, many, number, number_at, sealed_at, tag_at};
-use crate::store::{Anchor, Created, KeyRow, KeyStore, Result};
+use crate::audit::Lane;
+use crate::clock::Millis;
+use crate::store::{Anchor, Created, KeyRow, KeyStore, LaneAnchor, Result};
 
 const KEYS: File = File {
     name: "keyring.db",
-    migrations: &["
+    migrations: &[
+        "
         CREATE TABLE roots (one INTEGER PRIMARY KEY CHECK (one = 1), kid BLOB NOT NULL);
         CREATE TABLE named (name TEXT PRIMARY KEY, root BLOB NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE session_keys (
@@ -30,10 +33,22 @@ const KEYS: File = File {
         ) WITHOUT ROWID;
         CREATE INDEX session_keys_by_root ON session_keys (root);
         CREATE TABLE audit_anchor (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
-    "],
+    ",
+        "
+        CREATE TABLE lane_anchors (
+            lane  INTEGER NOT NULL,
+            until INTEGER NOT NULL, -- 0 for never
+            seq   INTEGER NOT NULL,
+            PRIMARY KEY (lane, until)
+        ) WITHOUT ROWID;
+        INSERT INTO lane_anchors (lane, until, seq) SELECT 0, 0, seq FROM audit_anchor;
+        DROP TABLE audit_anchor;
+    ",
+        "ALTER TABLE session_keys ADD COLUMN expires_at INTEGER",
+    ],
 };
 
-const COLUMNS: &str = "scope_tag, generation, root, kid, sealed_key, sealed_scope, anchor";
+const COLUMNS: &str = "scope_tag, generation, root, kid, sealed_key, sealed_scope, anchor, expires_at";
 
 /// The keyring in one SQLite file.
 #[derive(Debug)]
@@ -105,7 +120,7 @@ impl KeyStore for SqliteKeys {
             {
                 return Ok(Created::RootChanged(root));
             }
-            let sql = format!("INSERT INTO session_keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+            let sql = format!("INSERT INTO session_keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
             c.prepare_cached(&sql)?.execute(params![
                 row.scope.as_bytes(),
                 row.generation,
@@ -113,7 +128,8 @@ impl KeyStore for SqliteKeys {
                 row.kid.as_bytes(),
                 row.sealed_key.as_bytes(),
                 row.sealed_scope.as_bytes(),
-                number(row.anchor)
+                number(row.anchor),
+                row.expires_at.map(|at| at.0)
             ])?;
             Ok(Created::New)
         };
@@ -143,6 +159,16 @@ impl KeyStore for SqliteKeys {
             statement.query_map(params![after, many(limit)], key_row)?.collect()
         };
         self.readers.read(list).await
+    }
+
+    async fn expired(&self, now: Millis, limit: usize) -> Result<Vec<Tag>> {
+        let expired = move |c: &Connection| {
+            // Without an index: every turn would have to write it, and this is asked once a minute.
+            let sql = "SELECT scope_tag FROM session_keys WHERE expires_at <= ?1 LIMIT ?2";
+            let mut statement = c.prepare_cached(sql)?;
+            statement.query_map(params![now.0, many(limit)], |row| tag_at(row, 0))?.collect()
+        };
+        self.readers.read(expired).await
     }
 
     async fn not_under(&self, root: Kid, limit: usize) -> Result<Vec<KeyRow>> {
@@ -188,41 +214,39 @@ impl KeyStore for SqliteKeys {
         self.writer.write(rewrap).await
     }
 
-    async fn anchor(&self, logs: &[Anchor], audit: Option<u64>) -> Result<()> {
-        let logs = logs.to_vec();
+    async fn anchor(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
+        let (logs, lanes) = (logs.to_vec(), lanes.to_vec());
         let raise = move |c: &Connection| {
-            set_anchors(c, "max(anchor, ?3)", &logs)?;
-            let seq = audit.unwrap_or(0);
-            let sql = "INSERT INTO audit_anchor (one, seq) VALUES (1, ?1)
-                       ON CONFLICT DO UPDATE SET seq = max(seq, excluded.seq)";
-            c.prepare_cached(sql)?.execute([number(seq)]).map(drop)
+            set_anchors(c, "anchor = ?3, expires_at = ?4 WHERE anchor <= ?3", &logs)?;
+            raise_lanes(c, &lanes)
         };
         self.writer.write(raise).await
     }
 
-    async fn reset_anchors(&self, logs: &[Anchor], audit: u64) -> Result<()> {
-        let logs = logs.to_vec();
+    async fn reset_anchors(&self, logs: &[Anchor], lanes: &[LaneAnchor]) -> Result<()> {
+        let (logs, lanes) = (logs.to_vec(), lanes.to_vec());
         let set = move |c: &Connection| {
-            set_anchors(c, "?3", &logs)?;
-            c.execute("INSERT OR REPLACE INTO audit_anchor (one, seq) VALUES (1, ?1)", [number(audit)])
-                .map(drop)
+            set_anchors(c, "anchor = ?3 WHERE ?4 IS ?4", &logs)?;
+            c.execute("DELETE FROM lane_anchors", [])?;
+            raise_lanes(c, &lanes)
         };
         self.writer.write(set).await
     }
 
-    async fn audit_anchor(&self) -> Result<u64> {
-        let seq = |c: &Connection| {
-            let seq = c.query_row("SELECT seq FROM audit_anchor", [], |row| number_at(row, 0)).optional()?;
-            Ok(seq.unwrap_or(0))
+    async fn lane_anchors(&self) -> Result<Vec<LaneAnchor>> {
+        let all = |c: &Connection| {
+            let mut statement =
+                c.prepare_cached("SELECT lane, until, seq FROM lane_anchors ORDER BY lane, until")?;
+            statement.query_map([], lane_anchor)?.collect()
         };
-        self.readers.read(seq).await
+        self.readers.read(all).await
     }
 
     async fn scrub(&self) -> Result<()> {
         self.readers.scrub().await
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         self.readers.check().await
     }
 }
@@ -241,13 +265,30 @@ fn get(c: &Connection, scope: Tag) -> rusqlite::Result<Option<KeyRow>> {
     c.prepare_cached(&sql)?.query_row([scope.as_bytes()], key_row).optional()
 }
 
-fn set_anchors(c: &Connection, value: &str, logs: &[Anchor]) -> rusqlite::Result<()> {
-    let sql = format!("UPDATE session_keys SET anchor = {value} WHERE scope_tag = ?1 AND kid = ?2");
+fn set_anchors(c: &Connection, change: &str, logs: &[Anchor]) -> rusqlite::Result<()> {
+    let sql = format!("UPDATE session_keys SET {change} AND scope_tag = ?1 AND kid = ?2");
     let mut update = c.prepare_cached(&sql)?;
     for log in logs {
-        update.execute(params![log.scope.as_bytes(), log.kid.as_bytes(), number(log.version)])?;
+        let expires_at = log.expires_at.map(|at| at.0);
+        update.execute(params![log.scope.as_bytes(), log.kid.as_bytes(), number(log.version), expires_at])?;
     }
     Ok(())
+}
+
+fn raise_lanes(c: &Connection, lanes: &[LaneAnchor]) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO lane_anchors (lane, until, seq) VALUES (?1, ?2, ?3)
+               ON CONFLICT DO UPDATE SET seq = max(seq, excluded.seq)";
+    let mut raise = c.prepare_cached(sql)?;
+    for anchor in lanes {
+        let until = anchor.until.map_or(0, |until| until.0);
+        raise.execute(params![anchor.lane.number(), until, number(anchor.seq)])?;
+    }
+    Ok(())
+}
+
+fn lane_anchor(row: &Row<'_>) -> rusqlite::Result<LaneAnchor> {
+    let until = Some(row.get(1)?).filter(|until| *until != 0).map(Millis);
+    Ok(LaneAnchor { lane: Lane::new(row.get(0)?), until, seq: number_at(row, 2)? })
 }
 
 fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
@@ -259,5 +300,6 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         sealed_key: sealed_at(row, 4)?,
         sealed_scope: sealed_at(row, 5)?,
         anchor: number_at(row, 6)?,
+        expires_at: row.get::<_, Option<i64>>(7)?.map(Millis),
     })
 }

@@ -149,9 +149,10 @@ impl Readers {
         self.read(move |c| Ok(file.scrub(c))).await?
     }
 
-    async fn check(self: &Arc<Self>) -> Result<()> {
+    async fn check(self: &Arc<Self>) -> Result<String> {
         let file = self.file;
-        self.read(move |c| Ok(file.check(c))).await?
+        self.read(move |c| Ok(file.check(c))).await??;
+        Ok(file.name.to_owned())
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {

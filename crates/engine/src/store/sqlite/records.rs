@@ -3,7 +3,7 @@
 //! A turn of any session is written to the table's last page, beside the turn of another session before it: that page is
 //! what a commit dirties, however many sessions there are and however long they are. A session's row names its newest
 //! record, a record names the one before it, and a load walks back from there. Audit records stand in the same table,
-//! in the same order; they have no log and are never removed.
+//! in the same order; they have no log and are never removed, and all are of one lane.
 //!
 //! Two things are put off, since they dirty a page for each session. A row's head: it is written only when something
 //! else of the row changes, and for all sessions together whenever an id is reached that [`SETTLED`] divides; what is
@@ -21,13 +21,14 @@ use hashlink::LruCache;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{kid_at, many, number, number_at, sealed_at};
+use crate::audit::Lane;
 use crate::clock::Millis;
-use crate::store::{Append, Appended, AuditHead, Instance, Loaded, PendingAudit};
+use crate::store::{Append, Appended, AuditHead, AuditPlace, Instance, Loaded, PendingAudit};
 
 /// What the writer knows without looking, for as long as nobody else writes to the file.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// Where the audit chain stands; the inner `None` says that it is empty.
+    /// Where the audit lane stands; the inner `None` says that it is empty.
     audit: Option<Option<AuditHead>>,
     sessions: Option<LruCache<Tag, Head>>,
 }
@@ -406,7 +407,7 @@ fn remove(c: &Connection, ids: &mut [i64]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Appends audit records; says where the chain stands then.
+/// Appends audit records; says where the lane stands then.
 pub(super) fn record(
     c: &Connection,
     known: &mut Known,
@@ -417,21 +418,21 @@ pub(super) fn record(
         None => audit_head(c)?,
     };
     for pending in audit {
-        let (seq, previous) = head.map_or((1, None), |head| (head.seq + 1, Some(head.tag)));
-        let sealed = pending.link(seq, previous);
-        insert(c, None, seq, 0, &sealed)?;
-        head = sealed.tag().map(|tag| AuditHead { seq, tag });
+        let place = head.map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
+        let sealed = pending.link(place);
+        insert(c, None, place.seq, 0, &sealed)?;
+        head = sealed.tag().map(|tag| AuditHead { lane: Lane::ZERO, seq: place.seq, tag });
     }
     known.audit = Some(head);
-    Ok(head)
+    Ok(head.filter(|_| !audit.is_empty()))
 }
 
-fn audit_head(c: &Connection) -> rusqlite::Result<Option<AuditHead>> {
+pub(super) fn audit_head(c: &Connection) -> rusqlite::Result<Option<AuditHead>> {
     let last = c
         .prepare_cached("SELECT seq, sealed FROM records WHERE log IS NULL ORDER BY id DESC LIMIT 1")?
         .query_row([], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
         .optional()?;
-    Ok(last.and_then(|(seq, sealed)| sealed.tag().map(|tag| AuditHead { seq, tag })))
+    Ok(last.and_then(|(seq, sealed)| sealed.tag().map(|tag| AuditHead { lane: Lane::ZERO, seq, tag })))
 }
 
 /// Audit records after a sequence.

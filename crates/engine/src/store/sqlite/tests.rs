@@ -5,8 +5,9 @@ use std::path::Path;
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 use rusqlite::Connection;
 
-use super::{Durability, SqliteStore, records};
-use crate::store::{Append, Appended, Find, Instance, Names, PendingAudit, Store};
+use super::{Durability, SqliteKeys, SqliteStore, records};
+use crate::audit::Lane;
+use crate::store::{Append, Appended, Find, Instance, KeyStore as _, LaneAnchor, Names, PendingAudit, Store};
 
 fn tag(n: u8) -> Tag {
     Tag::from_bytes([n; 16])
@@ -20,6 +21,7 @@ fn sealed(text: &str) -> Sealed {
 fn append(n: u8, expected: u64) -> Append {
     Append {
         names: Names { scope: tag(n), person: tag(100), tenant: tag(200) },
+        name: None,
         kid: Kid::from_bytes([n; 8]),
         expected,
         entries: vec![sealed(&format!("{n} {expected} {}", "word ".repeat(200)))],
@@ -35,7 +37,7 @@ fn folding(n: u8, expected: u64) -> Append {
 }
 
 fn note() -> PendingAudit {
-    PendingAudit::new(|seq, previous| sealed(&format!("{seq} {previous:?}")))
+    PendingAudit::new(|place| sealed(&format!("{place:?}")))
 }
 
 fn open(folder: &Path) -> SqliteStore {
@@ -79,13 +81,13 @@ async fn a_pointer_that_leads_elsewhere_ends_the_walk() {
         let log = |n: u8| i64::from_be_bytes([n; 8]).to_string();
         let sql = format!("UPDATE records SET prev = {prev} WHERE log = $one AND seq = 3");
         raw(folder.path()).execute_batch(&sql.replace("$one", &log(1)).replace("$two", &log(2))).unwrap();
-        let loaded = store.load(tag(1)).await.unwrap().unwrap();
+        let loaded = store.load(tag(1), None).await.unwrap().unwrap();
         let seqs: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, walked, "{prev}");
         // Erasing goes all the way nevertheless, and takes nobody else's.
-        store.erase(tag(1), vec![]).await.unwrap();
+        store.erase(tag(1), None, vec![]).await.unwrap();
         assert_eq!(rows(folder.path()), 5, "{prev}");
-        assert_eq!(store.load(tag(2)).await.unwrap().unwrap().entries.len(), 4, "{prev}");
+        assert_eq!(store.load(tag(2), None).await.unwrap().unwrap().entries.len(), 4, "{prev}");
     }
 }
 
@@ -100,12 +102,12 @@ async fn what_a_fold_replaced_goes_with_the_session_and_with_the_sweep() {
             done(&store, write).await;
         }
     }
-    let before = store.load(tag(2)).await.unwrap();
+    let before = store.load(tag(2), None).await.unwrap();
     assert_eq!(rows(folder.path()), 3 * 8);
-    assert_eq!(store.erase(tag(1), vec![]).await.unwrap(), 3);
+    assert_eq!(store.erase(tag(1), None, vec![]).await.unwrap(), 3);
     assert_eq!(rows(folder.path()), 2 * 8);
     store.tidy().await.unwrap();
-    assert_eq!((rows(folder.path()), store.load(tag(2)).await.unwrap()), (2 * 2, before));
+    assert_eq!((rows(folder.path()), store.load(tag(2), None).await.unwrap()), (2 * 2, before));
     // Where everything is covered, the head is swept, too; the log goes on all the same.
     done(&store, folding(2, 10)).await;
     store.tidy().await.unwrap();
@@ -113,9 +115,9 @@ async fn what_a_fold_replaced_goes_with_the_session_and_with_the_sweep() {
     done(&store, append(2, 11)).await;
     done(&store, append(2, 12)).await;
     let seqs = |entries: &[(u64, Sealed)]| entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>();
-    assert_eq!(seqs(&store.load(tag(2)).await.unwrap().unwrap().entries), [12, 13]);
-    assert_eq!(store.erase(tag(2), vec![]).await.unwrap(), 3);
-    assert_eq!(store.erase(tag(3), vec![]).await.unwrap(), 3);
+    assert_eq!(seqs(&store.load(tag(2), None).await.unwrap().unwrap().entries), [12, 13]);
+    assert_eq!(store.erase(tag(2), None, vec![]).await.unwrap(), 3);
+    assert_eq!(store.erase(tag(3), None, vec![]).await.unwrap(), 3);
     assert_eq!(rows(folder.path()), 0);
 }
 
@@ -128,10 +130,10 @@ async fn a_fold_may_cover_a_part() {
         done(&store, append(1, expected)).await;
     }
     done(&store, Append { snapshot: Some((4, sealed("fold"))), ..append(1, 6) }).await;
-    let before = store.load(tag(1)).await.unwrap().unwrap();
+    let before = store.load(tag(1), None).await.unwrap().unwrap();
     assert_eq!(before.entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [5, 6, 7]);
     store.tidy().await.unwrap();
-    assert_eq!((rows(folder.path()), store.load(tag(1)).await.unwrap()), (3, Some(before)));
+    assert_eq!((rows(folder.path()), store.load(tag(1), None).await.unwrap()), (3, Some(before)));
 }
 
 /// However long conversations go on, the file stays about as large as what they hold.
@@ -195,16 +197,16 @@ async fn writers_of_one_file_see_each_other() {
     done(&one, Append { owner, ..append(1, version) }).await;
     assert!(other.claim(tag(1), Instance([1; 16]), Instance([2; 16])).await.unwrap());
     done(&one, Append { owner, ..append(1, version + 1) }).await;
-    assert_eq!(other.load(tag(1)).await.unwrap().unwrap().owner, owner);
+    assert_eq!(other.load(tag(1), None).await.unwrap().unwrap().owner, owner);
     done(&one, folding(1, version + 2)).await;
     other.tidy().await.unwrap();
     done(&one, append(1, version + 3)).await;
-    let seqs: Vec<u64> = other.audit(0, 100).await.unwrap().iter().map(|(seq, _)| *seq).collect();
+    let seqs: Vec<u64> = other.audit(Lane::ZERO, 0, 100).await.unwrap().iter().map(|(seq, _)| *seq).collect();
     assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
-    assert_eq!(other.erase(tag(1), vec![]).await.unwrap(), 2);
+    assert_eq!(other.erase(tag(1), None, vec![]).await.unwrap(), 2);
     assert_eq!(one.append(append(1, version + 4)).await.unwrap(), Appended::Conflict);
     done(&one, append(1, 0)).await;
-    assert_eq!(other.load(tag(1)).await.unwrap().unwrap().entries.len(), 1);
+    assert_eq!(other.load(tag(1), None).await.unwrap().unwrap().entries.len(), 1);
 }
 
 /// A write that was undone is not remembered as done.
@@ -220,7 +222,7 @@ async fn what_was_undone_is_not_known() {
     assert!(undone.await.is_err());
     assert_eq!(store.append(append(1, 2)).await.unwrap(), Appended::Conflict);
     done(&store, Append { audit: vec![note()], ..append(1, 1) }).await;
-    assert_eq!(store.record(vec![]).await.unwrap().unwrap().seq, 2);
+    assert_eq!(store.record(vec![note()]).await.unwrap().unwrap().seq, 3);
 }
 
 /// Audit records are found by their sequence between all the others, also where those were swept away.
@@ -237,7 +239,8 @@ async fn the_audit_chain_pages_from_anywhere() {
         }
     }
     for after in 0..=31 {
-        let seqs: Vec<u64> = store.audit(after, 4).await.unwrap().iter().map(|(seq, _)| *seq).collect();
+        let seqs: Vec<u64> =
+            store.audit(Lane::ZERO, after, 4).await.unwrap().iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (after + 1..=30).take(4).collect::<Vec<_>>(), "after {after}");
     }
 }
@@ -257,7 +260,7 @@ async fn a_head_is_found_before_and_after_it_is_settled() {
             if expected % 13 == 7 {
                 one.tidy().await.unwrap();
             }
-            let loaded = other.load(tag(n)).await.unwrap().unwrap();
+            let loaded = other.load(tag(n), None).await.unwrap().unwrap();
             let covers = loaded.snapshot.map_or(0, |(covers, _)| covers);
             let seqs: Vec<u64> = loaded.entries.iter().map(|(seq, _)| *seq).collect();
             assert_eq!((loaded.version, seqs), (expected + 1, (covers + 1..=expected + 1).collect()));
@@ -272,13 +275,13 @@ async fn a_head_is_found_before_and_after_it_is_settled() {
     // Ids at the end that are given again, because those who had them were erased, mislead nobody.
     for again in 0..40 {
         for n in 1..=3 {
-            let gone = one.erase(tag(n), vec![]).await.unwrap();
+            let gone = one.erase(tag(n), None, vec![]).await.unwrap();
             assert_eq!(gone, if again == 0 { 1 } else { 2 }, "session {n}, time {again}");
             let kid = Kid::from_bytes([n + 10 * (again % 20 + 1); 8]);
             for expected in 0..2 {
                 done(&other, Append { kid, ..append(n, expected) }).await;
             }
-            assert_eq!(one.load(tag(n)).await.unwrap().unwrap().entries.len(), 2);
+            assert_eq!(one.load(tag(n), None).await.unwrap().unwrap().entries.len(), 2);
         }
     }
     assert!(
@@ -287,4 +290,22 @@ async fn a_head_is_found_before_and_after_it_is_settled() {
             .unwrap()
             == 6
     );
+}
+
+/// A keyring from before there were lanes has seen one chain: it is lane 0 now.
+#[tokio::test]
+async fn an_old_keyring_keeps_what_it_has_seen_of_the_audit_log() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(SqliteKeys::open(folder.path()).unwrap());
+    let old = Connection::open(folder.path().join("keyring.db")).unwrap();
+    old.execute_batch(
+        "DROP TABLE lane_anchors;
+         ALTER TABLE session_keys DROP COLUMN expires_at;
+         CREATE TABLE audit_anchor (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
+         INSERT INTO audit_anchor VALUES (1, 7);
+         PRAGMA user_version = 1",
+    )
+    .unwrap();
+    let keys = SqliteKeys::open(folder.path()).unwrap();
+    assert_eq!(keys.lane_anchors().await.unwrap(), [LaneAnchor { lane: Lane::ZERO, until: None, seq: 7 }]);
 }

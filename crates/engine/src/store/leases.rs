@@ -1,0 +1,146 @@
+//! Who is alive, for stores that several processes share: an instance has a lease, and renews it as long as it lives. A process
+//! that is gone, or cut off from the store for longer than that, counts as dead, and others may take up its turns and its
+//! audit lane. If it comes back, it finds its writes refused, by version or by lane.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{Instance, Result};
+
+/// How long an instance counts as alive after its last sign.
+pub(super) const LEASE: Duration = Duration::from_secs(15);
+const RENEWED: Duration = Duration::from_secs(4);
+
+/// What a lease is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Turns: an engine.
+    Turns,
+    /// Audit lanes: a store's own.
+    Lanes,
+}
+
+/// Where leases are kept.
+#[async_trait]
+pub(super) trait LeaseKeeper: Send + Sync + std::fmt::Debug {
+    /// Begins leases of these, or begins them anew.
+    async fn renew(&self, leases: &[(Instance, Work)]) -> Result<()>;
+    /// Every instance that answers turns and has a lease; it may give some that had one.
+    async fn engines(&self) -> Result<Vec<Instance>>;
+    /// Ends a lease.
+    async fn end(&self, instance: Instance) -> Result<()>;
+    /// Those of the instances that have a lease.
+    async fn alive(&self, instances: &[Instance]) -> Result<HashSet<Instance>>;
+}
+
+/// The instances that this process keeps alive.
+#[derive(Debug)]
+pub(super) struct Leases {
+    keeper: Arc<dyn LeaseKeeper>,
+    state: Mutex<State>,
+    /// Held while leases are being renewed: one that ends in the meantime would be brought back.
+    renewing: AsyncMutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: HashMap<Instance, Work>,
+    /// Those that were let go of here: nobody need ask the store about them.
+    gone: HashSet<Instance>,
+}
+
+impl Leases {
+    /// Must be called within a Tokio runtime; the task that renews ends with what is returned.
+    pub(super) fn new(keeper: Arc<dyn LeaseKeeper>) -> Arc<Self> {
+        let leases = Arc::new(Self { keeper, state: Mutex::default(), renewing: AsyncMutex::default() });
+        tokio::spawn(renew(Arc::downgrade(&leases)));
+        leases
+    }
+
+    /// Keeps the writer of a process's lanes alive.
+    pub(super) async fn keep_writer(&self, instance: Instance) -> Result<()> {
+        self.keep(instance, Work::Lanes).await
+    }
+
+    /// Keeps an instance alive for as long as the guard lives.
+    pub(super) async fn enlist(self: &Arc<Self>, instance: Instance) -> Result<Enlisted> {
+        self.keep(instance, Work::Turns).await?;
+        Ok(Enlisted { leases: Arc::clone(self), instance })
+    }
+
+    /// Stops keeping an instance alive, and says so.
+    pub(super) async fn end(&self, instance: Instance) -> Result<()> {
+        self.let_go(instance);
+        let _renewing = self.renewing.lock().await;
+        self.keeper.end(instance).await
+    }
+
+    /// Those of `instances` that are alive.
+    pub(super) async fn alive(&self, instances: &[Instance]) -> Result<HashSet<Instance>> {
+        let mut alive = self.keeper.alive(instances).await?;
+        let state = self.lock();
+        alive.retain(|instance| !state.gone.contains(instance));
+        Ok(alive)
+    }
+
+    /// The engines that are alive, and perhaps some that were.
+    pub(super) async fn engines(&self) -> Result<Vec<Instance>> {
+        self.keeper.engines().await
+    }
+
+    /// Whether any engine other than this one is alive.
+    pub(super) async fn others_alive(&self, than: Instance) -> Result<bool> {
+        let mut others = self.keeper.engines().await?;
+        others.retain(|other| *other != than);
+        Ok(!others.is_empty() && !self.alive(&others).await?.is_empty())
+    }
+
+    async fn keep(&self, instance: Instance, work: Work) -> Result<()> {
+        self.lock().kept.insert(instance, work);
+        self.keeper.renew(&[(instance, work)]).await
+    }
+
+    /// Stops keeping an instance alive; others find out when its lease runs out.
+    fn let_go(&self, instance: Instance) {
+        let mut state = self.lock();
+        if state.kept.remove(&instance).is_some() {
+            state.gone.insert(instance);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Holds the leases only while it renews them, so that dropping them ends this task.
+async fn renew(leases: Weak<Leases>) {
+    loop {
+        tokio::time::sleep(RENEWED).await;
+        let Some(leases) = leases.upgrade() else { return };
+        let _renewing = leases.renewing.lock().await;
+        let kept: Vec<(Instance, Work)> = leases.lock().kept.iter().map(|(of, work)| (*of, *work)).collect();
+        if !kept.is_empty()
+            && let Err(error) = leases.keeper.renew(&kept).await
+        {
+            tracing::warn!(error = %error, "the sign of life could not be renewed; trying again");
+        }
+    }
+}
+
+/// Lets go of an instance when it goes.
+#[derive(Debug)]
+pub(super) struct Enlisted {
+    leases: Arc<Leases>,
+    instance: Instance,
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        self.leases.let_go(self.instance);
+    }
+}

@@ -1,0 +1,15 @@
+//! Redis as it fails and as it forgets, on servers that each test starts and breaks for itself.
+//!
+//! They need `redis-server`, which `CONFIDANT_TEST_REDIS_SERVER` names; `tests/redis_servers.py` sets it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod broken_links;
+mod failing_servers;
+mod lifetimes;
+mod proxy;
+#[path = "../promises/rig.rs"]
+#[expect(dead_code, reason = "the promises use more of it")]
+mod rig;
+mod secrecy;
+mod server;
