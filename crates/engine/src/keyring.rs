@@ -38,6 +38,7 @@ pub(crate) struct Keyring {
     names: Key,
     audit: Key,
     tokens: Key,
+    channels: Key,
 }
 
 /// A session's data key with what the keyring knows of its log.
@@ -70,7 +71,8 @@ impl Keyring {
         let names = named_key(&*store, &roots, "names").await?;
         let audit = named_key(&*store, &roots, "audit").await?;
         let tokens = named_key(&*store, &roots, "tokens").await?;
-        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens })
+        let channels = named_key(&*store, &roots, "channels").await?;
+        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, channels })
     }
 
     /// The names under which a store knows this scope.
@@ -102,6 +104,10 @@ impl Keyring {
 
     pub(crate) fn token_key(&self) -> &Key {
         &self.tokens
+    }
+
+    pub(crate) fn channel_key(&self) -> &Key {
+        &self.channels
     }
 
     pub(crate) fn store(&self) -> &dyn KeyStore {
@@ -317,7 +323,7 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
-const NAMED: [&str; 3] = ["names", "audit", "tokens"];
+const NAMED: [&str; 4] = ["names", "audit", "tokens", "channels"];
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

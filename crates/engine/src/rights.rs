@@ -147,7 +147,15 @@ impl Session {
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.
     pub async fn erase(&self) -> Result<Receipt, Error> {
-        erase(&self.inner, &self.actor, Subject::Session, self.names.scope, &[self.names.scope]).await
+        let mut derived = BTreeMap::new();
+        for one in &self.inner.derived {
+            let gone = one.erase_session(&self.scope).await?;
+            if gone > 0 {
+                derived.insert(one.name().to_owned(), gone);
+            }
+        }
+        let subject = Subject::Session(derived);
+        erase(&self.inner, &self.actor, subject, self.names.scope, &[self.names.scope]).await
     }
 
     /// Appends an exchange that no model of ours made, such as one that is being imported.
