@@ -119,6 +119,8 @@ pub struct Outgoing<'a> {
     pub nonce: Nonce,
     /// Which message of the reply this is: 0 is the first.
     pub part: usize,
+    /// Whether it begins the first reply to the event: no other message of ours answers it yet.
+    pub first: bool,
     /// Whether it may have been sent before, by a process that did not live to note it.
     pub again: bool,
 }
@@ -170,7 +172,7 @@ pub struct Said {
     pub audience: Audience,
     /// Where replies go.
     pub route: Route,
-    /// What was said, without the mention of the agent.
+    /// What was said, without the mention of the agent. If that leaves nothing, `note` is all that is answered.
     pub text: String,
     /// What to add to the answer, such as that an attachment was not looked at.
     pub note: Option<String>,

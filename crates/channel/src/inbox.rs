@@ -29,6 +29,8 @@ pub(crate) use seals::{Account, Body, Envelope, Sent, Waits};
 pub struct Inbox {
     db: Arc<Mutex<Connection>>,
     engine: Arc<OnceLock<WeakEngine>>,
+    /// Held by whoever stores an event, and alone by whoever erases a session: what is said after that is not lost with it.
+    still: Arc<tokio::sync::RwLock<()>>,
     /// The folder, for the lock; none in memory.
     folder: Option<PathBuf>,
 }
@@ -110,7 +112,8 @@ impl Inbox {
 
     fn on(connection: Connection, folder: Option<PathBuf>) -> Result<Self, InboxError> {
         rows::prepare(&connection)?;
-        Ok(Self { db: Arc::new(Mutex::new(connection)), engine: Arc::default(), folder })
+        let db = Arc::new(Mutex::new(connection));
+        Ok(Self { db, engine: Arc::default(), still: Arc::default(), folder })
     }
 
     /// Tells the inbox whose keys it works with. The engine may have been given the inbox before, so it is held weakly.
@@ -130,6 +133,16 @@ impl Inbox {
             Err(std::fs::TryLockError::WouldBlock) => Err(InboxError::Taken),
             Err(std::fs::TryLockError::Error(e)) => Err(InboxError::Failed(e.kind().to_string())),
         }
+    }
+
+    /// Stores something; nobody erases a session meanwhile.
+    pub(crate) async fn storing(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
+        self.still.read().await
+    }
+
+    /// Erases something; nobody stores an event meanwhile.
+    pub(crate) async fn erasing(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.still.write().await
     }
 
     pub(crate) fn engine(&self) -> Result<Engine, InboxError> {
@@ -177,7 +190,7 @@ impl Derived for Inbox {
         for row in self.with(move |c| rows::unfinished_of(c, person)).await? {
             let Some(envelope) = Envelope::open(&engine, &row) else { continue };
             let session = engine.session(envelope.scope()?, Actor::system());
-            let body = Body::open(&session, &row).await?;
+            let body = Body::open(&engine, &session, &row).await?;
             let text = body.map(|body| body.text);
             exported
                 .push(json!({ "received_at": row.received_at, "session_id": session.id(), "text": text }));
@@ -253,6 +266,3 @@ pub(crate) fn older_than(now: Millis) -> Millis {
 
 const FILE: &str = "channels.db";
 const LOCK: &str = "channels.lock";
-
-#[cfg(test)]
-mod tests;

@@ -97,6 +97,7 @@ impl Intake {
         if self.inbox.with(move |c| rows::is_known(c, event)).await? {
             return Ok(Taken::Known);
         }
+        let _storing = self.inbox.storing().await;
         let session = self.engine.session(said.scope.clone(), Actor::system());
         let beside = self.engine.beside();
         let person = beside.person_tag(said.scope.tenant(), said.scope.user());
@@ -127,6 +128,7 @@ impl Intake {
     }
 
     async fn edited(&self, edited: Edited) -> Result<Taken, InboxError> {
+        let _storing = self.inbox.storing().await;
         let target = self.account.event(&edited.target);
         let session = self.engine.session(edited.scope, Actor::system());
         let Some((scope, person)) = self.inbox.with(move |c| rows::session_of(c, target)).await? else {

@@ -118,7 +118,8 @@ impl Reply {
     /// Sends one message, or changes it if it was sent.
     async fn place(&mut self, purpose: &str, part: usize, kind: Kind, text: &str) -> Result<(), Trouble> {
         let nonce = self.account.nonce(self.event, purpose, part);
-        let outgoing = Outgoing { text, kind, nonce, part, again: self.again };
+        let first = part == 0 && purpose == ANSWER;
+        let outgoing = Outgoing { text, kind, nonce, part, first, again: self.again };
         if let Some(message) = self.sent.0.messages.get(part) {
             return match patiently(self.channel.edit(&self.route, message, outgoing)).await {
                 // Somebody removed the draft; the answer is then told anew, under another name.

@@ -62,16 +62,23 @@ pub struct Hosted {
 
 impl Hosted {
     /// Lets go of connections, gives replies that are under way up to `grace`, and leaves the rest for the next start.
-    pub async fn stop(self, grace: Duration) {
+    pub async fn stop(mut self, grace: Duration) {
         let _ = self.stop.send(true);
         let all = async {
-            let mut tasks = self.tasks;
-            for task in &mut tasks {
+            for task in &mut self.tasks {
                 let _ = task.await;
             }
         };
-        // The tasks hold their workers, so that dropping them ends those, too.
         let _ = tokio::time::timeout(grace, all).await;
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        // Each task holds what it started, so that ending it ends that, too.
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
@@ -184,7 +191,7 @@ impl Host {
         locked.get_or_try_init(|| async { inbox.lock() }).await.map_err(|error| {
             let message = error.to_string();
             let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "try again"));
-            Trouble::refused(what, hint)
+            Trouble::passing(what, hint)
         })?;
         let platform = self.channel.platform();
         let vault = Vault::new(inbox, engine, platform, self.channel.label());

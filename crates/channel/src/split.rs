@@ -68,7 +68,8 @@ impl Parts {
         match &self.fence {
             Some(fence) if closes(line, &fence.closing) => {
                 // Room for this was kept all along.
-                self.push(line.trim_end());
+                let closing = fence.closing.clone();
+                self.push(&closing);
                 self.fence = None;
             }
             None if fence_of(line).is_some() => {
@@ -79,7 +80,7 @@ impl Parts {
                 }
                 // A block is not begun where nothing of it fits.
                 let least = self.measure.of(&opening) + self.measure.of(&closing) + LEAST_OF_A_BLOCK;
-                if self.left() < least {
+                if self.left().is_none_or(|left| left < least) {
                     self.flush();
                 }
                 self.push(&opening);
@@ -92,7 +93,10 @@ impl Parts {
     fn plain(&mut self, line: &str) {
         let mut rest = line;
         loop {
-            let room = self.left();
+            let Some(room) = self.left() else {
+                self.next();
+                continue;
+            };
             let size = self.measure.of(rest);
             if size <= room {
                 self.push(rest);
@@ -136,11 +140,11 @@ impl Parts {
         if blank * 2 >= end && self.fence.is_none() { blank } else { end }
     }
 
-    /// What still fits after a line break, the closing of an open block kept free.
-    fn left(&self) -> usize {
+    /// What still fits after a line break, the closing of an open block kept free; `None` if not even the break does.
+    fn left(&self) -> Option<usize> {
         let used = self.measure.of(&self.now) + usize::from(!self.now.is_empty());
         let closing = self.fence.as_ref().map_or(0, |fence| self.measure.of(&fence.closing) + 1);
-        self.limit.saturating_sub(used + closing)
+        self.limit.checked_sub(used + closing)
     }
 
     /// What a part spends on opening and closing a block that goes on in it.

@@ -72,6 +72,15 @@ impl Bench {
             attempts >= MOST_ATTEMPTS || age > i64::try_from(OLDEST.as_millis()).unwrap_or(i64::MAX);
         let left = if matches!(left, Left::Again(_)) && too_often { Left::Undelivered } else { left };
         let now = self.clock.now();
+        match left {
+            Left::Finished => self.pulse.change(|status| status.answered += 1),
+            Left::Undelivered => {
+                self.pulse.change(|status| status.undelivered += 1);
+                let channel = self.channel.platform();
+                tracing::warn!(channel, "a reply could not be delivered and was given up");
+            }
+            _ => {}
+        }
         let noted = match left {
             Left::Finished | Left::Undelivered => self.inbox.with(move |c| rows::finish(c, event, now)).await,
             Left::Again(after) => self.inbox.with(move |c| rows::put_back(c, seq, now.plus(after))).await,
@@ -79,17 +88,6 @@ impl Bench {
         };
         if let Err(error) = noted {
             tracing::error!(error = %error, "the end of an event could not be noted; it is done again at the next start");
-        }
-        match left {
-            Left::Finished => self.pulse.change(|status| status.answered += 1),
-            Left::Undelivered => {
-                self.pulse.change(|status| status.undelivered += 1);
-                tracing::warn!(
-                    channel = self.channel.platform(),
-                    "a reply could not be delivered and was given up"
-                );
-            }
-            _ => {}
         }
     }
 
@@ -106,7 +104,7 @@ impl Bench {
             return Ok(Left::Undelivered);
         };
         let session = self.engine.session(envelope.scope()?, self.actor());
-        let body = match Body::open(&session, &row).await? {
+        let body = match Body::open(&self.engine, &session, &row).await? {
             Some(body) => body,
             // Its own erasure took the key; what it asked for is known.
             None if row.kind == RowKind::Forget => Body { text: "!forget".to_owned(), note: None },
@@ -125,7 +123,7 @@ impl Bench {
             return Ok(Left::Finished);
         };
         let name = request_id(target);
-        let revised = match Body::open(&session, row).await? {
+        let revised = match Body::open(&self.engine, &session, row).await? {
             Some(body) if row.kind == RowKind::Edited => match session.amend(&name, &body.text).await {
                 Err(Error::Invalid { .. }) => session.remove(&name).await,
                 other => other,

@@ -113,6 +113,7 @@ CREATE TABLE IF NOT EXISTS events (
     not_before INTEGER NOT NULL DEFAULT 0,
     received_at INTEGER NOT NULL,
     finished_at INTEGER,
+    carried INTEGER NOT NULL DEFAULT 0,
     route BLOB, body BLOB, sent BLOB, waits BLOB
 );
 CREATE INDEX IF NOT EXISTS events_open ON events (account, state, seq) WHERE state < 3;
@@ -312,6 +313,22 @@ pub(crate) fn finish(c: &Connection, event: Tag, now: Millis) -> rusqlite::Resul
     Ok(())
 }
 
+/// Rows of a session that came after this one and that nobody has begun to work on.
+pub(crate) fn later(c: &Connection, scope: Tag, seq: i64) -> rusqlite::Result<Vec<Row>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND seq > ?2 AND state = 0 AND carried = 0");
+    let mut statement = c.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![scope.as_bytes(), seq], read)?;
+    rows.collect()
+}
+
+/// Replaces what a row holds by what outlives its session.
+pub(crate) fn carry(c: &Connection, seq: i64, body: &Sealed) -> rusqlite::Result<()> {
+    let sql = "UPDATE events SET body = ?2, carried = 1 WHERE seq = ?1 AND state = 0";
+    c.prepare_cached(sql)?.execute(params![seq, body.as_bytes()])?;
+    Ok(())
+}
+
 /// Finishes an event that nobody has begun to work on; false if somebody has.
 pub(crate) fn finish_unread(c: &Connection, event: Tag, now: Millis) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM events WHERE event = ?1 AND state = 0 AND attempts = 0";
@@ -350,7 +367,7 @@ pub(crate) fn forget(c: &mut Connection, whose: Whose, keep_forget: bool) -> rus
             "UPDATE events SET state = 3, finished_at = coalesce(finished_at, received_at), room = NULL,
                                scope = NULL, person = NULL, route = NULL, body = NULL, sent = NULL, waits = NULL,
                                target = NULL
-             WHERE {column} = ?1 AND NOT (kind = ?2 AND state < 2)"
+             WHERE {column} = ?1 AND NOT ((kind = ?2 OR (?2 >= 0 AND carried = 1)) AND state < 2)"
         ),
         params![tag.as_bytes(), kept],
     )?;

@@ -66,7 +66,7 @@ impl Job<'_> {
 
     async fn not_decided(&mut self, error: &Error, asked: &Row) -> Result<Left, InboxError> {
         // Cut off after the decision: it counts, and its answer is told where it was asked for.
-        if matches!(error, Error::AlreadyDecided(_)) && self.row.attempts > 1 {
+        if matches!(error, Error::AlreadyDecided(_) | Error::NoSuchApproval) && self.row.attempts > 1 {
             self.wake(asked).await?;
             return Ok(Left::Finished);
         }
@@ -79,14 +79,7 @@ impl Job<'_> {
 
     /// Decides one of this session's own, wherever it was asked for. What was asked for in private is not told in a room.
     async fn decide_own(&mut self) -> Result<Left, InboxError> {
-        let request = confidant_engine::TurnRequest {
-            request_id: Some(super::request_id(self.row.event)),
-            query: self.body.text.clone(),
-            audience: Some(self.envelope.audience),
-            room: RoomContext::default(),
-            ..confidant_engine::TurnRequest::default()
-        };
-        let turn = self.session.turn(request);
+        let turn = self.turn(RoomContext::default());
         match self.listen(turn, Growing::Hidden).await {
             Heard::Ended(Ok(Ending::Answer(answer))) => {
                 let private = answer.metadata.audience == Audience::Private;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Job, Left, event_of, pause, request_id};
 use crate::channel::Kind;
 use crate::commands::{self, Command};
-use crate::inbox::{InboxError, Waits, rows};
+use crate::inbox::{Body, InboxError, Waits, rows};
 use crate::pace::Pacer;
 use crate::reply::patiently;
 
@@ -28,14 +28,19 @@ pub(super) enum Growing {
 
 impl Job<'_> {
     pub(super) async fn run(mut self) -> Result<Left, InboxError> {
+        if self.body.text.trim().is_empty() {
+            let note = self.body.note.take();
+            return self
+                .notice(note.as_deref().unwrap_or("Say something, and I answer. `!help` says how."))
+                .await;
+        }
         match commands::parse(&self.body.text) {
             Some(Command::Help) => self.notice(commands::HELP).await,
             Some(Command::Privacy) => self.notice(commands::PRIVACY).await,
             Some(Command::Export) => self.export().await,
             Some(Command::Decide(decision, code)) => self.decide(decision, &code).await,
-            Some(Command::Forget | Command::Cancel) => {
-                self.ask(Growing::Hidden, RoomContext::default()).await
-            }
+            Some(Command::Forget) => self.forget().await,
+            Some(Command::Cancel) => self.ask(Growing::Hidden, RoomContext::default()).await,
             None => {
                 self.reply.typing().await;
                 let room = self.room().await;
@@ -54,7 +59,31 @@ impl Job<'_> {
         })
     }
 
-    pub(super) async fn ask(&mut self, growing: Growing, room: RoomContext) -> Result<Left, InboxError> {
+    async fn ask(&mut self, growing: Growing, room: RoomContext) -> Result<Left, InboxError> {
+        let turn = self.turn(room);
+        let heard = self.listen(turn, growing).await;
+        self.tell(heard).await
+    }
+
+    /// Erases the session. What was said after that is not part of it.
+    async fn forget(&mut self) -> Result<Left, InboxError> {
+        let bench = self.bench;
+        let heard = {
+            let _erasing = bench.inbox.erasing().await;
+            let (scope, seq) = (self.session.raw_tag(), self.row.seq);
+            for row in bench.inbox.with(move |c| rows::later(c, scope, seq)).await? {
+                let Some(body) = Body::open(&bench.engine, &self.session, &row).await? else { continue };
+                let (seq, carried) = (row.seq, body.seal_carried(&bench.account, row.event));
+                bench.inbox.with(move |c| rows::carry(c, seq, &carried)).await?;
+            }
+            let turn = self.turn(RoomContext::default());
+            self.listen(turn, Growing::Hidden).await
+        };
+        self.tell(heard).await
+    }
+
+    /// The turn that the event leads to.
+    pub(super) fn turn(&self, room: RoomContext) -> Turn {
         let restore = self.reply.manners().restore;
         let request = TurnRequest {
             request_id: Some(request_id(self.row.event)),
@@ -64,8 +93,11 @@ impl Job<'_> {
             restore: restore.map(|messages| Restore { since: self.bench.started, messages }),
             ..TurnRequest::default()
         };
-        let turn = self.session.turn(request);
-        match self.listen(turn, growing).await {
+        self.session.turn(request)
+    }
+
+    async fn tell(&mut self, heard: Heard) -> Result<Left, InboxError> {
+        match heard {
             Heard::Ended(Ok(Ending::Answer(answer))) => self.answer(answer).await,
             Heard::Ended(Ok(Ending::Approval(request))) => {
                 let waits = Waits { approval_id: request.approval_id.clone(), code: request.code.clone() };
