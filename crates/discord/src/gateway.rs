@@ -30,7 +30,7 @@ pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Re
     let kept = Kept::read(intake).await;
     let mut shard = Shard::with_config(ShardId::ONE, config(bot, kept));
     let rules = Arc::new(bot.rules(intake)?);
-    let stands = Arc::new(Stands::read(intake).await?);
+    let stands = Arc::default();
     let mut listening = Listening {
         bot,
         intake,
@@ -52,6 +52,8 @@ pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Re
                 continue;
             }
             frame = shard.next() => frame,
+            // Left to itself, the shard would connect again.
+            () = tokio::time::sleep(CLOSING), if closing => return Ok(()),
         };
         while listening.asides.try_join_next().is_some() {}
         match frame {
@@ -179,7 +181,7 @@ impl Listening<'_> {
         }
         let Ok(Some(event)) = twilight_gateway::parse(text.to_owned(), WANTED) else { return Ok(()) };
         match Told::from(event) {
-            Told::Ready(ready) => self.ready(&ready),
+            Told::Ready(ready) => self.ready(&ready).await?,
             Told::Resumed => self.intake.up(),
             Told::MessageCreate(message) => self.said(&message).await?,
             Told::MessageUpdate(message) => self.edited(&message).await?,
@@ -207,8 +209,9 @@ impl Listening<'_> {
     }
 
     /// A session of its own: nothing is replayed, so everything is read back.
-    fn ready(&mut self, ready: &Ready) {
+    async fn ready(&mut self, ready: &Ready) -> Result<(), Trouble> {
         self.intake.up();
+        self.stands = Arc::new(Stands::read(self.intake).await?);
         for guild in &ready.guilds {
             self.behind.add(guild.id.to_string());
         }
@@ -224,6 +227,7 @@ impl Listening<'_> {
         {
             self.intake.trouble(&not_there());
         }
+        Ok(())
     }
 
     fn guild(&mut self, heard: GuildHeard) {
@@ -350,6 +354,7 @@ const WANTED: EventTypeFlags = EventTypeFlags::READY
     .union(EventTypeFlags::MESSAGE_DELETE_BULK)
     .union(EventTypeFlags::INTERACTION_CREATE)
     .union(EventTypeFlags::GUILD_DELETE);
+const CLOSING: Duration = Duration::from_secs(1);
 const KEPT: &str = "gateway";
 const KEPT_EVERY: Duration = Duration::from_secs(2);
 const PASSED_EVERY: Duration = Duration::from_secs(20);
