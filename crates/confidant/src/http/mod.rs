@@ -43,6 +43,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use confidant_channel::Health;
 use confidant_engine::{Clock, Engine, SystemClock};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -74,9 +75,10 @@ pub(crate) async fn serve(
     engine: Engine,
     settings: HttpSettings,
     mcp: Mount,
+    channels: Health,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let (router, app) = build(engine, settings, Some(mcp));
+    let (router, app) = build(engine, settings, Some(mcp), channels);
     let shutdown = async move {
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
@@ -90,7 +92,7 @@ pub(crate) async fn serve(
 /// Every route, ready to be called without a socket.
 #[cfg(test)]
 pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
-    build(engine, settings, None).0
+    build(engine, settings, None, Health::default()).0
 }
 
 /// What all requests share.
@@ -101,6 +103,8 @@ struct Shared {
     /// What is below `/mcp`; nothing where there is no memory, as in tests of other things.
     mcp: Option<Mount>,
     limits: Limits,
+    /// How the channels are.
+    channels: Health,
     metrics: Metrics,
     clock: SystemClock,
     /// `/openapi.json`, written once.
@@ -135,7 +139,7 @@ impl Shared {
 }
 
 /// Every route with everything around it, and what its requests share.
-fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router, App) {
+fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, channels: Health) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -163,7 +167,8 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router,
     description.merge(guarded_paths);
     let app = Arc::new(Shared {
         limits: Limits::new(settings.requests_per_minute),
-        metrics: Metrics::new(engine.clone()),
+        metrics: Metrics::new(engine.clone(), channels.clone()),
+        channels,
         clock: SystemClock,
         description: serde_json::to_vec(&description).unwrap_or_default().into(),
         stopping: AtomicBool::new(false),
