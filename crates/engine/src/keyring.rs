@@ -40,6 +40,7 @@ pub(crate) struct Keyring {
     audit: Key,
     tokens: Key,
     bus: Key,
+    channels: Key,
 }
 
 /// A session's data key with what the keyring knows of its log.
@@ -74,7 +75,8 @@ impl Keyring {
         let audit = named_key(&*store, &roots, "audit").await?;
         let tokens = named_key(&*store, &roots, "tokens").await?;
         let bus = named_key(&*store, &roots, "bus").await?;
-        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, bus })
+        let channels = named_key(&*store, &roots, "channels").await?;
+        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, bus, channels })
     }
 
     /// The names under which a store knows this scope.
@@ -134,6 +136,10 @@ impl Keyring {
 
     pub(crate) fn bus_key(&self) -> &Key {
         &self.bus
+    }
+
+    pub(crate) fn channel_key(&self) -> &Key {
+        &self.channels
     }
 
     pub(crate) fn store(&self) -> &dyn KeyStore {
@@ -354,7 +360,7 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
-const NAMED: [&str; 4] = ["names", "audit", "tokens", "bus"];
+const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

@@ -27,11 +27,13 @@
 
 mod about;
 mod access;
+mod amend;
 mod anchors;
 mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod beside;
 mod bus;
 mod checkpoint;
 mod clock;
@@ -65,6 +67,7 @@ pub use aspects::{
 };
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
+pub use beside::Beside;
 pub use bus::{BusAddress, BusSettings, Speech, Worker};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
@@ -97,7 +100,7 @@ pub use tools::{
 };
 pub use turn::{
     CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
-    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, RunningHarm, Safety, SafetyAction,
+    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, Restore, RunningHarm, Safety, SafetyAction,
     SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Turn,
     TurnRequest, View,
 };

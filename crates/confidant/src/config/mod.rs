@@ -7,6 +7,7 @@
 
 mod aspects;
 mod bus;
+mod channels;
 mod checkpoint;
 mod environment;
 mod history;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
+pub(crate) use channels::DiscordSection;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
 pub(crate) use layers::{load, parse_file};
@@ -58,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) aspects: aspects::AspectsSection,
     pub(crate) tools: tools::ToolsSection,
     pub(crate) memory: memory::MemorySection,
+    pub(crate) channels: channels::ChannelsSection,
     pub(crate) log: LogSection,
 }
 
@@ -199,6 +202,7 @@ mod tests {
         for (mut found, place) in [
             (servers.flat_map(keys_of).collect::<Vec<_>>(), "[tools.servers.x]"),
             (keys_of(&tools["rules"][0]), "[[tools.rules]]"),
+            (keys_of(&named["channels"]["discord"][0]), "[[channels.discord]]"),
         ] {
             let mut expected = layers::known(format!("{place}\n\"\\u0000\" = true").parse().unwrap());
             expected.sort_unstable();

@@ -9,7 +9,7 @@
 //! of itself gives it a right: its tenant, its actor and the way of its answers are the reader's own.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use confidant_seal::{Scope, TenantId};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use crate::clock::Millis;
 use crate::error::{Error, StoreError, Tampering};
 use crate::model::{ModelError, PromptMessage, Role, Sampling};
 use crate::room::RoomContext;
-use crate::turn::{Enrichment, Final, MemoryState, Metadata, Outbound, PastChat, TurnRequest};
+use crate::turn::{Enrichment, Final, MemoryState, Metadata, Outbound, PastChat, Restore, TurnRequest};
 
 /// A turn that is asked for.
 #[derive(Debug)]
@@ -109,6 +109,8 @@ struct Ours {
     past_chats: Vec<(String, String)>,
     available_settings: Vec<String>,
     settings: BTreeMap<String, String>,
+    restore: Option<Restore>,
+    called: HashMap<String, String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +138,8 @@ pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
         past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
         available_settings: request.available_settings.clone(),
         settings: request.settings.clone(),
+        restore: request.restore,
+        called: request.room.names_on_the_way().clone(),
     });
     let mut metadata = json!({
         "room_id": scope.as_ref().map(|scope| scope.place_id().map(|place| place.as_str().to_owned())),
@@ -187,6 +191,8 @@ fn short(
         past_chats: Vec::new(),
         available_settings: Vec::new(),
         settings: BTreeMap::new(),
+        restore: None,
+        called: HashMap::new(),
     };
     bytes(&json!({
         "request_id": request_id,
@@ -249,7 +255,7 @@ pub(super) fn read_request(
                 request_id: Some(request_id.clone()),
                 query,
                 audience: ours.audience,
-                room,
+                room: room.called(ours.called),
                 instructions: ours.instructions,
                 brought: brought.collect(),
                 sampling: ours.sampling,
@@ -258,6 +264,7 @@ pub(super) fn read_request(
                 past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),
                 available_settings: ours.available_settings,
                 settings: ours.settings,
+                restore: ours.restore,
             };
             Asked::Turn(Box::new(Errand { scope, actor: ours.actor, request }))
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::recall::{MESSAGE_OVERHEAD, Recalled, RecalledExchange};
-use super::{Draft, Inbound};
+use super::{Draft, Inbound, Restore};
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
 use crate::engine::Inner;
@@ -41,6 +41,7 @@ pub(super) struct Gathered {
     pub(super) query: String,
     query_tokens: u32,
     pub(super) audience: Audience,
+    pub(super) restore: Option<Restore>,
     instructions: Option<String>,
     profile: Profile,
     focus: Option<String>,
@@ -107,6 +108,7 @@ pub(super) fn gather(
         query: inbound.query,
         query_tokens: inbound.tokens,
         audience: inbound.audience,
+        restore: inbound.restore,
         instructions: inbound.instructions.filter(|text| !text.trim().is_empty()),
         profile: inbound.profile,
         focus: inbound.focus,

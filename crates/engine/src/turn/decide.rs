@@ -283,7 +283,7 @@ pub(super) async fn expire(
         metadata.pending_approvals = pending(held);
         let answer =
             Final { request_id: exchange.request_id.clone(), content: reply.content.clone(), metadata };
-        inner.notices.tell(session.scope(), Ok(Ending::Answer(answer)));
+        inner.notices.tell(session.scope(), &exchange.request_id, Ok(Ending::Answer(answer)));
     }
     Ok(true)
 }

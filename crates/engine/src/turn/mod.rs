@@ -47,6 +47,7 @@ use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
+use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::model::{PromptMessage, Sampling, Usage};
@@ -94,6 +95,17 @@ pub struct TurnRequest {
     pub available_settings: Vec<String>,
     /// Settings and memories that were asked for, with what they say. Never stored.
     pub settings: BTreeMap<String, String>,
+    /// How far back to look; if missing, as far as the limits go.
+    pub restore: Option<Restore>,
+}
+
+/// How far back a turn may look, where a restart is a new beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// When the new beginning was; everything since can be recalled.
+    pub since: Millis,
+    /// How many of the person's messages from before can be, the newest, each with its answer. Nothing is deleted.
+    pub messages: usize,
 }
 
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
@@ -338,6 +350,7 @@ struct Inbound {
     instructions: Option<String>,
     brought: Vec<PromptMessage>,
     sampling: Sampling,
+    restore: Option<Restore>,
     profile: Profile,
     focus: Option<String>,
     past_chats: Vec<PastChat>,

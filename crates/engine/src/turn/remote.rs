@@ -79,6 +79,7 @@ impl Inbound {
             past_chats: self.past_chats,
             available_settings: self.available_settings,
             settings: self.settings,
+            restore: self.restore,
         }
     }
 }

@@ -10,6 +10,7 @@ mod erasure;
 mod interruption;
 mod isolation;
 mod processing;
+mod revision;
 mod rig;
 mod rotation;
 mod secrecy;
