@@ -125,6 +125,9 @@ pub(crate) fn data_place(loaded: &Loaded) -> anyhow::Result<DataPlace> {
         StoreKind::Redis(address) => {
             DataPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?)
         }
+        StoreKind::Postgres(address) => {
+            DataPlace::Postgres(config.store.postgres(address, loaded.secrets.postgres_password.as_ref())?)
+        }
         StoreKind::Sqlite(_) => DataPlace::Sqlite {
             folder: config.data_folder().unwrap_or_else(|| config.server.data_dir.clone()),
             durability: config.store.durability(),
@@ -141,6 +144,10 @@ fn keyring_place(loaded: &Loaded) -> anyhow::Result<Option<KeyringPlace>> {
         Some(KeyringUrl::Sqlite(folder)) => Some(KeyringPlace::Sqlite(folder.clone())),
         Some(KeyringUrl::Redis(address)) => {
             Some(KeyringPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?))
+        }
+        Some(KeyringUrl::Postgres(address)) => {
+            let password = loaded.secrets.postgres_password.as_ref();
+            Some(KeyringPlace::Postgres(config.store.postgres(address, password)?))
         }
     })
 }

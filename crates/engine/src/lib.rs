@@ -34,6 +34,7 @@ mod audience;
 mod audit;
 mod checkpoint;
 mod clock;
+mod copy;
 mod counts;
 mod derived;
 mod engine;
@@ -68,6 +69,7 @@ pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };
+pub use copy::{Copied, copy};
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{

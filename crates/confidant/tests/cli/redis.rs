@@ -72,7 +72,7 @@ fn several_servers_share_sessions_and_follow_a_rotation() {
     rotating.env("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY).env("OLD_CHECKPOINT_ENCRYPTION_KEY", KEY);
     assert!(rotating.status().unwrap().success());
     // What is warm goes on; the old key alone opens nothing more.
-    assert!(ask(&one, "What is my name?").contains("Alice"));
+    assert!(ask(&two, "What is my name?").contains("Alice"));
     assert_eq!((one.stop().0, two.stop().0), (0, 0));
     home.alice("What is my name?").failed("wrong master key", "restore the key");
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
