@@ -15,7 +15,8 @@ use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
 use crate::keyring::{KeySource, Keyring, NAMED};
 use crate::store::{
-    Append, Appended, AuditHead, Created, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded, Store,
+    Append, Appended, AuditHead, Created, DECIDED, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded,
+    PARKED, Store,
 };
 
 /// What was copied.
@@ -216,7 +217,9 @@ async fn copy_session(
         let Some(row) = keyring.store().get(names.scope).await? else { return Ok(None) };
         Ok(keyring.scope_of(&row).ok().and_then(|scope| keyring.key_name(naming, &scope, names.scope)))
     };
-    let Some(here) = from.load(names.scope, None).await? else { return Ok(None) };
+    let Some(mut here) = from.load(names.scope, None).await? else { return Ok(None) };
+    // Whoever was answering it is not there: somebody who is takes it up.
+    here.owner = here.owner.map(|owner| if owner == PARKED { PARKED } else { DECIDED });
     let naming = to.naming();
     let name = name_in(&naming).await?;
     if naming != crate::store::Naming::Tags && name.is_none() {

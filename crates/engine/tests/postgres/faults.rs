@@ -1,6 +1,5 @@
 //! A database that restarts, goes away, deadlocks, refuses writes or has no connection left: each a clear outcome, nothing lost.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_engine::*;
@@ -79,10 +78,12 @@ async fn a_read_only_database_refuses_and_loses_nothing() {
     };
     assert!(matches!(refused, Error::Store(StoreError::ReadOnly)), "{refused}");
     let client = raw(&server.url, &settings.schema).await;
-    client
-        .batch_execute("SET default_transaction_read_only = off; ALTER ROLE confidant RESET default_transaction_read_only")
-        .await
-        .unwrap();
+    for command in [
+        "SET default_transaction_read_only = off",
+        "ALTER ROLE confidant RESET default_transaction_read_only",
+    ] {
+        client.batch_execute(command).await.unwrap();
+    }
     server.turn("restart").await;
     insist(&engine, ID, "r1", "q1").await;
     assert_eq!(transcript(&engine, ID).await, whole(2));
@@ -129,8 +130,7 @@ async fn a_deadlock_is_got_over() {
 async fn an_exhausted_pool_is_said_and_passes() {
     let Some(settings) = settings() else { return };
     let settings = PostgresSettings { connections: 2, ..settings };
-    let model = Recorder::new();
-    let engine = engine_at(&settings, &model).await;
+    let engine = engine_at(&settings, &Recorder::new()).await;
     // Many at once share few connections.
     let turns: Vec<_> = (0..48)
         .map(|n| {
@@ -169,5 +169,4 @@ async fn an_exhausted_pool_is_said_and_passes() {
     insist(&engine, "http:r:main:u0", "late", "late").await;
     let said = transcript(&engine, "http:r:main:u0").await;
     assert_eq!((said.len(), said.last().unwrap().as_str()), (8, "ai:noted: late"));
-    assert_eq!(Arc::strong_count(&model), 2);
 }

@@ -19,7 +19,7 @@ async fn wrong_addresses_and_passwords_are_named() {
     assert!(wrong.contains("refuses this user") && !wrong.contains("CANARY"), "{wrong}");
     let none = refused(&at(&url.replace(":secret@", "@"))).await;
     assert!(none.contains("no password was given"), "{none}");
-    let missing = refused(&at(&url.replace("/confidant", "/nowhere"))).await;
+    let missing = refused(&at(&format!("{}/nowhere", url.rsplit_once('/').unwrap().0))).await;
     assert!(missing.contains("does not exist") && missing.contains("createdb"), "{missing}");
     let gone = refused(&at("postgres://confidant:secret@127.0.0.1:1/confidant")).await;
     assert!(gone.contains("connection refused"), "{gone}");

@@ -68,8 +68,8 @@ async fn check(storage: &Storage, expected: &[Vec<String>], receipt: &Receipt) {
 }
 
 async fn a_copy_is_the_same_and_so_is_one_of_it(place: Place) {
-    let (origin, there, back) = (Place::sqlite(), place, Place::sqlite());
-    let (origin, back) = (origin.storage().await, back.storage().await);
+    let (first, there, last) = (Place::sqlite(), place, Place::sqlite());
+    let (origin, back) = (first.storage().await, last.storage().await);
     let receipt = fill(&origin).await;
     let engine = opened(&origin).await.unwrap();
     let expected = contents(&engine).await;
@@ -97,7 +97,8 @@ async fn a_copy_is_the_same_and_so_is_one_of_it(place: Place) {
 }
 
 async fn a_copy_that_is_cut_off_goes_on(place: Place) {
-    let origin = Place::sqlite().storage().await;
+    let first = Place::sqlite();
+    let origin = first.storage().await;
     let receipt = fill(&origin).await;
     let there = place.storage().await;
     let cut = Arc::new(tokio::sync::Notify::new());
@@ -129,7 +130,8 @@ async fn a_copy_that_is_cut_off_goes_on(place: Place) {
 }
 
 async fn a_copy_is_refused_where_it_would_mix(place: Place) {
-    let origin = Place::sqlite().storage().await;
+    let first = Place::sqlite();
+    let origin = first.storage().await;
     let refused = async |from: &Storage, to: &Storage, why: &str| {
         let error = copy(from, to, keys(&[1]), &|_, _| {}).await.unwrap_err().to_string();
         assert!(error.contains(why) && error.contains("; hint: "), "{error}");
