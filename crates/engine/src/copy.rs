@@ -63,8 +63,7 @@ pub async fn copy(
     begin(from, to, root).await?;
     from.store.introduce(keyring.name_sealer());
     to.store.introduce(keyring.name_sealer());
-    let mut copied = Copied::default();
-    copied.keys = copy_keys(&*from.keys, &*to.keys).await?;
+    let mut copied = Copied { keys: copy_keys(&*from.keys, &*to.keys).await?, ..Copied::default() };
     progress(0, keys);
     copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &|done| progress(done, keys.max(done)))
         .await?;
@@ -140,7 +139,7 @@ async fn copy_keys(from: &dyn KeyStore, to: &dyn KeyStore) -> Result<u64, OpenEr
         after = Some(last);
         for row in rows {
             count += 1;
-            if there.iter().any(|found| *found == row) {
+            if there.contains(&row) {
                 continue;
             }
             to.destroy(&[row.scope]).await?;

@@ -43,6 +43,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod keyring;
+mod legacy;
 mod log;
 mod model;
 mod notices;
@@ -79,6 +80,7 @@ pub use engine::{
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
+pub use legacy::{Imported, Way, import_checkpoints};
 pub use model::{
     Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
     Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,

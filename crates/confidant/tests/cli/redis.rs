@@ -7,7 +7,7 @@ use crate::home::{CONTENT, Home, KEY, OTHER_KEY, Server};
 /// A folder to run in, on a namespace of its own of the tests' server; nothing if there is none.
 ///
 /// Without it nothing is tested, which is an error where all must be.
-fn on_redis() -> Option<Home> {
+pub(crate) fn on_redis() -> Option<Home> {
     #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
     let (url, required) = (std::env::var("CONFIDANT_TEST_REDIS"), std::env::var_os("REQUIRE_ALL_STORES"));
     let Ok(url) = url else {

@@ -9,6 +9,7 @@ mod refusals;
 #[path = "../promises/rig.rs"]
 #[expect(dead_code, reason = "the promises use more of it")]
 mod rig;
+mod rotation;
 mod secrecy;
 mod server;
 mod tenants;
