@@ -3,7 +3,7 @@
     python tests/postgres_servers.py cargo test --workspace
 
 The command finds `CONFIDANT_TEST_POSTGRES` and, for the same server over TLS, `CONFIDANT_TEST_POSTGRES_TLS`, whose certificate
-`CONFIDANT_TEST_POSTGRES_CA` signs; `CONFIDANT_TEST_POSTGRES_FILES` is the folder of its files. `CONFIDANT_TEST_POSTGRES_BREAKABLE` is a
+`CONFIDANT_TEST_POSTGRES_CA` signs, and for its superuser, `CONFIDANT_TEST_POSTGRES_SUPERUSER`; `CONFIDANT_TEST_POSTGRES_FILES` is the folder of its files. `CONFIDANT_TEST_POSTGRES_BREAKABLE` is a
 server for tests that need one to break, and `CONFIDANT_TEST_POSTGRES_BREAK` a program that does it: `restart`, `stop` or `start`.
 """
 
@@ -73,7 +73,7 @@ def server() -> Iterator[tuple[int, Path]]:
             "ssl": "on",
             "ssl_cert_file": files["certificate"],
             "ssl_key_file": files["key"],
-            "deadlock_timeout": "200ms",
+            "deadlock_timeout": "1s",
         }
         with (data / "postgresql.auto.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -82,6 +82,7 @@ def server() -> Iterator[tuple[int, Path]]:
         try:
             psql = [program("psql"), "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p", port, "-U", "postgres"]
             run(*psql, "-c", f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'", "-c", f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+            run(*psql, "-c", f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
             yield port, folder
         finally:
             with contextlib.suppress(SystemExit):
@@ -107,6 +108,7 @@ def servers() -> Iterator[dict[str, str]]:
         yield {
             "CONFIDANT_TEST_POSTGRES": f"{at}:{port}/{DATABASE}",
             "CONFIDANT_TEST_POSTGRES_TLS": f"{at}:{port}/{DATABASE}?sslmode=verify-full",
+            "CONFIDANT_TEST_POSTGRES_SUPERUSER": f"postgres://postgres:{PASSWORD}@127.0.0.1:{port}/{DATABASE}",
             "CONFIDANT_TEST_POSTGRES_CA": str(folder / "ca.pem"),
             "CONFIDANT_TEST_POSTGRES_FILES": str(folder / "data"),
             "CONFIDANT_TEST_POSTGRES_BREAKABLE": f"{at}:{breakable}/{DATABASE}",

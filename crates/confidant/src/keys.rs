@@ -77,7 +77,7 @@ impl Keys {
                 StoreKind::Memory => Origin::Passing(MasterKey::random()),
                 StoreKind::Sqlite(_) => Origin::Managed(loaded.config.server.data_dir.join(MANAGED)),
                 // Made here, it would be another one on every machine that shares the store.
-                StoreKind::Redis(_) => {
+                StoreKind::Redis(_) | StoreKind::Postgres(_) => {
                     return Err(failed(
                         "store.url is a server, which needs a master key that you give",
                         "`confidant keys generate` makes one; set it as CHECKPOINT_ENCRYPTION_KEY (or …_FILE, keys.file, \

@@ -130,14 +130,22 @@ async fn storage(loaded: &Loaded, keys: &Keys) -> anyhow::Result<(Storage, Prepa
 
 /// Where data is kept.
 pub(crate) fn data_place(loaded: &Loaded) -> anyhow::Result<DataPlace> {
+    place_of(loaded, &loaded.config.store.url)
+}
+
+/// Where an address leads, with what the settings say of such stores.
+pub(crate) fn place_of(loaded: &Loaded, kind: &StoreKind) -> anyhow::Result<DataPlace> {
     let config = &loaded.config;
-    Ok(match &config.store.url {
+    Ok(match kind {
         StoreKind::Memory => DataPlace::Memory,
         StoreKind::Redis(address) => {
             DataPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?)
         }
-        StoreKind::Sqlite(_) => DataPlace::Sqlite {
-            folder: config.data_folder().unwrap_or_else(|| config.server.data_dir.clone()),
+        StoreKind::Postgres(address) => {
+            DataPlace::Postgres(config.store.postgres(address, loaded.secrets.postgres_password.as_ref())?)
+        }
+        StoreKind::Sqlite(folder) => DataPlace::Sqlite {
+            folder: folder.clone().unwrap_or_else(|| config.server.data_dir.clone()),
             durability: config.store.durability(),
         },
     })
@@ -145,13 +153,24 @@ pub(crate) fn data_place(loaded: &Loaded) -> anyhow::Result<DataPlace> {
 
 /// Where keys are kept, if not beside the data.
 fn keyring_place(loaded: &Loaded) -> anyhow::Result<Option<KeyringPlace>> {
+    match loaded.config.store.url {
+        StoreKind::Memory => Ok(None),
+        _ => keyring_at(loaded, loaded.config.keyring.url.as_ref()),
+    }
+}
+
+/// Where the address of a keyring leads.
+pub(crate) fn keyring_at(loaded: &Loaded, url: Option<&KeyringUrl>) -> anyhow::Result<Option<KeyringPlace>> {
     let config = &loaded.config;
-    Ok(match &config.keyring.url {
-        _ if config.store.url == StoreKind::Memory => None,
+    Ok(match url {
         None => None,
         Some(KeyringUrl::Sqlite(folder)) => Some(KeyringPlace::Sqlite(folder.clone())),
         Some(KeyringUrl::Redis(address)) => {
             Some(KeyringPlace::Redis(config.store.redis(address, loaded.secrets.redis_password.as_ref())?))
+        }
+        Some(KeyringUrl::Postgres(address)) => {
+            let password = loaded.secrets.postgres_password.as_ref();
+            Some(KeyringPlace::Postgres(config.store.postgres(address, password)?))
         }
     })
 }

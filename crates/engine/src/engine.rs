@@ -32,7 +32,7 @@ use crate::store::redis;
 pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
-use crate::store::{AuditHead, Find, Instance, KeyStore, Naming, Store};
+use crate::store::{AuditHead, Instance, KeyStore, Naming, Store};
 use crate::tokens;
 use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
 use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
@@ -60,8 +60,8 @@ impl WeakEngine {
 /// Where data and keys are kept. Opaque: only an engine can look inside.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    store: Arc<dyn Store>,
-    keys: Arc<dyn KeyStore>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keys: Arc<dyn KeyStore>,
 }
 
 impl Storage {
@@ -325,7 +325,7 @@ impl Engine {
     /// Opens an engine. Must be called within a Tokio runtime.
     pub async fn open(parts: Parts) -> Result<Self, OpenError> {
         let Storage { store, keys } = parts.storage;
-        let has_data = !store.list(Find::All, None, 1).await?.is_empty();
+        let has_data = !store.is_empty().await?;
         let keyring = Keyring::open(keys, parts.keys, has_data).await?;
         store.introduce(keyring.name_sealer());
         let instance = Instance(random_id());

@@ -30,6 +30,11 @@ pub enum OpenError {
          hint: put keyring.db back beside confidant.db, or start with an empty data folder"
     )]
     KeyringMissing,
+    /// Somebody copies to this store, or began to.
+    #[error(
+        "this store is the unfinished copy of another; hint: run `confidant store copy` again, it goes on where it was"
+    )]
+    UnfinishedCopy,
     /// The keyring's own records do not open.
     #[error(
         "the keyring's {0} key does not open: it was altered or belongs to another installation; \
@@ -134,6 +139,7 @@ impl StoreError {
         match self {
             Self::Unreachable(_) | Self::Uncertain => "store-unreachable",
             Self::Refused(_) => "store-refused",
+            Self::Busy => "store-busy",
             _ => "store-failed",
         }
     }

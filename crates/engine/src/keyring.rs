@@ -12,6 +12,7 @@ use confidant_seal::{
 };
 
 use crate::clock::Millis;
+use crate::copy;
 use crate::error::{Error, KeySourceError, OpenError, Tampering};
 use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming};
 
@@ -59,6 +60,9 @@ impl Keyring {
         has_data: bool,
     ) -> Result<Self, OpenError> {
         let configured = stretched(&*source)?;
+        if copy::is_unfinished(&*store).await? {
+            return Err(OpenError::UnfinishedCopy);
+        }
         let current = match store.root().await? {
             Some(kid) => kid,
             None if has_data => return Err(OpenError::KeyringMissing),
@@ -360,7 +364,7 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
-const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
+pub(crate) const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

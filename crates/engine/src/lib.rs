@@ -37,6 +37,7 @@ mod beside;
 mod bus;
 mod checkpoint;
 mod clock;
+mod copy;
 mod counts;
 mod derived;
 mod engine;
@@ -45,6 +46,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod keyring;
+mod legacy;
 mod log;
 mod model;
 mod notices;
@@ -73,6 +75,7 @@ pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };
+pub use copy::{Copied, copy};
 pub use counts::Counts;
 pub use derived::Derived;
 pub use engine::{
@@ -82,6 +85,7 @@ pub use engine::{
 };
 pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
+pub use legacy::{Imported, Way, import_checkpoints};
 pub use model::{
     Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
     Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,

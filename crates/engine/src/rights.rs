@@ -192,6 +192,36 @@ impl Session {
         }
     }
 
+    /// Makes the session of what was said elsewhere, in one write; false if there is one already.
+    pub(crate) async fn take_over(
+        &self,
+        audience: Audience,
+        exchanges: &[(String, String)],
+        by: &str,
+    ) -> Result<bool, Error> {
+        let mut held = self.lock().await?;
+        if held.log().await?.is_some() {
+            return Ok(false);
+        }
+        let at = self.inner.now();
+        let entries = exchanges.iter().flat_map(|(human, ai)| {
+            let request_id = uuid::Uuid::now_v7().to_string();
+            let reply = Reply::ai(ai.clone(), None, by.to_owned());
+            [
+                Entry::Accepted {
+                    request_id: request_id.clone(),
+                    at,
+                    audience,
+                    content: human.clone(),
+                    tokens: None,
+                },
+                Entry::Answered { request_id, at, replies: vec![reply] },
+            ]
+        });
+        let note = self.record(Action::SessionRecorded).counting(exchanges.len() as u64);
+        Ok(held.write(entries.collect(), None, note).await? == Wrote::Done)
+    }
+
     /// Says in the audit log that somebody asked for this session and was refused.
     pub async fn refuse(&self) -> Result<(), Error> {
         self.inner.record(self.record(Action::AccessRefused)).await.map(drop)

@@ -127,6 +127,10 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 checks.push(key(loaded));
                 format!("{} answers and has no data yet; hint: the first start makes it", address.shown())
             }
+            StoreKind::Postgres(address) => {
+                checks.push(key(loaded));
+                format!("{} answers and has no data yet; hint: the first start makes it", address.shown())
+            }
         };
         checks.push(Check::warn("data", &what));
     }

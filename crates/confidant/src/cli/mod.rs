@@ -14,6 +14,7 @@ mod person;
 mod redact;
 mod serve;
 mod session;
+mod store;
 mod token;
 mod tools;
 mod turn;
@@ -70,6 +71,9 @@ enum Command {
     /// Make, rotate and check master keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Copy to another store, and take over the conversations of the first system
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Show and verify the audit log, and receipts of erasures
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -144,6 +148,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Session(command) => session::run(command, &loaded).await,
         Command::Person(command) => person::run(command, &loaded).await,
         Command::Keys(command) => keys::run(command, &loaded).await,
+        Command::Store(command) => store::run(command, &loaded).await,
         Command::Audit(command) => audit::run(command, &loaded).await,
         Command::Token(command) => token::run(command, &loaded).await,
         Command::Memory(command) => memory::run(command, &loaded).await,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use confidant_engine::RedisAddress;
+use confidant_engine::{PostgresAddress, RedisAddress};
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -20,6 +20,8 @@ pub(crate) enum KeyringUrl {
     Sqlite(PathBuf),
     /// A Redis or Valkey, with the prefix and certificates of the store's section.
     Redis(RedisAddress),
+    /// A PostgreSQL database, with the schema and certificates of the store's section.
+    Postgres(PostgresAddress),
 }
 
 impl TryFrom<String> for KeyringUrl {
@@ -32,7 +34,8 @@ impl TryFrom<String> for KeyringUrl {
                 Ok(Self::Sqlite(PathBuf::from(folder)))
             }
             Some((scheme, _)) if scheme.starts_with("redis") => RedisAddress::parse(&url).map(Self::Redis),
-            _ => Err("this is not the address of a keyring; hint: use sqlite:/path/folder or redis://…, or leave it out to \
+            Some(("postgres" | "postgresql", _)) => PostgresAddress::parse(&url).map(Self::Postgres),
+            _ => Err("this is not the address of a keyring; hint: use sqlite:/path/folder, redis://… or postgres://…, or leave it out to \
                       keep the keyring beside the data"
                 .to_owned()),
         }
@@ -48,6 +51,7 @@ mod tests {
         let read = |url: &str| KeyringUrl::try_from(url.to_owned());
         assert_eq!(read("sqlite:/var/lib/k"), Ok(KeyringUrl::Sqlite("/var/lib/k".into())));
         assert!(matches!(read("rediss://:pw@h:7/1"), Ok(KeyringUrl::Redis(_))));
+        assert!(matches!(read("postgres://me:pw@h/d"), Ok(KeyringUrl::Postgres(_))));
         for url in ["sqlite:", "sqlite://hush", "hush", "memory:", "redis:hush"] {
             let error = read(url).unwrap_err();
             assert!(error.contains("; hint: ") && !error.contains("hush"), "{url}: {error}");

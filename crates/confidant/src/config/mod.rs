@@ -93,7 +93,7 @@ impl Config {
     /// The folder of `confidant.db`; nothing when data is not in one.
     pub(crate) fn data_folder(&self) -> Option<PathBuf> {
         match &self.store.url {
-            StoreKind::Memory | StoreKind::Redis(_) => None,
+            StoreKind::Memory | StoreKind::Redis(_) | StoreKind::Postgres(_) => None,
             StoreKind::Sqlite(folder) => Some(folder.clone().unwrap_or_else(|| self.server.data_dir.clone())),
         }
     }
@@ -103,7 +103,7 @@ impl Config {
         match &self.keyring.url {
             _ if self.store.url == StoreKind::Memory => None,
             Some(KeyringUrl::Sqlite(folder)) => Some(folder.clone()),
-            Some(KeyringUrl::Redis(_)) => None,
+            Some(KeyringUrl::Redis(_) | KeyringUrl::Postgres(_)) => None,
             None => self.data_folder(),
         }
     }

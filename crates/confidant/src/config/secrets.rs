@@ -24,6 +24,8 @@ pub(crate) struct Secrets {
     pub(crate) retired_memory: Option<Secret>,
     /// `REDIS_PASSWORD`, for an address without one.
     pub(crate) redis_password: Option<SecretString>,
+    /// `PGPASSWORD`, for an address without one.
+    pub(crate) postgres_password: Option<SecretString>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
     /// The same for other models, by their names.
@@ -115,6 +117,8 @@ impl Secrets {
             memory: Secret::find(environment, MEMORY)?,
             retired_memory: Secret::find(environment, RETIRED_MEMORY)?,
             redis_password: plain(environment, REDIS_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
+            postgres_password: plain(environment, POSTGRES_PASSWORD)?
+                .map(|(_, value)| SecretString::from(value)),
             model: key(&config.model)?,
             models,
             blobs: BlobSecrets::find(environment)?,
@@ -192,11 +196,17 @@ impl PartialEq for Secret {
 }
 
 /// Variables that programs we start must not inherit.
-pub(super) const SECRETS: [&str; 8] = [
+pub(super) const SECRETS: [&str; 13] = [
     MASTER,
     RETIRED,
     MEMORY,
     RETIRED_MEMORY,
+    REDIS_PASSWORD,
+    POSTGRES_PASSWORD,
+    // Addresses may hold passwords.
+    "REDIS_URL",
+    "CONFIDANT_STORE__URL",
+    "CONFIDANT_KEYRING__URL",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AZURE_STORAGE_ACCOUNT_KEY",
@@ -204,6 +214,7 @@ pub(super) const SECRETS: [&str; 8] = [
 ];
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const REDIS_PASSWORD: &str = "REDIS_PASSWORD";
+const POSTGRES_PASSWORD: &str = "PGPASSWORD";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
 const MEMORY: &str = "LUMERA_MEMORY_KEY";
 const RETIRED_MEMORY: &str = "OLD_LUMERA_MEMORY_KEY";

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use confidant_engine::{Durability, RedisAddress, RedisNames, RedisSettings, TenantId};
+use confidant_engine::{
+    Durability, PostgresAddress, PostgresSettings, RedisAddress, RedisNames, RedisSettings, TenantId,
+};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
@@ -19,6 +21,8 @@ pub(crate) struct StoreSection {
     prefix: String,
     ca_file: Option<PathBuf>,
     audit_days: u32,
+    schema: String,
+    connections: usize,
 }
 
 impl Default for StoreSection {
@@ -30,6 +34,8 @@ impl Default for StoreSection {
             prefix: String::new(),
             ca_file: None,
             audit_days: 30,
+            schema: "confidant".to_owned(),
+            connections: 16,
         }
     }
 }
@@ -42,21 +48,12 @@ impl StoreSection {
         password: Option<&SecretString>,
     ) -> anyhow::Result<RedisSettings> {
         let address = address.clone();
-        let ca = self.ca_file.as_ref().map(|path| {
-            std::fs::read(path).map_err(|error| {
-                anyhow!(
-                    "store.ca_file {} cannot be read ({}); hint: check the path",
-                    path.display(),
-                    error.kind()
-                )
-            })
-        });
         Ok(RedisSettings {
             address: match password {
                 Some(password) => address.with_password(password.expose_secret()),
                 None => address,
             },
-            ca: ca.transpose()?,
+            ca: self.certificates()?,
             names: match self.opaque_names {
                 true => RedisNames::Opaque,
                 false => RedisNames::Readable { bare_tenant: TenantId::new(DEFAULT_TENANT)? },
@@ -64,6 +61,37 @@ impl StoreSection {
             prefix: self.prefix.clone(),
             keep_audit: Duration::from_secs(u64::from(self.audit_days.max(1)) * 86_400),
         })
+    }
+
+    /// How a PostgreSQL at this address is used. `password` counts if the address has none.
+    pub(crate) fn postgres(
+        &self,
+        address: &PostgresAddress,
+        password: Option<&SecretString>,
+    ) -> anyhow::Result<PostgresSettings> {
+        let address = address.clone();
+        Ok(PostgresSettings {
+            address: match password {
+                Some(password) => address.with_password(password.expose_secret()),
+                None => address,
+            },
+            ca: self.certificates()?,
+            schema: self.schema.clone(),
+            connections: self.connections,
+        })
+    }
+
+    fn certificates(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|error| {
+                anyhow!(
+                    "store.ca_file {} cannot be read ({}); hint: check the path",
+                    path.display(),
+                    error.kind()
+                )
+            })
+        };
+        self.ca_file.as_ref().map(read).transpose()
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -84,6 +112,8 @@ pub(crate) enum StoreKind {
     Memory,
     /// A Redis or Valkey.
     Redis(RedisAddress),
+    /// A PostgreSQL database.
+    Postgres(PostgresAddress),
 }
 
 impl Default for StoreKind {
@@ -104,11 +134,12 @@ impl TryFrom<String> for StoreKind {
             }
             Some(("memory", "")) => Ok(Self::Memory),
             Some((scheme, _)) if scheme.starts_with("redis") => RedisAddress::parse(&url).map(Self::Redis),
-            Some((scheme @ ("postgres" | "postgresql"), _)) => Err(format!(
-                "{scheme}: this build has no such store yet; hint: use sqlite: or redis://host"
-            )),
-            _ => Err("this is not the address of a store; hint: use sqlite:, sqlite:/path/folder, redis://host or memory:"
-                .to_owned()),
+            Some(("postgres" | "postgresql", _)) => PostgresAddress::parse(&url).map(Self::Postgres),
+            _ => Err(
+                "this is not the address of a store; hint: use sqlite:, sqlite:/path/folder, redis://host, \
+                      postgres://host/database or memory:"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -137,10 +168,13 @@ mod tests {
         for url in ["redis://:pw@h", "rediss://h", "redis+cluster://a,b", "redis+sentinel://a/main"] {
             assert!(matches!(read(url), Ok(StoreKind::Redis(_))), "{url}");
         }
+        for url in ["postgres://a:pw@h/d", "postgresql://h:5433/d?sslmode=disable"] {
+            assert!(matches!(read(url), Ok(StoreKind::Postgres(_))), "{url}");
+        }
         for url in [
             "redis:hush",
             "redis://hush:port",
-            "postgres://a:hush@h/d",
+            "postgres://a@h:hush/d",
             "mysql://hush",
             "hush",
             "sqlite://hush",

@@ -12,6 +12,7 @@ mod home;
 mod instructions;
 mod keys;
 mod memory;
+mod moving;
 mod redact;
 mod redis;
 mod rights;

@@ -7,7 +7,7 @@ use crate::home::{CONTENT, Home, KEY, OTHER_KEY, Server};
 /// A folder to run in, on a namespace of its own of the tests' server; nothing if there is none.
 ///
 /// Without it nothing is tested, which is an error where all must be.
-fn on_redis() -> Option<Home> {
+pub(crate) fn on_redis() -> Option<Home> {
     #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
     let (url, required) = (std::env::var("CONFIDANT_TEST_REDIS"), std::env::var_os("REQUIRE_ALL_STORES"));
     let Ok(url) = url else {
@@ -72,7 +72,7 @@ fn several_servers_share_sessions_and_follow_a_rotation() {
     rotating.env("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY).env("OLD_CHECKPOINT_ENCRYPTION_KEY", KEY);
     assert!(rotating.status().unwrap().success());
     // What is warm goes on; the old key alone opens nothing more.
-    assert!(ask(&one, "What is my name?").contains("Alice"));
+    assert!(ask(&two, "What is my name?").contains("Alice"));
     assert_eq!((one.stop().0, two.stop().0), (0, 0));
     home.alice("What is my name?").failed("wrong master key", "restore the key");
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);

@@ -149,6 +149,7 @@ laws! {
     lists_page_in_order_and_by_owner,
     open_turns_of_the_dead_are_claimed_once,
     what_waits_for_a_decision_is_found,
+    copied_audit_lanes_stand_as_they_were,
     no_audit_lane_has_a_gap_under_race,
     a_write_that_conflicts_leaves_no_audit_record,
     tokens_are_found_by_hash_and_go_with_their_person,
@@ -328,9 +329,10 @@ async fn scopes_never_see_each_other(f: &Fresh) {
 async fn erase_leaves_nothing(f: &Fresh) {
     let fold = Append { snapshot: Some((1, sealed("s"))), ..append(1, 0, vec![sealed("1"), sealed("2")]) };
     f.store.append(fold).await.unwrap();
+    assert!(!f.store.is_empty().await.unwrap());
     assert_eq!(f.store.erase(tag(1), None, vec![note()]).await.unwrap(), 2);
     assert_eq!(load(f, 1).await, None);
-    assert!(f.store.list(Find::All, None, 10).await.unwrap().is_empty());
+    assert!(f.store.list(Find::All, None, 10).await.unwrap().is_empty() && f.store.is_empty().await.unwrap());
     assert_eq!(f.store.erase(tag(1), None, vec![]).await.unwrap(), 0);
     f.store.scrub().await.unwrap();
     // Begun anew, nothing of the old is there, and a writer that still knows the old one is refused.
@@ -474,6 +476,33 @@ async fn what_waits_for_a_decision_is_found(f: &Fresh) {
     f.store.append(write(2, 1, Some(DECIDED))).await.unwrap();
     f.store.append(write(1, 3, Some(PARKED))).await.unwrap();
     assert_eq!(left().await, [(tag(1), PARKED), (tag(2), DECIDED)]);
+}
+
+async fn copied_audit_lanes_stand_as_they_were(f: &Fresh) {
+    let records: Vec<Sealed> = (0..5).map(|n| sealed(&n.to_string())).collect();
+    let floor = AuditHead { lane: Lane::new(3), seq: 40, tag: [7; 16] };
+    let head = |lane, seq, n: usize| AuditHead { lane, seq, tag: records[n].tag().unwrap() };
+    f.store.adopt(Lane::ZERO, None, records[..2].to_vec()).await.unwrap();
+    f.store.adopt(Lane::new(3), Some(floor), records[..3].to_vec()).await.unwrap();
+    f.store.adopt(Lane::new(3), Some(head(Lane::new(3), 43, 2)), records[3..].to_vec()).await.unwrap();
+    let stand = async || {
+        let lanes = f.store.lanes().await.unwrap();
+        lanes.into_iter().map(|lane| (lane.head.lane, (lane.head, lane.floor))).collect::<BTreeMap<_, _>>()
+    };
+    let (zero, three) = (head(Lane::ZERO, 2, 1), head(Lane::new(3), 45, 4));
+    assert_eq!(
+        stand().await,
+        BTreeMap::from([(Lane::ZERO, (zero, None)), (Lane::new(3), (three, Some(floor)))])
+    );
+    let read = f.store.audit(Lane::new(3), 41, 10).await.unwrap();
+    assert_eq!(read, (42..).zip(records[1..].iter().cloned()).collect::<Vec<_>>());
+    // What is recorded from now on follows one of them, or is in a lane of its own.
+    let recorded = f.store.record(vec![note()]).await.unwrap().unwrap();
+    let stands = stand().await;
+    assert_eq!(stands[&recorded.lane].0, recorded);
+    for (lane, copied) in [(Lane::ZERO, zero), (Lane::new(3), three)] {
+        assert!(stands[&lane].0 == copied || recorded.lane == lane && recorded.seq == copied.seq + 1);
+    }
 }
 
 async fn no_audit_lane_has_a_gap_under_race(f: &Fresh) {

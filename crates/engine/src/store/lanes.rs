@@ -76,6 +76,20 @@ pub(super) struct Linked {
     pub(super) records: Vec<Sealed>,
 }
 
+impl Linked {
+    /// Records that have their places already.
+    pub(super) fn adopted(
+        writer: Instance,
+        lane: Lane,
+        before: Option<AuditHead>,
+        records: Vec<Sealed>,
+    ) -> Self {
+        let seq = before.map_or(0, |head| head.seq) + records.len() as u64;
+        let after = records.last().and_then(Sealed::tag).map(|tag| AuditHead { lane, seq, tag });
+        Self { writer, lane, before, after, records }
+    }
+}
+
 impl LanePool {
     pub(super) fn new(me: Instance) -> Self {
         Self {
@@ -85,6 +99,11 @@ impl LanePool {
             held: Mutex::default(),
             claiming: AsyncMutex::default(),
         }
+    }
+
+    /// The writer that this process is.
+    pub(super) fn me(&self) -> Instance {
+        self.me
     }
 
     /// Takes a lane for one write.

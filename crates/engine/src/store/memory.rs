@@ -24,22 +24,40 @@ pub(crate) struct MemoryStore {
 #[derive(Debug, Default)]
 struct Inner {
     sessions: BTreeMap<Tag, (Names, Loaded)>,
-    audit: Vec<Sealed>,
+    audit: BTreeMap<Lane, Recorded>,
     tokens: BTreeMap<String, TokenRow>,
+}
+
+/// An audit lane: what comes after its floor.
+#[derive(Debug, Default)]
+struct Recorded {
+    floor: Option<AuditHead>,
+    records: Vec<Sealed>,
+}
+
+impl Recorded {
+    fn head(&self, lane: Lane) -> Option<AuditHead> {
+        match self.records.last() {
+            Some(last) => {
+                Some(AuditHead { lane, seq: self.start() + self.records.len() as u64, tag: last.tag()? })
+            }
+            None => self.floor,
+        }
+    }
+
+    fn start(&self) -> u64 {
+        self.floor.map_or(0, |floor| floor.seq)
+    }
 }
 
 impl Inner {
     fn record(&mut self, audit: &[PendingAudit]) -> Option<AuditHead> {
+        let lane = self.audit.entry(Lane::ZERO).or_default();
         for pending in audit {
-            let place = self.head().map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
-            self.audit.push(pending.link(place));
+            let place = lane.head(Lane::ZERO).map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
+            lane.records.push(pending.link(place));
         }
-        self.head().filter(|_| !audit.is_empty())
-    }
-
-    fn head(&self) -> Option<AuditHead> {
-        let tag = self.audit.last().and_then(Sealed::tag)?;
-        Some(AuditHead { lane: Lane::ZERO, seq: self.audit.len() as u64, tag })
+        lane.head(Lane::ZERO).filter(|_| !audit.is_empty())
     }
 }
 
@@ -159,15 +177,24 @@ impl Store for MemoryStore {
     }
 
     async fn lanes(&self) -> Result<Vec<AuditLane>> {
-        Ok(self.lock().head().map(|head| AuditLane { head, floor: None, until: None }).into_iter().collect())
+        let inner = self.lock();
+        let lanes = inner.audit.iter().filter_map(|(lane, recorded)| {
+            Some(AuditLane { head: recorded.head(*lane)?, floor: recorded.floor, until: None })
+        });
+        Ok(lanes.collect())
+    }
+
+    async fn adopt(&self, lane: Lane, before: Option<AuditHead>, records: Vec<Sealed>) -> Result<()> {
+        let mut inner = self.lock();
+        let lane = inner.audit.entry(lane).or_insert_with(|| Recorded { floor: before, records: Vec::new() });
+        lane.records.extend(records);
+        Ok(())
     }
 
     async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
-        if lane != Lane::ZERO {
-            return Ok(Vec::new());
-        }
         let inner = self.lock();
-        let records = inner.audit.iter().enumerate().map(|(i, sealed)| (i as u64 + 1, sealed.clone()));
+        let Some(lane) = inner.audit.get(&lane) else { return Ok(Vec::new()) };
+        let records = (lane.start() + 1..).zip(lane.records.iter().cloned());
         Ok(records.filter(|(seq, _)| *seq > after).take(limit).collect())
     }
 

@@ -258,6 +258,10 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn append(&self, append: Append) -> Result<Appended>;
     /// Removes every row of a session and says how many log records went. The audit records are written with it.
     async fn erase(&self, scope: Tag, known: Option<Known<'_>>, audit: Vec<PendingAudit>) -> Result<u64>;
+    /// Whether there is no session, known by name or not.
+    async fn is_empty(&self) -> Result<bool> {
+        Ok(self.list(Find::All, None, 1).await?.is_empty())
+    }
     /// Sessions in the order of their tags, after `after`.
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>>;
     /// Sessions whose lifetime is over; none in a store that ends them by itself.
@@ -278,6 +282,10 @@ pub(crate) trait Store: Send + Sync + std::fmt::Debug {
     async fn record(&self, audit: Vec<PendingAudit>) -> Result<Option<AuditHead>>;
     /// Every lane of the audit log.
     async fn lanes(&self) -> Result<Vec<AuditLane>>;
+    /// Appends records as another store has sealed them to a lane that stands at `before`, or begins there.
+    ///
+    /// Only for a store in which nothing is recorded yet, and nobody else works.
+    async fn adopt(&self, lane: Lane, before: Option<AuditHead>, records: Vec<Sealed>) -> Result<()>;
     /// The audit records of a lane after a sequence.
     async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>>;
     /// Adds a token.

@@ -9,6 +9,7 @@ mod approvals;
 mod erasure;
 mod interruption;
 mod isolation;
+mod moving;
 mod processing;
 mod revision;
 mod rig;

@@ -179,6 +179,10 @@ impl Store for PostgresStore {
         self.lanes.all().await
     }
 
+    async fn adopt(&self, lane: Lane, before: Option<AuditHead>, records: Vec<Sealed>) -> Result<()> {
+        self.lanes.adopt(lane, before, records).await
+    }
+
     async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
         self.lanes.read(lane, after, limit).await
     }

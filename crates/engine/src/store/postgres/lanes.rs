@@ -94,10 +94,35 @@ impl Lanes {
 
     /// Every lane with a record.
     pub(super) async fn all(&self) -> Result<Vec<AuditLane>> {
-        let sql = "SELECT lane, seq, tag FROM audit_lanes WHERE seq > 0 ORDER BY lane";
+        let sql = "SELECT lane, seq, tag, floor_seq, floor_tag FROM audit_lanes WHERE seq > 0 ORDER BY lane";
         let rows = self.pool.query(For::Reading, sql, &[]).await?;
-        let heads = rows.iter().filter_map(|row| head(row).transpose());
-        heads.map(|head| Ok(AuditLane { head: head?, floor: None, until: None })).collect()
+        let mut lanes = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let Some(head) = head(row)? else { continue };
+            let (seq, tag): (i64, Option<Vec<u8>>) = (get(row, 3)?, get(row, 4)?);
+            let tag: Option<[u8; 16]> = tag.and_then(|tag| tag.try_into().ok());
+            let floor = tag.map(|tag| AuditHead { lane: head.lane, seq: seq.cast_unsigned(), tag });
+            lanes.push(AuditLane { head, floor, until: None });
+        }
+        Ok(lanes)
+    }
+
+    /// Appends records that have their places already.
+    pub(super) async fn adopt(
+        &self,
+        lane: Lane,
+        before: Option<AuditHead>,
+        records: Vec<Sealed>,
+    ) -> Result<()> {
+        let linked = Linked::adopted(self.own.me(), lane, before, records);
+        let lane = Arguments::of(&linked);
+        let sql = "INSERT INTO audit_lanes (lane, writer, seq, tag, floor_seq, floor_tag) VALUES ($1, $2, $3, $4, $3, $4)
+                   ON CONFLICT (lane) DO UPDATE SET writer = excluded.writer";
+        self.pool.query(For::Writing, sql, &[&lane.lane, &lane.writer, &lane.seq, &lane.tag]).await?;
+        self.pool
+            .query(For::Writing, "SELECT record_audit($1, $2, $3, $4, $5, $6)", &lane.list())
+            .await
+            .map(drop)
     }
 
     /// Records of a lane after a sequence.

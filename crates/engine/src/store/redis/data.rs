@@ -246,6 +246,10 @@ impl Store for RedisStore {
         Ok(gone)
     }
 
+    async fn is_empty(&self) -> Result<bool> {
+        self.index.is_empty(&self.link).await
+    }
+
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>> {
         let (mut listed, mut part) = (Vec::new(), 0);
         while listed.len() < limit && part < SHARDS {
@@ -330,6 +334,10 @@ impl Store for RedisStore {
 
     async fn lanes(&self) -> Result<Vec<AuditLane>> {
         self.lanes.all().await
+    }
+
+    async fn adopt(&self, lane: Lane, before: Option<AuditHead>, records: Vec<Sealed>) -> Result<()> {
+        self.lanes.adopt(lane, before, records).await
     }
 
     async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {

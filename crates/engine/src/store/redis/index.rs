@@ -83,6 +83,17 @@ impl Index {
         self.fresh().insert(scope, until);
     }
 
+    /// Whether it names no session that is not over. Needs no names.
+    pub(super) async fn is_empty(&self, link: &Link) -> Result<bool> {
+        let asked = (0..SHARDS).map(|shard| {
+            let mut cmd = redis::cmd("ZCOUNT");
+            cmd.arg(self.space.sessions(shard)).arg(SystemClock.now().0).arg("+inf");
+            cmd
+        });
+        let counts: Vec<u64> = link.all(For::Reading, &asked.collect::<Vec<Cmd>>()).await?;
+        Ok(counts.iter().all(|count| *count == 0))
+    }
+
     /// Takes a session out.
     pub(super) async fn remove(&self, link: &Link, names: &Names) -> Result<()> {
         self.fresh().remove(&names.scope);

@@ -11,7 +11,7 @@ use redis::Cmd;
 
 use super::link::{For, Link, odd};
 use super::names::KeySpace;
-use super::scripts::{CLAIM_LANE, Call, RECORD};
+use super::scripts::{ADOPT_LANE, CLAIM_LANE, Call, RECORD};
 use crate::audit::Lane;
 use crate::clock::{Clock as _, Millis, SystemClock};
 use crate::store::lanes::{LaneKeeper, LanePool, Linked, Taken};
@@ -87,6 +87,37 @@ impl Lanes {
                 "lost" => {}
                 _ => return Err(odd()),
             }
+        }
+    }
+
+    /// Appends records that have their places already.
+    pub(super) async fn adopt(
+        &self,
+        lane: Lane,
+        before: Option<AuditHead>,
+        records: Vec<Sealed>,
+    ) -> Result<()> {
+        let mut count = redis::cmd("GET");
+        count.arg(self.space.lanes());
+        let count: Option<u32> = self.link.run(For::Reading, count).await?;
+        if count.unwrap_or(0) <= lane.number() {
+            let mut raise = redis::cmd("SET");
+            raise.arg(self.space.lanes()).arg(lane.number() + 1);
+            self.link.run::<()>(For::Writing, raise).await?;
+        }
+        let to = self.addressed(Linked::adopted(self.own.me(), lane, before, records));
+        let (head, list) = to.keys();
+        let begin = ADOPT_LANE
+            .call()
+            .key(head)
+            .arg(self.own.me().0)
+            .number(before.map_or(0, |head| head.seq))
+            .arg(before.map_or_else(Vec::new, |head| head.tag.to_vec()));
+        self.link.call::<()>(begin).await?;
+        match self.link.call::<String>(to.records(to.lane(RECORD.call().key(head).key(list)))).await?.as_str()
+        {
+            "done" | "again" => Ok(()),
+            _ => Err(odd()),
         }
     }
 

@@ -23,6 +23,7 @@ mod index;
 mod keys;
 mod lanes;
 mod leases;
+mod legacy;
 mod link;
 mod names;
 mod open_turns;
@@ -42,6 +43,7 @@ use crate::error::StoreError;
 pub use address::RedisAddress;
 pub(crate) use data::RedisStore;
 pub(crate) use keys::RedisKeys;
+pub(crate) use legacy::Checkpoints;
 pub(crate) use link::{For, Link};
 use names::KeySpace;
 

@@ -29,6 +29,7 @@ scripts! {
     CLAIM_TURN = "claim_turn";
     CLOSE_TURN = "close_turn";
     CLAIM_LANE = "claim_lane";
+    ADOPT_LANE = "adopt_lane";
     INDEX = "index";
     UNINDEX = "unindex";
     KEY_CREATE = "key_index" "key_create";

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use confidant_seal::{Sealed, Tag};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::copied;
 use super::instances::Instances;
 use super::records::{self, Known};
 use super::writer::Writer;
@@ -21,7 +22,8 @@ use crate::store::{
     Result, Store, TokenRow, TokenSelector,
 };
 
-const DATA: File = File { name: "confidant.db", migrations: &[include_str!("data.sql")] };
+const DATA: File =
+    File { name: "confidant.db", migrations: &[include_str!("data.sql"), include_str!("copied.sql")] };
 
 /// The data in one SQLite file.
 #[derive(Debug)]
@@ -168,15 +170,27 @@ impl Store for SqliteStore {
 
     async fn lanes(&self) -> Result<Vec<AuditLane>> {
         // On the thread of the caller, as in `load`.
-        let head = self.readers.with(records::audit_head)?;
-        Ok(head.map(|head| AuditLane { head, floor: None, until: None }).into_iter().collect())
+        let (mut lanes, own) = self.readers.with(|c| {
+            let c = c.unchecked_transaction()?;
+            Ok((copied::lanes(&c)?, records::audit_head(&c)?))
+        })?;
+        lanes.extend(own.map(|head| AuditLane { head, floor: None, until: None }));
+        Ok(lanes)
+    }
+
+    async fn adopt(&self, lane: Lane, before: Option<AuditHead>, records: Vec<Sealed>) -> Result<()> {
+        self.writer.write_with(move |c, _| copied::adopt(c, lane, before, &records)).await
     }
 
     async fn audit(&self, lane: Lane, after: u64, limit: usize) -> Result<Vec<(u64, Sealed)>> {
-        if lane != Lane::ZERO {
-            return Ok(Vec::new());
-        }
-        self.readers.read(move |c| records::audit(&*c.unchecked_transaction()?, after, limit)).await
+        let read = move |c: &Connection| {
+            let c = c.unchecked_transaction()?;
+            match copied::own_lane(&c)? {
+                own if own == lane => records::audit(&c, after, limit),
+                _ => copied::audit(&c, lane, after, limit),
+            }
+        };
+        self.readers.read(read).await
     }
 
     async fn add_token(&self, row: TokenRow, audit: Vec<PendingAudit>) -> Result<()> {

@@ -3,7 +3,8 @@
 //! A turn of any session is written to the table's last page, beside the turn of another session before it: that page is
 //! what a commit dirties, however many sessions there are and however long they are. A session's row names its newest
 //! record, a record names the one before it, and a load walks back from there. Audit records stand in the same table,
-//! in the same order; they have no log and are never removed, and all are of one lane.
+//! in the same order; they have no log and are never removed, and all are of one lane, the one after those that were
+//! copied from elsewhere.
 //!
 //! Two things are put off, since they dirty a page for each session. A row's head: it is written only when something
 //! else of the row changes, and for all sessions together whenever an id is reached that [`SETTLED`] divides; what is
@@ -20,8 +21,8 @@ use confidant_seal::{Kid, Sealed, Tag};
 use hashlink::LruCache;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::copied::own_lane;
 use super::{kid_at, many, number, number_at, sealed_at};
-use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::store::{Append, Appended, AuditHead, AuditPlace, Instance, Loaded, PendingAudit};
 
@@ -418,10 +419,13 @@ pub(super) fn record(
         None => audit_head(c)?,
     };
     for pending in audit {
-        let place = head.map_or(AuditPlace::first(Lane::ZERO), AuditHead::next);
+        let place = match head {
+            Some(head) => head.next(),
+            None => AuditPlace::first(own_lane(c)?),
+        };
         let sealed = pending.link(place);
         insert(c, None, place.seq, 0, &sealed)?;
-        head = sealed.tag().map(|tag| AuditHead { lane: Lane::ZERO, seq: place.seq, tag });
+        head = sealed.tag().map(|tag| AuditHead { lane: place.lane, seq: place.seq, tag });
     }
     known.audit = Some(head);
     Ok(head.filter(|_| !audit.is_empty()))
@@ -432,7 +436,8 @@ pub(super) fn audit_head(c: &Connection) -> rusqlite::Result<Option<AuditHead>> 
         .prepare_cached("SELECT seq, sealed FROM records WHERE log IS NULL ORDER BY id DESC LIMIT 1")?
         .query_row([], |row| Ok((number_at(row, 0)?, sealed_at(row, 1)?)))
         .optional()?;
-    Ok(last.and_then(|(seq, sealed)| sealed.tag().map(|tag| AuditHead { lane: Lane::ZERO, seq, tag })))
+    let lane = own_lane(c)?;
+    Ok(last.and_then(|(seq, sealed)| sealed.tag().map(|tag| AuditHead { lane, seq, tag })))
 }
 
 /// Audit records after a sequence.

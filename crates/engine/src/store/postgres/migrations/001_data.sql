@@ -46,7 +46,9 @@ CREATE TABLE audit_lanes (
     lane   integer PRIMARY KEY,
     writer bytea,
     seq    bigint NOT NULL DEFAULT 0,
-    tag    bytea
+    tag    bytea,
+    floor_seq bigint NOT NULL DEFAULT 0,  -- the last record before those that are there; of a lane that was copied from elsewhere
+    floor_tag bytea
 ) WITH (fillfactor = 50);
 
 CREATE TABLE audit_records (

@@ -1,0 +1,316 @@
+//! Moving to another store: every row as it is, sealed as it is.
+//!
+//! Keys, logs, tokens and the audit log are taken over byte for byte, so that receipts still hold and nothing is opened on the
+//! way; only what a session is called is read, for stores that want names. Everything that was written is read back and held
+//! against what it was copied from. Cut off anywhere, it goes on where it was; what changed or went meanwhile is put right.
+//! Until it is done, the destination is marked, and no engine opens it.
+
+use std::sync::Arc;
+
+use confidant_seal::{Kid, Sealed, Tag};
+use serde::Serialize;
+
+use crate::clock::{Clock as _, SystemClock};
+use crate::engine::Storage;
+use crate::error::{OpenError, StoreError};
+use crate::keyring::{KeySource, Keyring, NAMED};
+use crate::store::{
+    Append, Appended, AuditHead, Created, DECIDED, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded,
+    PARKED, Store,
+};
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    /// Session keys at the destination.
+    pub keys: u64,
+    /// Sessions at the destination.
+    pub sessions: u64,
+    /// Of those, the ones that an earlier run had copied already.
+    pub already: u64,
+    /// Sessions whose lifetime is over, which were left behind.
+    pub expired: u64,
+    /// Access tokens.
+    pub tokens: u64,
+    /// Audit records.
+    pub audit_records: u64,
+}
+
+/// Copies everything of an installation to an empty store, or goes on with that. Nobody else may work on either.
+///
+/// `progress` gets the number of sessions done so far and in all.
+pub async fn copy(
+    from: &Storage,
+    to: &Storage,
+    source: Arc<dyn KeySource>,
+    progress: &(dyn Fn(u64, u64) + Send + Sync),
+) -> Result<Copied, OpenError> {
+    let nobody = Instance([0; 16]);
+    if from.store.others_alive(nobody).await? || to.store.others_alive(nobody).await? {
+        return Err(refused("a server or a command works on one of the stores", "stop it, and copy then"));
+    }
+    let Some(root) = from.keys.root().await? else {
+        return Err(refused("there is nothing to copy", "check the address after --from"));
+    };
+    let keyring = Keyring::open(Arc::clone(&from.keys), source, true).await?;
+    let (keys, under_others) = from.keys.count(root).await?;
+    if under_others > 0 {
+        return Err(refused(
+            "a rotation of keys is unfinished",
+            "finish it with `confidant keys rotate`, and copy then",
+        ));
+    }
+    begin(from, to, root).await?;
+    from.store.introduce(keyring.name_sealer());
+    to.store.introduce(keyring.name_sealer());
+    let mut copied = Copied { keys: copy_keys(&*from.keys, &*to.keys).await?, ..Copied::default() };
+    progress(0, keys);
+    copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &|done| progress(done, keys.max(done)))
+        .await?;
+    remove_strangers(&*from.store, &*to.store).await?;
+    copied.tokens = copy_tokens(&*from.store, &*to.store).await?;
+    copied.audit_records = copy_audit(&*from.store, &*to.store).await?;
+    to.keys.anchor(&[], &from.keys.lane_anchors().await?).await?;
+    if to.keys.put_named(MARK, Some(&mark(BEGUN)), root, &mark(DONE)).await? {
+        return Ok(copied);
+    }
+    Err(refused("somebody else is copying to this store", "let one of them finish"))
+}
+
+/// Whether this keyring is that of a copy which is not finished.
+pub(crate) async fn is_unfinished(keys: &dyn KeyStore) -> Result<bool, StoreError> {
+    Ok(keys.named(MARK).await?.is_some_and(|(_, found)| found == mark(BEGUN)))
+}
+
+/// Where the keyring says how far a copy is. No key: it opens nothing.
+const MARK: &str = "copy";
+const BEGUN: &[u8] = b"begun";
+const DONE: &[u8] = b"done";
+const AT_ONCE: usize = 500;
+
+fn mark(state: &[u8]) -> Sealed {
+    Sealed::from_bytes(state.to_vec())
+}
+
+/// Marks the destination, and takes over the root and the named keys.
+async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError> {
+    let marked = to.keys.named(MARK).await?.map(|(_, found)| found);
+    let empty =
+        to.keys.root().await?.is_none() && to.store.is_empty().await? && to.store.lanes().await?.is_empty();
+    if marked.is_none() && empty {
+        to.keys.put_named(MARK, None, root, &mark(BEGUN)).await?;
+    } else if marked != Some(mark(BEGUN)) {
+        return Err(refused("the destination has data of its own", "copy to a store that is empty"));
+    }
+    if to.keys.root().await?.is_none() {
+        to.keys.set_root(None, root).await?;
+    }
+    let mut same = to.keys.root().await? == Some(root);
+    for name in NAMED {
+        let Some((sealed_by, sealed)) = from.keys.named(name).await? else { continue };
+        if to.keys.named(name).await?.is_none() {
+            to.keys.put_named(name, None, sealed_by, &sealed).await?;
+        }
+        same &= to.keys.named(name).await? == Some((sealed_by, sealed));
+    }
+    if same {
+        return Ok(());
+    }
+    Err(refused(
+        "the destination has the beginning of a copy of something else, or of this before its keys were rotated",
+        "copy to a store that is empty",
+    ))
+}
+
+async fn copy_keys(from: &dyn KeyStore, to: &dyn KeyStore) -> Result<u64, OpenError> {
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let rows = from.list(after, AT_ONCE).await?;
+        // What is there and not here, between what is here.
+        let last = rows.last().map(|row| row.scope);
+        let there = keys_until(to, after, last).await?;
+        let strangers: Vec<Tag> = there
+            .iter()
+            .map(|row| row.scope)
+            .filter(|scope| rows.iter().all(|row| row.scope != *scope))
+            .collect();
+        to.destroy(&strangers).await?;
+        let Some(last) = last else { return Ok(count) };
+        after = Some(last);
+        for row in rows {
+            count += 1;
+            if there.contains(&row) {
+                continue;
+            }
+            to.destroy(&[row.scope]).await?;
+            if to.create(row.clone()).await? != Created::New || to.get(row.scope).await? != Some(row) {
+                return Err(differs());
+            }
+        }
+    }
+}
+
+/// The rows after one tag, up to another or to the end.
+async fn keys_until(
+    keys: &dyn KeyStore,
+    mut after: Option<Tag>,
+    last: Option<Tag>,
+) -> Result<Vec<KeyRow>, OpenError> {
+    let mut all = Vec::new();
+    loop {
+        let rows = keys.list(after, AT_ONCE).await?;
+        let Some(end) = rows.last().map(|row| row.scope) else { return Ok(all) };
+        after = Some(end);
+        all.extend(rows.into_iter().filter(|row| last.is_none_or(|last| row.scope <= last)));
+        if last.is_some_and(|last| end >= last) {
+            return Ok(all);
+        }
+    }
+}
+
+async fn copy_sessions(
+    from: &dyn Store,
+    to: &dyn Store,
+    keyring: &Keyring,
+    copied: &mut Copied,
+    progress: &(dyn Fn(u64) + Send + Sync),
+) -> Result<(), OpenError> {
+    let mut after = None;
+    loop {
+        let page = from.list(Find::All, after, AT_ONCE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.names.scope);
+        for one in page {
+            if one.expires_at.is_some_and(|at| at <= SystemClock.now()) {
+                copied.expired += 1;
+                continue;
+            }
+            match copy_session(from, to, keyring, &one).await? {
+                Some(Went::Now) => copied.sessions += 1,
+                Some(Went::Before) => {
+                    (copied.sessions, copied.already) = (copied.sessions + 1, copied.already + 1)
+                }
+                None => copied.expired += 1,
+            }
+            progress(copied.sessions + copied.expired);
+            // Stores that never wait would keep everybody else waiting.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+enum Went {
+    Now,
+    Before,
+}
+
+/// Copies a session, unless it is there; nothing if it ended meanwhile.
+async fn copy_session(
+    from: &dyn Store,
+    to: &dyn Store,
+    keyring: &Keyring,
+    listed: &Listed,
+) -> Result<Option<Went>, OpenError> {
+    let names = listed.names;
+    let name_in = async |naming| -> Result<_, OpenError> {
+        let Some(row) = keyring.store().get(names.scope).await? else { return Ok(None) };
+        Ok(keyring.scope_of(&row).ok().and_then(|scope| keyring.key_name(naming, &scope, names.scope)))
+    };
+    let Some(mut here) = from.load(names.scope, None).await? else { return Ok(None) };
+    // Whoever was answering it is not there: somebody who is takes it up.
+    here.owner = here.owner.map(|owner| if owner == PARKED { PARKED } else { DECIDED });
+    let naming = to.naming();
+    let name = name_in(&naming).await?;
+    if naming != crate::store::Naming::Tags && name.is_none() {
+        // Without its key it opens nowhere, and has no name to go by.
+        return Ok(None);
+    }
+    let known = Known { tenant: names.tenant, name: name.as_ref() };
+    let there = to.load(names.scope, Some(known)).await?;
+    if there.as_ref() == Some(&here) {
+        return Ok(Some(Went::Before));
+    }
+    if there.is_some() {
+        to.erase(names.scope, Some(known), Vec::new()).await?;
+    }
+    let written = to.append(whole(listed, name.clone(), &here)).await? == Appended::Done;
+    let there = to.load(names.scope, Some(known)).await?;
+    if written && there.as_ref() == Some(&here) { Ok(Some(Went::Now)) } else { Err(differs()) }
+}
+
+/// The write that makes a session what it is elsewhere. What its snapshot covers is gone; it has places, and nothing in them.
+fn whole(listed: &Listed, name: Option<crate::store::KeyName>, loaded: &Loaded) -> Append {
+    let covered = loaded.snapshot.as_ref().map_or(0, |(covers, _)| *covers);
+    let gone = (0..covered).map(|_| Sealed::from_bytes(Vec::new()));
+    Append {
+        names: listed.names,
+        name,
+        kid: loaded.kid,
+        expected: 0,
+        entries: gone.chain(loaded.entries.iter().map(|(_, sealed)| sealed.clone())).collect(),
+        snapshot: loaded.snapshot.clone(),
+        expires_at: loaded.expires_at,
+        owner: loaded.owner,
+        audit: Vec::new(),
+    }
+}
+
+/// Removes sessions that an earlier run copied and that are gone since.
+async fn remove_strangers(from: &dyn Store, to: &dyn Store) -> Result<(), OpenError> {
+    let mut after = None;
+    loop {
+        let page = to.list(Find::All, after, AT_ONCE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.names.scope);
+        for one in page {
+            if from.load(one.names.scope, None).await?.is_none() {
+                to.erase(one.names.scope, None, Vec::new()).await?;
+            }
+        }
+    }
+}
+
+async fn copy_tokens(from: &dyn Store, to: &dyn Store) -> Result<u64, OpenError> {
+    let (here, there) = (from.tokens().await?, to.tokens().await?);
+    for gone in there.iter().filter(|row| !here.contains(row)) {
+        to.remove_tokens(crate::store::TokenSelector::Id(gone.id.clone()), Vec::new()).await?;
+    }
+    for row in here.iter().filter(|row| !there.contains(row)) {
+        to.add_token(row.clone(), Vec::new()).await?;
+    }
+    if to.tokens().await? == here { Ok(here.len() as u64) } else { Err(differs()) }
+}
+
+async fn copy_audit(from: &dyn Store, to: &dyn Store) -> Result<u64, OpenError> {
+    let (mut count, there) = (0, to.lanes().await?);
+    for lane in from.lanes().await? {
+        let name = lane.head.lane;
+        let mut at =
+            there.iter().find(|found| found.head.lane == name).map_or(lane.floor, |found| Some(found.head));
+        while at.map_or(0, |at| at.seq) < lane.head.seq {
+            let records = from.audit(name, at.map_or(0, |at| at.seq), AT_ONCE).await?;
+            let Some((seq, tag)) = records.last().and_then(|(seq, sealed)| Some((*seq, sealed.tag()?)))
+            else {
+                return Err(differs());
+            };
+            to.adopt(name, at, records.into_iter().map(|(_, sealed)| sealed).collect()).await?;
+            at = Some(AuditHead { lane: name, seq, tag });
+        }
+        if at != Some(lane.head) {
+            return Err(differs());
+        }
+        count += lane.head.seq - lane.floor.map_or(0, |floor| floor.seq);
+    }
+    Ok(count)
+}
+
+fn refused(what: &str, hint: &str) -> OpenError {
+    OpenError::Store(StoreError::Mismatch(format!("{what}; hint: {hint}")))
+}
+
+fn differs() -> OpenError {
+    refused(
+        "what was written is not what was read: somebody works on one of the stores, or it is damaged",
+        "stop everything that uses them and copy again; it goes on where it was",
+    )
+}

@@ -1,0 +1,172 @@
+//! A database that restarts, goes away, deadlocks, refuses writes or has no connection left: each a clear outcome, nothing lost.
+
+use std::time::Duration;
+
+use confidant_engine::*;
+
+use crate::rig::*;
+use crate::server::*;
+
+const ID: &str = "http:r:main:alice";
+
+/// Down and up again as after a loss of power, over and over, while turns run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarts_lose_and_double_nothing() {
+    let Some(server) = Breakable::take().await else { return };
+    let engine = engine_at(&server.settings(), &Recorder::new()).await;
+    let mut turns = Vec::new();
+    for n in 0..4 {
+        let engine = engine.clone();
+        turns.push(tokio::spawn(async move {
+            for i in 0..20 {
+                insist(&engine, &format!("http:r:main:u{n}"), &format!("r{i}"), &format!("q{i}")).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }));
+    }
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.turn("restart").await;
+    }
+    for turn in turns {
+        turn.await.unwrap();
+    }
+    for n in 0..4 {
+        assert_eq!(transcript(&engine, &format!("http:r:main:u{n}")).await, whole(20));
+    }
+    engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
+}
+
+/// Promise 8: while the database is away, answers come without memory and say so; then everything is as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_8_a_database_out_of_reach_costs_memory_not_answers() {
+    let Some(server) = Breakable::take().await else { return };
+    let engine = engine_at(&server.settings(), &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    server.turn("stop").await;
+    let answer = session(&engine, "http:r:main:bob").turn(says("are you there?")).finish().await.unwrap();
+    assert_eq!(answer.content, "noted: are you there?");
+    assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
+    assert_eq!(answer.metadata.memory_error, Some("store-unreachable"));
+    // What would have been written to a session that is known is reported instead.
+    let error = session(&engine, ID).turn(says_as("r1", "q1")).finish().await.unwrap_err();
+    assert_eq!(error.code(), "storage_failed");
+    assert!(error.to_string().contains("; hint: ") && engine.ping().await.is_err(), "{error}");
+    server.turn("start").await;
+    insist(&engine, ID, "r1", "q1").await;
+    assert_eq!(transcript(&engine, ID).await, whole(2));
+    assert!(session(&engine, "http:r:main:bob").export().await.unwrap().is_none());
+}
+
+/// The database refuses writes, as one does that follows another: said by name, and made up for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_database_refuses_and_loses_nothing() {
+    let Some(server) = Breakable::take().await else { return };
+    let settings = server.settings();
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    let client = raw(&server.url, &settings.schema).await;
+    client.batch_execute("ALTER ROLE confidant SET default_transaction_read_only = on").await.unwrap();
+    // That is for connections which are made from now on.
+    server.turn("restart").await;
+    let refused = loop {
+        // The first may still find its connection gone.
+        let error = session(&engine, ID).turn(says_as("r1", "q1")).finish().await.unwrap_err();
+        if !matches!(error, Error::Store(StoreError::Uncertain | StoreError::Unreachable(_))) {
+            break error;
+        }
+    };
+    assert!(matches!(refused, Error::Store(StoreError::ReadOnly)), "{refused}");
+    let client = raw(&server.url, &settings.schema).await;
+    for command in [
+        "SET default_transaction_read_only = off",
+        "ALTER ROLE confidant RESET default_transaction_read_only",
+    ] {
+        client.batch_execute(command).await.unwrap();
+    }
+    server.turn("restart").await;
+    insist(&engine, ID, "r1", "q1").await;
+    assert_eq!(transcript(&engine, ID).await, whole(2));
+}
+
+/// Somebody else's transaction and ours wait for each other: the database ends ours, and it is made again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadlock_is_got_over() {
+    let Some(settings) = settings() else { return };
+    let url = server("CONFIDANT_TEST_POSTGRES").unwrap();
+    let model = Recorder::new();
+    let engine = engine_at(&settings, &model).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    let (mut client, watch) = (raw(&url, &settings.schema).await, raw(&url, &settings.schema).await);
+    client.batch_execute("SET confidant.tenant = '*'").await.unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%append_session%'
+                   AND application_name = 'confidant' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'audit_lanes'::regclass)";
+    let (mut turns, mut ended) = (1, 0);
+    while ended == 0 {
+        assert!(turns < 30, "ours was never the one that the database ended");
+        let transaction = client.transaction().await.unwrap();
+        transaction.batch_execute("SELECT 1 FROM audit_lanes FOR UPDATE").await.unwrap();
+        let turn = tokio::spawn({
+            let session = session(&engine, ID);
+            let request = says_as(&format!("r{turns}"), &format!("q{turns}"));
+            async move { session.turn(request).finish().await }
+        });
+        // Ours has the session and waits for the lane; now the other way round.
+        while watch.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+        let theirs = transaction.batch_execute("UPDATE sessions SET version = version").await;
+        ended += usize::from(theirs.is_ok());
+        transaction.rollback().await.unwrap();
+        turn.await.unwrap().unwrap();
+        turns += 1;
+    }
+    assert_eq!(transcript(&engine, ID).await, whole(turns));
+    assert_eq!(model.take().len(), turns);
+    engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
+}
+
+/// Every connection that there may be is waiting for somebody: reads go on without memory, writes are refused, and nothing
+/// of that is kept waiting for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exhausted_pool_is_said_and_passes() {
+    let Some(settings) = settings() else { return };
+    let settings = PostgresSettings { connections: 2, ..settings };
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    // Many at once share few connections.
+    let turns: Vec<_> = (0..48)
+        .map(|n| {
+            let engine = engine.clone();
+            let id = format!("http:r:main:u{}", n % 16);
+            let request = says_as(&format!("r{n}"), &format!("q{n}"));
+            tokio::spawn(async move { session(&engine, &id).turn(request).finish().await })
+        })
+        .collect();
+    for turn in turns {
+        assert_eq!(turn.await.unwrap().unwrap().metadata.memory, MemoryState::Kept);
+    }
+    // Now all of them wait.
+    let mut client = raw(&server("CONFIDANT_TEST_POSTGRES").unwrap(), &settings.schema).await;
+    let transaction = client.transaction().await.unwrap();
+    transaction.batch_execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let stuck: Vec<_> = (0..4)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                session(&engine, &format!("http:r:main:new{n}"))
+                    .turn(says_as("r", "are you there?"))
+                    .finish()
+                    .await
+            })
+        })
+        .collect();
+    for turn in stuck {
+        let answer = turn.await.unwrap().unwrap();
+        assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
+        assert_eq!(answer.metadata.memory_error, Some("store-busy"));
+    }
+    let error = session(&engine, "http:r:main:u0").turn(says_as("late", "late")).finish().await.unwrap_err();
+    assert!(error.to_string().contains("more connections"), "{error}");
+    transaction.rollback().await.unwrap();
+    insist(&engine, "http:r:main:u0", "late", "late").await;
+    let said = transcript(&engine, "http:r:main:u0").await;
+    assert_eq!((said.len(), said.last().unwrap().as_str()), (8, "ai:noted: late"));
+}

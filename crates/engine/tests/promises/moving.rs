@@ -1,0 +1,150 @@
+//! Moving to another store and back: everything is there, sealed as it was, and receipts still hold.
+
+use std::sync::Arc;
+
+use confidant_engine::*;
+
+use crate::on_every_store;
+use crate::rig::*;
+
+on_every_store! {
+    a_copy_is_the_same_and_so_is_one_of_it,
+    a_copy_that_is_cut_off_goes_on,
+    a_copy_is_refused_where_it_would_mix,
+}
+
+async fn opened(storage: &Storage) -> Result<Engine, OpenError> {
+    Engine::open(Parts::new(storage.clone(), keys(&[1]), Recorder::new() as _)).await
+}
+
+/// Sessions of every kind: short, folded, erased, with a turn that was cut off.
+async fn fill(storage: &Storage) -> Receipt {
+    let model = Recorder::new();
+    let mut settings = Settings::default();
+    settings.history.max_messages = 10;
+    let parts = Parts { settings, ..Parts::new(storage.clone(), keys(&[1]), Arc::clone(&model) as _) };
+    let engine = Engine::open(parts).await.unwrap();
+    for user in 0..6 {
+        for i in 0..(1 + user * 6) {
+            session(&engine, &id(user)).turn(says(&format!("q{i}"))).finish().await.unwrap();
+        }
+    }
+    let admin = engine.dangerously_administer(Actor::cli());
+    let user = Role::User(UserId::new("u1").unwrap());
+    admin.new_token(&TenantId::new("acme").unwrap(), &user).await.unwrap();
+    let receipt = session(&engine, &id(0)).erase().await.unwrap();
+    // A turn of a process that ends in the middle.
+    model.shut();
+    model.take();
+    let hanging = session(&engine, "http:r:main:cut").turn(says_as("open", "are you there?"));
+    model.until(1).await;
+    engine.stop(std::time::Duration::ZERO).await;
+    drop(hanging);
+    receipt
+}
+
+fn id(user: usize) -> String {
+    format!("http:r:main:u{user}")
+}
+
+async fn contents(engine: &Engine) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for user in 0..6 {
+        all.push(transcript(engine, &id(user)).await);
+    }
+    all
+}
+
+async fn check(storage: &Storage, expected: &[Vec<String>], receipt: &Receipt) {
+    let engine = opened(storage).await.unwrap();
+    let admin = engine.dangerously_administer(Actor::cli());
+    admin.verify_receipt(receipt).await.unwrap();
+    let verified = admin.verify_everything().await.unwrap();
+    assert!(verified.refused.is_empty() && verified.audit_fault.is_none(), "{verified:?}");
+    assert_eq!((verified.keys, verified.sessions), (6, 6));
+    assert_eq!(contents(&engine).await, expected);
+    assert_eq!(admin.tokens().await.unwrap().len(), 1);
+    stop(engine).await;
+}
+
+async fn a_copy_is_the_same_and_so_is_one_of_it(place: Place) {
+    let (first, there, last) = (Place::sqlite(), place, Place::sqlite());
+    let (origin, back) = (first.storage().await, last.storage().await);
+    let receipt = fill(&origin).await;
+    let engine = opened(&origin).await.unwrap();
+    let expected = contents(&engine).await;
+    stop(engine).await;
+    let copied = copy(&origin, &there.storage().await, keys(&[1]), &|_, _| {}).await.unwrap();
+    assert_eq!((copied.keys, copied.sessions, copied.already, copied.tokens), (6, 6, 0, 1));
+    check(&there.storage().await, &expected, &receipt).await;
+    // It goes on from there: the turn that was cut off is answered, and there is more to say.
+    let engine = opened(&there.storage().await).await.unwrap();
+    assert_eq!(engine.recover().await.unwrap(), Recovered { resumed: 1, ..Recovered::default() });
+    session(&engine, &id(5)).turn(says("later")).finish().await.unwrap();
+    let expected = contents(&engine).await;
+    assert_eq!(expected[5].last().unwrap(), "ai:noted: later");
+    stop(engine).await;
+    let copied = copy(&there.storage().await, &back, keys(&[1]), &|_, _| {}).await.unwrap();
+    assert_eq!((copied.keys, copied.sessions), (6, 6));
+    check(&back, &expected, &receipt).await;
+    let engine = opened(&back).await.unwrap();
+    session(&engine, &id(0)).turn(says("anew")).finish().await.unwrap();
+    assert_eq!(
+        transcript(&engine, "http:r:main:cut").await,
+        ["human:are you there?", "ai:noted: are you there?"]
+    );
+    engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
+}
+
+async fn a_copy_that_is_cut_off_goes_on(place: Place) {
+    let first = Place::sqlite();
+    let origin = first.storage().await;
+    let receipt = fill(&origin).await;
+    let there = place.storage().await;
+    let cut = Arc::new(tokio::sync::Notify::new());
+    let enough = Arc::clone(&cut);
+    let progress = move |done: u64, _: u64| {
+        if done == 3 {
+            enough.notify_one();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cut.notified() => {}
+        done = copy(&origin, &there, keys(&[1]), &progress) => panic!("{done:?}"),
+    }
+    drop(there);
+    assert!(matches!(opened(&place.storage().await).await, Err(OpenError::UnfinishedCopy)));
+    // Meanwhile the origin goes on: one says more, one is erased, one is new.
+    let engine = opened(&origin).await.unwrap();
+    session(&engine, &id(3)).turn(says("more")).finish().await.unwrap();
+    session(&engine, &id(4)).erase().await.unwrap();
+    session(&engine, &id(0)).turn(says("again")).finish().await.unwrap();
+    let expected = contents(&engine).await;
+    stop(engine).await;
+    let copied = copy(&origin, &place.storage().await, keys(&[1]), &|_, _| {}).await.unwrap();
+    assert!(copied.already >= 1, "{copied:?}");
+    check(&place.storage().await, &expected, &receipt).await;
+    // Finished, it is a store like any other, and not to be copied over.
+    assert!(copy(&origin, &place.storage().await, keys(&[1]), &|_, _| {}).await.is_err());
+}
+
+async fn a_copy_is_refused_where_it_would_mix(place: Place) {
+    let first = Place::sqlite();
+    let origin = first.storage().await;
+    let refused = async |from: &Storage, to: &Storage, why: &str| {
+        let error = copy(from, to, keys(&[1]), &|_, _| {}).await.unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("; hint: "), "{error}");
+    };
+    refused(&origin, &place.storage().await, "nothing to copy").await;
+    fill(&origin).await;
+    let engine = opened(&origin).await.unwrap();
+    refused(&origin, &place.storage().await, "works on one of the stores").await;
+    stop(engine).await;
+    let engine = opened(&place.storage().await).await.unwrap();
+    session(&engine, &id(1)).turn(says("mine")).finish().await.unwrap();
+    stop(engine).await;
+    refused(&origin, &place.storage().await, "data of its own").await;
+    let wrong = copy(&origin, &Storage::memory(), keys(&[2]), &|_, _| {}).await;
+    assert!(matches!(wrong, Err(OpenError::WrongKey { .. })));
+}
