@@ -2,7 +2,7 @@
 //!
 //! A [`Concept`] is something everybody may know, such as a tax or a benefit, in the words of SKOS: a preferred label,
 //! other labels, a definition, and what is broader, narrower or related. A [`Graph`] has them: [`SqliteGraph`] in one file
-//! of its own, with import and export of Turtle and RDF/XML ([`skos`]).
+//! of its own, with import and export of Turtle and RDF/XML ([`skos`]), or [`BoltGraph`], a Memgraph or Neo4j server.
 //!
 //! The graph is shared by all tenants, so nothing of a person may ever be in it. Two things keep that: this crate knows
 //! no scope, session or tenant, so it could not say whose conversation something came from; and a graph takes only what
@@ -21,12 +21,14 @@
 //! # Ok(()) }
 //! ```
 
+mod bolt;
 mod concept;
 mod graph;
 mod guard;
 pub mod skos;
 mod sqlite;
 
+pub use bolt::{BoltGraph, BoltSettings};
 pub use concept::{Concept, Label, Node, agree, concept_id, normalised};
 pub use graph::{Graph, GraphError, Look};
 pub use guard::{Cleared, Guard, Refusal};

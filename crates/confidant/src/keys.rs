@@ -174,7 +174,8 @@ impl Drop for FolderLock {
 
 fn lock_folder(path: &Path) -> Result<FolderLock, KeySourceError> {
     let folder = File::open(path.parent().unwrap_or(Path::new(".")));
-    let locked = folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| FolderLock(folder)));
+    let locked =
+        folder.map_err(TryLockError::Error).and_then(|folder| folder.try_lock().map(|()| FolderLock(folder)));
     locked.map_err(|error| match error {
         TryLockError::WouldBlock => failed("another rotation is running", "wait until it is done"),
         TryLockError::Error(error) => {

@@ -3,6 +3,7 @@
 //! A library only so that fuzz targets can reach the parsers ([`fuzzing`]); nothing here is a stable interface.
 
 mod cli;
+mod concepts;
 mod config;
 mod daemon;
 mod files;

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use confidant_concepts::SqliteGraph;
 use confidant_engine::{Derived, Engine, Extractive, Instructions, Models, Parts, Storage};
 use confidant_memory::Memory;
 
+use crate::concepts;
 use crate::config::Loaded;
 use crate::files;
 use crate::keys::{Keys, Prepared};
@@ -25,6 +27,8 @@ pub(crate) struct Opened {
     pub(crate) memory: Option<Memory>,
     /// The servers of tools, if there are any; to be stopped at the end.
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
+    /// The embedded graph of concepts, unless concepts are off.
+    pub(crate) graph: Option<SqliteGraph>,
 }
 
 impl Opened {
@@ -91,7 +95,9 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     } else {
         None
     };
+    let graph = concepts::open(loaded, purpose)?;
     let parts = Parts {
+        concepts: graph.concepts,
         toolbox: toolbox.clone().map_or(parts.toolbox, |toolbox| toolbox as _),
         policy: config.tools.policy(),
         safety: config.processing.safety(),
@@ -107,7 +113,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     }
     let engine = Engine::open(parts).await?;
     let _ = reporting.set(engine.downgrade());
-    Ok(Opened { engine, keys, prepared, memory, toolbox })
+    Ok(Opened { engine, keys, prepared, memory, toolbox, graph: graph.embedded })
 }
 
 /// Makes a folder that only its owner can enter.

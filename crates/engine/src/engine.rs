@@ -13,6 +13,7 @@ use crate::anchors::{Anchors, keep_anchoring};
 use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::{Clock, Millis, SystemClock};
+use crate::concepts::Concepts;
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
 use crate::error::{Error, OpenError, StoreError};
@@ -98,6 +99,8 @@ pub struct Parts {
     pub settings: Settings,
     /// What else is kept of people, which their rights cover.
     pub derived: Vec<Arc<dyn Derived>>,
+    /// The concepts in scope of conversations; off unless given.
+    pub concepts: Concepts,
 }
 
 impl Parts {
@@ -107,7 +110,7 @@ impl Parts {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
         let (models, instructions) = (Models::one(model), Instructions::default());
         let (toolbox, policy, safety) = (Arc::new(NoTools), ToolPolicy::default(), Safety::default());
-        let derived = Vec::new();
+        let (derived, concepts) = (Vec::new(), Concepts::default());
         Self {
             storage,
             keys,
@@ -120,6 +123,7 @@ impl Parts {
             safety,
             settings,
             derived,
+            concepts,
         }
     }
 }
@@ -257,6 +261,7 @@ impl Engine {
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
+            concepts: parts.concepts,
             toolbox: parts.toolbox,
             policy: parts.policy,
             safety: parts.safety,
@@ -375,6 +380,12 @@ impl Engine {
         &self.inner.models
     }
 
+    /// What the engine knows of concepts.
+    #[must_use]
+    pub fn concepts(&self) -> &Concepts {
+        &self.inner.concepts
+    }
+
     /// The instruction files, as they are now.
     #[must_use]
     pub fn instructions(&self) -> &Instructions {
@@ -439,6 +450,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
+    pub(crate) concepts: Concepts,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) policy: ToolPolicy,
     pub(crate) safety: Safety,

@@ -34,6 +34,7 @@ mod audience;
 mod audit;
 mod checkpoint;
 mod clock;
+mod concepts;
 mod counts;
 mod derived;
 mod engine;
@@ -65,6 +66,12 @@ pub use aspects::{
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
+pub use concepts::{
+    ApprovedConcept, Candidate, CaptureWhen, ConceptChoice, ConceptInScope, ConceptSettings, Concepts,
+    ConceptsOfTurn, ContextStatus, ConversationContext, ConversationContextAspect, ConversationIdentity,
+    InScope, Reason, ScopeView, Uncertainty,
+};
+pub use confidant_concepts::{Concept, Graph, GraphError, Look, Node};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };

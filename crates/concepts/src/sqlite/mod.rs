@@ -100,12 +100,14 @@ impl SqliteGraph {
 #[async_trait]
 impl Graph for SqliteGraph {
     async fn nodes(&self, ids: &[String], language: &str) -> Result<Vec<Option<Node>>> {
-        // Well under a millisecond, and no writer keeps it waiting: not worth a thread.
-        self.with_reader(|c| read::nodes(c, ids, language))
+        // On a thread that may block: a file that is slow must not keep whoever asks from giving up.
+        let (ids, language) = (ids.to_vec(), language.to_owned());
+        self.blocking(move |graph| graph.with_reader(|c| read::nodes(c, &ids, &language))).await
     }
 
     async fn find(&self, look: Look<'_>, language: &str, limit: usize) -> Result<Vec<Node>> {
-        self.with_reader(|c| read::find(c, look, language, limit))
+        let (look, language) = (read::Owned::from(look), language.to_owned());
+        self.blocking(move |graph| graph.with_reader(|c| read::find(c, look.look(), &language, limit))).await
     }
 
     async fn approve(&self, concept: Cleared) -> Result<String> {
@@ -116,7 +118,7 @@ impl Graph for SqliteGraph {
     }
 
     async fn count(&self) -> Result<u64> {
-        self.with_reader(read::count)
+        self.blocking(|graph| graph.with_reader(read::count)).await
     }
 }
 

@@ -42,6 +42,37 @@ pub(super) fn nodes(c: &Connection, ids: &[String], language: &str) -> rusqlite:
     Ok(found)
 }
 
+/// A look that can go to another thread.
+pub(super) enum Owned {
+    Parts(String, String, String),
+    Label(String, Option<String>),
+    Words(String),
+}
+
+impl From<Look<'_>> for Owned {
+    fn from(look: Look<'_>) -> Self {
+        match look {
+            Look::Parts { domain, jurisdiction, kind } => {
+                Self::Parts(domain.to_owned(), jurisdiction.to_owned(), kind.to_owned())
+            }
+            Look::Label { label, jurisdiction } => {
+                Self::Label(label.to_owned(), jurisdiction.map(str::to_owned))
+            }
+            Look::Words(words) => Self::Words(words.to_owned()),
+        }
+    }
+}
+
+impl Owned {
+    pub(super) fn look(&self) -> Look<'_> {
+        match self {
+            Self::Parts(domain, jurisdiction, kind) => Look::Parts { domain, jurisdiction, kind },
+            Self::Label(label, jurisdiction) => Look::Label { label, jurisdiction: jurisdiction.as_deref() },
+            Self::Words(words) => Look::Words(words),
+        }
+    }
+}
+
 pub(super) fn find(
     c: &Connection,
     look: Look<'_>,

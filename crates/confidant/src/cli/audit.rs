@@ -77,7 +77,8 @@ fn written(line: &AuditLine) -> anyhow::Result<String> {
     let action = word(serde_json::to_value(line.record.action)?);
     let subject = line.record.subject.as_deref().unwrap_or("-");
     let count = line.record.count.map_or_else(String::new, |count| format!("\t{count}"));
-    Ok(format!("{}\t{}\t{actor}\t{action}\t{subject}{count}", line.seq, moment(line.record.at)))
+    let reason = line.record.reason.as_ref().map_or_else(String::new, |reason| format!("\t{reason}"));
+    Ok(format!("{}\t{}\t{actor}\t{action}\t{subject}{count}{reason}", line.seq, moment(line.record.at)))
 }
 
 async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {

@@ -7,6 +7,7 @@
 
 mod aspects;
 mod checkpoint;
+mod concepts;
 mod environment;
 mod history;
 mod keyring;
@@ -30,6 +31,7 @@ use std::path::PathBuf;
 use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
+pub(crate) use concepts::GraphKind;
 pub(crate) use environment::Environment;
 pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
@@ -54,6 +56,7 @@ pub(crate) struct Config {
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
     pub(crate) tools: tools::ToolsSection,
+    pub(crate) concepts: concepts::ConceptsSection,
     pub(crate) memory: memory::MemorySection,
     pub(crate) log: LogSection,
 }
@@ -76,7 +79,8 @@ impl Config {
 
     /// What the system prompt says; some of it comes from instruction files.
     pub(crate) fn aspects(&self, instructions: &Instructions) -> Aspects {
-        self.aspects.aspects(instructions, self.processing.injection_warning)
+        let in_scope = self.concepts.enabled.then(|| self.concepts.token_budget());
+        self.aspects.aspects(instructions, self.processing.injection_warning, in_scope)
     }
 
     /// The folder of instruction files; it need not be there.

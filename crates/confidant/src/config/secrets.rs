@@ -30,6 +30,8 @@ pub(crate) struct Secrets {
     pub(crate) blobs: BlobSecrets,
     /// What servers of tools get from the environment.
     pub(crate) tools: ToolSecrets,
+    /// `CONCEPTS_GRAPH_PASSWORD`.
+    pub(crate) graph: Option<SecretString>,
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -116,6 +118,7 @@ impl Secrets {
             models,
             blobs: BlobSecrets::find(environment)?,
             tools: ToolSecrets::find(environment, &config.tools)?,
+            graph: plain(environment, GRAPH)?.map(|(_, value)| SecretString::from(value)),
         })
     }
 }
@@ -189,7 +192,8 @@ impl PartialEq for Secret {
 }
 
 /// Variables that programs we start must not inherit.
-pub(super) const SECRETS: [&str; 8] = [
+pub(super) const SECRETS: [&str; 9] = [
+    GRAPH,
     MASTER,
     RETIRED,
     MEMORY,
@@ -199,6 +203,7 @@ pub(super) const SECRETS: [&str; 8] = [
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
 ];
+const GRAPH: &str = "CONCEPTS_GRAPH_PASSWORD";
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";
 const MEMORY: &str = "LUMERA_MEMORY_KEY";

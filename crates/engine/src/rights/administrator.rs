@@ -10,6 +10,7 @@ use super::erasure::{Receipt, Subject, erase, is_signed};
 use super::{FORMAT, PersonExport};
 use crate::audit::{self, Action, Actor, AuditLine, AuditRecord};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::session::{self, Session};
@@ -235,7 +236,12 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let version = self.inner.store.load(row.scope).await?.map_or(0, |loaded| loaded.version);
+                let scope = self.inner.keyring.scope_of(&row)?;
+                let version = if concepts::is_conversation(&scope) {
+                    concepts::stored_version(&self.inner, scope).await?
+                } else {
+                    self.inner.store.load(row.scope).await?.map_or(0, |loaded| loaded.version)
+                };
                 if version < row.anchor {
                     behind.push(Anchor { scope: row.scope, kid: row.kid, version });
                 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::store::TokenSelector;
@@ -62,6 +63,13 @@ pub(super) async fn erase(
     for scope in scopes {
         keys.extend(inner.keyring.store().get(*scope).await?.map(|row| row.kid));
     }
+    // Found by the log of what was captured, so they go while it is there: a second try finds the rest.
+    let mut captures = 0;
+    for scope in scopes {
+        let forgotten = concepts::forget(inner, *scope).await?;
+        captures += forgotten.captures;
+        keys.extend(forgotten.keys);
+    }
     // The keys first: whatever happens after this line, nothing of it opens again.
     inner.keyring.destroy(scopes).await?;
     let (mut sessions, mut records) = (0, 0);
@@ -78,13 +86,16 @@ pub(super) async fn erase(
         sessions += u64::from(gone > 0);
         inner.counters.erased.add();
     }
-    let (word, action, tokens, derived) = match subject {
+    let (word, action, tokens, mut derived) = match subject {
         Subject::Session => ("session", Action::SessionErased, 0, BTreeMap::new()),
         Subject::Person(derived) => {
             let tokens = inner.store.remove_tokens(TokenSelector::Person(tag), Vec::new()).await?;
             ("person", Action::PersonErased, tokens, derived)
         }
     };
+    if captures > 0 {
+        derived.insert("captures".to_owned(), captures);
+    }
     let at = inner.now();
     let note = AuditRecord::new(at, actor, action).about(tag).counting(sessions);
     let head = inner.record(note).await?;

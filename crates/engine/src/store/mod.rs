@@ -5,6 +5,7 @@
 //! it, so that they can live apart. Neither ever sees plaintext: scopes, people and tenants arrive as keyed tags,
 //! everything else as [`Sealed`] bytes. The laws that every back end must keep are in `conformance.rs`.
 
+pub(crate) mod contexts;
 pub(crate) mod memory;
 pub(crate) mod sqlite;
 
@@ -132,7 +133,7 @@ pub(crate) struct TokenRow {
 
 /// The data: sealed logs, audit records and token claims.
 #[async_trait]
-pub(crate) trait Store: Send + Sync + std::fmt::Debug {
+pub(crate) trait Store: contexts::Contexts + Send + Sync + std::fmt::Debug {
     /// A whole session, in one round trip.
     async fn load(&self, scope: Tag) -> Result<Option<Loaded>>;
     /// Compare-and-set on the version and the key; refreshes the lifetime.

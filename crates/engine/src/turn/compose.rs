@@ -9,6 +9,7 @@ use super::recall::{MESSAGE_OVERHEAD, Recalled, RecalledExchange};
 use super::{Draft, Inbound};
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
+use crate::concepts::InScope;
 use crate::engine::Inner;
 use crate::model::{Block, BlockLine, Prompt, PromptMessage, Sampling, Voice};
 use crate::room::{Asker, one_line};
@@ -53,6 +54,7 @@ pub(super) struct Gathered {
     older: usize,
     summaries: Vec<String>,
     end: u64,
+    pub(super) concepts: std::sync::Arc<InScope>,
 }
 
 impl Gathered {
@@ -71,6 +73,7 @@ impl Gathered {
             profile: &self.profile,
             focus: self.focus.as_deref(),
             tools: 0,
+            concepts: &self.concepts,
         }
     }
 
@@ -87,6 +90,7 @@ pub(super) fn gather(
     session: Option<&Session>,
     inbound: Inbound,
     recalled: Recalled,
+    concepts: std::sync::Arc<InScope>,
 ) -> Gathered {
     let budget = inner.settings.history.token_budget.saturating_sub(inbound.tokens);
     let user = session.map_or("", |session| session.scope().user().as_str());
@@ -117,6 +121,7 @@ pub(super) fn gather(
         older: recalled.older,
         summaries: recalled.summaries,
         end: recalled.end,
+        concepts,
     }
 }
 
