@@ -123,3 +123,55 @@ fn ids_survive_their_iris() {
     }
     assert_eq!(decoded("%zz%4"), "%zz%4");
 }
+
+/// Pieces of which a vocabulary, or something like one, is made.
+fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let words = prop::sample::select(vec![
+        "<urn:a>",
+        "<urn:b>",
+        "_:x",
+        " a ",
+        "skos:Concept",
+        "skos:prefLabel",
+        "skos:broader",
+        "dcterms:isReplacedBy",
+        "owl:deprecated",
+        "true",
+        "\"Tax\"@en",
+        "\"\"\"long\nlabel\"\"\"",
+        "\"a@b.org\"",
+        " ; ",
+        " , ",
+        " .\n",
+        "[",
+        "]",
+        "(",
+        ")",
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n",
+        "@base <urn:c> .\n",
+        "\u{0}",
+        "<rdf:RDF>",
+        "&x;",
+    ]);
+    let piece = prop_oneof![8 => words.prop_map(str::to_owned), 1 => any::<String>()];
+    proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest::proptest! {
+    /// Whatever is called a vocabulary: it is read or refused, twice the same way, and the graph still answers.
+    #[test]
+    fn anything_can_be_offered_as_a_vocabulary(text in pieces()) {
+        let graph = SqliteGraph::in_memory().unwrap();
+        for form in [Form::Turtle, Form::RdfXml] {
+            let digest = format!("{form:?}");
+            let take = || import(&graph, form, text.as_bytes(), digest.as_bytes(), &Defaults::default(), &|_, _| ());
+            let first = take();
+            let again = take();
+            proptest::prop_assert_eq!(first.is_ok(), again.is_ok());
+        }
+        proptest::prop_assert!(graph.list(None, "en", 10).is_ok());
+        let mut out = Vec::new();
+        proptest::prop_assert!(export(&graph, Form::Turtle, &mut out, &|_| ()).is_ok());
+    }
+}
