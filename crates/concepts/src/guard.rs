@@ -90,7 +90,7 @@ impl Guard {
         }
         for (name, value) in properties {
             match PROPERTIES.iter().find(|(known, _)| known == name) {
-                Some((known, longest)) => self.leaves(value, known, *longest, &mut refusals),
+                Some((known, _)) => self.leaves(value, known, &mut refusals),
                 None => refusals.push(Refusal::new("property-not-allowed", "(unknown)")),
             }
         }
@@ -117,7 +117,7 @@ impl Guard {
         is_someones(text).then(|| Refusal::new("personal-data:id", property))
     }
 
-    fn leaves(&self, value: &Value, property: &str, longest: usize, refusals: &mut Vec<Refusal>) {
+    fn leaves(&self, value: &Value, property: &str, refusals: &mut Vec<Refusal>) {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => refusals.extend(self.leaf(&number.to_string(), property)),
@@ -126,7 +126,7 @@ impl Guard {
                 refusals.push(Refusal::new("too-many", property))
             }
             Value::Array(items) => {
-                items.iter().for_each(|item| self.leaves(item, property, longest, refusals));
+                items.iter().for_each(|item| self.leaves(item, property, refusals));
             }
             Value::Object(_) => refusals.push(Refusal::new("property-not-allowed", property)),
         }
@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn every_leaf_is_looked_at_and_arrays_too() {
         let mail = "write to jane.doe@example.org about it";
-        let cases: [(&str, fn(&mut Concept, &str)); 5] = [
+        type Set = fn(&mut Concept, &str);
+        let cases: [(&str, Set); 5] = [
             ("prefLabel", |c, t| t.clone_into(&mut c.pref_label)),
             ("altLabels", |c, t| c.alt_labels.push(t.to_owned())),
             ("definition", |c, t| c.definition = Some(t.to_owned())),

@@ -4,17 +4,14 @@
 //! copy. What is easy to get wrong: a merge must start from what is stored now, never from what a turn loaded minutes ago,
 //! and one that cannot read what is stored must leave it alone.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use confidant_seal::{
-    ChannelName, Context, Key, Kid, PlaceId, Scope, Sealed, Suite, Tag, TenantId, ThreadId, UserId, open,
-    seal,
-};
+use confidant_seal::{Key, Kid, Scope, Tag, TenantId};
 
 use super::context::{ConversationContext, Event};
+use super::conversation::{Conversation, capture_row, content, key_of, open_event, opened};
 use super::{ConceptSettings, Shared};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::engine::Inner;
@@ -22,62 +19,6 @@ use crate::error::{Error, Tampering};
 use crate::session::Session;
 use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, ConversationName, PutContext};
 use crate::store::{Anchor, Appended};
-
-/// A conversation as it is kept.
-#[derive(Clone, Debug)]
-pub(super) struct Conversation {
-    /// The scope under which the keyring has its key.
-    scope: Scope,
-    pub(super) name: ConversationName,
-}
-
-/// The channel on which applications name conversations themselves, several people to one.
-pub(super) const SHARED_CHANNEL: &str = "chat";
-/// The channel under which the keyring has the keys of conversations; no session is on it.
-const OWN_CHANNEL: &str = "concepts";
-
-impl Conversation {
-    /// The conversation of a session: the one that its application named, or the session itself.
-    pub(super) fn of(session: &Session) -> Self {
-        let scope = &session.scope;
-        let (kind, id) = match scope.place_id() {
-            Some(place) if scope.channel().as_str() == SHARED_CHANNEL => {
-                ("shared", place.as_str().to_owned())
-            }
-            _ => ("session", scope.session_id()),
-        };
-        Self::named(&session.inner, scope.tenant(), kind, &id)
-    }
-
-    fn named(inner: &Inner, tenant: &TenantId, kind: &str, id: &str) -> Self {
-        let tenant = tenant.clone();
-        let place = inner.keyring.conversation(&tenant, kind, id).to_string();
-        let fixed = "these are short words of plain letters, which every id allows";
-        let scope = Scope::place(
-            tenant,
-            ChannelName::new(OWN_CHANNEL).expect(fixed),
-            PlaceId::new(&place).expect(fixed),
-            ThreadId::new("context").expect(fixed),
-            UserId::new("confidant").expect(fixed),
-        );
-        Self::at(inner, scope)
-    }
-
-    fn at(inner: &Inner, scope: Scope) -> Self {
-        let names = inner.keyring.names(&scope);
-        let name = ConversationName { tenant: names.tenant, conversation: names.scope };
-        Self { scope, name }
-    }
-
-    fn names(&self, inner: &Inner) -> crate::store::Names {
-        inner.keyring.names(&self.scope)
-    }
-}
-
-/// Whether a scope is that of a conversation's key.
-pub(crate) fn is_conversation(scope: &Scope) -> bool {
-    scope.channel().as_str() == OWN_CHANNEL
-}
 
 /// A context as it was read, with what it takes to write it again.
 #[derive(Debug)]
@@ -334,34 +275,21 @@ async fn archive(
     row: ContextRow,
     note: AuditRecord,
 ) -> Result<bool, Error> {
-    let ContextRow { version, kid, content, updated_at, .. } = row;
-    // The version is in the seal, so it stays; the time of the last use stays too, for whoever asks.
-    let again = match inner.keyring.store().get(name.conversation).await? {
-        Some(key_row) => {
-            let conversation = Conversation::at(inner, inner.keyring.scope_of(&key_row)?);
-            let settings = inner.concepts.settings().cloned().unwrap_or_default();
-            let names = conversation.names(inner);
-            match inner.keyring.data_key(&conversation.scope, &names).await? {
-                Some(key) if key.key.kid() == kid => {
-                    let row = ContextRow { version, kid, content, updated_at, archived_at: None };
-                    match opened(&settings, &conversation, &key.key, &row) {
-                        Ok(context) => {
-                            self::content(&settings, &conversation, &key.key, version + 1, &context)
-                        }
-                        // Unreadable: kept as it is, and out of use.
-                        Err(_) => row.content,
-                    }
-                }
-                _ => content,
-            }
-        }
-        None => content,
+    let settings = inner.concepts.settings().cloned().unwrap_or_default();
+    let ContextRow { version, kid, updated_at, .. } = row;
+    // The version is in the seal, so it is sealed again; what cannot be opened is kept as it is, and out of use.
+    let again = match key_of(inner, name).await? {
+        Ok((conversation, key)) if key.kid() == kid => opened(&settings, &conversation, &key, &row)
+            .ok()
+            .map(|context| content(&settings, &conversation, &key, version + 1, &context)),
+        _ => None,
     };
     let put = PutContext {
         name,
         kid,
         expected: version,
-        content: again,
+        content: again.unwrap_or(row.content),
+        // The time of the last use stays, for whoever asks.
         updated_at,
         archived_at: Some(inner.now()),
         capture: None,
@@ -377,29 +305,27 @@ async fn archive(
 
 const SWEPT_AT_ONCE: usize = 100;
 
-/// The events of a conversation, oldest first, with the session of each.
+/// The events of a conversation, oldest first, each with its row. Of a whole tenant's, those that do not open are left
+/// out, so that one damaged conversation does not hide the others.
 pub(super) async fn events(inner: &Inner, of: CapturesOf) -> Result<Vec<(CaptureRow, Event)>, Error> {
     let mut events = Vec::new();
-    let mut keys: std::collections::BTreeMap<ConversationName, Option<(Conversation, Key)>> =
-        Default::default();
+    let mut keys: BTreeMap<ConversationName, Result<(Conversation, Key), Tampering>> = BTreeMap::new();
     for row in inner.store.captures(of).await? {
-        if !keys.contains_key(&row.name) {
-            let key = match inner.keyring.store().get(row.name.conversation).await? {
-                Some(key_row) => {
-                    let conversation = Conversation::at(inner, inner.keyring.scope_of(&key_row)?);
-                    let names = conversation.names(inner);
-                    let key = inner.keyring.data_key(&conversation.scope, &names).await?;
-                    key.map(|key| (conversation, key.key))
-                }
-                None => None,
-            };
-            keys.insert(row.name, key);
-        }
-        let Some(Some((conversation, key))) = keys.get(&row.name) else {
-            return Err(Tampering::KeyGone.into());
+        let known = match keys.entry(row.name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(key_of(inner, row.name).await?),
         };
-        let event = open_event(conversation, key, &row)?;
-        events.push((row, event));
+        let opened = match known {
+            Ok((conversation, key)) => open_event(conversation, key, &row),
+            Err(tampering) => Err(*tampering),
+        };
+        match (opened, of) {
+            (Ok(event), _) => events.push((row, event)),
+            (Err(tampering), CapturesOf::Tenant(_)) => {
+                tracing::warn!(reason = tampering.name(), "a record of the capture log does not open");
+            }
+            (Err(tampering), _) => return Err(tampering.into()),
+        }
     }
     Ok(events)
 }
@@ -455,81 +381,3 @@ pub(crate) async fn stored_version(inner: &Inner, scope: Scope) -> Result<u64, E
     let conversation = Conversation::at(inner, scope);
     Ok(inner.store.context(conversation.name).await?.map_or(0, |row| row.version))
 }
-
-fn capture_row(session: &Session, conversation: &Conversation, key: &Key, event: &Event) -> CaptureRow {
-    let inner = &session.inner;
-    let request = inner.keyring.request(&session.scope, &event.request_id);
-    let plain = serde_json::to_vec(event).expect("an event has string keys only, so it is always JSON");
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), request.to_string());
-    let context = Context {
-        purpose: "context",
-        owner: &owner,
-        container: &container,
-        object: &object,
-        field: "capture",
-    };
-    CaptureRow {
-        name: conversation.name,
-        request,
-        scope: session.names.scope,
-        person: session.names.person,
-        at: event.at,
-        sealed: seal(key, SUITE, &context, 1, &plain),
-    }
-}
-
-fn open_event(conversation: &Conversation, key: &Key, row: &CaptureRow) -> Result<Event, Error> {
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), row.request.to_string());
-    let context = Context {
-        purpose: "context",
-        owner: &owner,
-        container: &container,
-        object: &object,
-        field: "capture",
-    };
-    let opened = open(key, &context, &row.sealed).map_err(|_| Tampering::RecordRefused)?;
-    Ok(serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)?)
-}
-
-/// A context as it is stored.
-fn content(
-    settings: &ConceptSettings,
-    conversation: &Conversation,
-    key: &Key,
-    version: u64,
-    context: &ConversationContext,
-) -> Vec<u8> {
-    let plain = serde_json::to_vec(context).expect("a context has string keys only, so it is always JSON");
-    if !settings.seal_context {
-        return plain;
-    }
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), version.to_string());
-    let context =
-        Context { purpose: "context", owner: &owner, container: &container, object: &object, field: "" };
-    seal(key, SUITE, &context, 1, &plain).as_bytes().to_vec()
-}
-
-fn opened(
-    settings: &ConceptSettings,
-    conversation: &Conversation,
-    key: &Key,
-    row: &ContextRow,
-) -> Result<ConversationContext, Error> {
-    let refused = Error::Tampered(Tampering::RecordRefused);
-    // Where the operator chose readable contexts, what is there may still be sealed from before.
-    if !settings.seal_context && row.content.first() == Some(&b'{') {
-        return serde_json::from_slice(&row.content).map_err(|_| refused);
-    }
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), row.version.to_string());
-    let context =
-        Context { purpose: "context", owner: &owner, container: &container, object: &object, field: "" };
-    let opened = open(key, &context, &Sealed::from_bytes(row.content.clone()))
-        .map_err(|_| Tampering::RecordRefused)?;
-    serde_json::from_slice(&opened.data).map_err(|_| refused)
-}
-
-fn owner(conversation: &Conversation) -> String {
-    URL_SAFE_NO_PAD.encode(conversation.scope.canonical())
-}
-
-const SUITE: Suite = Suite::ChaCha20Poly1305;

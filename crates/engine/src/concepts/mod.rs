@@ -14,6 +14,7 @@
 mod aspect;
 mod capture;
 mod context;
+mod conversation;
 mod keep;
 mod rights;
 
@@ -31,7 +32,8 @@ use crate::session::Session;
 pub use aspect::ConversationContextAspect;
 pub(crate) use capture::{Done, NAME, NOTED, note, recorded, tool};
 pub use context::{ConversationContext, ConversationIdentity};
-pub(crate) use keep::{forget, is_conversation, stored_version, sweep};
+pub(crate) use conversation::is_conversation;
+pub(crate) use keep::{forget, stored_version, sweep};
 pub use rights::{ApprovedConcept, Candidate, ConceptChoice, ConceptInScope, Reason, ScopeView};
 
 /// What an engine knows of concepts.

@@ -7,7 +7,8 @@ use confidant_seal::TenantId;
 use serde::Serialize;
 
 use super::context::{Active, ConversationContext, Event, What};
-use super::keep::{self, Conversation, Merge};
+use super::conversation::{Conversation, SHARED_CHANNEL};
+use super::keep::{self, Merge};
 use super::{ContextStatus, InScope, Shared};
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
@@ -113,7 +114,7 @@ impl Session {
     #[must_use]
     pub fn conversation_id(&self) -> String {
         match self.scope.place_id() {
-            Some(place) if self.scope.channel().as_str() == keep::SHARED_CHANNEL => place.as_str().to_owned(),
+            Some(place) if self.scope.channel().as_str() == SHARED_CHANNEL => place.as_str().to_owned(),
             _ => self.id(),
         }
     }
