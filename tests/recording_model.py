@@ -1,7 +1,8 @@
 """An OpenAI-compatible model server that keeps every prompt it gets and streams back `noted: <query>`.
 
 It calls tools when it is told to: a query whose last lines are `call NAME ARGUMENTS` (arguments as JSON, names as
-Confidant has them) makes it call all of them at once, and its answer then ends with ` -> ` and what they gave back.
+Confidant has them) makes it call all of them at once, and its answer then ends with ` -> ` and what they gave back. Where
+`concepts` has something for a query, it names that with its answer, in the same reply, if it was asked to.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class RecordingModel:
         self.prompts: list[list[dict]] = []
         self.offered: list[list[str]] = []
         self.hold: threading.Event | None = None
+        self.concepts: dict[str, dict] = {}
         self._lock = threading.Lock()
         recorder = self
 
@@ -53,6 +55,11 @@ class RecordingModel:
                         self._delta({"tool_calls": [call]})
                     for piece in () if calls else ("noted: ", answer):
                         self._delta({"content": piece})
+                    named = recorder.concepts.get(query)
+                    if named is not None and "capture_concepts" in recorder.offered[-1]:
+                        function = {"name": "capture_concepts", "arguments": json.dumps(named)}
+                        call = {"index": 0, "id": "call-concepts", "type": "function", "function": function}
+                        self._delta({"tool_calls": [call]})
                     self._delta({}, "tool_calls" if calls else "stop")
                     self.wfile.write(b"data: [DONE]\n\n")
                 except OSError:

@@ -4,6 +4,7 @@
 
 mod channels;
 mod cli;
+mod concepts;
 mod config;
 mod daemon;
 mod files;

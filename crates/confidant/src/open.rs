@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use confidant_channel::Inbox;
+use confidant_concepts::SqliteGraph;
 use confidant_engine::{
     DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
 };
 use confidant_memory::Memory;
 
-use crate::channels;
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::files;
 use crate::keys::{Keys, Prepared};
 use crate::memory::{self, Memories};
 use crate::tools::{self, McpToolbox};
+use crate::{channels, concepts};
 
 /// An engine, and where its keys come from.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Opened {
     pub(crate) inbox: Option<Inbox>,
     /// The servers of tools, if there are any; to be stopped at the end.
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
+    /// The embedded graph of concepts, unless concepts are off.
+    pub(crate) graph: Option<SqliteGraph>,
 }
 
 impl Opened {
@@ -89,7 +92,9 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     } else {
         None
     };
+    let graph = concepts::open(loaded, purpose)?;
     let parts = Parts {
+        concepts: graph.concepts,
         toolbox: toolbox.clone().map_or(parts.toolbox, |toolbox| toolbox as _),
         policy: config.tools.policy(),
         safety: config.processing.safety(),
@@ -108,7 +113,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
-    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox })
+    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox, graph: graph.embedded })
 }
 
 /// Opens what the settings describe, and makes it if it is not there.

@@ -131,6 +131,33 @@ pub enum Action {
     /// Memories were forgotten.
     #[serde(rename = "memory.forgotten")]
     MemoryForgotten,
+    /// The concepts in scope of a conversation were looked at.
+    #[serde(rename = "context.viewed")]
+    ContextViewed,
+    /// A concept in scope was pinned.
+    #[serde(rename = "context.pinned")]
+    ContextPinned,
+    /// A pinned concept was let go of.
+    #[serde(rename = "context.unpinned")]
+    ContextUnpinned,
+    /// Concepts in scope of a conversation were erased.
+    #[serde(rename = "context.erased")]
+    ContextErased,
+    /// The concepts of a conversation were put out of use, since nobody used them.
+    #[serde(rename = "context.archived")]
+    ContextArchived,
+    /// The concepts of a conversation were made anew from its capture log.
+    #[serde(rename = "context.rebuilt")]
+    ContextRebuilt,
+    /// Concepts that a model named were not taken, for the reason that is given.
+    #[serde(rename = "concept.refused")]
+    ConceptRefused,
+    /// Concepts that wait to be approved were listed.
+    #[serde(rename = "concept.listed")]
+    ConceptListed,
+    /// A concept was put into the shared graph.
+    #[serde(rename = "concept.approved")]
+    ConceptApproved,
     /// Somebody asked for what is not theirs.
     #[serde(rename = "access.refused")]
     AccessRefused,
@@ -200,6 +227,9 @@ pub struct AuditRecord {
     /// How many things it concerned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub count: Option<u64>,
+    /// Why, in a word that says nothing of the data.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
 }
 
 /// A record with its place in the log.
@@ -219,7 +249,7 @@ pub struct AuditLine {
 
 impl AuditRecord {
     pub(crate) fn new(at: Millis, actor: &Actor, action: Action) -> Self {
-        Self { at, actor: actor.clone(), action, subject: None, count: None }
+        Self { at, actor: actor.clone(), action, subject: None, count: None, reason: None }
     }
 
     pub(crate) fn about(mut self, subject: Tag) -> Self {
@@ -229,6 +259,11 @@ impl AuditRecord {
 
     pub(crate) fn counting(mut self, count: u64) -> Self {
         self.count = Some(count);
+        self
+    }
+
+    pub(crate) fn because(mut self, reason: &str) -> Self {
+        self.reason = Some(reason.to_owned());
         self
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Counters {
     pub(crate) degraded: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) erased: Counter,
+    pub(crate) concepts_captured: Counter,
+    pub(crate) contexts_failed: Counter,
 }
 
 /// One count.
@@ -56,6 +58,10 @@ pub struct Counts {
     pub conflicts: u64,
     /// Sessions erased.
     pub erased: u64,
+    /// Turns whose concepts came into scope.
+    pub concepts_captured: u64,
+    /// Times that concepts in scope could not be loaded, described or saved.
+    pub contexts_failed: u64,
     /// Turns running now.
     pub running: u64,
 }
@@ -76,6 +82,8 @@ impl Counters {
             degraded: get(&self.degraded),
             conflicts: get(&self.conflicts),
             erased: get(&self.erased),
+            concepts_captured: get(&self.concepts_captured),
+            contexts_failed: get(&self.contexts_failed),
             running,
         }
     }

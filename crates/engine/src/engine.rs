@@ -14,6 +14,7 @@ use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::bus::Gateway;
 use crate::clock::{Clock, Millis, SystemClock};
+use crate::concepts::Concepts;
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
 use crate::error::{Error, OpenError, StoreError};
@@ -181,6 +182,8 @@ pub struct Parts {
     pub settings: Settings,
     /// What else is kept of people, which their rights cover.
     pub derived: Vec<Arc<dyn Derived>>,
+    /// The concepts in scope of conversations; off unless given.
+    pub concepts: Concepts,
 }
 
 impl Parts {
@@ -190,7 +193,7 @@ impl Parts {
         let (clock, aspects, settings) = (Arc::new(SystemClock), Aspects::default(), Settings::default());
         let (models, instructions) = (Models::one(model), Instructions::default());
         let (toolbox, policy, safety) = (Arc::new(NoTools), ToolPolicy::default(), Safety::default());
-        let derived = Vec::new();
+        let (derived, concepts) = (Vec::new(), Concepts::default());
         Self {
             storage,
             keys,
@@ -203,6 +206,7 @@ impl Parts {
             safety,
             settings,
             derived,
+            concepts,
         }
     }
 }
@@ -342,6 +346,7 @@ impl Engine {
             clock: parts.clock,
             settings: parts.settings,
             derived: parts.derived,
+            concepts: parts.concepts,
             toolbox: parts.toolbox,
             policy: parts.policy,
             safety: parts.safety,
@@ -461,6 +466,12 @@ impl Engine {
         &self.inner.models
     }
 
+    /// What the engine knows of concepts.
+    #[must_use]
+    pub fn concepts(&self) -> &Concepts {
+        &self.inner.concepts
+    }
+
     /// The instruction files, as they are now.
     #[must_use]
     pub fn instructions(&self) -> &Instructions {
@@ -528,6 +539,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
+    pub(crate) concepts: Concepts,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) policy: ToolPolicy,
     pub(crate) safety: Safety,

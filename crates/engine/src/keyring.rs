@@ -130,6 +130,23 @@ impl Keyring {
         self.names.tag("tenant", tenant.as_str().as_bytes())
     }
 
+    /// The name of a conversation, from which its key's scope is made.
+    pub(crate) fn conversation(&self, tenant: &TenantId, kind: &str, id: &str) -> Tag {
+        let mut bytes = Vec::new();
+        for part in [tenant.as_str(), kind, id] {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        self.names.tag("conversation", &bytes)
+    }
+
+    /// The name of a turn.
+    pub(crate) fn request(&self, scope: &Scope, request_id: &str) -> Tag {
+        let mut bytes = scope.canonical();
+        bytes.extend_from_slice(request_id.as_bytes());
+        self.names.tag("request", &bytes)
+    }
+
     pub(crate) fn audit_key(&self) -> &Key {
         &self.audit
     }

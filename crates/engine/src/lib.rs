@@ -37,6 +37,7 @@ mod beside;
 mod bus;
 mod checkpoint;
 mod clock;
+mod concepts;
 mod copy;
 mod counts;
 mod derived;
@@ -72,6 +73,12 @@ pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
 pub use beside::Beside;
 pub use bus::{BusAddress, BusSettings, Speech, Worker};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
+pub use concepts::{
+    ApprovedConcept, Candidate, CaptureWhen, ConceptChoice, ConceptInScope, ConceptSettings, Concepts,
+    ConceptsOfTurn, ContextStatus, ConversationContext, ConversationContextAspect, ConversationIdentity,
+    InScope, Reason, ScopeView, Uncertainty,
+};
+pub use confidant_concepts::{Concept, Graph, GraphError, Look, Node};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
 };

@@ -7,6 +7,7 @@ use confidant_seal::{Scope, Tag};
 
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::store::{Anchor, Loaded};
@@ -51,6 +52,7 @@ pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
         }
     }
     swept += sweep_keys(inner).await?;
+    concepts::sweep(inner).await?;
     inner.store.tidy().await?;
     if swept > 0 {
         inner.store.scrub().await?;
@@ -88,6 +90,7 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
 
 /// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
 pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
+    concepts::forget(inner, scope).await?;
     inner.keyring.destroy(&[scope]).await?;
     let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
     inner.store.erase(scope, None, vec![note.pending(&inner.keyring)]).await?;

@@ -41,6 +41,9 @@ pub struct Export {
     /// Its beginning in few words, where it has become too long.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub summaries: Vec<ExportedSummary>,
+    /// The concepts that its turns named, and what was done with them by hand, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub concepts: Vec<serde_json::Value>,
 }
 
 /// One message of an export.
@@ -142,6 +145,7 @@ impl Session {
             messages: log.checkpoint().all().flat_map(exported).collect(),
             about: Some(log.checkpoint().about().clone()).filter(|about| !about.is_empty()),
             summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
+            concepts: self.exported_concepts().await?,
         }))
     }
 

@@ -87,7 +87,8 @@ fn written(line: &AuditLine) -> anyhow::Result<String> {
         Lane::ZERO => line.seq.to_string(),
         lane => format!("{}:{}", lane.number(), line.seq),
     };
-    Ok(format!("{place}\t{}\t{actor}\t{action}\t{subject}{count}", moment(line.record.at)))
+    let reason = line.record.reason.as_ref().map_or_else(String::new, |reason| format!("\t{reason}"));
+    Ok(format!("{place}\t{}\t{actor}\t{action}\t{subject}{count}{reason}", moment(line.record.at)))
 }
 
 async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {

@@ -5,6 +5,7 @@
 
 mod audit;
 mod chat;
+mod concepts;
 mod doctor;
 mod keys;
 mod mcp;
@@ -83,6 +84,9 @@ enum Command {
     /// Remember sessions: store, search, open and forget their cards
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
+    /// Import, look up, approve and export public concepts; see what is in scope of a conversation
+    #[command(subcommand)]
+    Concepts(concepts::ConceptsCommand),
     /// Serve the memory to an MCP client over stdin and stdout
     Mcp(mcp::McpArgs),
     /// List the tools of MCP servers, and call one by hand
@@ -152,6 +156,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Audit(command) => audit::run(command, &loaded).await,
         Command::Token(command) => token::run(command, &loaded).await,
         Command::Memory(command) => memory::run(command, &loaded).await,
+        Command::Concepts(command) => concepts::run(command, &loaded).await,
         Command::Mcp(args) => mcp::run(args, loaded).await,
         Command::Tools(command) => tools::run(command, &loaded).await,
         Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use confidant_engine::{
-    AppsNote, Aspect, Aspects, AudienceNote, Fixed, InjectionWarning, Instructions, LanguageNote,
-    ProfileNote, Slot,
+    AppsNote, Aspect, Aspects, AudienceNote, ConversationContextAspect, Fixed, InjectionWarning,
+    Instructions, LanguageNote, ProfileNote, Slot,
 };
 use serde::Deserialize;
 
@@ -32,7 +32,12 @@ pub(crate) struct AspectsSection {
 
 impl AspectsSection {
     /// What was written here and in files, and the notes that Confidant writes itself.
-    pub(super) fn aspects(&self, instructions: &Instructions, warn_at: f32) -> Aspects {
+    pub(super) fn aspects(
+        &self,
+        instructions: &Instructions,
+        warn_at: f32,
+        in_scope: Option<u32>,
+    ) -> Aspects {
         let written = |slot: Slot, text: &Option<String>| {
             text.as_ref().map(|text| Arc::new(Fixed::new(slot, text)) as Arc<dyn Aspect>)
         };
@@ -64,6 +69,9 @@ impl AspectsSection {
         let notes: [Arc<dyn Aspect>; 4] =
             [Arc::new(ProfileNote), Arc::new(AudienceNote), Arc::new(language), Arc::new(warning)];
         aspects.extend(notes);
+        aspects.extend(
+            in_scope.map(|tokens| Arc::new(ConversationContextAspect::new(tokens)) as Arc<dyn Aspect>),
+        );
         Aspects::new(aspects)
     }
 }

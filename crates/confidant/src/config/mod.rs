@@ -9,6 +9,7 @@ mod aspects;
 mod bus;
 mod channels;
 mod checkpoint;
+mod concepts;
 mod environment;
 mod history;
 mod keyring;
@@ -33,6 +34,7 @@ use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
 pub(crate) use channels::DiscordSection;
+pub(crate) use concepts::GraphKind;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
 pub(crate) use layers::{load, parse_file};
@@ -59,6 +61,7 @@ pub(crate) struct Config {
     pub(crate) turn: turn::TurnSection,
     pub(crate) aspects: aspects::AspectsSection,
     pub(crate) tools: tools::ToolsSection,
+    pub(crate) concepts: concepts::ConceptsSection,
     pub(crate) memory: memory::MemorySection,
     pub(crate) channels: channels::ChannelsSection,
     pub(crate) log: LogSection,
@@ -82,7 +85,8 @@ impl Config {
 
     /// What the system prompt says; some of it comes from instruction files.
     pub(crate) fn aspects(&self, instructions: &Instructions) -> Aspects {
-        self.aspects.aspects(instructions, self.processing.injection_warning)
+        let in_scope = self.concepts.enabled.then(|| self.concepts.token_budget());
+        self.aspects.aspects(instructions, self.processing.injection_warning, in_scope)
     }
 
     /// The folder of instruction files; it need not be there.

@@ -34,6 +34,8 @@ pub(crate) struct Secrets {
     pub(crate) blobs: BlobSecrets,
     /// What servers of tools get from the environment.
     pub(crate) tools: ToolSecrets,
+    /// `CONCEPTS_GRAPH_PASSWORD`.
+    pub(crate) graph: Option<SecretString>,
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -123,6 +125,7 @@ impl Secrets {
             models,
             blobs: BlobSecrets::find(environment)?,
             tools: ToolSecrets::find(environment, &config.tools)?,
+            graph: plain(environment, GRAPH)?.map(|(_, value)| SecretString::from(value)),
         })
     }
 }
@@ -196,7 +199,8 @@ impl PartialEq for Secret {
 }
 
 /// Variables that programs we start must not inherit.
-pub(super) const SECRETS: [&str; 13] = [
+pub(super) const SECRETS: [&str; 14] = [
+    GRAPH,
     MASTER,
     RETIRED,
     MEMORY,
@@ -212,6 +216,7 @@ pub(super) const SECRETS: [&str; 13] = [
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
 ];
+const GRAPH: &str = "CONCEPTS_GRAPH_PASSWORD";
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const REDIS_PASSWORD: &str = "REDIS_PASSWORD";
 const POSTGRES_PASSWORD: &str = "PGPASSWORD";

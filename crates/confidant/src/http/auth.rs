@@ -16,8 +16,8 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use confidant_engine::{
-    Administrator, Bearer, ChannelName, Decider, Engine, Error, PersonExport, Receipt, Role, Scope, Session,
-    TenantId, UserId, Wish,
+    Administrator, Bearer, ChannelName, Decider, Engine, Error, PersonExport, PlaceId, Receipt, Role, Scope,
+    Session, TenantId, ThreadId, UserId, Wish,
 };
 use confidant_memory::Owner;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -85,6 +85,34 @@ impl Caller {
             Role::User(user) => Some(user),
             Role::Admin | Role::Agent => None,
         }
+    }
+
+    /// The tenant that the token is bound to.
+    pub(super) fn tenant(&self) -> &TenantId {
+        &self.bearer.tenant
+    }
+
+    /// The session of a person in a conversation that an application names.
+    pub(super) fn conversation_scope(&self, id: &str, user: UserId) -> Result<Scope, ApiError> {
+        if Scope::parse(self.bearer.tenant.clone(), id).is_ok() {
+            let hint = "use another id, or run the session's own turns with POST /api/v1/session/{id}/turns";
+            return Err(ApiError::invalid("this conversation id is the id of a session", hint));
+        }
+        let place = |text: &str| PlaceId::new(text).map_err(|error| ApiError::from(Error::from(error)));
+        let (place, thread) = (place(id)?, ThreadId::new("main").map_err(Error::from)?);
+        let channel = ChannelName::new(CONVERSATIONS).map_err(Error::from)?;
+        Ok(Scope::place(self.bearer.tenant.clone(), channel, place, thread, user))
+    }
+
+    /// A whole conversation, if the caller administers it and names nobody.
+    pub(super) fn whole_conversation(&self, ids: &[String], user_id: Option<&str>) -> Option<Whole> {
+        let (id, tenant) = (ids.first()?, &self.bearer.tenant);
+        let whole = self.bearer.role == Role::Admin && user_id.is_none();
+        (whole && Scope::parse(tenant.clone(), id).is_err()).then(|| Whole {
+            administrator: self.engine.dangerously_administer(self.bearer.actor()),
+            tenant: tenant.clone(),
+            id: id.clone(),
+        })
     }
 
     /// Which token it is.
@@ -164,6 +192,74 @@ impl Caller {
             return Err(refused(administrator.refuse_person(&self.bearer.tenant, &user)).await);
         }
         Ok(Person { administrator, tenant: self.bearer.tenant.clone(), user })
+    }
+}
+
+/// A conversation with everybody's part in it.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) administrator: Administrator,
+    pub(super) tenant: TenantId,
+    pub(super) id: String,
+}
+
+/// The channel of conversations that applications name.
+const CONVERSATIONS: &str = "chat";
+
+/// A person's session in the conversation that is named first in the path, if the caller may do this with it.
+pub(super) async fn conversation_session(
+    caller: &Caller,
+    ids: &[String],
+    user_id: Option<&str>,
+    wish: Wish,
+) -> Result<Session, ApiError> {
+    let id = ids.first().ok_or_else(ApiError::internal)?;
+    if let Ok(scope) = caller.scope(id) {
+        return caller.session(wish, scope).await;
+    }
+    let user = match (user_id, caller.own_user()) {
+        (Some(user), _) => {
+            UserId::new(user).map_err(|error| ApiError::from(Error::from(error)).at("user_id"))?
+        }
+        (None, Some(own)) => own.clone(),
+        (None, None) => {
+            let hint = "give user_id, or use a token of that person's own";
+            return Err(ApiError::invalid("it is not said whose part of the conversation is meant", hint)
+                .at("user_id"));
+        }
+    };
+    caller.session(wish, caller.conversation_scope(id, user)?).await
+}
+
+/// The ids in the path, of which a conversation's or a concept's is the first.
+#[derive(Debug)]
+pub(super) struct ConversationOf(pub(super) Vec<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for ConversationOf {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        path_ids(parts, state).await.map(Self)
+    }
+}
+
+/// Somebody who administers a tenant.
+#[derive(Debug)]
+pub(super) struct Admin {
+    pub(super) administrator: Administrator,
+    pub(super) tenant: TenantId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.bearer.role != Role::Admin {
+            return Err(ApiError::forbidden());
+        }
+        let administrator = caller.engine.dangerously_administer(caller.bearer.actor());
+        Ok(Self { administrator, tenant: caller.bearer.tenant.clone() })
     }
 }
 

@@ -108,6 +108,12 @@ impl Collector for Turns {
             ("tool_calls", "Tools called", counts.tool_calls),
             ("store_conflicts", "Writes that lost to another process and were tried again", counts.conflicts),
             ("sessions_erased", "Sessions erased", counts.erased),
+            ("concepts_captured", "Turns whose concepts came into scope", counts.concepts_captured),
+            (
+                "contexts_failed",
+                "Times that concepts in scope could not be loaded, described or saved",
+                counts.contexts_failed,
+            ),
         ];
         for (name, help, value) in counted {
             let counter = ConstCounter::new(value);

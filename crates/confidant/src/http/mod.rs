@@ -13,6 +13,8 @@
 mod answers;
 mod auth;
 mod body;
+mod chat;
+mod context;
 mod decisions;
 mod error;
 pub(crate) mod fuzzing;
@@ -174,6 +176,12 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, channels: H
         .routes(routes!(openai::complete))
         .routes(routes!(openai::models))
         .routes(routes!(openai::model))
+        .routes(routes!(chat::chat))
+        .routes(routes!(context::show, context::forget))
+        .routes(routes!(context::pin, context::unpin))
+        .routes(routes!(context::why))
+        .routes(routes!(context::candidates))
+        .routes(routes!(context::approve))
         .routes(routes!(metrics::metrics));
     let (open, open_paths) = open.split_for_parts();
     let (guarded, guarded_paths) = guarded.split_for_parts();

@@ -193,6 +193,10 @@ pub(super) struct MetadataSchema {
     /// Settings and memories of the client that would have helped: a new turn can bring them.
     #[schema(required = false)]
     requested_settings: Vec<String>,
+    /// What became of the concepts in scope; missing where concepts are off.
+    context_status: Option<ContextStatusSchema>,
+    /// The concepts that the answer is about.
+    concepts: Option<ConceptsOfTurnSchema>,
     /// Approvals in this session that somebody has still to decide.
     #[schema(required = false)]
     pending_approvals: u64,
@@ -200,6 +204,155 @@ pub(super) struct MetadataSchema {
     usage: Option<TokenUsageSchema>,
     /// What was erased, when the person asked to be forgotten.
     receipt: Option<ReceiptSchema>,
+}
+
+/// What became of the concepts in a turn.
+#[derive(ToSchema)]
+#[schema(as = ContextStatus, rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) enum ContextStatusSchema {
+    /// Concepts are off, or the turn is without memory.
+    Off,
+    /// There are none in scope.
+    Empty,
+    /// Those in scope were told to the model.
+    Loaded,
+    /// They could not be loaded; nothing was saved over them.
+    LoadFailed,
+    /// The graph did not answer, so the model was told nothing of them.
+    GraphFailed,
+    /// What this turn added could not be saved.
+    SaveFailed,
+}
+
+/// How well an answer stands on the shared graph. Not a judgement of its truth.
+#[derive(ToSchema)]
+#[schema(as = Uncertainty, rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) enum UncertaintySchema {
+    /// Every concept it names is in the shared graph.
+    Low,
+    /// Some are, or it builds on those in scope.
+    Medium,
+    /// None is, or it is not known.
+    High,
+}
+
+/// The concepts that an answer is about.
+#[derive(ToSchema)]
+#[schema(as = ConceptsOfTurn)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ConceptsOfTurnSchema {
+    /// Their ids.
+    #[schema(required = false)]
+    referenced_nodes: Vec<String>,
+    /// Whose law it is.
+    #[schema(required = false)]
+    jurisdictions: Vec<String>,
+    /// How well the answer stands on them.
+    uncertainty_level: UncertaintySchema,
+}
+
+/// What is in scope of a conversation.
+#[derive(ToSchema)]
+#[schema(as = ScopeView)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ScopeViewSchema {
+    /// The conversation.
+    conversation_id: String,
+    /// Ids, the most important first.
+    #[schema(rename = "activeNodeIds")]
+    active_node_ids: Vec<String>,
+    /// The same with what is known of them.
+    concepts: Vec<ConceptInScopeSchema>,
+    /// Whether they could be described.
+    context_status: ContextStatusSchema,
+}
+
+/// A concept in scope.
+#[derive(ToSchema)]
+#[schema(as = ConceptInScope)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ConceptInScopeSchema {
+    /// Its id.
+    id: String,
+    /// What it is called.
+    label: String,
+    /// Whose law it is.
+    jurisdiction: Option<String>,
+    /// What it is.
+    description: Option<String>,
+    /// Whether it stays in scope whatever else comes.
+    pinned: bool,
+    /// In how many turns it was used.
+    uses: u64,
+    /// When it was last, in milliseconds since 1970.
+    last_used: Option<i64>,
+    /// Whether it waits to be approved into the shared graph.
+    candidate: bool,
+}
+
+/// One reason why a concept is in scope.
+#[derive(ToSchema)]
+#[schema(as = ScopeReason)]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ReasonSchema {
+    /// When, in milliseconds since 1970.
+    at: i64,
+    /// `used`, `pinned` or `unpinned`.
+    what: String,
+    /// The turn; missing if it was somebody else's.
+    request_id: Option<String>,
+    /// Whether it was this person.
+    yours: bool,
+    /// Who could read that turn.
+    audience: AudienceSchema,
+}
+
+/// A captured concept that waits to be approved.
+#[derive(ToSchema)]
+#[schema(as = Candidate, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct CandidateSchema {
+    /// Its id.
+    id: String,
+    /// The subject area.
+    domain: String,
+    /// The code or type.
+    kind: String,
+    /// Whose law it is.
+    jurisdiction: String,
+    /// What it is called.
+    pref_label: String,
+    /// What else.
+    #[schema(required = false)]
+    alt_labels: Vec<String>,
+    /// What it is.
+    definition: Option<String>,
+    /// Where that is written.
+    #[schema(required = false)]
+    source_urls: Vec<String>,
+    /// Whether its label is what a person said, word for word.
+    said: bool,
+    /// In how many turns it was captured.
+    captures: u64,
+    /// By which sessions, as tags.
+    sessions: Vec<String>,
+    /// When first, in milliseconds since 1970.
+    first: i64,
+    /// When last.
+    last: i64,
+}
+
+/// What an approval put into the shared graph.
+#[derive(ToSchema)]
+#[schema(as = ApprovedConcept, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes a type of the engine")]
+pub(super) struct ApprovedSchema {
+    /// Its id.
+    id: String,
+    /// What it is called there.
+    pref_label: String,
 }
 
 /// What was found out about a turn.
@@ -261,6 +414,8 @@ pub(super) struct ProfileSchema {
     /// Whose law matters to them, by code.
     #[schema(required = false)]
     jurisdictions: Vec<String>,
+    /// What they are, such as `self-employed`.
+    persona: Option<String>,
 }
 
 /// A conversation of the past.
@@ -422,6 +577,9 @@ pub(super) struct ExportSchema {
     /// Its beginning in few words, where it has become too long.
     #[schema(required = false)]
     summaries: Vec<ExportedSummarySchema>,
+    /// The concepts that its turns named, and what was done with them by hand, oldest first.
+    #[schema(required = false, value_type = Vec<Object>)]
+    concepts: Vec<serde_json::Value>,
 }
 
 /// The beginning of a conversation in few words.

@@ -11,6 +11,7 @@ use confidant_seal::Scope;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
+use crate::concepts::InScope;
 use crate::model::Block;
 use crate::turn::Prepared;
 
@@ -98,6 +99,8 @@ pub struct Situation<'a> {
     pub focus: Option<&'a str>,
     /// How many tools the turn is offered.
     pub tools: usize,
+    /// The concepts in scope.
+    pub concepts: &'a InScope,
 }
 
 /// An aspect gave no text because it failed; says nothing of why, which it logs itself.
@@ -170,7 +173,8 @@ mod situation {
     /// Nothing known, nobody else there.
     pub(super) fn plain() -> Situation<'static> {
         static NOTHING: Profile =
-            Profile { learning_style: None, interests: Vec::new(), jurisdictions: Vec::new() };
+            Profile { learning_style: None, interests: Vec::new(), jurisdictions: Vec::new(), persona: None };
+        static NONE: std::sync::LazyLock<InScope> = std::sync::LazyLock::new(InScope::default);
         Situation {
             scope: None,
             audience: Audience::Private,
@@ -179,6 +183,7 @@ mod situation {
             profile: &NOTHING,
             focus: None,
             tools: 0,
+            concepts: &NONE,
         }
     }
 

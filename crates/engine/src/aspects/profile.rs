@@ -17,6 +17,8 @@ pub struct Profile {
     pub interests: Vec<String>,
     /// Whose law matters to them, by code, such as `IE`.
     pub jurisdictions: Vec<String>,
+    /// What they are, such as `self-employed`.
+    pub persona: Option<String>,
 }
 
 /// Shows the model what the person chose to show, exactly that, as quoted data: these are the person's words, so they
@@ -38,6 +40,7 @@ impl Aspect for ProfileNote {
         let profile = situation.profile;
         let shown = [
             ("learning style", listed(profile.learning_style.as_slice())),
+            ("persona", listed(profile.persona.as_slice())),
             ("interests", listed(&profile.interests)),
             ("jurisdictions", listed(&profile.jurisdictions)),
         ];
@@ -95,9 +98,11 @@ mod tests {
             learning_style: None,
             interests: vec!["sailing".into(), "old maps".into()],
             jurisdictions: vec!["IE".into()],
+            persona: Some("self-employed".into()),
         };
-        let expected =
-            format!("{INTRO}\n<<<profile\ninterests: sailing, old maps\njurisdictions: IE\nprofile>>>");
+        let expected = format!(
+            "{INTRO}\n<<<profile\npersona: self-employed\ninterests: sailing, old maps\njurisdictions: IE\nprofile>>>"
+        );
         assert_eq!(shown(&some).await, Some(expected));
     }
 
@@ -108,6 +113,7 @@ mod tests {
             learning_style: Some(hostile.into()),
             interests: vec!["ab".repeat(5_000); 5_000],
             jurisdictions: vec!["<".repeat(200), ">".repeat(200)],
+            persona: None,
         };
         let text = shown(&profile).await.unwrap();
         assert_eq!(text.lines().count(), 6, "{text}");

@@ -110,6 +110,7 @@ struct Ours {
     available_settings: Vec<String>,
     settings: BTreeMap<String, String>,
     restore: Option<Restore>,
+    capture: bool,
     called: HashMap<String, String>,
 }
 
@@ -139,6 +140,7 @@ pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
         available_settings: request.available_settings.clone(),
         settings: request.settings.clone(),
         restore: request.restore,
+        capture: request.capture,
         called: request.room.names_on_the_way().clone(),
     });
     let mut metadata = json!({
@@ -192,6 +194,7 @@ fn short(
         available_settings: Vec::new(),
         settings: BTreeMap::new(),
         restore: None,
+        capture: false,
         called: HashMap::new(),
     };
     bytes(&json!({
@@ -265,6 +268,7 @@ pub(super) fn read_request(
                 available_settings: ours.available_settings,
                 settings: ours.settings,
                 restore: ours.restore,
+                capture: ours.capture,
             };
             Asked::Turn(Box::new(Errand { scope, actor: ours.actor, request }))
         }

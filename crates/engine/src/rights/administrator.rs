@@ -10,6 +10,7 @@ use super::erasure::{Receipt, Subject, erase, is_signed};
 use super::{FORMAT, PersonExport};
 use crate::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::session::{self, Session};
@@ -249,8 +250,12 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let loaded = self.inner.store.load(row.scope, None).await?;
-                let version = loaded.map_or(0, |loaded| loaded.version);
+                let scope = self.inner.keyring.scope_of(&row)?;
+                let version = if concepts::is_conversation(&scope) {
+                    concepts::stored_version(&self.inner, scope).await?
+                } else {
+                    self.inner.store.load(row.scope, None).await?.map_or(0, |loaded| loaded.version)
+                };
                 if version < row.anchor {
                     let KeyRow { scope, kid, expires_at, .. } = row;
                     behind.push(Anchor { scope, kid, version, expires_at });

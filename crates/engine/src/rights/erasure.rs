@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::{Action, Actor, AuditRecord, Lane};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::store::{KeyName, Known, Names, TokenSelector};
@@ -73,6 +74,13 @@ pub(super) async fn erase(
             *name = inner.keyring.key_name(&inner.naming, &readable, names.scope);
         }
     }
+    // Found by the log of what was captured, so they go while it is there: a second try finds the rest.
+    let mut captures = 0;
+    for (names, _) in &scopes {
+        let forgotten = concepts::forget(inner, names.scope).await?;
+        captures += forgotten.captures;
+        keys.extend(forgotten.keys);
+    }
     // The keys first: whatever happens after this line, nothing of it opens again.
     let tags: Vec<Tag> = scopes.iter().map(|(names, _)| names.scope).collect();
     inner.keyring.destroy(&tags).await?;
@@ -91,13 +99,16 @@ pub(super) async fn erase(
         sessions += u64::from(gone > 0);
         inner.counters.erased.add();
     }
-    let (word, action, tokens, derived) = match subject {
+    let (word, action, tokens, mut derived) = match subject {
         Subject::Session(derived) => ("session", Action::SessionErased, 0, derived),
         Subject::Person(derived) => {
             let tokens = inner.store.remove_tokens(TokenSelector::Person(tag), Vec::new()).await?;
             ("person", Action::PersonErased, tokens, derived)
         }
     };
+    if captures > 0 {
+        derived.insert("captures".to_owned(), captures);
+    }
     let at = inner.now();
     let note = AuditRecord::new(at, actor, action).about(tag).counting(sessions);
     let head = inner.record(note).await?;

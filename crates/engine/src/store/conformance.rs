@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 
+use super::contexts::{CaptureRow, CapturesOf, ConversationName, PutContext};
 use super::memory::{MemoryKeys, MemoryStore};
 use super::postgres::PostgresSettings;
 use super::redis::RedisSettings;
@@ -159,6 +160,11 @@ laws! {
     anchors_only_rise_and_only_for_their_key,
     anchors_of_audit_lanes_only_rise,
     named_keys_are_compare_and_set,
+    a_context_is_compare_and_set_with_its_reason,
+    contexts_of_tenants_never_see_each_other,
+    contexts_lose_nothing_under_race,
+    forgetting_a_session_leaves_the_others_captures,
+    idle_contexts_are_found_until_they_are_archived,
 }
 
 fn tag(n: u8) -> Tag {
@@ -653,4 +659,129 @@ async fn named_keys_are_compare_and_set(f: &Fresh) {
     assert!(f.keys.put_named("names", Some(&one), kid(51), &two).await.unwrap());
     assert_eq!(f.keys.named("names").await.unwrap(), Some((kid(51), two)));
     assert_eq!(f.keys.named("audit").await.unwrap(), None);
+}
+
+fn conversation(tenant: u8, n: u8) -> ConversationName {
+    ConversationName { tenant: tag(tenant), conversation: tag(n) }
+}
+
+fn put(name: ConversationName, expected: u64, content: &str) -> PutContext {
+    PutContext {
+        name,
+        kid: kid(1),
+        expected,
+        content: content.as_bytes().to_vec(),
+        updated_at: Millis(i64::try_from(expected).unwrap()),
+        archived_at: None,
+        capture: None,
+        forget: None,
+        audit: Vec::new(),
+    }
+}
+
+fn captured(name: ConversationName, request: u8, scope: u8) -> CaptureRow {
+    let at = Millis(i64::from(request));
+    CaptureRow {
+        name,
+        request: tag(request),
+        scope: tag(scope),
+        person: tag(9),
+        at,
+        sealed: Sealed::from_bytes(vec![request; 40]),
+    }
+}
+
+async fn a_context_is_compare_and_set_with_its_reason(f: &Fresh) {
+    let name = conversation(200, 1);
+    assert_eq!(f.store.context(name).await.unwrap(), None);
+    let with_reason = |expected| PutContext {
+        capture: Some(captured(name, 7, 1)),
+        audit: vec![note()],
+        ..put(name, expected, "text")
+    };
+    assert_eq!(f.store.put_context(with_reason(3)).await.unwrap(), Appended::Conflict);
+    assert!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().is_empty());
+    assert_eq!(f.store.put_context(with_reason(0)).await.unwrap(), Appended::Done);
+    for expected in [0, 2] {
+        assert_eq!(f.store.put_context(with_reason(expected)).await.unwrap(), Appended::Conflict);
+    }
+    let other_key = PutContext { kid: kid(2), ..put(name, 1, "other") };
+    assert_eq!(f.store.put_context(other_key).await.unwrap(), Appended::Conflict);
+    let row = f.store.context(name).await.unwrap().unwrap();
+    assert_eq!((row.version, row.kid, row.content.as_slice()), (1, kid(1), b"text".as_slice()));
+    // A second record of the same turn takes the place of the first.
+    assert_eq!(f.store.put_context(with_reason(1)).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap(), [captured(name, 7, 1)]);
+    assert_eq!(f.store.audit(0, 10).await.unwrap().len(), 2);
+}
+
+async fn contexts_of_tenants_never_see_each_other(f: &Fresh) {
+    let (ours, theirs) = (conversation(200, 1), conversation(201, 1));
+    for name in [ours, theirs] {
+        let capture = Some(captured(name, 1, 5));
+        f.store.put_context(PutContext { capture, ..put(name, 0, "x") }).await.unwrap();
+    }
+    f.store.put_context(put(ours, 1, "y")).await.unwrap();
+    assert_eq!(f.store.context(theirs).await.unwrap().unwrap().version, 1);
+    assert_eq!(f.store.captures(CapturesOf::Tenant(tag(200))).await.unwrap(), [captured(ours, 1, 5)]);
+    assert_eq!(f.store.erase_context(ours, vec![note()]).await.unwrap(), 1);
+    assert_eq!(f.store.context(ours).await.unwrap(), None);
+    assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), [captured(theirs, 1, 5)]);
+    assert_eq!(f.store.erase_context(ours, vec![]).await.unwrap(), 0);
+}
+
+async fn contexts_lose_nothing_under_race(f: &Fresh) {
+    let name = conversation(200, 1);
+    let mut tasks = Vec::new();
+    for writer in 0..64_u8 {
+        let store = Arc::clone(&f.store);
+        tasks.push(tokio::spawn(async move {
+            loop {
+                let row = store.context(name).await.unwrap();
+                let (version, mut content) = row.map_or((0, Vec::new()), |row| (row.version, row.content));
+                content.push(writer);
+                let capture = Some(captured(name, writer, writer));
+                let write = PutContext { content, capture, ..put(name, version, "") };
+                if store.put_context(write).await.unwrap() == Appended::Done {
+                    break;
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut row = f.store.context(name).await.unwrap().unwrap();
+    row.content.sort_unstable();
+    assert_eq!((row.version, row.content), (64, (0..64).collect()));
+    assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().len(), 64);
+}
+
+async fn forgetting_a_session_leaves_the_others_captures(f: &Fresh) {
+    let (one, two) = (conversation(200, 1), conversation(200, 2));
+    let mut version = 0;
+    for (request, scope) in [(1, 5), (2, 6), (3, 5)] {
+        let capture = Some(captured(one, request, scope));
+        f.store.put_context(PutContext { capture, ..put(one, version, "x") }).await.unwrap();
+        version += 1;
+    }
+    f.store.put_context(PutContext { capture: Some(captured(two, 4, 5)), ..put(two, 0, "x") }).await.unwrap();
+    let without = PutContext { forget: Some(tag(5)), ..put(one, version, "less") };
+    assert_eq!(f.store.put_context(without).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.captures(CapturesOf::Conversation(one)).await.unwrap(), [captured(one, 2, 6)]);
+    assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), [captured(two, 4, 5)]);
+}
+
+async fn idle_contexts_are_found_until_they_are_archived(f: &Fresh) {
+    for (n, at) in [(1, 10), (2, 20), (3, 30)] {
+        let write = PutContext { updated_at: Millis(at), ..put(conversation(200, n), 0, "x") };
+        f.store.put_context(write).await.unwrap();
+    }
+    assert!(f.store.idle_contexts(Millis(10), 10).await.unwrap().is_empty());
+    assert_eq!(f.store.idle_contexts(Millis(25), 10).await.unwrap(), [1, 2].map(|n| conversation(200, n)));
+    let archived = PutContext { archived_at: Some(Millis(40)), ..put(conversation(200, 1), 1, "x") };
+    f.store.put_context(PutContext { updated_at: Millis(10), ..archived }).await.unwrap();
+    assert_eq!(f.store.idle_contexts(Millis(25), 10).await.unwrap(), [conversation(200, 2)]);
+    let row = f.store.context(conversation(200, 1)).await.unwrap().unwrap();
+    assert_eq!((row.updated_at, row.archived_at), (Millis(10), Some(Millis(40))));
 }

@@ -1,5 +1,7 @@
 //! The reference: short enough to be obviously right. The others must agree with it.
 
+mod contexts;
+
 use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +28,7 @@ struct Inner {
     sessions: BTreeMap<Tag, (Names, Loaded)>,
     audit: BTreeMap<Lane, Recorded>,
     tokens: BTreeMap<String, TokenRow>,
+    kept: contexts::Kept,
 }
 
 /// An audit lane: what comes after its floor.

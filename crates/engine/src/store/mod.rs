@@ -6,6 +6,7 @@
 //! everything else as [`Sealed`] bytes; a [`KeyName`] is the one exception, for stores that [`Store::naming`] asks for it. The laws that every back end must keep are in `conformance.rs`.
 
 mod certificates;
+pub(crate) mod contexts;
 mod lanes;
 mod leases;
 pub(crate) mod memory;
@@ -245,7 +246,7 @@ pub(crate) struct TokenRow {
 
 /// The data: sealed logs, audit records and token claims.
 #[async_trait]
-pub(crate) trait Store: Send + Sync + std::fmt::Debug {
+pub(crate) trait Store: contexts::Contexts + Send + Sync + std::fmt::Debug {
     /// How sessions are to be called.
     fn naming(&self) -> Naming {
         Naming::Tags

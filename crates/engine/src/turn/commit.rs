@@ -5,6 +5,7 @@ use super::{Answered, Ending, Paused, Reached, Unanswered, enrich};
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::audit::Action;
+use crate::concepts;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::model::Step;
@@ -56,6 +57,7 @@ async fn answer(
     match write(session, held, &request_id, &entries, Action::TurnAnswered).await? {
         Settled::Here => {
             session.inner.counters.answered.add();
+            note_concepts(session, &mut answered).await;
             if let Some(material) = answered.draft.material.take() {
                 let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
                 enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
@@ -70,6 +72,20 @@ async fn answer(
             Ok(Ending::Answer(answer))
         }
     }
+}
+
+/// What the turn captured goes into the context of its conversation, now that it is in the log.
+async fn note_concepts(session: &Session, answered: &mut Answered) {
+    let draft = &mut answered.draft;
+    let done = concepts::Done {
+        request_id: &draft.request_id,
+        audience: draft.metadata.audience,
+        query: &draft.query,
+        steps: &answered.steps,
+    };
+    let (status, of_turn) = concepts::note(session, &draft.concepts, done).await;
+    draft.metadata.context_status = status;
+    draft.metadata.concepts = of_turn.map(Box::new);
 }
 
 /// What somebody may have to look at goes into the audit log.

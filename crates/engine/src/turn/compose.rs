@@ -11,6 +11,7 @@ use super::recall::{MESSAGE_OVERHEAD, Recalled, RecalledExchange};
 use super::{Draft, Inbound, Restore};
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
+use crate::concepts::InScope;
 use crate::engine::Inner;
 use crate::model::{Block, BlockLine, Prompt, PromptMessage, Sampling, Voice};
 use crate::room::{Asker, one_line};
@@ -56,6 +57,7 @@ pub(super) struct Gathered {
     older: usize,
     summaries: Vec<String>,
     end: u64,
+    pub(super) concepts: std::sync::Arc<InScope>,
 }
 
 impl Gathered {
@@ -74,6 +76,7 @@ impl Gathered {
             profile: &self.profile,
             focus: self.focus.as_deref(),
             tools: 0,
+            concepts: &self.concepts,
         }
     }
 
@@ -90,6 +93,7 @@ pub(super) fn gather(
     session: Option<&Session>,
     inbound: Inbound,
     recalled: Recalled,
+    concepts: std::sync::Arc<InScope>,
 ) -> Gathered {
     let budget = inner.settings.history.token_budget.saturating_sub(inbound.tokens);
     let user = session.map_or("", |session| session.scope().user().as_str());
@@ -121,6 +125,7 @@ pub(super) fn gather(
         older: recalled.older,
         summaries: recalled.summaries,
         end: recalled.end,
+        concepts,
     }
 }
 

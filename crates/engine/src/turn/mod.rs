@@ -48,6 +48,7 @@ use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
+use crate::concepts::{ConceptsOfTurn, ContextStatus, InScope};
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::model::{PromptMessage, Sampling, Usage};
@@ -97,6 +98,8 @@ pub struct TurnRequest {
     pub settings: BTreeMap<String, String>,
     /// How far back to look; if missing, as far as the limits go.
     pub restore: Option<Restore>,
+    /// Whether the model is asked for the concepts of its answer, where the settings leave that open.
+    pub capture: bool,
 }
 
 /// How far back a turn may look, where a restart is a new beginning.
@@ -207,6 +210,12 @@ pub struct Metadata {
     /// Settings and memories that would have helped: a new turn can bring them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested_settings: Vec<String>,
+    /// What became of the concepts in scope.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub context_status: ContextStatus,
+    /// The concepts that the answer is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concepts: Option<Box<ConceptsOfTurn>>,
     /// Approvals in this session that somebody has still to decide.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pending_approvals: usize,
@@ -266,6 +275,8 @@ impl Metadata {
             mate: None,
             safety: Vec::new(),
             requested_settings: Vec::new(),
+            context_status: ContextStatus::Off,
+            concepts: None,
             pending_approvals: 0,
             usage: None,
             receipt: None,
@@ -356,6 +367,7 @@ struct Inbound {
     past_chats: Vec<PastChat>,
     available_settings: Vec<String>,
     settings: BTreeMap<String, String>,
+    capture: bool,
 }
 
 fn start<F>(
@@ -421,7 +433,9 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
     let mut held = cancel::or(session.lock()).await??;
     outlet.progress("🔍 Analyzing...");
     match accept::accept(session, &mut held, &inbound).await {
-        Ok(accept::Accepted::Before(answer)) => {
+        Ok(accept::Accepted::Before(mut answer)) => {
+            answer.metadata.concepts =
+                crate::concepts::recorded(session, &answer.request_id).await.map(Box::new);
             inner.counters.replayed.add();
             Ok(Ending::Answer(answer))
         }
@@ -458,6 +472,9 @@ async fn degraded(
     tracing::warn!(scope.tag = %session.tag(), reason, "memory unavailable: answering without it");
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
     draft.metadata.memory_error = Some(Cow::Borrowed(reason));
+    if session.inner.concepts.settings().is_some() {
+        draft.metadata.context_status = ContextStatus::LoadFailed;
+    }
     let recalled = recall::Recalled::default();
     answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
 }
@@ -481,6 +498,9 @@ struct Draft {
     /// What the person's settings say, and their names.
     settings: Vec<String>,
     known_settings: Vec<String>,
+    /// The concepts in scope, and what the person said: what is captured is held against both.
+    concepts: Arc<InScope>,
+    query: String,
 }
 
 impl Draft {
@@ -497,6 +517,8 @@ impl Draft {
             material: None,
             settings: Vec::new(),
             known_settings: Vec::new(),
+            concepts: Arc::default(),
+            query: String::new(),
         }
     }
 }
@@ -586,6 +608,10 @@ async fn answer(
             Err(Unanswered { request_id, error })
         }
     }
+}
+
+fn is_off(status: &ContextStatus) -> bool {
+    *status == ContextStatus::Off
 }
 
 fn is_zero(n: &usize) -> bool {

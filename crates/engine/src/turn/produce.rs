@@ -13,6 +13,8 @@ use super::{
 };
 use crate::about::Note;
 use crate::approval::Work;
+use crate::audience::Sharing;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::model::Model;
 use crate::session::{Held, Session};
@@ -49,7 +51,14 @@ pub(super) async fn produce(
     let available = std::mem::take(&mut inbound.available_settings);
     draft.settings = inbound.settings.values().cloned().collect();
     draft.known_settings = inbound.settings.keys().cloned().collect();
-    let gathered = compose::gather(inner, session, inbound, recalled);
+    if let Some(session) = session {
+        let sharing = checkpoint.map_or(Sharing::default(), crate::checkpoint::Checkpoint::sharing);
+        let in_scope = concepts::recall(session, inbound.audience, sharing, inbound.capture).await;
+        draft.metadata.context_status = in_scope.status;
+        draft.concepts = Arc::new(in_scope);
+        draft.query.clone_from(&inbound.query);
+    }
+    let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
     let planner = Planner::new(inner, session, known, &gathered, available).await;
     if planner.known.terminated {
         let words = inner.safety.texts.text(SafetyText::Termination, &planner.language()).to_owned();
@@ -192,6 +201,11 @@ impl Making<'_> {
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
         if draft.left_out > 0 && session.is_some() {
             let tool = remember::tool();
+            prompt.tools.push(tool.spec.clone());
+            offered.push(tool);
+        }
+        if gathered.concepts.capture && session.is_some() {
+            let tool = concepts::tool();
             prompt.tools.push(tool.spec.clone());
             offered.push(tool);
         }

@@ -80,6 +80,7 @@ impl Inbound {
             available_settings: self.available_settings,
             settings: self.settings,
             restore: self.restore,
+            capture: self.capture,
         }
     }
 }

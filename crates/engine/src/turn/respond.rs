@@ -7,6 +7,7 @@ use super::outlet::Outlet;
 use super::work::{Desk, Step};
 use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
 use crate::approval::{Current, Work};
+use crate::concepts;
 use crate::error::Error;
 use crate::model::{Answer, Model, ModelError, Prompt};
 use crate::tokens;
@@ -59,7 +60,11 @@ pub(super) async fn respond(
                 return Err(fail(&draft, Error::Model(error)));
             }
         };
-        if !calls.is_empty() && !last {
+        if desk.only_notes(&calls) && !text.trim().is_empty() {
+            // The answer is there; nobody needs to hear that the concepts were noted.
+            let results = vec![concepts::NOTED.to_owned(); calls.len()];
+            work.done.push(crate::model::Step { text, calls, results });
+        } else if !calls.is_empty() && !last {
             work.current = Some(Current::new(text, calls));
             continue;
         }
@@ -71,8 +76,8 @@ pub(super) async fn respond(
         let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
         draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
         draft.metadata.model = Some(by);
-        draft.metadata.tools =
-            work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone()).collect();
+        let called = work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone());
+        draft.metadata.tools = called.filter(|name| name != concepts::NAME).collect();
         return Ok(Reached::Answer(Box::new(Answered {
             draft,
             text,

@@ -209,6 +209,7 @@ async fn rerun(
         past_chats: Vec::new(),
         available_settings: Vec::new(),
         settings: Default::default(),
+        capture: false,
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);

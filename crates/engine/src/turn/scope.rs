@@ -52,6 +52,7 @@ pub(super) fn inbound(
         past_chats: request.past_chats,
         available_settings: request.available_settings,
         settings: request.settings,
+        capture: request.capture,
     })
 }
 

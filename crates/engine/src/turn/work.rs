@@ -14,6 +14,7 @@ use super::{Restore, decide, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::audience::Audience;
 use crate::audit::Action;
+use crate::concepts;
 use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::Error;
@@ -138,6 +139,10 @@ impl Desk<'_, '_> {
         let Some(tool) = self.offered.iter().find(|tool| tool.spec.name == call.name) else {
             return Fate::Refused(format!("Not called: there is no tool {} here.", shown(&call.name)));
         };
+        if call.name == concepts::NAME {
+            // It only takes note; what fits and what does not is looked at once, at the end, and goes into the audit log.
+            return Fate::Made(tool.effect);
+        }
         if let Some(misfit) = misfit(&tool.spec.schema, &call.arguments) {
             return Fate::Refused(format!("Not called: {}.", crate::room::one_line(&misfit)));
         }
@@ -153,6 +158,14 @@ impl Desk<'_, '_> {
                 }
             },
         }
+    }
+
+    /// Whether these calls only name concepts, as the model was asked to.
+    pub(super) fn only_notes(&self, calls: &[ToolCall]) -> bool {
+        let offered = || self.offered.iter().any(|tool| tool.spec.name == concepts::NAME);
+        (1..=MOST_CALLS).contains(&calls.len())
+            && calls.iter().all(|call| call.name == concepts::NAME)
+            && offered()
     }
 
     fn caller(&self) -> Caller<'_> {
@@ -182,6 +195,9 @@ impl Desk<'_, '_> {
     /// Makes a call and says what came of it, for the model.
     async fn call(&self, place: (usize, usize), call: &ToolCall) -> String {
         let limits = &self.inner.settings.tools;
+        if call.name == concepts::NAME {
+            return concepts::NOTED.to_owned();
+        }
         self.outlet.tool(&call.name);
         self.inner.counters.tool_calls.add();
         if call.name == remember::NAME {

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod approvals;
+mod concepts;
 mod erasure;
 mod interruption;
 mod isolation;

@@ -44,6 +44,8 @@ fn works_for(known: Option<Known<'_>>) -> String {
     known.map_or_else(|| "*".to_owned(), |known| known.tenant.to_string())
 }
 
+impl crate::store::contexts::Contexts for PostgresStore {}
+
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<Loaded>> {

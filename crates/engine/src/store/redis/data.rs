@@ -165,6 +165,8 @@ impl RedisStore {
     }
 }
 
+impl crate::store::contexts::Contexts for RedisStore {}
+
 #[async_trait]
 impl Store for RedisStore {
     fn naming(&self) -> Naming {

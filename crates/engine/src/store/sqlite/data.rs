@@ -22,14 +22,16 @@ use crate::store::{
     Result, Store, TokenRow, TokenSelector,
 };
 
-const DATA: File =
-    File { name: "confidant.db", migrations: &[include_str!("data.sql"), include_str!("copied.sql")] };
+const DATA: File = File {
+    name: "confidant.db",
+    migrations: &[include_str!("data.sql"), include_str!("copied.sql"), include_str!("contexts.sql")],
+};
 
 /// The data in one SQLite file.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
     pub(super) writer: Arc<Writer<Known>>,
-    readers: Arc<Readers>,
+    pub(super) readers: Arc<Readers>,
     instances: Instances,
     /// Records that folds of this process have left to be swept, about.
     dead: AtomicU64,

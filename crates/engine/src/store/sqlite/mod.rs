@@ -5,6 +5,7 @@
 //! file. What is easy to get wrong: `secure_delete` clears pages in the database, but erased bytes live on in the WAL
 //! until it is truncated, which is what `scrub` is for.
 
+mod contexts;
 mod copied;
 mod data;
 mod instances;

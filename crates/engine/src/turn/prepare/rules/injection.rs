@@ -21,7 +21,7 @@ pub(super) fn chance(glance: &Glance<'_>) -> f32 {
     scores.fold(0.0, f32::max)
 }
 
-fn of(text: &Text<'_>) -> f32 {
+pub(super) fn of(text: &Text<'_>) -> f32 {
     let mut signs = Signs { families: [0.0; FAMILIES], discussed: false, quoted_only: true };
     signs.words(text, 1.0);
     let asks = signs.quoted_only || text.raw().contains('?');

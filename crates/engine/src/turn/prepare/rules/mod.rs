@@ -55,6 +55,12 @@ pub(crate) fn rules(view: &View<'_>, offer: &Offer) -> Prepared {
     }
 }
 
+/// How likely a text on its own tries to take the agent over, 0 to 10.
+#[must_use]
+pub(crate) fn injection_chance(text: &str) -> f32 {
+    injection::of(&Text::read(text))
+}
+
 fn skills(wanted: &Wanted, offer: &Offer) -> Vec<String> {
     let candidates: Vec<Candidate<'_>> =
         offer.skills.iter().map(|(name, description)| Candidate { name, description }).collect();

@@ -1,0 +1,60 @@
+//! From settings to the graph of concepts.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use confidant_concepts::{BoltGraph, BoltSettings, SqliteGraph};
+use confidant_engine::Concepts;
+use secrecy::ExposeSecret as _;
+
+use crate::config::{GraphKind, Loaded};
+use crate::files;
+use crate::open::{Purpose, make_folder};
+
+/// The graph, as far as commands need to know which it is.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenedGraph {
+    pub(crate) concepts: Concepts,
+    /// The embedded graph, which can be imported into and exported from.
+    pub(crate) embedded: Option<SqliteGraph>,
+}
+
+/// Opens the graph that the settings name; nothing where concepts are off.
+pub(crate) fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<OpenedGraph> {
+    let section = &loaded.config.concepts;
+    if !section.enabled {
+        return Ok(OpenedGraph { concepts: Concepts::default(), embedded: None });
+    }
+    if let GraphKind::Bolt(url) = &section.graph_url {
+        let password = loaded.secrets.graph.as_ref().map(|secret| secret.expose_secret().to_owned());
+        let graph = BoltGraph::connect(&BoltSettings {
+            url: url.clone(),
+            user: section.graph_user.clone().unwrap_or_default(),
+            password: password.unwrap_or_default(),
+            database: section.graph_database.clone(),
+        })?;
+        let concepts = Concepts::new(Arc::new(graph), section.settings());
+        return Ok(OpenedGraph { concepts, embedded: None });
+    }
+    let graph = embedded(loaded, purpose).context("the graph of concepts cannot be opened")?;
+    let concepts = Concepts::new(Arc::new(graph.clone()), section.settings());
+    Ok(OpenedGraph { concepts, embedded: Some(graph) })
+}
+
+fn embedded(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<SqliteGraph> {
+    let config = &loaded.config;
+    let folder = match (&config.concepts.graph_url, config.data_folder()) {
+        (GraphKind::Folder(folder), _) => folder.clone(),
+        (GraphKind::Embedded | GraphKind::Bolt(_), Some(_)) => config.server.data_dir.clone(),
+        // Where nothing is kept, no graph is either.
+        (GraphKind::Embedded | GraphKind::Bolt(_), None) => return Ok(SqliteGraph::in_memory()?),
+    };
+    let path = folder.join("concepts.db");
+    if purpose == Purpose::LookAtData && !path.exists() {
+        return Ok(SqliteGraph::in_memory()?);
+    }
+    make_folder(&folder)?;
+    // If this does not work, opening says why.
+    let _ = files::touch(&path);
+    Ok(SqliteGraph::open(&path)?)
+}

@@ -1,0 +1,102 @@
+//! Where the concepts in scope of a conversation are kept, and the log that they can be recomputed from.
+//!
+//! A trait of its own beside [`Store`](super::Store), with answers for a back end that keeps none: then nothing is in
+//! scope, and no chat minds. What is easy to get wrong: a context is written only on top of the version that was read,
+//! together with the record of why, so that neither is ever there without the other.
+
+use async_trait::async_trait;
+use confidant_seal::{Kid, Sealed, Tag};
+
+use super::{Appended, PendingAudit, Result};
+use crate::clock::Millis;
+use crate::error::StoreError;
+
+/// The names of a conversation, as a store knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ConversationName {
+    pub(crate) tenant: Tag,
+    pub(crate) conversation: Tag,
+}
+
+/// A conversation's context as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContextRow {
+    pub(crate) version: u64,
+    pub(crate) kid: Kid,
+    /// Sealed JSON, or JSON where the operator chose so.
+    pub(crate) content: Vec<u8>,
+    pub(crate) updated_at: Millis,
+    /// Since when it is out of use.
+    pub(crate) archived_at: Option<Millis>,
+}
+
+/// Why something came into scope: one record of the capture log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CaptureRow {
+    pub(crate) name: ConversationName,
+    /// The turn that it is of; a second record of the same turn replaces the first.
+    pub(crate) request: Tag,
+    pub(crate) scope: Tag,
+    pub(crate) person: Tag,
+    pub(crate) at: Millis,
+    pub(crate) sealed: Sealed,
+}
+
+/// One write of a context: all of it happens or none.
+#[derive(Debug)]
+pub(crate) struct PutContext {
+    pub(crate) name: ConversationName,
+    pub(crate) kid: Kid,
+    /// The version that the writer has seen; 0 says that there must be none.
+    pub(crate) expected: u64,
+    pub(crate) content: Vec<u8>,
+    pub(crate) updated_at: Millis,
+    pub(crate) archived_at: Option<Millis>,
+    /// What is the reason.
+    pub(crate) capture: Option<CaptureRow>,
+    /// The session whose records go with it.
+    pub(crate) forget: Option<Tag>,
+    pub(crate) audit: Vec<PendingAudit>,
+}
+
+/// Which records of the capture log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CapturesOf {
+    Conversation(ConversationName),
+    Session(Tag),
+    Tenant(Tag),
+}
+
+/// Contexts and the capture log.
+#[async_trait]
+pub(crate) trait Contexts: Send + Sync {
+    /// A conversation's context.
+    async fn context(&self, name: ConversationName) -> Result<Option<ContextRow>> {
+        let _ = name;
+        Err(StoreError::Failed("this store keeps no contexts".to_owned()))
+    }
+
+    /// Compare-and-set on the version and the key.
+    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+        let _ = put;
+        Err(StoreError::Failed("this store keeps no contexts".to_owned()))
+    }
+
+    /// Records of the capture log, oldest first.
+    async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>> {
+        let _ = of;
+        Ok(Vec::new())
+    }
+
+    /// Removes a context with all its records; says how many records those were.
+    async fn erase_context(&self, name: ConversationName, audit: Vec<PendingAudit>) -> Result<u64> {
+        let _ = (name, audit);
+        Ok(0)
+    }
+
+    /// Contexts in use that were last written before `before`.
+    async fn idle_contexts(&self, before: Millis, limit: usize) -> Result<Vec<ConversationName>> {
+        let _ = (before, limit);
+        Ok(Vec::new())
+    }
+}

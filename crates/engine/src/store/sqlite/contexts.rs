@@ -1,0 +1,129 @@
+//! The table `conversation_context`, and the capture log beside it.
+
+use async_trait::async_trait;
+use confidant_seal::Tag;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::data::SqliteStore;
+use super::records::{self, Known};
+use super::{kid_at, many, number, number_at, sealed_at, tag_at};
+use crate::clock::Millis;
+use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext};
+use crate::store::{Appended, PendingAudit, Result};
+
+#[async_trait]
+impl Contexts for SqliteStore {
+    async fn context(&self, name: ConversationName) -> Result<Option<ContextRow>> {
+        // As short as loading a log, so not worth a thread either.
+        self.readers.with(|c| row_of(c, name))
+    }
+
+    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+        self.writer.write_with(move |c, known| write(c, known, &put)).await
+    }
+
+    async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>> {
+        let list = move |c: &Connection| {
+            let (filter, first, second) = match of {
+                CapturesOf::Conversation(name) => {
+                    ("tenant_id = ?1 AND conversation_id = ?2", name.tenant, name.conversation)
+                }
+                CapturesOf::Session(scope) => ("scope_tag = ?1 AND ?2 = ?2", scope, scope),
+                CapturesOf::Tenant(tenant) => ("tenant_id = ?1 AND ?2 = ?2", tenant, tenant),
+            };
+            let sql = format!(
+                "SELECT tenant_id, conversation_id, request, scope_tag, person_tag, at, sealed
+                 FROM concept_captures WHERE {filter} ORDER BY at, request"
+            );
+            let mut statement = c.prepare_cached(&sql)?;
+            statement.query_map(params![first.as_bytes(), second.as_bytes()], capture)?.collect()
+        };
+        self.readers.read(list).await
+    }
+
+    async fn erase_context(&self, name: ConversationName, audit: Vec<PendingAudit>) -> Result<u64> {
+        let erase = move |c: &Connection, known: &mut Known| {
+            let key = params![name.tenant.as_bytes(), name.conversation.as_bytes()];
+            let sql = "DELETE FROM conversation_context WHERE tenant_id = ?1 AND conversation_id = ?2";
+            c.prepare_cached(sql)?.execute(key)?;
+            let sql = "DELETE FROM concept_captures WHERE tenant_id = ?1 AND conversation_id = ?2";
+            let gone = c.prepare_cached(sql)?.execute(key)?;
+            records::record(c, known, &audit)?;
+            Ok(gone as u64)
+        };
+        self.writer.write_with(erase).await
+    }
+
+    async fn idle_contexts(&self, before: Millis, limit: usize) -> Result<Vec<ConversationName>> {
+        let idle = move |c: &Connection| {
+            let sql = "SELECT tenant_id, conversation_id FROM conversation_context
+                       WHERE updated_at < ?1 AND archived_at IS NULL ORDER BY updated_at LIMIT ?2";
+            let mut statement = c.prepare_cached(sql)?;
+            let rows = statement.query_map(params![before.0, many(limit)], |row| {
+                Ok(ConversationName { tenant: tag_at(row, 0)?, conversation: tag_at(row, 1)? })
+            })?;
+            rows.collect()
+        };
+        self.readers.read(idle).await
+    }
+}
+
+fn row_of(c: &Connection, name: ConversationName) -> rusqlite::Result<Option<ContextRow>> {
+    let sql = "SELECT version, kid, context_json, updated_at, archived_at FROM conversation_context
+               WHERE tenant_id = ?1 AND conversation_id = ?2";
+    let key = params![name.tenant.as_bytes(), name.conversation.as_bytes()];
+    let row = |row: &Row<'_>| {
+        Ok(ContextRow {
+            version: number_at(row, 0)?,
+            kid: kid_at(row, 1)?,
+            content: sealed_at(row, 2)?.as_bytes().to_vec(),
+            updated_at: Millis(row.get(3)?),
+            archived_at: row.get::<_, Option<i64>>(4)?.map(Millis),
+        })
+    };
+    c.prepare_cached(sql)?.query_row(key, row).optional()
+}
+
+fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Result<Appended> {
+    let (tenant, conversation) = (*put.name.tenant.as_bytes(), *put.name.conversation.as_bytes());
+    let sql = "INSERT INTO conversation_context
+                   (tenant_id, conversation_id, context_json, updated_at, archived_at, version, kid)
+               SELECT ?1, ?2, ?3, ?4, ?5, ?6 + 1, ?7
+               WHERE ?6 = 0 OR EXISTS (SELECT 1 FROM conversation_context WHERE tenant_id = ?1 AND conversation_id = ?2)
+               ON CONFLICT (tenant_id, conversation_id) DO UPDATE
+               SET context_json = ?3, updated_at = ?4, archived_at = ?5, version = ?6 + 1
+               WHERE version = ?6 AND kid = ?7";
+    let (content, kid) = (&put.content, *put.kid.as_bytes());
+    let archived_at = put.archived_at.map(|at| at.0);
+    let values =
+        params![tenant, conversation, content, put.updated_at.0, archived_at, number(put.expected), kid];
+    if c.prepare_cached(sql)?.execute(values)? == 0 {
+        return Ok(Appended::Conflict);
+    }
+    if let Some(scope) = put.forget {
+        let sql = "DELETE FROM concept_captures
+                   WHERE tenant_id = ?1 AND conversation_id = ?2 AND scope_tag = ?3";
+        c.prepare_cached(sql)?.execute(params![tenant, conversation, scope.as_bytes()])?;
+    }
+    if let Some(row) = &put.capture {
+        let sql = "INSERT OR REPLACE INTO concept_captures VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let bytes = |tag: Tag| *tag.as_bytes();
+        let (tenant, conversation) = (bytes(row.name.tenant), bytes(row.name.conversation));
+        let (request, scope, person) = (bytes(row.request), bytes(row.scope), bytes(row.person));
+        let values = params![tenant, conversation, request, scope, person, row.at.0, row.sealed.as_bytes()];
+        c.prepare_cached(sql)?.execute(values)?;
+    }
+    records::record(c, known, &put.audit)?;
+    Ok(Appended::Done)
+}
+
+fn capture(row: &Row<'_>) -> rusqlite::Result<CaptureRow> {
+    Ok(CaptureRow {
+        name: ConversationName { tenant: tag_at(row, 0)?, conversation: tag_at(row, 1)? },
+        request: tag_at(row, 2)?,
+        scope: tag_at(row, 3)?,
+        person: tag_at(row, 4)?,
+        at: Millis(row.get(5)?),
+        sealed: sealed_at(row, 6)?,
+    })
+}

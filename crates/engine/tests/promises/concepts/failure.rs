@@ -1,0 +1,232 @@
+//! Promise 8 for concepts: with the graph or the table down, slow or emptied, every chat is answered and says so, and what
+//! is stored is never lost.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use confidant_concepts::{Cleared, GraphError, Look, Node};
+use proptest::prelude::*;
+
+use super::*;
+
+on_every_store! {
+    a_graph_that_fails_costs_the_paragraph_only,
+}
+
+/// A graph that can be taken away.
+#[derive(Debug)]
+struct Frail {
+    graph: SqliteGraph,
+    state: AtomicU8,
+}
+
+const WELL: u8 = 0;
+const DOWN: u8 = 1;
+const SLOW: u8 = 2;
+
+impl Frail {
+    async fn ask(&self) -> Result<&SqliteGraph, GraphError> {
+        match self.state.load(Ordering::SeqCst) {
+            DOWN => Err(GraphError::Unavailable("down".to_owned())),
+            SLOW => std::future::pending().await,
+            _ => Ok(&self.graph),
+        }
+    }
+}
+
+#[async_trait]
+impl Graph for Frail {
+    async fn nodes(&self, ids: &[String], language: &str) -> Result<Vec<Option<Node>>, GraphError> {
+        self.ask().await?.nodes(ids, language).await
+    }
+
+    async fn find(&self, look: Look<'_>, language: &str, limit: usize) -> Result<Vec<Node>, GraphError> {
+        self.ask().await?.find(look, language, limit).await
+    }
+
+    async fn approve(&self, concept: Cleared) -> Result<String, GraphError> {
+        self.ask().await?.approve(concept).await
+    }
+
+    async fn count(&self) -> Result<u64, GraphError> {
+        self.ask().await?.count().await
+    }
+}
+
+async fn a_graph_that_fails_costs_the_paragraph_only(place: Place) {
+    let graph = SqliteGraph::in_memory().unwrap();
+    let frail = Arc::new(Frail { graph: graph.clone(), state: AtomicU8::new(WELL) });
+    let settings = ConceptSettings { graph_timeout: Duration::from_millis(20), ..ConceptSettings::default() };
+    let rig = rig_with(&place, Arc::clone(&frail) as _, graph, settings).await;
+    let alice = rig.session("acme", "c1", "alice");
+    rig.says(&alice, "one", Audience::Private, taxes()).await;
+    for (n, state) in [DOWN, SLOW].into_iter().enumerate() {
+        frail.state.store(state, Ordering::SeqCst);
+        let query = format!("while it is away {n}");
+        let answer = rig.says(&alice, &query, Audience::Private, kinds([format!("AWAY{n}")])).await;
+        assert_eq!(answer.content, format!("about {}", query.len()));
+        assert_eq!(answer.metadata.context_status, ContextStatus::GraphFailed);
+        assert_eq!(answer.metadata.failed_aspects, ["conversation_context"]);
+        assert!(!rig.model.last_system().contains("in scope"));
+        // What was captured meanwhile is kept, under the id that it will have.
+        assert_eq!(answer.metadata.concepts.unwrap().referenced_nodes, [format!("TAX:IE:AWAY{n}")]);
+    }
+    frail.state.store(WELL, Ordering::SeqCst);
+    assert_eq!(ids(&alice).await.len(), 4);
+    let answer = rig.turn(&alice, "back", Audience::Private).await;
+    assert_eq!(answer.metadata.context_status, ContextStatus::Loaded);
+}
+
+/// The table behind a running engine, as an outage sees it.
+struct Table(rusqlite::Connection);
+
+impl Table {
+    fn of(place: &Place) -> Self {
+        let db = rusqlite::Connection::open(place.file("confidant.db")).unwrap();
+        db.busy_timeout(Duration::from_secs(10)).unwrap();
+        Self(db)
+    }
+
+    fn run(&self, sql: &str) {
+        self.0.execute_batch(sql).unwrap();
+    }
+
+    fn content(&self) -> Vec<Vec<u8>> {
+        let mut rows =
+            self.0.prepare("SELECT CAST(context_json AS BLOB) FROM conversation_context ORDER BY 1").unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_8_a_failed_load_is_never_saved_over() {
+    let place = Place::sqlite();
+    let rig = rig(&place).await;
+    let alice = rig.session("acme", "c1", "alice");
+    rig.says(&alice, "one", Audience::Private, taxes()).await;
+    let table = Table::of(&place);
+    let before = table.content();
+    table.run("ALTER TABLE conversation_context RENAME TO away");
+    let answer = rig.says(&alice, "two", Audience::Private, kinds(["LOST".to_owned()])).await;
+    assert_eq!(answer.metadata.context_status, ContextStatus::LoadFailed);
+    assert_eq!(answer.metadata.memory, MemoryState::Kept, "the log is as well as ever");
+    table.run("ALTER TABLE away RENAME TO conversation_context");
+    assert_eq!(table.content(), before);
+    // Saving fails while loading does not.
+    table.run(
+        "CREATE TRIGGER full BEFORE UPDATE ON conversation_context BEGIN SELECT RAISE(ABORT, 'full'); END",
+    );
+    let answer = rig.says(&alice, "three", Audience::Private, kinds(["LOST".to_owned()])).await;
+    assert_eq!(answer.metadata.context_status, ContextStatus::SaveFailed);
+    assert!(rig.model.last_system().contains("Value-Added Tax"));
+    table.run("DROP TRIGGER full");
+    assert_eq!(table.content(), before);
+    // Tampered with: refused, named, and left as it is.
+    for damage in ["X'00'", "'{\"activeNodeIds\":[\"TAX:IE:FORGED\"]}'"] {
+        table.run(&format!("UPDATE conversation_context SET context_json = {damage}"));
+        let damaged = table.content();
+        let answer = rig.says(&alice, &format!("four {damage}"), Audience::Private, taxes()).await;
+        assert_eq!(answer.metadata.context_status, ContextStatus::LoadFailed);
+        assert!(!rig.model.last_system().contains("FORGED"));
+        assert_eq!(table.content(), damaged);
+        assert!(matches!(alice.concepts_in_scope().await, Err(Error::Tampered(Tampering::RecordRefused))));
+    }
+    // Erasing works on what cannot be read, too.
+    alice.erase().await.unwrap();
+    assert!(table.content().is_empty());
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Capture { user: u8, kinds: Vec<u8> },
+    Look(u8),
+    Pin(u8),
+    LoadsFail(bool),
+    SavesFail(bool),
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kinds = proptest::collection::vec(0..40_u8, 1..4);
+    let step = prop_oneof![
+        6 => (0..3_u8, kinds).prop_map(|(user, kinds)| Step::Capture { user, kinds }),
+        2 => (0..3_u8).prop_map(Step::Look),
+        1 => (0..40_u8).prop_map(Step::Pin),
+        1 => any::<bool>().prop_map(Step::LoadsFail),
+        1 => any::<bool>().prop_map(Step::SavesFail),
+        1 => Just(Step::Restart),
+    ];
+    proptest::collection::vec(step, 1..24)
+}
+
+/// Runs the steps and checks that what was said to be saved is there.
+async fn nothing_stored_is_lost(steps: Vec<Step>) {
+    let place = Place::sqlite();
+    let mut rig = rig(&place).await;
+    let table = Table::of(&place);
+    let (mut saved, mut loads, mut saves) = (BTreeSet::new(), true, true);
+    for (n, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Capture { user, kinds: wanted } => {
+                let session = rig.session("acme", "c1", &format!("user{user}"));
+                let names: BTreeSet<String> = wanted.iter().map(|kind| format!("K{kind}")).collect();
+                let answer = rig.says(&session, &format!("q{n}"), Audience::Room, kinds(names.clone())).await;
+                match answer.metadata.context_status {
+                    ContextStatus::Empty | ContextStatus::Loaded => {
+                        assert!(loads && saves, "it says that it saved, and could not have");
+                        saved.extend(names.iter().map(|name| format!("TAX:IE:{name}")));
+                    }
+                    ContextStatus::LoadFailed => assert!(!loads),
+                    ContextStatus::SaveFailed => assert!(!saves),
+                    other => panic!("{other:?}"),
+                }
+            }
+            Step::Look(user) => {
+                let session = rig.session("acme", "c1", &format!("user{user}"));
+                rig.turn(&session, &format!("look {n}"), Audience::Room).await;
+            }
+            Step::Pin(kind) => {
+                let session = rig.session("acme", "c1", "user0");
+                let _ = session.choose_concept(&format!("TAX:IE:K{kind}"), ConceptChoice::Pin).await;
+            }
+            Step::LoadsFail(fail) if fail == loads => {
+                let (from, to) =
+                    if fail { ("conversation_context", "away") } else { ("away", "conversation_context") };
+                table.run(&format!("ALTER TABLE {from} RENAME TO {to}"));
+                loads = !fail;
+            }
+            Step::SavesFail(fail) if fail == saves && loads => {
+                for event in ["INSERT", "UPDATE"] {
+                    table.run(&if fail {
+                        format!(
+                            "CREATE TRIGGER no_{event} BEFORE {event} ON conversation_context
+                             BEGIN SELECT RAISE(ABORT, 'no'); END"
+                        )
+                    } else {
+                        format!("DROP TRIGGER no_{event}")
+                    });
+                }
+                saves = !fail;
+            }
+            Step::Restart => {
+                stop(rig.engine).await;
+                rig = self::rig(&place).await;
+            }
+            Step::LoadsFail(_) | Step::SavesFail(_) => {}
+        }
+    }
+    if !loads {
+        table.run("ALTER TABLE away RENAME TO conversation_context");
+    }
+    let found: BTreeSet<String> = ids(&rig.session("acme", "c1", "user0")).await.into_iter().collect();
+    assert_eq!(found, saved);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn random_loads_failures_and_saves_lose_no_id(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(nothing_stored_is_lost(steps));
+    }
+}

@@ -1,0 +1,290 @@
+"""Concepts in scope over HTTP: seed 004's flow, every way in which it can fail, and the commands around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import urllib.error
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from conftest import Confidant, events
+from recording_model import RecordingModel
+
+VAT = "general indirect tax on goods and services in Ireland."
+VRT = "tax levied on registration of vehicles in Ireland."
+PARAGRAPH = (
+    "In this conversation, the following regulatory concepts are already in scope:\n"
+    f"- Value-Added Tax (VAT) (IE) – {VAT}\n"
+    f"- Vehicle Registration Tax (VRT) (IE) – {VRT}\n"
+    "Where relevant, prefer grounded explanations that reuse these concepts."
+)
+FIRST = "What do I pay when I import a car?"
+
+
+def concept(kind: str, label: str, definition: str = "") -> dict:
+    return {"domain": "TAX", "kind": kind, "jurisdiction": "IE", "prefLabel": label, "definition": definition}
+
+
+TAXES = {"concepts": [concept("VAT", "Value-Added Tax (VAT)", VAT), concept("VRT", "Vehicle Registration Tax (VRT)", VRT)]}
+
+
+@pytest.fixture
+def recorder() -> Iterator[RecordingModel]:
+    model = RecordingModel()
+    model.concepts[FIRST] = TAXES
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
+    confidant = Confidant(tmp_path, environment=recorder.environment)
+    try:
+        confidant.start()
+        yield confidant
+    finally:
+        confidant.stop()
+
+
+def body(query: str, conversation: str = "c1", user: str = "alice", **more: object) -> dict:
+    identity = {"conversationId": conversation, "userId": user}
+    return {"messages": [{"role": "user", "content": query}], "identity": identity} | more
+
+
+def chat(server: Confidant, query: str, **more: object) -> dict:
+    reply = server.request("POST", "/api/chat", body(query, **more))
+    assert reply.status == 200, f"{reply.status}: {reply.body.decode(errors='replace')}\n{server.log()}"
+    return reply.json()
+
+
+def context(server: Confidant, conversation: str = "c1", user: str = "alice", token: str | None = None) -> dict:
+    path = f"/api/v1/conversation/{quote(conversation, safe='')}/context?user_id={user}"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    reply = server.request("GET", path, **headers)
+    assert reply.status == 200, reply.body
+    return reply.json()
+
+
+def confidant(server: Confidant, *arguments: str, code: int = 0) -> str:
+    command = [Path(os.environ["CONFIDANT_BIN"]).resolve(), "--data-dir", server.data_dir, *arguments]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CONFIDANT_")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=server.folder, env=clean, timeout=120)
+    assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def told(recorder: RecordingModel) -> str:
+    return "\n".join(m["content"] for m in recorder.prompts[-1] if m["role"] == "system")
+
+
+def test_the_flow_of_the_seed(server: Confidant, recorder: RecordingModel) -> None:
+    first = chat(server, FIRST, profile={"personaType": "self-employed", "jurisdictions": ["IE"]})
+    assert first["answer"] == f"noted: {FIRST}"
+    assert first["referencedNodes"] == ["TAX:IE:VAT", "TAX:IE:VRT"]
+    assert (first["jurisdictions"], first["uncertaintyLevel"]) == (["IE"], "high")
+    assert (first["disclaimerKey"], first["context_status"]) == ("general_information", "empty")
+    assert recorder.offered[-1] == ["capture_concepts"] and len(recorder.prompts) == 1
+    second = chat(server, "And for a bike?")
+    assert second["context_status"] == "loaded" and second["uncertaintyLevel"] == "medium"
+    assert PARAGRAPH in told(recorder)
+    # Asked again, the recorded answer comes with its concepts.
+    named = chat(server, FIRST, request_id="r1", conversation="c2")
+    again = chat(server, FIRST, request_id="r1", conversation="c2")
+    assert again["answer"] == named["answer"] and again["referencedNodes"] == first["referencedNodes"]
+    # The same conversation id of another tenant is another conversation, whatever the body says.
+    other = confidant(server, "token", "new", "--role", "agent", "--tenant", "other").strip()
+    reply = server.request("POST", "/api/chat", body("And for a bike?"), Authorization=f"Bearer {other}")
+    assert reply.status == 200 and reply.json()["context_status"] == "empty"
+    assert "in scope" not in told(recorder)
+    foreign = body("hello")
+    foreign["identity"]["tenantId"] = "default"
+    assert server.request("POST", "/api/chat", foreign, Authorization=f"Bearer {other}").status == 403
+
+
+def test_a_stream_has_words_and_no_concepts(server: Confidant, recorder: RecordingModel) -> None:
+    with server._open("POST", "/api/chat", body(FIRST, stream=True), {}) as response:
+        heard = list(events(response))
+    assert [event.name for event in heard] == ["text", "text", "done"]
+    assert "".join(event.data["delta"] for event in heard[:-1]) == heard[-1].data["answer"] == f"noted: {FIRST}"
+    assert heard[-1].data["referencedNodes"] == ["TAX:IE:VAT", "TAX:IE:VRT"]
+    assert not any("capture" in json.dumps(event.data) for event in heard)
+    # A body that cannot be used is refused with a status, also where a stream is wanted.
+    for bad in ({"messages": []}, {"messages": [{"role": "assistant", "content": "x"}]}):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            server._open("POST", "/api/chat", body("x", stream=True) | bad, {})
+        assert refused.value.code == 400
+
+
+def database(server: Confidant) -> sqlite3.Connection:
+    db = sqlite3.connect(server.data_dir / "confidant.db", timeout=10, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    return db
+
+
+def test_nothing_that_fails_fails_the_chat(server: Confidant, recorder: RecordingModel) -> None:
+    chat(server, FIRST)
+    db = database(server)
+    stored = db.execute("SELECT context_json FROM conversation_context").fetchall()
+    # The table cannot be read: answered, said so, and not saved over.
+    db.execute("ALTER TABLE conversation_context RENAME TO away")
+    recorder.concepts["while away"] = {"concepts": [concept("LOST", "Lost Tax")]}
+    lost = chat(server, "while away")
+    assert (lost["context_status"], lost["answer"]) == ("load_failed", "noted: while away")
+    assert lost["referencedNodes"] == ["TAX:IE:LOST"] and "in scope" not in told(recorder)
+    db.execute("ALTER TABLE away RENAME TO conversation_context")
+    assert db.execute("SELECT context_json FROM conversation_context").fetchall() == stored
+    # It can be read and not written.
+    db.execute("CREATE TRIGGER no BEFORE UPDATE ON conversation_context BEGIN SELECT RAISE(ABORT, 'no'); END")
+    unsaved = chat(server, "while away")
+    assert (unsaved["context_status"], unsaved["answer"]) == ("save_failed", "noted: while away")
+    assert PARAGRAPH in told(recorder)
+    db.execute("DROP TRIGGER no")
+    assert db.execute("SELECT context_json FROM conversation_context").fetchall() == stored
+    # The graph is away.
+    graph = sqlite3.connect(server.data_dir / "concepts.db", timeout=10, isolation_level=None)
+    graph.execute("ALTER TABLE concepts RENAME TO gone")
+    blind = chat(server, "while the graph is away")
+    assert (blind["context_status"], blind["answer"]) == ("graph_failed", "noted: while the graph is away")
+    assert "in scope" not in told(recorder)
+    graph.execute("ALTER TABLE gone RENAME TO concepts")
+    # Ids that nobody knows are left out.
+    assert chat(server, "and now?")["context_status"] == "loaded" and PARAGRAPH in told(recorder)
+    log = server.log()
+    assert "could not be loaded" in log and "could not be saved" in log and "could not be described" in log
+    assert "VAT" not in log and "alice" not in log and "c1" not in log.split("confidant.db")[0]
+
+
+def test_a_slow_graph_costs_the_paragraph(tmp_path: Path, recorder: RecordingModel) -> None:
+    environment = recorder.environment | {"CONFIDANT_CONCEPTS__GRAPH_TIMEOUT_MS": "0"}
+    server = Confidant(tmp_path, environment=environment)
+    try:
+        server.start()
+        assert chat(server, FIRST)["answer"] == f"noted: {FIRST}"
+        slow = chat(server, "And for a bike?")
+        assert (slow["context_status"], slow["answer"]) == ("graph_failed", "noted: And for a bike?")
+    finally:
+        server.stop()
+
+
+def test_people_see_pin_and_forget_what_is_in_scope(server: Confidant, recorder: RecordingModel) -> None:
+    chat(server, FIRST)
+    seen = context(server)
+    assert seen["activeNodeIds"] == ["TAX:IE:VAT", "TAX:IE:VRT"] and seen["concepts"][0]["candidate"]
+    base = "/api/v1/conversation/c1/context"
+    own = confidant(server, "token", "new", "--role", "user:alice").strip()
+    bobs = confidant(server, "token", "new", "--role", "user:bob").strip()
+    bearer = {"Authorization": f"Bearer {own}"}
+    pinned = server.request("PUT", f"{base}/pins/{quote('TAX:IE:VRT')}", **bearer)
+    assert (pinned.status, pinned.json()) == (200, {"pinned": True})
+    assert context(server, token=own)["activeNodeIds"] == ["TAX:IE:VRT", "TAX:IE:VAT"]
+    why = server.request("GET", f"{base}/why/{quote('TAX:IE:VRT')}", **bearer).json()
+    assert [reason["what"] for reason in why["reasons"]] == ["used", "pinned"]
+    assert server.request("DELETE", f"{base}/pins/{quote('TAX:IE:VRT')}", **bearer).json() == {"pinned": False}
+    assert server.request("PUT", f"{base}/pins/NOPE", **bearer).status == 404
+    # Bob has a part of his own, which is empty, and none in hers.
+    assert context(server, user="bob", token=bobs)["activeNodeIds"] == []
+    assert server.request("GET", f"{base}?user_id=alice", Authorization=f"Bearer {bobs}").status == 403
+    assert server.request("DELETE", base, **bearer).json() == {"forgotten": 3}
+    assert context(server)["activeNodeIds"] == []
+    # An administrator who names nobody ends all of it.
+    chat(server, FIRST)
+    assert server.request("DELETE", base).json() == {"forgotten": 1}
+    assert context(server)["activeNodeIds"] == []
+
+
+def test_the_same_context_serves_every_channel(server: Confidant, recorder: RecordingModel) -> None:
+    session = "discord_conv:111"
+    server.turn(session, {"query": FIRST})
+    assert recorder.offered[-1] == [], "nobody asked for concepts, and none are known"
+    taxes = server.folder / "taxes.ttl"
+    taxes.write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix c: <urn:confidant:ns:> .\n"
+        f'<urn:x:vat> a skos:Concept ; skos:prefLabel "Value-Added Tax (VAT)"@en ; skos:definition "{VAT}"@en ;\n'
+        '  c:domain "TAX" ; c:jurisdiction "IE" ; c:kind "VAT" .\n'
+    )
+    done = json.loads(confidant(server, "concepts", "import", str(taxes), "--json"))
+    assert (done["concepts"], done["refused"] if "refused" in done else {}) == (1, {})
+    server.restart()
+    answer = server.turn(session, {"query": FIRST})
+    assert answer["metadata"]["context_status"] == "empty"
+    assert answer["metadata"]["concepts"]["referenced_nodes"] == ["TAX:IE:VAT", "TAX:IE:VRT"]
+    assert answer["metadata"]["concepts"]["uncertainty_level"] == "medium"
+    server.turn(session, {"query": "And for a bike?"})
+    assert PARAGRAPH in told(recorder)
+    reply = server.client().chat.completions.create(
+        model="x",
+        messages=[{"role": "user", "content": "And a boat?"}],
+        extra_headers={"X-Confidant-Session": session},
+    )
+    assert reply.choices[0].message.content == "noted: And a boat?" and PARAGRAPH in told(recorder)
+
+
+def test_candidates_are_approved_by_hand(server: Confidant, recorder: RecordingModel) -> None:
+    recorder.concepts["the car thing tax?"] = {"concepts": [concept("VRT", "car thing tax", "a tax on cars.")]}
+    chat(server, FIRST)
+    chat(server, "the car thing tax?", user="bob")
+    listed = json.loads(confidant(server, "concepts", "list", "--candidates", "--json"))
+    assert [one["id"] for one in listed] == ["TAX:IE:VAT", "TAX:IE:VRT"] and listed[1]["said"]
+    path = f"/api/v1/concepts/{quote('TAX:IE:VRT')}/approve"
+    refused = server.request("POST", path, {})
+    assert refused.status == 400 and "--label" in refused.json()["error"]["hint"]
+    assert server.request("POST", path, {"label": "mail a.person@example.org"}).status == 400
+    agent = confidant(server, "token", "new", "--role", "agent").strip()
+    assert server.request("POST", path, {}, Authorization=f"Bearer {agent}").status == 403
+    approved = server.request("POST", path, {"label": "Vehicle Registration Tax", "alt_labels": ["VRT"]})
+    assert approved.json() == {"id": "TAX:IE:VRT", "prefLabel": "Vehicle Registration Tax"}
+    confidant(server, "concepts", "approve", "TAX:IE:VAT", "--label", "Value-Added Tax")
+    confidant(server, "concepts", "approve", "TAX:IE:NOPE", code=1)
+    assert json.loads(confidant(server, "concepts", "show", "TAX:IE:VRT", "--json"))["altLabels"] == ["VRT"]
+    assert confidant(server, "concepts", "find", "registration").startswith("TAX:IE:VRT\t")
+    low = chat(server, FIRST, conversation="c7")
+    assert low["uncertaintyLevel"] == "low"
+    exported = server.folder / "out.rdf"
+    confidant(server, "concepts", "export", str(exported))
+    assert "Vehicle Registration Tax" in exported.read_text()
+    audit = json.loads(confidant(server, "audit", "show", "--last", "200", "--json"))
+    reasons = [line.get("reason") for line in audit if line["action"] == "concept.refused"]
+    assert reasons == ["personal-data:email in prefLabel"]
+
+
+def test_forgetting_a_person_covers_their_concepts(server: Confidant, recorder: RecordingModel) -> None:
+    recorder.concepts["bob asks"] = {"concepts": [concept("CGT", "Capital Gains Tax")]}
+    chat(server, FIRST, audience="room")
+    chat(server, "bob asks", user="bob", audience="room")
+    assert len(context(server, user="bob")["activeNodeIds"]) == 3
+    export = server.request("GET", "/api/v1/person/alice/export").json()
+    assert "TAX:IE:VAT" in json.dumps(export["sessions"][0]["concepts"])
+    receipt = server.request("DELETE", "/api/v1/person/alice").json()
+    assert receipt["derived"]["captures"] == 1
+    assert context(server, user="bob")["activeNodeIds"] == ["TAX:IE:CGT"]
+    assert confidant(server, "concepts", "scope", "c1", "--user", "bob").startswith("TAX:IE:CGT\t")
+    assert confidant(server, "concepts", "rebuild", "c1", "--user", "bob").startswith("TAX:IE:CGT\t")
+    rows = database(server).execute("SELECT count(*) FROM concept_captures").fetchone()
+    assert rows == (1,)
+
+
+def test_turns_at_once_lose_no_concept(server: Confidant, recorder: RecordingModel) -> None:
+    for n in range(64):
+        recorder.concepts[f"question {n}"] = {"concepts": [concept(f"T{n}X{k}", f"Tax {n} {k}") for k in range(2)]}
+    with ThreadPoolExecutor(16) as pool:
+        asked = [
+            pool.submit(chat, server, f"question {n}", user=f"user{n}", audience="room") for n in range(64)
+        ]
+        assert {answer.result()["context_status"] for answer in asked} <= {"empty", "loaded"}
+    found = context(server, user="user0")["activeNodeIds"]
+    assert sorted(found) == sorted(f"TAX:IE:T{n}X{k}" for n in range(64) for k in range(2))
+
+
+def test_no_concept_is_readable_at_rest(server: Confidant, recorder: RecordingModel) -> None:
+    recorder.concepts["MARKquery"] = {"concepts": [concept("MARKkind", "MARKlabel", "MARKdefinition")]}
+    chat(server, "MARKquery", conversation="MARKconversation", user="MARKuser")
+    assert context(server, "MARKconversation", "MARKuser")["activeNodeIds"] == ["TAX:IE:MARKKIND"]
+    assert server.files_with("MARK") == []
+    server.stop()
+    assert server.files_with("MARK") == []
