@@ -48,7 +48,8 @@ async fn a_rotation_writes_as_much_as_there_are_sessions_and_fails_no_turn() {
         let settings = server.settings();
         let source = keys(&[1]);
         let storage = Storage::postgres(&settings).await.unwrap();
-        let engine = Engine::open(Parts::new(storage, source.clone() as _, Recorder::new() as _)).await.unwrap();
+        let engine =
+            Engine::open(Parts::new(storage, source.clone() as _, Recorder::new() as _)).await.unwrap();
         fill(&engine, count, length).await;
         // Nothing else writes: so much does the rotation itself.
         let client = raw(&server.url, &settings.schema).await;
@@ -92,7 +93,10 @@ async fn a_rotation_writes_as_much_as_there_are_sessions_and_fails_no_turn() {
     let each = bytes[0] / i64::try_from(count).unwrap();
     #[expect(clippy::print_stderr, reason = "it is a measurement, too")]
     {
-        eprintln!("rotating {count} sessions wrote {} and {} bytes, {each} for each session", bytes[0], bytes[1]);
+        eprintln!(
+            "rotating {count} sessions wrote {} and {} bytes, {each} for each session",
+            bytes[0], bytes[1]
+        );
     }
     // Two thousand times the content, and the same to write.
     assert!(bytes[1] < bytes[0] * 2 && bytes[0] < bytes[1] * 2, "{bytes:?}");
