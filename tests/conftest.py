@@ -103,6 +103,7 @@ class Confidant:
     environment: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     process: subprocess.Popen | None = None
+    arguments: list[str] = field(default_factory=list)
 
     @property
     def data_dir(self) -> Path:
@@ -131,7 +132,7 @@ class Confidant:
         }
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [Path(os.environ["CONFIDANT_BIN"]).resolve(), "serve"],
+                [Path(os.environ["CONFIDANT_BIN"]).resolve(), "serve", *self.arguments],
                 cwd=self.folder,
                 env=clean | ours | self.environment,
                 stdin=subprocess.DEVNULL,

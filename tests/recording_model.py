@@ -16,12 +16,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class RecordingModel:
     """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
-    of the tools that came with it, both in order."""
+    of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.prompts: list[list[dict]] = []
         self.offered: list[list[str]] = []
+        self.hold: threading.Event | None = None
         self._lock = threading.Lock()
         recorder = self
 
@@ -34,6 +35,8 @@ class RecordingModel:
                     recorder.prompts.append(body["messages"])
                     recorder.offered.append([tool["function"]["name"] for tool in body.get("tools", [])])
                 time.sleep(random.uniform(0, recorder.delay))
+                if recorder.hold is not None:
+                    recorder.hold.wait(60)
                 asked = [m for m in body["messages"] if m["role"] == "user"][-1]["content"]
                 results = [m["content"] for m in body["messages"] if m["role"] == "tool"]
                 calls = [] if results else orders(asked)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Actor, Ending, Engine, Notice, Role, TenantId};
+use confidant_engine::{Actor, Ending, Engine, Notice, Role as TokenRole, TenantId};
 use confidant_memory::Memory;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
@@ -14,7 +14,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::cli::{DEFAULT_TENANT, note};
+use crate::channels::Channels;
+use crate::cli::{DEFAULT_TENANT, Role, note};
 use crate::config::{Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::http;
@@ -22,38 +23,57 @@ use crate::mcp::{LazyMemory, Mount};
 use crate::open::{self, Purpose};
 
 /// Serves until a signal says to stop.
-pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
+pub(crate) async fn run(loaded: &Loaded, role: Role, listen: Option<SocketAddr>) -> anyhow::Result<()> {
+    match role {
+        Role::All | Role::Gateway => serve(loaded, role).await,
+        Role::Worker => work(loaded, listen).await,
+    }
+}
+
+/// Takes requests, and runs their turns unless workers do.
+async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let config = &loaded.config;
+    let bus = (role == Role::Gateway).then(|| loaded.bus()).transpose()?;
     // From here on a signal stops us in good order, however early it comes.
     let mut signals = Signals::listen()?;
     let listener = bind(config.server.listen).await?;
     // Not the one that was asked for, whose port may be 0.
     let address = listener.local_addr()?;
     open::make_folder(&config.server.data_dir)?;
-    let opened = open::open(loaded, Purpose::Answer).await?;
+    let purpose = if bus.is_some() { Purpose::Relay } else { Purpose::Answer };
+    let opened = open::open(loaded, purpose).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine.clone();
+    if let Some(bus) = bus {
+        engine.become_gateway(bus).await?;
+    }
     admin_token(&engine, loaded).await?;
 
     let (stop, stopped) = watch::channel(());
     let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
-    let recovering = tokio::spawn(recover(engine.clone(), stopped.clone()));
+    let channels = Channels::start(loaded, &engine, opened.inbox.as_ref())?;
+    // What a channel received it takes up itself, with what is said around it; the rest waits a moment for that.
+    let first = if channels.any() { CHANNELS_FIRST } else { Duration::ZERO };
+    // In a gateway, what was left undone is a worker's to do.
+    let left = (role == Role::All).then(|| engine.clone());
+    let recovering = tokio::spawn(recover(left, first, stopped.clone()));
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let http = config.server.http();
     let mcp =
         Mount::new(LazyMemory::ready(opened.memory.clone()), config.server.hosts(), http.max_body_bytes)?;
     let mut until = stopped;
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, async move {
-        let _ = until.changed().await;
-    }));
+    let mut server =
+        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, channels.health(), async move {
+            let _ = until.changed().await;
+        }));
     note(&format!("listening on http://{address}"));
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
 
     tokio::select! {
         () = signals.next() => tracing::info!("stopping"),
         ended = &mut server => {
-            engine.stop(Duration::ZERO).await;
+            tokio::join!(channels.stop(Duration::ZERO), engine.stop(Duration::ZERO));
             ended.context("the HTTP server ended by a fault")?.context("serving failed")?;
             return Err(anyhow!("the HTTP server ended by itself; hint: start it again and report this"));
         }
@@ -62,8 +82,57 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     remembering.inspect(JoinHandle::abort);
     sweeping.abort();
     let ended = tokio::select! {
-        result = wind_down(&engine, server, recovering, config.server.shutdown_grace) => result,
+        result = wind_down(&engine, channels, server, recovering, config.server.shutdown_grace) => result,
         () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
+    };
+    listening.abort();
+    opened.stop_tools().await;
+    ended
+}
+
+/// Runs turns that gateways ask for.
+async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    let mut signals = Signals::listen()?;
+    let bus = loaded.bus()?;
+    open::make_folder(&config.server.data_dir)?;
+    let opened = open::open(loaded, Purpose::Answer).await?;
+    crate::cli::tell_of_new_key(&opened.prepared);
+    let engine = opened.engine.clone();
+    let mut worker = engine.become_worker(bus).await?;
+
+    let (stop, stopped) = watch::channel(());
+    let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
+    let recovering = tokio::spawn(recover(Some(engine.clone()), Duration::ZERO, stopped.clone()));
+    let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
+    let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
+    let mut until = stopped;
+    let shutdown = async move {
+        let _ = until.changed().await;
+    };
+    let server = match address {
+        Some(address) => {
+            let listener = bind(address).await?;
+            note(&format!("health and metrics on http://{}", listener.local_addr()?));
+            tokio::spawn(http::serve_health(listener, engine.clone(), config.server.http(), shutdown))
+        }
+        None => tokio::spawn(async move {
+            shutdown.await;
+            Ok(())
+        }),
+    };
+    note("working: turns are taken from the bus");
+    tracing::info!(model.name = engine.model_name(), "started");
+    tokio::select! {
+        () = signals.next() => tracing::info!("stopping"),
+        () = worker.work() => tracing::error!("the bus ended by a fault"),
+    }
+    let _ = stop.send(());
+    remembering.inspect(JoinHandle::abort);
+    sweeping.abort();
+    let ended = tokio::select! {
+        result = wind_down(&engine, Channels::default(), server, recovering, config.server.shutdown_grace) => result,
+        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: other workers take up the turns that were running")),
     };
     listening.abort();
     opened.stop_tools().await;
@@ -73,13 +142,19 @@ pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
 /// Lets running turns finish and their connections drain, within the grace.
 async fn wind_down(
     engine: &Engine,
+    channels: Channels,
     server: JoinHandle<std::io::Result<()>>,
     mut recovering: JoinHandle<()>,
     grace: Duration,
 ) -> anyhow::Result<()> {
     let abort = server.abort_handle();
     // A turn that is being taken up has the same grace as one that somebody waits for.
-    let (stopped, _) = tokio::join!(engine.stop(grace), tokio::time::timeout(grace, &mut recovering));
+    // So does a reply that is on its way to a channel: the turn is over by then, so it gets a moment more.
+    let (stopped, _, ()) = tokio::join!(
+        engine.stop(grace),
+        tokio::time::timeout(grace, &mut recovering),
+        channels.stop(grace + LAST_BYTES)
+    );
     recovering.abort();
     // Turns are over or parked by now; what is left is the last bytes on their way to clients.
     match tokio::time::timeout(LAST_BYTES, server).await {
@@ -108,7 +183,7 @@ async fn admin_token(engine: &Engine, loaded: &Loaded) -> anyhow::Result<()> {
         return check_admin_token(engine, &path).await;
     }
     let administrator = engine.dangerously_administer(Actor::system());
-    let (bearer, token) = administrator.new_token(&TenantId::new(DEFAULT_TENANT)?, &Role::Admin).await?;
+    let (bearer, token) = administrator.new_token(&TenantId::new(DEFAULT_TENANT)?, &TokenRole::Admin).await?;
     let content = zeroize::Zeroizing::new(format!("{}\n", token.expose_secret()));
     let made = if passing {
         files::replace(&path, content.as_bytes()).map(|()| Made::New)
@@ -147,8 +222,9 @@ async fn check_admin_token(engine: &Engine, path: &Path) -> anyhow::Result<()> {
 
 /// Takes up what other processes left: turns that were cut off, decisions that nobody has carried out, approvals that
 /// nobody gave in time.
-async fn recover(engine: Engine, mut stopped: watch::Receiver<()>) {
-    let mut ticks = tokio::time::interval(ROUNDS);
+async fn recover(engine: Option<Engine>, first: Duration, mut stopped: watch::Receiver<()>) {
+    let Some(engine) = engine else { return };
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + first, ROUNDS);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -247,5 +323,6 @@ impl Signals {
 const ADMIN_TOKEN: &str = "admin.token";
 /// How often to look for what was left: a decision that another process left to us waits no longer than this.
 const ROUNDS: Duration = Duration::from_secs(2);
+const CHANNELS_FIRST: Duration = Duration::from_secs(5);
 const MEMORY_ROUNDS: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_secs(2);

@@ -2,6 +2,7 @@
 //!
 //! A library only so that fuzz targets can reach the parsers ([`fuzzing`]); nothing here is a stable interface.
 
+mod channels;
 mod cli;
 mod config;
 mod daemon;

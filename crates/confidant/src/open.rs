@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use confidant_channel::Inbox;
 use confidant_engine::{
     DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
 };
 use confidant_memory::Memory;
 
+use crate::channels;
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::files;
 use crate::keys::{Keys, Prepared};
@@ -25,6 +27,8 @@ pub(crate) struct Opened {
     pub(crate) prepared: Prepared,
     /// The cards; none if data is kept in memory, or if there are none and this is only to look at data.
     pub(crate) memory: Option<Memory>,
+    /// What channels have received; none if there are none.
+    pub(crate) inbox: Option<Inbox>,
     /// The servers of tools, if there are any; to be stopped at the end.
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
 }
@@ -43,6 +47,8 @@ impl Opened {
 pub(crate) enum Purpose {
     /// To run turns: folder, key and databases are made if they are not there.
     Answer,
+    /// To have turns run by others: the same, but tools are theirs.
+    Relay,
     /// To prepare for that. No model is needed, so one that is set up badly does not matter.
     SetUp,
     /// To look at what is there, which must not make it; without a model, too.
@@ -57,7 +63,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
     let (models, instructions) = match purpose {
-        Purpose::Answer => {
+        Purpose::Answer | Purpose::Relay => {
             (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
         }
         Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),
@@ -69,7 +75,9 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     } else {
         None
     };
+    let inbox = channels::inbox(loaded, matches!(purpose, Purpose::Answer | Purpose::Relay))?;
     let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
+    let derived = derived.chain(inbox.iter().map(|inbox| Arc::new(inbox.clone()) as Arc<dyn Derived>));
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
     // With nothing configured there is nothing to look after, and no program to do it.
     let toolbox: Option<Arc<McpToolbox>> = if purpose == Purpose::Answer && !config.tools.servers.is_empty() {
@@ -97,7 +105,10 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     }
     let engine = Engine::open(parts).await?;
     let _ = reporting.set(engine.downgrade());
-    Ok(Opened { engine, keys, prepared, memory, toolbox })
+    if let Some(inbox) = &inbox {
+        inbox.attach(&engine);
+    }
+    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox })
 }
 
 /// Opens what the settings describe, and makes it if it is not there.

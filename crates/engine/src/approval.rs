@@ -45,7 +45,7 @@ pub enum Decider {
 }
 
 /// An approval as a person is asked for it.
-#[derive(Clone, PartialEq, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// Names the approval.
     pub approval_id: String,

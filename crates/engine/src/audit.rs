@@ -92,6 +92,9 @@ pub enum Action {
     /// A conversation was written without a model, as by an import.
     #[serde(rename = "session.recorded")]
     SessionRecorded,
+    /// Somebody changed or took back what they had said.
+    #[serde(rename = "session.amended")]
+    SessionAmended,
     /// The person changed a choice of theirs.
     #[serde(rename = "session.choice")]
     SessionChoice,

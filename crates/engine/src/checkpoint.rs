@@ -14,7 +14,7 @@ use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
-use crate::turn::RunningHarm;
+use crate::turn::{Restore, RunningHarm};
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -202,6 +202,10 @@ impl Checkpoint {
                 self.summaries.retain(|known| known.audience != summary.audience);
                 self.summaries.push(summary);
             }
+            Entry::Amended { request_id, at, content, tokens } => {
+                self.amend(&request_id, at, content, tokens);
+            }
+            Entry::Removed { request_id, .. } => self.remove(&request_id),
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
         }
         Ok(())
@@ -258,6 +262,58 @@ impl Checkpoint {
         let exchange = self.waiting.remove(at);
         self.push(exchange);
         true
+    }
+
+    /// Replaces what was said; what it led to goes with it.
+    fn amend(&mut self, request_id: &str, at: Millis, content: String, tokens: Option<u32>) {
+        self.forget_derived(request_id);
+        if let Some(exchange) = self.exchange_mut(request_id) {
+            exchange.content = content;
+            exchange.tokens = tokens;
+            exchange.outcome = Outcome::Answered { at, replies: Vec::new() };
+            self.settled.push_back(request_id.to_owned());
+        }
+    }
+
+    fn remove(&mut self, request_id: &str) {
+        self.forget_derived(request_id);
+        let place = self.by_request.get(request_id).map(|ordinal| ordinal - self.dropped);
+        if let Some(at) = place.and_then(|at| usize::try_from(at).ok()) {
+            self.exchanges.remove(at);
+            self.settled.push_back(request_id.to_owned());
+            self.index();
+        }
+    }
+
+    /// Drops what was made of an exchange: the summaries that cover it, and what is known of the conversation by its
+    /// words. Of one that is kept no longer, nobody knows where it was.
+    fn forget_derived(&mut self, request_id: &str) {
+        let known = self.by_request.get(request_id).copied();
+        let audience = self.exchange(request_id).map(|exchange| exchange.audience);
+        self.summaries.retain(|summary| match (known, audience) {
+            (Some(ordinal), Some(audience)) => summary.audience != audience || summary.through < ordinal,
+            _ => false,
+        });
+        self.about.title = None;
+        self.about.icon_names = Vec::new();
+        self.about.enrichment = None;
+    }
+
+    /// The ordinal of the oldest exchange that a turn with this reach may look at.
+    pub(crate) fn restored_from(&self, restore: Restore) -> u64 {
+        let next = self.dropped + self.exchanges.len() as u64;
+        let mut from = next;
+        let mut left = restore.messages;
+        for (at, exchange) in self.exchanges.iter().enumerate().rev() {
+            if exchange.at < restore.since {
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+            }
+            from = self.dropped + at as u64;
+        }
+        from
     }
 
     fn index(&mut self) {

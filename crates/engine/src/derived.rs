@@ -4,7 +4,7 @@
 //! engine a [`Derived`], and an export or an erasure of the person then cannot leave it out.
 
 use async_trait::async_trait;
-use confidant_seal::{TenantId, UserId};
+use confidant_seal::{Scope, TenantId, UserId};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -20,4 +20,8 @@ pub trait Derived: Send + Sync + std::fmt::Debug {
     async fn export(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Value>, Error>;
     /// Ends all of a person's, keys included; says how many there were.
     async fn erase(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error>;
+    /// Ends what is of one session only; says how much there was. Most is of people and stays.
+    async fn erase_session(&self, _scope: &Scope) -> Result<u64, Error> {
+        Ok(0)
+    }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use confidant_redact::{Options as RedactOptions, Redactor};
@@ -12,6 +12,7 @@ use confidant_seal::{Kid, Scope};
 use crate::anchors::{Anchors, keep_anchoring};
 use crate::aspects::{Aspects, Instructions};
 use crate::audit::{Action, Actor, AuditRecord};
+use crate::bus::Gateway;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::counts::{Counters, Counts};
 use crate::derived::Derived;
@@ -357,6 +358,7 @@ impl Engine {
             counters: Counters::default(),
             running: Running::default(),
             system_tokens: Mutex::default(),
+            gateway: OnceLock::new(),
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -523,7 +525,7 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) aspects: Aspects,
     pub(crate) instructions: Instructions,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) derived: Vec<Arc<dyn Derived>>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
@@ -548,6 +550,8 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     /// The last system text and its tokens: it seldom changes from turn to turn.
     system_tokens: Mutex<(String, u32)>,
+    /// Who has turns run elsewhere, if this process does not run them itself.
+    pub(crate) gateway: OnceLock<Arc<Gateway>>,
 }
 
 impl Inner {

@@ -47,8 +47,25 @@ pub(crate) enum Entry {
     Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },
     /// The beginning of the conversation, in few words.
     Summarised { summary: Summary },
+    /// The person changed what they said; the answer to what they said before is forgotten with it.
+    Amended {
+        request_id: String,
+        at: Millis,
+        content: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<u32>,
+    },
+    /// The person took back what they said; the answer is forgotten with it.
+    Removed { request_id: String, at: Millis },
     /// The person chose how far their private words may reach.
     Sharing { at: Millis, sharing: Sharing },
+}
+
+impl Entry {
+    /// Whether the log must not keep what it had before this entry.
+    pub(crate) fn takes_back(&self) -> bool {
+        matches!(self, Self::Amended { .. } | Self::Removed { .. })
+    }
 }
 
 /// One message of an answer.

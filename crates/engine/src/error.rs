@@ -146,6 +146,16 @@ impl StoreError {
 }
 
 impl Tampering {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RecordRefused,
+        Self::LogTruncated,
+        Self::LogOverfull,
+        Self::RolledBack,
+        Self::KeyGone,
+        Self::KeyRefused,
+    ];
+
     /// The word that names it in replies and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -230,6 +240,12 @@ pub enum Error {
     /// The person called it off.
     #[error("the turn was cancelled; hint: send it again if you wish")]
     Cancelled,
+    /// No worker has room, or none is there.
+    #[error(
+        "every worker is busy, or none is running; hint: send the turn again with the same request_id in a moment, \
+         or start another with `confidant serve --role worker`"
+    )]
+    NoWorker,
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
     Stopping,
@@ -300,6 +316,7 @@ impl Error {
             Self::ApprovalExpired => "approval_expired",
             Self::NotYourApproval => "not_your_approval",
             Self::Cancelled => "cancelled",
+            Self::NoWorker => "no_worker",
             Self::Stopping => "stopping",
             Self::Model(_) => "model_failed",
             Self::Store(StoreError::Full) => "storage_full",

@@ -46,3 +46,14 @@ pub fn prepare_read(filled: &[Value], view: &View<'_>, offer: &Offer) -> Prepare
         filled.iter().map(|value| turn::prepare::read(value, view, offer)).collect();
     turn::prepare::merge(found, turn::prepare::rules(view, offer))
 }
+
+/// A request on the bus, read as a worker reads it: its session and what it asks, or every word of the refusal.
+pub fn bus_request(json: &[u8]) -> Result<(Option<String>, String), String> {
+    crate::bus::fuzzing::request(json)
+}
+
+/// A response on the bus, read as a gateway reads it and written again: the same message, if it is one.
+#[must_use]
+pub fn bus_response(json: &[u8]) -> Option<(String, Option<Vec<u8>>)> {
+    crate::bus::fuzzing::response(json)
+}

@@ -40,6 +40,8 @@ pub(crate) struct Keyring {
     names: Key,
     audit: Key,
     tokens: Key,
+    bus: Key,
+    channels: Key,
 }
 
 /// A session's data key with what the keyring knows of its log.
@@ -76,7 +78,9 @@ impl Keyring {
         let names = named_key(&*store, &roots, "names").await?;
         let audit = named_key(&*store, &roots, "audit").await?;
         let tokens = named_key(&*store, &roots, "tokens").await?;
-        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens })
+        let bus = named_key(&*store, &roots, "bus").await?;
+        let channels = named_key(&*store, &roots, "channels").await?;
+        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, bus, channels })
     }
 
     /// The names under which a store knows this scope.
@@ -132,6 +136,14 @@ impl Keyring {
 
     pub(crate) fn token_key(&self) -> &Key {
         &self.tokens
+    }
+
+    pub(crate) fn bus_key(&self) -> &Key {
+        &self.bus
+    }
+
+    pub(crate) fn channel_key(&self) -> &Key {
+        &self.channels
     }
 
     pub(crate) fn store(&self) -> &dyn KeyStore {
@@ -352,7 +364,7 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
-pub(crate) const NAMED: [&str; 3] = ["names", "audit", "tokens"];
+pub(crate) const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

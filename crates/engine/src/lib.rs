@@ -27,11 +27,14 @@
 
 mod about;
 mod access;
+mod amend;
 mod anchors;
 mod approval;
 mod aspects;
 mod audience;
 mod audit;
+mod beside;
+mod bus;
 mod checkpoint;
 mod clock;
 mod copy;
@@ -66,6 +69,8 @@ pub use aspects::{
 };
 pub use audience::{Audience, Sharing};
 pub use audit::{Action, Actor, AuditLine, AuditRecord, Lane};
+pub use beside::Beside;
+pub use bus::{BusAddress, BusSettings, Speech, Worker};
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use confidant_seal::{
     ChannelName, KeyError, Kid, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId,
@@ -99,7 +104,7 @@ pub use tools::{
 };
 pub use turn::{
     CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
-    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, RunningHarm, Safety, SafetyAction,
+    OfferedModel, Outbound, PastChat, Prepared, PreparedBy, Restore, RunningHarm, Safety, SafetyAction,
     SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Turn,
     TurnRequest, View,
 };

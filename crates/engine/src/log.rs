@@ -113,6 +113,7 @@ impl Log {
         max_messages: usize,
     ) -> Result<(Self, Written), Tampering> {
         let record = self.seal_record(&entries);
+        let takes_back = entries.iter().any(Entry::takes_back);
         for entry in entries {
             self.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
         }
@@ -120,7 +121,8 @@ impl Log {
         self.head = record.tag();
         self.tail_bytes += record.as_bytes().len();
         let outgrown = self.tail_bytes > self.snapshot_bytes.max(SMALLEST_FOLD);
-        let fold = outgrown && self.version - self.covers >= FEWEST_FOLDED;
+        // What was taken back must not stay in an older record.
+        let fold = takes_back || (outgrown && self.version - self.covers >= FEWEST_FOLDED);
         let snapshot = fold.then(|| (self.version, self.fold(max_messages)));
         Ok((self, Written { record, snapshot }))
     }

@@ -18,6 +18,8 @@ use crate::turn::Ending;
 pub struct Notice {
     /// Whose turn.
     pub scope: Scope,
+    /// Which turn.
+    pub request_id: String,
     /// How it ended.
     pub outcome: Result<Ending, Error>,
 }
@@ -36,8 +38,9 @@ impl Default for Notices {
 const KEPT: usize = 256;
 
 impl Notices {
-    pub(crate) fn tell(&self, scope: &Scope, outcome: Result<Ending, Error>) {
-        let _ = self.0.send(Arc::new(Notice { scope: scope.clone(), outcome }));
+    pub(crate) fn tell(&self, scope: &Scope, request_id: &str, outcome: Result<Ending, Error>) {
+        let request_id = request_id.to_owned();
+        let _ = self.0.send(Arc::new(Notice { scope: scope.clone(), request_id, outcome }));
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Notice>> {

@@ -147,8 +147,16 @@ impl Session {
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.
     pub async fn erase(&self) -> Result<Receipt, Error> {
+        let mut derived = BTreeMap::new();
+        for one in &self.inner.derived {
+            let gone = one.erase_session(&self.scope).await?;
+            if gone > 0 {
+                derived.insert(one.name().to_owned(), gone);
+            }
+        }
+        let subject = Subject::Session(derived);
         let names = (self.names, self.name.clone());
-        erase(&self.inner, &self.actor, Subject::Session, self.names.scope, &[names]).await
+        erase(&self.inner, &self.actor, subject, self.names.scope, &[names]).await
     }
 
     /// Appends an exchange that no model of ours made, such as one that is being imported.

@@ -15,7 +15,12 @@ use crate::tokens;
 /// What was said in the room, oldest first.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
-pub struct RoomContext(Vec<RoomLine>);
+pub struct RoomContext {
+    lines: Vec<RoomLine>,
+    /// What people are called here, by their ids; who is not in it is called by the id.
+    #[serde(skip)]
+    called: HashMap<String, String>,
+}
 
 /// One message of a room, as a channel saw it.
 #[derive(Deserialize)]
@@ -54,30 +59,64 @@ impl RoomContext {
     /// Room lines as a channel has them, oldest first.
     #[must_use]
     pub fn new(lines: Vec<RoomLine>) -> Self {
-        Self(lines)
+        Self { lines, called: HashMap::new() }
+    }
+
+    /// The same with names for people, by the ids that their lines have. A name that two share is nobody's.
+    #[must_use]
+    pub fn called(mut self, called: HashMap<String, String>) -> Self {
+        self.called = called;
+        self
     }
 
     /// Whether there is nothing to say of the room.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// How many lines a channel gave.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.lines.len()
+    }
+
+    /// The lines as a worker is told them, over a channel that keeps nothing.
+    pub(crate) fn on_the_way(&self) -> Vec<serde_json::Value> {
+        let lines = self.lines.iter().map(|line| {
+            let RoomLine { sender, content, timestamp, is_bot, event_id, replaces, redacted } = line;
+            let mut told = serde_json::json!({
+                "sender": sender, "content": content, "timestamp": timestamp, "is_bot": is_bot,
+            });
+            if let Some(event_id) = event_id {
+                told["event_id"] = event_id.as_str().into();
+            }
+            if let Some(replaces) = replaces {
+                told["replaces"] = replaces.as_str().into();
+            }
+            if *redacted {
+                told["redacted"] = true.into();
+            }
+            told
+        });
+        lines.collect()
+    }
+
+    /// What people are called here, as a worker is told.
+    pub(crate) fn names_on_the_way(&self) -> &HashMap<String, String> {
+        &self.called
     }
 
     /// The block that a model reads, within `budget` tokens, newest lines first in line for a place; with its tokens.
     pub(crate) fn into_block(
-        self,
+        mut self,
         asker: &Asker<'_>,
         limits: RoomLimits,
         budget: u32,
     ) -> Option<(Block, u32)> {
+        let called = std::mem::take(&mut self.called);
         let lines = self.settled(asker, limits);
-        let names = Speakers::of(&lines);
+        let names = Speakers::of(&lines, &called);
         let mut left = budget.saturating_sub(INTRO_TOKENS);
         let mut block_lines = Vec::new();
         for line in lines.iter().rev() {
@@ -100,7 +139,7 @@ impl RoomContext {
     fn settled(self, asker: &Asker<'_>, limits: RoomLimits) -> Vec<RoomLine> {
         let mut edits: HashMap<String, String> = HashMap::new();
         let mut gone: HashSet<String> = HashSet::new();
-        for line in &self.0 {
+        for line in &self.lines {
             match (&line.replaces, line.redacted) {
                 (Some(target), true) => drop(gone.insert(target.clone())),
                 (Some(target), false) => drop(edits.insert(target.clone(), line.content.clone())),
@@ -108,7 +147,7 @@ impl RoomContext {
             }
         }
         let mut lines: Vec<RoomLine> =
-            self.0.into_iter().filter(|l| l.replaces.is_none() && !l.redacted).collect();
+            self.lines.into_iter().filter(|l| l.replaces.is_none() && !l.redacted).collect();
         for line in &mut lines {
             if let Some(edited) = line.event_id.as_ref().and_then(|id| edits.remove(id)) {
                 line.content = edited;
@@ -153,7 +192,11 @@ const INTRO_TOKENS: u32 = 24;
 struct Speakers(HashMap<String, String>);
 
 impl Speakers {
-    fn of(lines: &[RoomLine]) -> Self {
+    fn of(lines: &[RoomLine], called: &HashMap<String, String>) -> Self {
+        let short_name = |sender: &str| match called.get(sender) {
+            Some(name) => speaker(name),
+            None => short_name(sender),
+        };
         let mut by_short: HashMap<String, HashSet<&str>> = HashMap::new();
         for line in lines {
             by_short.entry(short_name(&line.sender).to_lowercase()).or_default().insert(&line.sender);
@@ -253,7 +296,7 @@ pub fn is_invisible(c: char) -> bool {
 
 impl std::fmt::Debug for RoomContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RoomContext({} lines)", self.0.len())
+        write!(f, "RoomContext({} lines)", self.lines.len())
     }
 }
 
@@ -302,6 +345,18 @@ mod tests {
         let lines =
             vec![line("@alice:a.org", "one"), line("@alice:b.org", "two"), line("@bob:a.org", "three")];
         assert_eq!(rendered(lines, "q"), ["@alice:a.org: one", "@alice:b.org: two", "bob: three"]);
+    }
+
+    #[test]
+    fn people_are_called_by_their_names_unless_two_share_one() {
+        let names = [("1", "Alice"), ("2", "Bob"), ("3", "bob"), ("4", "assistant"), ("5", "eve: I quit")];
+        let called = names.map(|(id, name)| (id.to_owned(), name.to_owned())).into();
+        let lines = ["1", "2", "3", "4", "5", "6"].map(|id| line(id, "hi")).into();
+        let asker = Asker { user: "1", query: "q", now: Millis(1_700_000_100_000) };
+        let (block, _) = RoomContext::new(lines).called(called).into_block(&asker, LIMITS, 1000).unwrap();
+        let speakers: Vec<&str> = block.lines.iter().map(|line| line.speaker.as_str()).collect();
+        assert_eq!(speakers, ["Alice", "2", "3", "4", "eve  I quit", "6"]);
+        assert_eq!(block.lines[0].voice, Voice::Asker);
     }
 
     #[test]

@@ -66,7 +66,11 @@ impl Session {
     pub(crate) async fn lock(&self) -> Result<Held<'_>, Error> {
         let slot = self.inner.slots.slot(self.names.scope, self.inner.now());
         let waiting = tokio::time::timeout(self.inner.settings.wait_for_turn, slot.lock_owned());
-        let slot = waiting.await.map_err(|_| Error::Busy)?;
+        let mut slot = waiting.await.map_err(|_| Error::Busy)?;
+        if self.inner.gateway.get().is_some() {
+            // Workers write; what a gateway saw last says nothing.
+            *slot = Slot::default();
+        }
         Ok(Held { session: self, slot, notes: Vec::new() })
     }
 
@@ -286,6 +290,12 @@ impl Slots {
             }
             slots.remove_lru();
         }
+    }
+
+    /// Whether a session is warm.
+    pub(crate) fn has(&self, scope: Tag) -> bool {
+        let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        slots.get_mut(&scope).is_some()
     }
 
     /// Lets go of one session, as when it was erased.

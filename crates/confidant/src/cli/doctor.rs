@@ -137,6 +137,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
     checks.extend(instructions(loaded));
     checks.extend(models(loaded).await);
     checks.extend(tools(loaded).await);
+    checks.extend(channels(loaded).await);
     checks.push(address(config.server.listen).await);
 }
 
@@ -301,6 +302,22 @@ async fn tools(loaded: &Loaded) -> Vec<Check> {
     });
     let unusable = refused.iter().map(|error| Check::fail("tools", &error.to_string()));
     answering.chain(unusable).collect()
+}
+
+async fn channels(loaded: &Loaded) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (name, channel) in crate::channels::configured(loaded) {
+        match channel {
+            Err(error) => checks.push(Check::fail("channel", &format!("{name}: {}", output::whole(&error)))),
+            Ok(channel) => checks.extend(channel.check().await.into_iter().map(|finding| Check {
+                name: "channel",
+                state: if finding.good { State::Ok } else { State::Fail },
+                what: format!("{name}: {}", finding.what),
+                hint: finding.hint,
+            })),
+        }
+    }
+    checks
 }
 
 async fn address(listen: SocketAddr) -> Check {

@@ -34,6 +34,7 @@ use crate::open::{self, Opened, Purpose};
 
 pub(crate) use audit::parse_receipt;
 pub(crate) use output::note;
+pub(crate) use serve::Role;
 
 /// The private memory of AI agents.
 #[derive(Debug, Parser)]
@@ -142,7 +143,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     let most = if serves { LogLevel::Trace } else { LogLevel::Error };
     crate::logging::start(loaded.config.log, most);
     match command {
-        Command::Serve(_) => daemon::run(&loaded).await.map(|()| Outcome::Done),
+        Command::Serve(args) => daemon::run(&loaded, args.role, args.listen).await.map(|()| Outcome::Done),
         Command::Chat(args) => chat::run(args, &loaded).await,
         Command::Session(command) => session::run(command, &loaded).await,
         Command::Person(command) => person::run(command, &loaded).await,

@@ -2,7 +2,19 @@
 
 use std::net::SocketAddr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Everything, in one process
+    #[default]
+    All,
+    /// HTTP and channels; turns are run by workers
+    Gateway,
+    /// Turns, for gateways; listens on HTTP for health and metrics only with --listen
+    Worker,
+}
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
@@ -11,9 +23,13 @@ The first start makes a master key and an administrator's token in the data fold
 Examples:
   confidant serve
   confidant serve --listen 0.0.0.0:8080 --data-dir /var/lib/confidant
+  REDIS_URL=redis://redis:6379 confidant serve --role worker
   CONFIDANT_MODEL__PROVIDER=openai CONFIDANT_MODEL__MODEL=gpt-5-mini confidant serve")]
 pub(super) struct ServeArgs {
     /// Where to listen [default: server.listen, 127.0.0.1:7367]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
+    /// What this process does: everything, take requests (gateway), or run turns (worker)
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) role: Role,
 }

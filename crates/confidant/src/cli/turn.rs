@@ -148,7 +148,7 @@ fn mention(ending: &Ending) {
     let Ending::Answer(answer) = ending else { return };
     let metadata = &answer.metadata;
     if metadata.memory == MemoryState::Unavailable {
-        let why = metadata.memory_error.unwrap_or("unknown");
+        let why = metadata.memory_error.as_deref().unwrap_or("unknown");
         note(&format!("answered without memory, which could not be opened ({why}); see `confidant doctor`"));
     }
     if metadata.withheld > 0 {

@@ -6,6 +6,8 @@
 //! the environment or from files it names, never from `confidant.toml` and never from a flag.
 
 mod aspects;
+mod bus;
+mod channels;
 mod checkpoint;
 mod environment;
 mod history;
@@ -30,6 +32,7 @@ use std::path::PathBuf;
 use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
+pub(crate) use channels::DiscordSection;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
 pub(crate) use layers::{load, parse_file};
@@ -45,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) server: server::ServerSection,
     pub(crate) store: store::StoreSection,
     pub(crate) keyring: keyring::KeyringSection,
+    pub(crate) bus: bus::BusSection,
     pub(crate) keys: keys::KeysSection,
     pub(crate) checkpoint: checkpoint::CheckpointSection,
     pub(crate) room_context: room_context::RoomContextSection,
@@ -56,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) aspects: aspects::AspectsSection,
     pub(crate) tools: tools::ToolsSection,
     pub(crate) memory: memory::MemorySection,
+    pub(crate) channels: channels::ChannelsSection,
     pub(crate) log: LogSection,
 }
 
@@ -197,6 +202,7 @@ mod tests {
         for (mut found, place) in [
             (servers.flat_map(keys_of).collect::<Vec<_>>(), "[tools.servers.x]"),
             (keys_of(&tools["rules"][0]), "[[tools.rules]]"),
+            (keys_of(&named["channels"]["discord"][0]), "[[channels.discord]]"),
         ] {
             let mut expected = layers::known(format!("{place}\n\"\\u0000\" = true").parse().unwrap());
             expected.sort_unstable();

@@ -276,7 +276,9 @@ fn status(error: &Error) -> (StatusCode, Option<u64>) {
         Error::Busy => (StatusCode::CONFLICT, Some(1)),
         Error::Model(_) => (StatusCode::BAD_GATEWAY, None),
         Error::Store(StoreError::Full) => (StatusCode::INSUFFICIENT_STORAGE, None),
-        Error::Stopping | Error::Store(_) | Error::Unloaded(_) => (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
+        Error::NoWorker | Error::Stopping | Error::Store(_) | Error::Unloaded(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, Some(2))
+        }
         _ => (StatusCode::INTERNAL_SERVER_ERROR, None),
     }
 }
@@ -303,6 +305,7 @@ mod tests {
             (Error::NotYourApproval, 403, "not_your_approval"),
             (Error::NoSuchApproval, 404, "no_such_approval"),
             (Error::Stopping, 503, "stopping"),
+            (Error::NoWorker, 503, "no_worker"),
             (Error::Model(ModelError::Unreachable), 502, "model_failed"),
             (Error::Store(StoreError::Busy), 503, "storage_failed"),
             (Error::Store(StoreError::Full), 507, "storage_full"),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::response::Response;
+use confidant_channel::{Condition, Status};
 use confidant_engine::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,14 +18,45 @@ use super::error::{ApiError, ErrorBody};
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
+    /// How each channel is. One that is down does not make the server unready: it is tried again for ever.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    channels: Vec<ChannelHealth>,
 }
 
-const FINE: Health = Health { status: "ok" };
+/// How a channel is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ChannelHealth {
+    /// `discord`, `matrix`.
+    platform: &'static str,
+    /// Which one of several.
+    label: String,
+    /// `starting`, `up`, `down`, `refused` or `stopped`.
+    condition: &'static str,
+    /// Since when, in milliseconds since 1970.
+    since: i64,
+    /// Why it is not up, and what to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
+}
+
+impl ChannelHealth {
+    fn of(status: Status) -> Self {
+        let condition = match status.condition {
+            Condition::Starting => "starting",
+            Condition::Up => "up",
+            Condition::Down => "down",
+            Condition::Refused => "refused",
+            Condition::Stopped => "stopped",
+        };
+        let Status { platform, label, since, trouble, .. } = status;
+        Self { platform, label, condition, since: since.0, trouble }
+    }
+}
 
 /// Whether the process lives
 #[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "server", responses((status = 200, description = "It does", body = Health)))]
 pub(super) async fn healthz() -> Result<Response, ApiError> {
-    reply(&FINE)
+    reply(&Health { status: "ok", channels: Vec::new() })
 }
 
 /// Whether storage answers and turns are taken
@@ -40,5 +72,6 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
         return Err(Error::Stopping.into());
     }
     app.engine.ping().await?;
-    reply(&FINE)
+    let channels = app.channels.all().into_iter().map(ChannelHealth::of).collect();
+    reply(&Health { status: "ok", channels })
 }

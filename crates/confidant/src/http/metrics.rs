@@ -9,10 +9,12 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
+use confidant_channel::{Condition, Health, Status};
 use confidant_engine::Engine;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -46,7 +48,7 @@ struct Route {
 }
 
 impl Metrics {
-    pub(super) fn new(engine: Engine) -> Self {
+    pub(super) fn new(engine: Engine, channels: Health) -> Self {
         let mut registry = Registry::with_prefix("confidant");
         let requests = Family::<Request, Counter>::default();
         registry.register("http_requests", "HTTP requests by route, method and status", requests.clone());
@@ -55,6 +57,7 @@ impl Metrics {
         let help = "Time until an answer was there, or began to stream";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, durations.clone());
         registry.register_collector(Box::new(Turns(engine)));
+        registry.register_collector(Box::new(Channels(channels)));
         Self { registry, requests, durations }
     }
 
@@ -113,6 +116,53 @@ impl Collector for Turns {
         let running = ConstGauge::new(i64::try_from(counts.running).unwrap_or(i64::MAX));
         let kind = running.metric_type();
         running.encode(encoder.encode_descriptor("turns_running", "Turns running now", None, kind)?)
+    }
+}
+
+/// What the channels count themselves, read at each scrape.
+#[derive(Debug)]
+struct Channels(Health);
+
+/// A channel as a label: the operator's own word for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ChannelLabel {
+    platform: &'static str,
+    label: String,
+}
+
+impl Collector for Channels {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let all = self.0.all();
+        if all.is_empty() {
+            return Ok(());
+        }
+        type Read = fn(&Status) -> u64;
+        let counted: [(&str, &str, Read); 5] = [
+            ("channel_events_received", "Events that were stored", |status| status.received),
+            ("channel_events_repeated", "Events that came again and were left alone", |status| {
+                status.duplicates
+            }),
+            ("channel_events_answered", "Events that were answered to the end", |status| status.answered),
+            ("channel_events_undelivered", "Events whose reply could not be delivered", |status| {
+                status.undelivered
+            }),
+            ("channel_reconnects", "Times that a connection was made again", |status| status.reconnects),
+        ];
+        for (name, help, read) in counted {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for status in &all {
+                let labels = ChannelLabel { platform: status.platform, label: status.label.clone() };
+                ConstCounter::new(read(status)).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        let help = "Whether a channel is connected";
+        let mut metric = encoder.encode_descriptor("channel_up", help, None, MetricType::Gauge)?;
+        for status in &all {
+            let labels = ChannelLabel { platform: status.platform, label: status.label.clone() };
+            let up = i64::from(status.condition == Condition::Up);
+            ConstGauge::new(up).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
 }
 

@@ -42,7 +42,8 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{any, get};
+use confidant_channel::Health;
 use confidant_engine::{Clock, Engine, SystemClock};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -74,9 +75,10 @@ pub(crate) async fn serve(
     engine: Engine,
     settings: HttpSettings,
     mcp: Mount,
+    channels: Health,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let (router, app) = build(engine, settings, Some(mcp));
+    let (router, app) = build(engine, settings, Some(mcp), channels);
     let shutdown = async move {
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
@@ -87,10 +89,25 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+/// Serves health and metrics only, for a process that takes no requests.
+pub(crate) async fn serve_health(
+    listener: TcpListener,
+    engine: Engine,
+    settings: HttpSettings,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let app = shared(engine, settings, None, Health::default(), Bytes::new());
+    let open = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz));
+    let guarded = Router::new().route("/metrics", get(metrics::metrics));
+    let router = around(guarded, open, &app);
+    listen::listen(listener, router, shutdown).await;
+    Ok(())
+}
+
 /// Every route, ready to be called without a socket.
 #[cfg(test)]
 pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
-    build(engine, settings, None).0
+    build(engine, settings, None, Health::default()).0
 }
 
 /// What all requests share.
@@ -101,6 +118,8 @@ struct Shared {
     /// What is below `/mcp`; nothing where there is no memory, as in tests of other things.
     mcp: Option<Mount>,
     limits: Limits,
+    /// How the channels are.
+    channels: Health,
     metrics: Metrics,
     clock: SystemClock,
     /// `/openapi.json`, written once.
@@ -135,7 +154,7 @@ impl Shared {
 }
 
 /// Every route with everything around it, and what its requests share.
-fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router, App) {
+fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, channels: Health) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -161,27 +180,43 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>) -> (Router,
     let mut description = openapi::Description::openapi();
     description.merge(open_paths);
     description.merge(guarded_paths);
-    let app = Arc::new(Shared {
+    let description = serde_json::to_vec(&description).unwrap_or_default().into();
+    let app = shared(engine, settings, mcp, channels, description);
+    let router = around(guarded.route("/mcp", any(mcp::answer)), open, &app);
+    (router, app)
+}
+
+fn shared(
+    engine: Engine,
+    settings: HttpSettings,
+    mcp: Option<Mount>,
+    channels: Health,
+    description: Bytes,
+) -> App {
+    Arc::new(Shared {
         limits: Limits::new(settings.requests_per_minute),
-        metrics: Metrics::new(engine.clone()),
+        metrics: Metrics::new(engine.clone(), channels.clone()),
+        channels,
         clock: SystemClock,
-        description: serde_json::to_vec(&description).unwrap_or_default().into(),
+        description,
         stopping: AtomicBool::new(false),
         engine,
         settings,
         mcp,
-    });
-    let router = guarded
-        .route("/mcp", any(mcp::answer))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::guard))
+    })
+}
+
+/// Routes that want a token and routes that do not, with everything around them.
+fn around(guarded: Router<App>, open: Router<App>, app: &App) -> Router {
+    guarded
+        .route_layer(middleware::from_fn_with_state(Arc::clone(app), auth::guard))
         .merge(open)
         .method_not_allowed_fallback(async || wrong_method())
         .fallback(async || no_route())
         .layer(middleware::from_fn(same_host))
         .layer(middleware::from_fn(dress))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
-        .with_state(Arc::clone(&app));
-    (router, app)
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe))
+        .with_state(Arc::clone(app))
 }
 
 /// Counts a request and writes its line in the log.

@@ -48,7 +48,8 @@ pub struct Receipt {
 
 /// Whose data ends.
 pub(super) enum Subject {
-    Session,
+    /// With what went already of what was derived from it.
+    Session(BTreeMap<String, u64>),
     /// With what went already of what was derived.
     Person(BTreeMap<String, u64>),
 }
@@ -82,7 +83,7 @@ pub(super) async fn erase(
         let notes = match &subject {
             Subject::Person(_) => vec![note.pending(&inner.keyring)],
             // The record that the receipt names is the same.
-            Subject::Session => Vec::new(),
+            Subject::Session(_) => Vec::new(),
         };
         let known = Known { tenant: names.tenant, name: name.as_ref() };
         let gone = inner.store.erase(names.scope, Some(known), notes).await?;
@@ -91,7 +92,7 @@ pub(super) async fn erase(
         inner.counters.erased.add();
     }
     let (word, action, tokens, derived) = match subject {
-        Subject::Session => ("session", Action::SessionErased, 0, BTreeMap::new()),
+        Subject::Session(derived) => ("session", Action::SessionErased, 0, derived),
         Subject::Person(derived) => {
             let tokens = inner.store.remove_tokens(TokenSelector::Person(tag), Vec::new()).await?;
             ("person", Action::PersonErased, tokens, derived)

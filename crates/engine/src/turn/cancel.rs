@@ -71,7 +71,7 @@ impl Cancels {
     }
 
     /// Cancels one turn of a session, or all of them but the one that asks for it; says how many there were.
-    pub(super) fn cancel(&self, scope: Tag, request_id: Option<&str>) -> usize {
+    pub(crate) fn cancel(&self, scope: Tag, request_id: Option<&str>) -> usize {
         let list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let own = CANCEL.try_with(|cancel| cancel.entered.key.clone()).ok();
         let meant = |key: &Key| {

@@ -3,10 +3,12 @@
 //! In two steps: what there is to say is gathered once, since a room's words are consumed by it, and composed once for
 //! every way in which the turn may turn out to be prepared.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use super::recall::{MESSAGE_OVERHEAD, Recalled, RecalledExchange};
-use super::{Draft, Inbound};
+use super::{Draft, Inbound, Restore};
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
 use crate::engine::Inner;
@@ -39,6 +41,7 @@ pub(super) struct Gathered {
     pub(super) query: String,
     query_tokens: u32,
     pub(super) audience: Audience,
+    pub(super) restore: Option<Restore>,
     instructions: Option<String>,
     profile: Profile,
     focus: Option<String>,
@@ -105,6 +108,7 @@ pub(super) fn gather(
         query: inbound.query,
         query_tokens: inbound.tokens,
         audience: inbound.audience,
+        restore: inbound.restore,
         instructions: inbound.instructions.filter(|text| !text.trim().is_empty()),
         profile: inbound.profile,
         focus: inbound.focus,
@@ -181,7 +185,7 @@ pub(super) async fn compose(
     metadata.recalled = history.len();
     metadata.withheld = gathered.withheld;
     metadata.room_lines = gathered.room_lines;
-    metadata.failed_aspects = composed.failed;
+    metadata.failed_aspects = composed.failed.into_iter().map(Cow::Borrowed).collect();
     metadata.compressed = draft.left_out > 0 && summary.is_some();
     history.extend(gathered.brought.iter().cloned());
     let blocks = composed.blocks.into_iter().chain(summary.map(|(block, _)| block));

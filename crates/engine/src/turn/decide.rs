@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::outlet::Outlet;
+use super::remote;
 use super::resume::carry_on;
 use super::{Ending, MemoryState, Metadata, Turn, commit, spawn};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
@@ -198,6 +199,10 @@ pub(super) async fn decide(
             return Ok(Ending::Answer(Final { request_id, content, metadata: Box::new(metadata) }));
         }
         let _named = inner.cancels.also(session.names.scope, &request_id);
+        if let Some(gateway) = inner.gateway.get() {
+            drop(held);
+            return remote::carried_out(gateway, session, &request_id).await;
+        }
         return carry_on(session, &mut held, &request_id, outlet).await;
     }
 }
@@ -278,7 +283,7 @@ pub(super) async fn expire(
         metadata.pending_approvals = pending(held);
         let answer =
             Final { request_id: exchange.request_id.clone(), content: reply.content.clone(), metadata };
-        inner.notices.tell(session.scope(), Ok(Ending::Answer(answer)));
+        inner.notices.tell(session.scope(), &exchange.request_id, Ok(Ending::Answer(answer)));
     }
     Ok(true)
 }

@@ -25,6 +25,7 @@ pub(crate) mod prepare;
 mod produce;
 mod recall;
 mod remember;
+mod remote;
 mod respond;
 mod resume;
 mod safety;
@@ -36,16 +37,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use confidant_seal::Tag;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use enrich::Material;
-use outlet::Outlet;
+pub(crate) use outlet::Outlet;
 
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::aspects::Profile;
 use crate::audience::Audience;
+use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::model::{PromptMessage, Sampling, Usage};
@@ -93,6 +95,17 @@ pub struct TurnRequest {
     pub available_settings: Vec<String>,
     /// Settings and memories that were asked for, with what they say. Never stored.
     pub settings: BTreeMap<String, String>,
+    /// How far back to look; if missing, as far as the limits go.
+    pub restore: Option<Restore>,
+}
+
+/// How far back a turn may look, where a restart is a new beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// When the new beginning was; everything since can be recalled.
+    pub since: Millis,
+    /// How many of the person's messages from before can be, the newest, each with its answer. Nothing is deleted.
+    pub messages: usize,
 }
 
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
@@ -148,65 +161,65 @@ pub struct Final {
 }
 
 /// How an answer came about.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// What memory did in this turn.
     pub memory: MemoryState,
     /// Why memory could not be used, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_error: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_error: Option<Cow<'static, str>>,
     /// Who will read the answer.
     pub audience: Audience,
     /// The model that answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Messages of the history that the model saw.
     pub recalled: usize,
     /// Messages that were left out because of the audience.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld: usize,
     /// Room lines that the model saw.
     pub room_lines: usize,
     /// Whether the answer is the recorded one of an earlier request with the same id.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
     /// Whether the turn was cut off before and taken up again; its room context is gone then.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// Aspects that failed and were left out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed_aspects: Vec<&'static str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_aspects: Vec<Cow<'static, str>>,
     /// Tools that were called, in their order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Whether the beginning of the conversation was given in few words, since it no longer fits.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compressed: bool,
     /// What was found out about the turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Box<Prepared>>,
     /// The mate that answered, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mate: Option<String>,
     /// What was done about harm.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub safety: Vec<SafetyAction>,
     /// Settings and memories that would have helped: a new turn can bring them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested_settings: Vec<String>,
     /// Approvals in this session that somebody has still to decide.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub pending_approvals: usize,
     /// Tokens of prompt and answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
     /// What was erased, when the person asked to be forgotten.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Box<Receipt>>,
 }
 
 /// What memory did in a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryState {
     /// The turn is in the log.
@@ -220,7 +233,7 @@ pub enum MemoryState {
 }
 
 /// Tokens of a turn, as counted here or by the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
@@ -235,7 +248,7 @@ impl From<Usage> for TokenUsage {
 }
 
 impl Metadata {
-    fn new(memory: MemoryState, audience: Audience) -> Self {
+    pub(crate) fn new(memory: MemoryState, audience: Audience) -> Self {
         Self {
             memory,
             memory_error: None,
@@ -317,6 +330,9 @@ impl Session {
 pub(crate) fn start_without_memory(inner: &Arc<Inner>, request: TurnRequest) -> Turn {
     let engine = Arc::clone(inner);
     start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
+        if let Some(gateway) = engine.gateway.get() {
+            return remote::run_without_memory(gateway, inbound, &outlet).await;
+        }
         let draft = Draft::new(&inbound, MemoryState::Off);
         let reached = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
         reached.into_final().map(Ending::Answer)
@@ -334,6 +350,7 @@ struct Inbound {
     instructions: Option<String>,
     brought: Vec<PromptMessage>,
     sampling: Sampling,
+    restore: Option<Restore>,
     profile: Profile,
     focus: Option<String>,
     past_chats: Vec<PastChat>,
@@ -398,6 +415,9 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
     {
         return scope::obey(session, command, &inbound, outlet).await;
     }
+    if let Some(gateway) = inner.gateway.get() {
+        return remote::run(gateway, session, inbound, outlet).await;
+    }
     let mut held = cancel::or(session.lock()).await??;
     outlet.progress("🔍 Analyzing...");
     match accept::accept(session, &mut held, &inbound).await {
@@ -437,7 +457,7 @@ async fn degraded(
     session.inner.counters.degraded.add();
     tracing::warn!(scope.tag = %session.tag(), reason, "memory unavailable: answering without it");
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
-    draft.metadata.memory_error = Some(reason);
+    draft.metadata.memory_error = Some(Cow::Borrowed(reason));
     let recalled = recall::Recalled::default();
     answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
 }

@@ -10,7 +10,7 @@ use super::{Ending, Outbound};
 use crate::error::Error;
 
 #[derive(Clone, Debug)]
-pub(super) struct Outlet {
+pub(crate) struct Outlet {
     events: Option<mpsc::UnboundedSender<Outbound>>,
     deltas: Arc<AtomicU64>,
     gate: Option<Arc<Gate>>,
@@ -77,7 +77,7 @@ impl Outlet {
         }
     }
 
-    pub(super) fn send(&self, event: Outbound) {
+    pub(crate) fn send(&self, event: Outbound) {
         if let Some(events) = &self.events {
             let _ = events.send(event);
         }
@@ -92,7 +92,7 @@ impl Outlet {
         self.send(Outbound::Progress { text: Cow::Owned(format!("🔧 {name}")) });
     }
 
-    pub(super) fn delta(&self, text: &str) {
+    pub(crate) fn delta(&self, text: &str) {
         let Some(gate) = &self.gate else {
             let seq = self.deltas.fetch_add(1, Ordering::Relaxed);
             return self.send(Outbound::Delta { seq, text: text.to_owned() });

@@ -206,6 +206,7 @@ impl Making<'_> {
             held: held.as_deref_mut(),
             request_id: &request_id,
             audience: gathered.audience,
+            restore: gathered.restore,
             offered: &offered,
             outlet,
         };

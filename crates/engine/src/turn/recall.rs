@@ -44,8 +44,14 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     let known = checkpoint.summaries().iter();
     let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));
     recalled.summaries = known.map(|summary| summary.text.clone()).collect();
+    let from = inbound.restore.map_or(0, |restore| checkpoint.restored_from(restore));
+    // What a summary covers cannot be told apart, so it is left out with the first exchange that is.
+    if inbound.restore.is_some_and(|restore| restore.messages == 0) || from > checkpoint.dropped() {
+        recalled.summaries.clear();
+    }
     let numbered = checkpoint.exchanges().iter().enumerate().rev();
     let numbered = numbered.map(|(at, exchange)| (checkpoint.dropped() + at as u64, exchange));
+    let numbered = numbered.take_while(|(ordinal, _)| *ordinal >= from);
     for (ordinal, exchange) in numbered.filter(|(_, e)| e.request_id != inbound.request_id) {
         if !exchange.audience.may_reach(inbound.audience, sharing) {
             recalled.withheld += exchange.messages();

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Restore;
 use super::work::text_of;
 use crate::audience::Audience;
 use crate::checkpoint::Checkpoint;
@@ -30,13 +31,20 @@ pub(super) fn tool() -> Tool {
 
 /// The messages that fit the query best, in the order in which they were said. What the audience may not hear is not
 /// looked at.
-pub(super) fn search(log: Option<&Checkpoint>, audience: Audience, arguments: &Value) -> ToolOutput {
+pub(super) fn search(
+    log: Option<&Checkpoint>,
+    audience: Audience,
+    restore: Option<Restore>,
+    arguments: &Value,
+) -> ToolOutput {
     let query = words(text_of(arguments, "query").unwrap_or_default());
     let limit = arguments.get("limit").and_then(Value::as_u64).map_or(5, |limit| limit.clamp(1, 20));
     let Some(log) = log else { return output(Vec::new()) };
     let sharing = log.sharing();
     let mut found = Vec::new();
-    let exchanges = log.all().filter(|exchange| exchange.audience.may_reach(audience, sharing));
+    let from = restore.map_or(0, |restore| log.restored_from(restore));
+    let old = usize::try_from(from.saturating_sub(log.dropped())).unwrap_or(usize::MAX);
+    let exchanges = log.all().skip(old).filter(|exchange| exchange.audience.may_reach(audience, sharing));
     for (order, exchange) in exchanges.enumerate() {
         let answer = exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai);
         let said = answer.map(|reply| ("assistant", reply.content.as_str()));

@@ -84,7 +84,7 @@ async fn look_after_waiting(
             let carrying = carry_on(session, held, &exchange.request_id, &outlet);
             let outcome = cancel::scope(cancel, carrying).await;
             let settled = if outcome.is_ok() { Settled::Answered } else { Settled::Reported };
-            inner.notices.tell(session.scope(), outcome);
+            inner.notices.tell(session.scope(), &exchange.request_id, outcome);
             return Ok(Some(settled));
         }
         if approval.expires_at <= now && decide::expire(inner, session, held, exchange).await? {
@@ -171,6 +171,7 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         return Ok(None);
     }
     inner.counters.resumed.add();
+    let request_id = open.request_id.clone();
     let outcome = rerun(session, held, open, &Outlet::new(None)).await;
     let settled = match &outcome {
         Ok(_) => Ok(Some(Settled::Answered)),
@@ -180,7 +181,7 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     };
     match outcome {
         Err(error) if !matches!(error, Error::Model(_) | Error::Cancelled) => return Err(error),
-        outcome => inner.notices.tell(session.scope(), outcome),
+        outcome => inner.notices.tell(session.scope(), &request_id, outcome),
     }
     settled
 }
@@ -202,6 +203,7 @@ async fn rerun(
         instructions: None,
         brought: Vec::new(),
         sampling: Sampling::default(),
+        restore: None,
         profile: Profile::default(),
         focus: None,
         past_chats: Vec::new(),

@@ -46,6 +46,7 @@ pub(super) fn inbound(
         instructions: request.instructions,
         brought: request.brought,
         sampling: request.sampling,
+        restore: request.restore,
         profile: request.profile,
         focus: request.focus,
         past_chats: request.past_chats,

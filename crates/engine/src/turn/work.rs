@@ -10,7 +10,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use super::outlet::Outlet;
-use super::{decide, remember};
+use super::{Restore, decide, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::audience::Audience;
 use crate::audit::Action;
@@ -29,6 +29,8 @@ pub(super) struct Desk<'d, 'h> {
     pub(super) held: Option<&'d mut Held<'h>>,
     pub(super) request_id: &'d str,
     pub(super) audience: Audience,
+    /// How far back the turn may look.
+    pub(super) restore: Option<Restore>,
     /// What the model was offered: nothing else exists.
     pub(super) offered: &'d [Tool],
     pub(super) outlet: &'d Outlet,
@@ -184,7 +186,8 @@ impl Desk<'_, '_> {
         self.inner.counters.tool_calls.add();
         if call.name == remember::NAME {
             let log = self.held.as_deref().and_then(Held::checkpoint);
-            return fenced(&remember::search(log, self.audience, &call.arguments), limits.max_result_bytes);
+            let found = remember::search(log, self.audience, self.restore, &call.arguments);
+            return fenced(&found, limits.max_result_bytes);
         }
         let key = self.key(place, call);
         let invocation = Invocation {

@@ -11,6 +11,7 @@ mod interruption;
 mod isolation;
 mod moving;
 mod processing;
+mod revision;
 mod rig;
 mod rotation;
 mod secrecy;

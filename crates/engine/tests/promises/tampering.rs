@@ -83,7 +83,7 @@ async fn attacked(attack: &str) -> &'static str {
     let before = place_rows(&place);
     let answer = session(&engine, ALICE).turn(says("hello?")).finish().await.unwrap();
     assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
-    assert_eq!(answer.metadata.memory_error, Some(name));
+    assert_eq!(answer.metadata.memory_error.as_deref(), Some(name));
     assert_eq!((answer.metadata.recalled, model.last().contains("turn 0")), (0, false));
     assert_eq!(place_rows(&place), before);
     // Erasing what cannot be read is possible, and then the session starts anew.

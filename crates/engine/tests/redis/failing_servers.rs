@@ -124,7 +124,7 @@ async fn a_server_that_hangs_costs_memory_not_answers() {
     session(&engine, ID).turn(says_as("r0", "zero")).finish().await.unwrap();
     server.signal("STOP");
     let answer = session(&engine, "http:r:main:bob").turn(says("there?")).finish().await.unwrap();
-    assert_eq!(answer.metadata.memory_error, Some("store-unreachable"));
+    assert_eq!(answer.metadata.memory_error.as_deref(), Some("store-unreachable"));
     server.signal("CONT");
     session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
     assert_eq!(transcript(&engine, ID).await.len(), 4);

@@ -39,7 +39,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(crate) enum For {
     Reading,
     Writing,
 }
@@ -54,7 +54,7 @@ impl For {
 }
 
 /// The way to the server.
-pub(super) struct Link {
+pub(crate) struct Link {
     source: Source,
     current: Mutex<Current>,
     /// Held by whoever is connecting.
@@ -66,7 +66,8 @@ enum Source {
     Single(Box<Client>),
     // Asking Sentinels needs exclusive access, which `connecting` gives already.
     Sentinel(Box<AsyncMutex<SentinelClient>>),
-    Cluster(Box<ClusterClient>),
+    // With its servers one by one: what is published on one is heard on all.
+    Cluster(Box<ClusterClient>, Vec<Client>),
 }
 
 #[derive(Default)]
@@ -100,14 +101,20 @@ impl Link {
 
     /// Whether keys live on several servers, so that one script reaches one slot only.
     pub(super) fn is_cluster(&self) -> bool {
-        matches!(self.source, Source::Cluster(_))
+        matches!(self.source, Source::Cluster(..))
     }
 
     /// Runs one command.
-    pub(super) async fn run<T: FromRedisValue>(&self, what: For, cmd: Cmd) -> Result<T> {
+    pub(crate) async fn run<T: FromRedisValue>(&self, what: For, cmd: Cmd) -> Result<T> {
         let cmds = [cmd];
         let mut values = self.retrying(what, |_| Cow::Borrowed(&cmds)).await?;
         convert(values.pop().unwrap_or(Value::Nil))
+    }
+
+    /// A connection of its own to listen on.
+    pub(crate) async fn pubsub(&self) -> Result<redis::aio::PubSub> {
+        let made = timeout(CONNECT, self.source.pubsub()).await;
+        made.map_err(|_| StoreError::Unreachable("timed out".to_owned()))?.map_err(|error| failure(&error))
     }
 
     /// What the servers say of themselves, each for itself.
@@ -291,6 +298,7 @@ impl Source {
                 })))
             }
             Kind::Cluster => {
+                let (infos_again, certificates_again) = (infos.clone(), certificates.clone());
                 let mut builder = ClusterClient::builder(infos)
                     .retries(4)
                     .min_retry_wait(20)
@@ -300,7 +308,11 @@ impl Source {
                 if *tls == Tls::Yes {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
-                Ok(Self::Cluster(Box::new(builder.build()?)))
+                let servers = infos_again.into_iter().map(|info| match tls {
+                    Tls::No => Client::open(info),
+                    Tls::Yes => Client::build_with_tls(info, certificates_again.clone()),
+                });
+                Ok(Self::Cluster(Box::new(builder.build()?), servers.collect::<redis::RedisResult<_>>()?))
             }
             Kind::Sentinel(service) => {
                 let mut builder = SentinelClientBuilder::new(addresses, service, SentinelServerType::Master)?
@@ -335,7 +347,26 @@ impl Source {
             Self::Sentinel(client) => {
                 client.lock().await.get_async_connection_with_config(&config).await.map(Connection::Direct)
             }
-            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+            Self::Cluster(client, _) => client.get_async_connection().await.map(Connection::Cluster),
+        }
+    }
+}
+
+impl Source {
+    async fn pubsub(&self) -> redis::RedisResult<redis::aio::PubSub> {
+        match self {
+            Self::Single(client) => client.get_async_pubsub().await,
+            Self::Sentinel(client) => client.lock().await.async_get_client().await?.get_async_pubsub().await,
+            Self::Cluster(_, servers) => {
+                let mut last = RedisError::from((ErrorKind::Io, "no server"));
+                for server in servers {
+                    match server.get_async_pubsub().await {
+                        Ok(pubsub) => return Ok(pubsub),
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ pub use address::RedisAddress;
 pub(crate) use data::RedisStore;
 pub(crate) use keys::RedisKeys;
 pub(crate) use legacy::Checkpoints;
-use link::{For, Link};
+pub(crate) use link::{For, Link};
 use names::KeySpace;
 
 /// Where a Redis is and how its keys are called.
@@ -116,7 +116,7 @@ pub(crate) async fn is_there(settings: &RedisSettings) -> Result<bool> {
     link.run(For::Reading, cmd).await
 }
 
-async fn connect(settings: &RedisSettings) -> Result<Arc<Link>> {
+pub(crate) async fn connect(settings: &RedisSettings) -> Result<Arc<Link>> {
     if settings.prefix.contains(['{', '}']) {
         return Err(StoreError::Mismatch(
             "store.prefix has a brace, which has a meaning of its own in Redis; hint: use letters and colons"

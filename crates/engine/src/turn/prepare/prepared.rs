@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::PromptMessage;
 
 /// What was found out about a turn. Every name in it exists and is allowed.
-#[derive(Clone, PartialEq, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prepared {
     /// The language of the last request, two letters of ISO 639-1 in lower case.
     pub language_code: String,
@@ -28,17 +28,17 @@ pub struct Prepared {
     /// Settings and memories of the person's client that may help.
     pub relevant_app_settings_and_memories: Vec<String>,
     /// A title for the conversation, while it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Icons for it, by their Lucide names, while it has none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icon_names: Vec<String>,
     /// Who found this out.
     pub by: PreparedBy,
 }
 
 /// Who prepared a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreparedBy {
     /// The small model.

@@ -1,0 +1,268 @@
+//! The durable inbox: every event is here, sealed, once, before anything is done about it.
+//!
+//! One plain SQLite file, `channels.db`. A row goes from received to claimed to finished; one that waits for somebody's
+//! approval stands aside meanwhile. What identifies people, sessions, rooms and events is there as keyed tags, what was
+//! said is sealed under its session's key, and the way back to the place under the channels' key. A finished row keeps its
+//! tags only, so that the event is not answered again and a later edit finds its session. What is easy to get wrong: erasing
+//! someone finishes their rows and does not delete them, or a platform that tells of the event again would revive it.
+
+pub(crate) mod rows;
+mod seals;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use async_trait::async_trait;
+use confidant_engine::{
+    Actor, Derived, Engine, Error, Millis, Scope, StoreError, TenantId, UserId, WeakEngine,
+};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+pub(crate) use rows::{NewRow, Row, RowKind};
+pub use seals::Vault;
+pub(crate) use seals::{Account, Body, Envelope, Sent, Waits};
+
+/// The inbox. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Inbox {
+    db: Arc<Mutex<Connection>>,
+    engine: Arc<OnceLock<WeakEngine>>,
+    /// Held by whoever stores an event, and alone by whoever erases a session: what is said after that is not lost with it.
+    still: Arc<tokio::sync::RwLock<()>>,
+    /// The folder, for the lock; none in memory.
+    folder: Option<PathBuf>,
+}
+
+/// Why the inbox could not be used. Says nothing of what is in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InboxError {
+    /// The file could not be opened, read or written.
+    #[error(
+        "channels.db failed ({0}); hint: check the data folder's space and permissions, then run `confidant doctor`"
+    )]
+    Failed(String),
+    /// A newer version made it.
+    #[error("channels.db was written by a newer version of Confidant; hint: upgrade this program")]
+    Newer,
+    /// Another process serves the channels.
+    #[error(
+        "another process serves the channels of this data folder; hint: stop it, or give this one another data folder"
+    )]
+    Taken,
+    /// The engine is gone or never was.
+    #[error("the engine is not running; hint: start the program again")]
+    NoEngine,
+    /// Sealing or opening something of a session failed.
+    #[error("{0}")]
+    Session(String),
+}
+
+/// What became of an event that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is stored and will be worked on.
+    New,
+    /// It was stored before.
+    Known,
+    /// It concerns nothing that is kept.
+    Nothing,
+}
+
+/// The last stored event of a room.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// The room's id.
+    pub room: String,
+    /// The event's id.
+    pub event: String,
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cursor(..)")
+    }
+}
+
+/// Keeps other processes from serving the same channels; the operating system lets go of it with the process.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held for its lifetime")] Option<File>);
+
+impl Inbox {
+    /// Opens or makes `channels.db` in a folder.
+    pub fn open(folder: &Path) -> Result<Self, InboxError> {
+        let path = folder.join(FILE);
+        private(&path)?;
+        let connection = Connection::open(&path).map_err(|e| failed(&e))?;
+        Self::on(connection, Some(folder.to_owned()))
+    }
+
+    /// An inbox that ends with the process, for data that does, too.
+    pub fn in_memory() -> Result<Self, InboxError> {
+        Self::on(Connection::open_in_memory().map_err(|e| failed(&e))?, None)
+    }
+
+    /// Whether there is one in this folder.
+    #[must_use]
+    pub fn is_there(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
+    fn on(connection: Connection, folder: Option<PathBuf>) -> Result<Self, InboxError> {
+        rows::prepare(&connection)?;
+        let db = Arc::new(Mutex::new(connection));
+        Ok(Self { db, engine: Arc::default(), still: Arc::default(), folder })
+    }
+
+    /// Tells the inbox whose keys it works with. The engine may have been given the inbox before, so it is held weakly.
+    pub fn attach(&self, engine: &Engine) {
+        let _ = self.engine.set(engine.downgrade());
+    }
+
+    /// Makes this process the one that serves the channels.
+    pub fn lock(&self) -> Result<Lock, InboxError> {
+        let Some(folder) = &self.folder else { return Ok(Lock(None)) };
+        let path = folder.join(LOCK);
+        private(&path)?;
+        let file =
+            File::options().write(true).open(&path).map_err(|e| InboxError::Failed(e.kind().to_string()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(Some(file))),
+            Err(std::fs::TryLockError::WouldBlock) => Err(InboxError::Taken),
+            Err(std::fs::TryLockError::Error(e)) => Err(InboxError::Failed(e.kind().to_string())),
+        }
+    }
+
+    /// Stores something; nobody erases a session meanwhile.
+    pub(crate) async fn storing(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
+        self.still.read().await
+    }
+
+    /// Erases something; nobody stores an event meanwhile.
+    pub(crate) async fn erasing(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.still.write().await
+    }
+
+    pub(crate) fn engine(&self) -> Result<Engine, InboxError> {
+        self.engine.get().and_then(WeakEngine::upgrade).ok_or(InboxError::NoEngine)
+    }
+
+    /// Works on the file, on a thread that may block.
+    pub(crate) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, InboxError> {
+        let db = Arc::clone(&self.db);
+        let done = tokio::task::spawn_blocking(move || {
+            let mut connection = db.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            work(&mut connection).map_err(|e| failed(&e))
+        });
+        done.await.unwrap_or_else(|_| Err(InboxError::Failed("cut off".to_owned())))
+    }
+
+    /// Ends what is kept of someone: their rows are finished at once, and nothing in them tells whose they were.
+    async fn forget(&self, who: rows::Whose, keep_forget: bool) -> Result<u64, InboxError> {
+        let gone = self.with(move |c| rows::forget(c, who, keep_forget)).await?;
+        if gone > 0 {
+            self.with(|c| c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))).await?;
+        }
+        Ok(gone)
+    }
+}
+
+#[async_trait]
+impl Derived for Inbox {
+    fn name(&self) -> &'static str {
+        "channel_events"
+    }
+
+    async fn count(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
+        let person = self.engine()?.beside().person_tag(tenant, user);
+        Ok(self.with(move |c| rows::count(c, person)).await?)
+    }
+
+    async fn export(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Value>, Error> {
+        let engine = self.engine()?;
+        let person = engine.beside().person_tag(tenant, user);
+        let mut exported = Vec::new();
+        for row in self.with(move |c| rows::unfinished_of(c, person)).await? {
+            let Some(envelope) = Envelope::open(&engine, &row) else { continue };
+            let session = engine.session(envelope.scope()?, Actor::system());
+            let body = Body::open(&engine, &session, &row).await?;
+            let text = body.map(|body| body.text);
+            exported
+                .push(json!({ "received_at": row.received_at, "session_id": session.id(), "text": text }));
+        }
+        Ok(exported)
+    }
+
+    async fn erase(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
+        let person = self.engine()?.beside().person_tag(tenant, user);
+        Ok(self.forget(rows::Whose::Person(person), false).await?)
+    }
+
+    async fn erase_session(&self, scope: &Scope) -> Result<u64, Error> {
+        let session = self.engine()?.beside().session_tag(scope);
+        Ok(self.forget(rows::Whose::Session(session), true).await?)
+    }
+}
+
+impl From<InboxError> for Error {
+    fn from(error: InboxError) -> Self {
+        let message = error.to_string();
+        let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
+        Self::Derived { what: what.to_owned(), hint: hint.to_owned() }
+    }
+}
+
+impl From<Error> for InboxError {
+    fn from(error: Error) -> Self {
+        Self::Session(error.to_string())
+    }
+}
+
+impl From<StoreError> for InboxError {
+    fn from(error: StoreError) -> Self {
+        Self::Session(error.to_string())
+    }
+}
+
+/// What a failure of SQLite means; its code only, since a message may quote.
+fn failed(error: &rusqlite::Error) -> InboxError {
+    match error {
+        rusqlite::Error::SqliteFailure(cause, _) => {
+            InboxError::Failed(format!("code {}", cause.extended_code))
+        }
+        _ => InboxError::Failed("a row is not as it was written".to_owned()),
+    }
+}
+
+/// A file that only its owner can read.
+fn private(path: &Path) -> Result<(), InboxError> {
+    let made = File::options().create(true).append(true).open(path).and_then(|_| restrict(path));
+    made.map_err(|error| InboxError::Failed(error.kind().to_string()))
+}
+
+#[cfg(unix)]
+fn restrict(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// How long the tags of finished events are kept, and how many: longer than any platform tells of an event again.
+pub(crate) const KEPT: std::time::Duration = std::time::Duration::from_secs(90 * 86_400);
+pub(crate) const MOST_KEPT: i64 = 200_000;
+
+pub(crate) fn older_than(now: Millis) -> Millis {
+    Millis(now.0.saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)))
+}
+
+const FILE: &str = "channels.db";
+const LOCK: &str = "channels.lock";

@@ -1,0 +1,258 @@
+//! What is in a row, sealed and opened. Contexts bind each field to its account and its event: no row opens in another's
+//! place.
+
+use confidant_engine::{Audience, Engine, Scope, Session, TenantId};
+use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::rows::{self, Row};
+use super::{Cursor, Inbox, InboxError};
+use crate::channel::{MessageId, Nonce, Route};
+
+/// One account on one platform, with the names that its rows go by.
+#[derive(Clone)]
+pub(crate) struct Account {
+    key: Key,
+    pub(crate) tag: Tag,
+    bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Account({})", self.tag)
+    }
+}
+
+impl Account {
+    pub(crate) fn new(engine: &Engine, platform: &str, id: &str) -> Self {
+        let key = engine.beside().key().derive("inbox");
+        let bytes = joined(&[platform.as_bytes(), id.as_bytes()]);
+        Self { tag: key.tag("account", &bytes), key, bytes }
+    }
+
+    /// The name of an event.
+    pub(crate) fn event(&self, id: &str) -> Tag {
+        self.key.tag("event", &joined(&[&self.bytes, id.as_bytes()]))
+    }
+
+    /// The name of a room.
+    pub(crate) fn room(&self, id: &str) -> Tag {
+        self.key.tag("room", &joined(&[&self.bytes, id.as_bytes()]))
+    }
+
+    /// The name of one outgoing message: `index` of what `purpose` names, in reply to `event`.
+    pub(crate) fn nonce(&self, event: Tag, purpose: &str, index: usize) -> Nonce {
+        let index = (index as u64).to_be_bytes();
+        let bytes = joined(&[&self.bytes, event.as_bytes(), purpose.as_bytes(), &index]);
+        Nonce(*self.key.tag("nonce", &bytes).as_bytes())
+    }
+
+    pub(crate) fn seal_cursor(&self, cursor: &Cursor) -> Sealed {
+        let room = self.room(&cursor.room);
+        seal_json(&self.key, self.tag, room, "cursor", &(&cursor.room, &cursor.event))
+    }
+
+    pub(crate) fn open_cursor(&self, room: Tag, sealed: &Sealed) -> Option<Cursor> {
+        let (id, event): (String, String) = open_json(&self.key, self.tag, room, "cursor", sealed)?;
+        Some(Cursor { room: id, event })
+    }
+}
+
+/// The way back: whose session, and where replies go.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    tenant: String,
+    session: String,
+    pub(crate) audience: Audience,
+    pub(crate) route: Route,
+    /// The event's own id.
+    pub(crate) event: String,
+    pub(crate) room: String,
+}
+
+impl Envelope {
+    pub(crate) fn new(scope: &Scope, audience: Audience, route: Route, event: String, room: String) -> Self {
+        let (tenant, session) = (scope.tenant().as_str().to_owned(), scope.session_id());
+        Self { tenant, session, audience, route, event, room }
+    }
+
+    pub(crate) fn scope(&self) -> Result<Scope, confidant_engine::Error> {
+        Ok(Scope::parse(TenantId::new(&self.tenant)?, &self.session)?)
+    }
+
+    pub(crate) fn seal(&self, account: &Account, event: Tag) -> Sealed {
+        seal_json(&account.key, account.tag, event, "route", self)
+    }
+
+    pub(crate) fn open(engine: &Engine, row: &Row) -> Option<Self> {
+        let key = engine.beside().key().derive("inbox");
+        open_json(&key, row.account, row.event, "route", row.route.as_ref()?)
+    }
+}
+
+/// What was said.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Body {
+    pub(crate) text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+}
+
+impl Body {
+    pub(crate) async fn seal(&self, session: &Session, event: Tag) -> Result<Sealed, InboxError> {
+        let plain = zeroize::Zeroizing::new(json(self));
+        Ok(session.seal_beside(&object(event, "body"), &plain).await?)
+    }
+
+    /// Sealed so that it outlives an erasure of its session, which was asked for before it was said.
+    pub(crate) fn seal_carried(&self, account: &Account, event: Tag) -> Sealed {
+        seal_json(&account.key, account.tag, event, "carried", self)
+    }
+
+    /// `None` if the session was erased since.
+    pub(crate) async fn open(
+        engine: &Engine,
+        session: &Session,
+        row: &Row,
+    ) -> Result<Option<Self>, confidant_engine::Error> {
+        let Some(sealed) = &row.body else { return Ok(None) };
+        if let Some(plain) = session.open_beside(&object(row.event, "body"), sealed).await? {
+            return Ok(serde_json::from_slice(&plain).ok());
+        }
+        let key = engine.beside().key().derive("inbox");
+        Ok(open_json(&key, row.account, row.event, "carried", sealed))
+    }
+}
+
+/// Messages of ours that a row has led to so far.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) messages: Vec<MessageId>,
+    /// How many of them are as they shall stay.
+    pub(crate) settled: usize,
+}
+
+impl Sent {
+    pub(crate) fn seal(&self, account: &Account, event: Tag) -> Sealed {
+        seal_json(&account.key, account.tag, event, "sent", self)
+    }
+
+    pub(crate) fn open(account: &Account, row: &Row) -> Self {
+        let sealed = row.sent.as_ref();
+        sealed
+            .and_then(|sealed| open_json(&account.key, account.tag, row.event, "sent", sealed))
+            .unwrap_or_default()
+    }
+}
+
+/// What a row waits for.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Waits {
+    pub(crate) approval_id: String,
+    pub(crate) code: String,
+}
+
+impl Waits {
+    pub(crate) fn seal(&self, account: &Account, event: Tag) -> Sealed {
+        seal_json(&account.key, account.tag, event, "waits", self)
+    }
+
+    pub(crate) fn open(account: &Account, row: &Row) -> Option<Self> {
+        open_json(&account.key, account.tag, row.event, "waits", row.waits.as_ref()?)
+    }
+}
+
+/// Small secrets of a connection, such as where a session can be resumed: sealed, by name.
+#[derive(Clone)]
+pub struct Vault {
+    inbox: Inbox,
+    key: Key,
+    place: Vec<u8>,
+}
+
+impl Vault {
+    pub(crate) fn new(inbox: &Inbox, engine: &Engine, platform: &str, label: &str) -> Self {
+        let key = engine.beside().key().derive("vault");
+        Self { inbox: inbox.clone(), key, place: joined(&[platform.as_bytes(), label.as_bytes()]) }
+    }
+
+    /// Keeps something under a name, in place of what was there.
+    pub async fn keep(&self, name: &str, data: &[u8]) -> Result<(), InboxError> {
+        let tag = self.tag(name);
+        let object = tag.to_string();
+        let context = context("", &object, "kept");
+        let sealed = seal(&self.key, Suite::ChaCha20Poly1305, &context, 1, data);
+        self.inbox.with(move |c| rows::keep(c, tag, Some(&sealed))).await
+    }
+
+    /// What is kept under a name; `None` if nothing is, or if it does not open.
+    pub async fn kept(&self, name: &str) -> Result<Option<zeroize::Zeroizing<Vec<u8>>>, InboxError> {
+        let tag = self.tag(name);
+        let Some(sealed) = self.inbox.with(move |c| rows::kept(c, tag)).await? else { return Ok(None) };
+        let object = tag.to_string();
+        Ok(open(&self.key, &context("", &object, "kept"), &sealed).ok().map(|opened| opened.data))
+    }
+
+    /// Forgets what is kept under a name.
+    pub async fn forget(&self, name: &str) -> Result<(), InboxError> {
+        let tag = self.tag(name);
+        self.inbox.with(move |c| rows::keep(c, tag, None)).await
+    }
+
+    /// A key for another store of this account, the same at every start and through every rotation.
+    #[must_use]
+    pub fn store_key(&self, name: &str) -> Key {
+        let place: String = self.place.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.key.derive(&format!("store/{place}/{name}"))
+    }
+
+    fn tag(&self, name: &str) -> Tag {
+        self.key.tag("kept", &joined(&[&self.place, name.as_bytes()]))
+    }
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Vault(..)")
+    }
+}
+
+fn seal_json(key: &Key, account: Tag, object: Tag, field: &str, value: &impl Serialize) -> Sealed {
+    let (container, object) = (account.to_string(), object.to_string());
+    let plain = zeroize::Zeroizing::new(json(value));
+    seal(key, Suite::ChaCha20Poly1305, &context(&container, &object, field), 1, &plain)
+}
+
+fn open_json<T: DeserializeOwned>(
+    key: &Key,
+    account: Tag,
+    object: Tag,
+    field: &str,
+    sealed: &Sealed,
+) -> Option<T> {
+    let (container, object) = (account.to_string(), object.to_string());
+    let opened = open(key, &context(&container, &object, field), sealed).ok()?;
+    serde_json::from_slice(&opened.data).ok()
+}
+
+fn context<'a>(container: &'a str, object: &'a str, field: &'a str) -> Context<'a> {
+    Context { purpose: "inbox", owner: "", container, object, field }
+}
+
+fn object(event: Tag, field: &str) -> String {
+    format!("inbox/{event}/{field}")
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("these types have string keys only, so they are always JSON")
+}
+
+/// Parts with their lengths in front: no two lists of parts give the same bytes.
+fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}

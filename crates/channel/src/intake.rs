@@ -1,0 +1,191 @@
+//! Where a channel hands in what happened.
+
+use std::sync::Arc;
+
+use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId};
+use tokio::sync::Notify;
+
+use crate::channel::{Edited, Event, Removed, Said, Trouble};
+use crate::commands::{self, Command};
+use crate::health::Pulse;
+use crate::inbox::{Account, Body, Cursor, Envelope, Inbox, InboxError, NewRow, RowKind, Taken, Vault, rows};
+
+/// Takes events in. Clones are the same intake.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    pub(crate) engine: Engine,
+    pub(crate) inbox: Inbox,
+    pub(crate) account: Account,
+    pub(crate) vault: Vault,
+    pub(crate) tenant: TenantId,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) pulse: Pulse,
+    /// Rung when there is something new to work on.
+    pub(crate) bell: Arc<Notify>,
+}
+
+impl Intake {
+    /// Whose installation the scopes of this channel belong to.
+    #[must_use]
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// Where the channel keeps what it must not lose.
+    #[must_use]
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// The present.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// The connection is made.
+    pub fn up(&self) {
+        self.pulse.up(self.clock.now());
+    }
+
+    /// Something is wrong that the channel itself keeps trying to mend.
+    pub fn trouble(&self, trouble: &Trouble) {
+        self.pulse.trouble(trouble, self.clock.now());
+    }
+
+    /// Stores an event. After this it is worked on, whatever happens to the process; before, it never happened.
+    pub async fn take(&self, event: Event) -> Result<Taken, InboxError> {
+        let taken = match event {
+            Event::Said(said) => self.said(said).await?,
+            Event::Edited(edited) => self.edited(edited).await?,
+            Event::Removed(removed) => self.removed(removed).await?,
+        };
+        match taken {
+            Taken::New => {
+                self.pulse.change(|status| status.received += 1);
+                self.bell.notify_one();
+            }
+            Taken::Known => self.pulse.change(|status| status.duplicates += 1),
+            Taken::Nothing => {}
+        }
+        Ok(taken)
+    }
+
+    /// Moves a room's cursor past an event that wants no answer, so that it is not read again at the next start.
+    pub async fn passed(&self, room: &str, event: &str, order: i64) -> Result<(), InboxError> {
+        let cursor = Cursor { room: room.to_owned(), event: event.to_owned() };
+        let (sealed, account, room) =
+            (self.account.seal_cursor(&cursor), self.account.tag, self.account.room(room));
+        self.inbox.with(move |c| rows::move_cursor(c, account, room, order, None, &sealed)).await
+    }
+
+    /// The last stored event of every room.
+    pub async fn cursors(&self) -> Result<Vec<Cursor>, InboxError> {
+        let account = self.account.tag;
+        let found = self.inbox.with(move |c| rows::cursors(c, account)).await?;
+        Ok(found.iter().filter_map(|(room, sealed)| self.account.open_cursor(*room, sealed)).collect())
+    }
+
+    /// Forgets where a room stood, as when the account was removed from it.
+    pub async fn left(&self, room: &str) -> Result<(), InboxError> {
+        let (account, room) = (self.account.tag, self.account.room(room));
+        self.inbox.with(move |c| rows::drop_cursor(c, account, room)).await
+    }
+
+    async fn said(&self, said: Said) -> Result<Taken, InboxError> {
+        let event = self.account.event(&said.event);
+        if self.inbox.with(move |c| rows::is_known(c, event)).await? {
+            return Ok(Taken::Known);
+        }
+        let _storing = self.inbox.storing().await;
+        let session = self.engine.session(said.scope.clone(), Actor::system());
+        let beside = self.engine.beside();
+        let person = beside.person_tag(said.scope.tenant(), said.scope.user());
+        let kind = match commands::parse(&said.text) {
+            Some(Command::Forget) => RowKind::Forget,
+            Some(command) if command.is_urgent() => RowKind::Urgent,
+            _ => RowKind::Said,
+        };
+        let cursor = Cursor { room: said.room.clone(), event: said.event.clone() };
+        let private = (said.audience == Audience::Private).then_some(person);
+        let body = Body { text: said.text, note: said.note }.seal(&session, event).await?;
+        let room = self.account.room(&said.room);
+        let envelope = Envelope::new(&said.scope, said.audience, said.route, said.event, said.room);
+        let row = NewRow {
+            account: self.account.tag,
+            event,
+            room: Some(room),
+            scope: session.raw_tag(),
+            person,
+            kind,
+            target: None,
+            route: Some(envelope.seal(&self.account, event)),
+            body: Some(body),
+            at: self.clock.now(),
+            cursor: Some((said.order, self.account.seal_cursor(&cursor), private)),
+        };
+        self.insert(row).await
+    }
+
+    async fn edited(&self, edited: Edited) -> Result<Taken, InboxError> {
+        let _storing = self.inbox.storing().await;
+        let target = self.account.event(&edited.target);
+        let session = self.engine.session(edited.scope, Actor::system());
+        let Some((scope, person)) = self.inbox.with(move |c| rows::session_of(c, target)).await? else {
+            return Ok(Taken::Nothing);
+        };
+        // Only the one who said it may change it.
+        if scope != session.raw_tag() {
+            return Ok(Taken::Nothing);
+        }
+        let event = self.account.event(&edited.event);
+        let body = Body { text: edited.text, note: None }.seal(&session, event).await?;
+        self.insert(self.about(event, target, scope, person, RowKind::Edited, Some(body))).await
+    }
+
+    async fn removed(&self, removed: Removed) -> Result<Taken, InboxError> {
+        let target = self.account.event(&removed.target);
+        let Some((scope, person)) = self.inbox.with(move |c| rows::session_of(c, target)).await? else {
+            return Ok(Taken::Nothing);
+        };
+        let now = self.clock.now();
+        // What nobody has read yet is not answered any more.
+        if self.inbox.with(move |c| rows::finish_unread(c, target, now)).await? {
+            return Ok(Taken::Nothing);
+        }
+        let event = self.account.event(&removed.event);
+        self.insert(self.about(event, target, scope, person, RowKind::Removed, None)).await
+    }
+
+    /// A row about an earlier event of the same session.
+    fn about(
+        &self,
+        event: confidant_seal::Tag,
+        target: confidant_seal::Tag,
+        scope: confidant_seal::Tag,
+        person: confidant_seal::Tag,
+        kind: RowKind,
+        body: Option<confidant_seal::Sealed>,
+    ) -> NewRow {
+        let (account, at) = (self.account.tag, self.clock.now());
+        let target = Some(target);
+        NewRow {
+            account,
+            event,
+            room: None,
+            scope,
+            person,
+            kind,
+            target,
+            route: None,
+            body,
+            at,
+            cursor: None,
+        }
+    }
+
+    async fn insert(&self, row: NewRow) -> Result<Taken, InboxError> {
+        let added = self.inbox.with(move |c| rows::insert(c, &row)).await?;
+        Ok(if added { Taken::New } else { Taken::Known })
+    }
+}

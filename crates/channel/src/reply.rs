@@ -1,0 +1,162 @@
+//! One event's replies: a draft that grows, then the answer in its parts, each under a name that does not change.
+//!
+//! What was sent is noted in the row after each message. A process that dies in between sends the same under the same
+//! nonce again, and since the platform may then show what the dead one had sent, the text is set once more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use confidant_seal::Tag;
+
+use crate::channel::{Channel, Kind, Manners, Outgoing, Route, Trouble};
+use crate::inbox::{Account, Inbox, Row, Sent, Waits, rows};
+use crate::split::split;
+
+/// Where and under which names an event's replies are told.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    channel: Arc<dyn Channel>,
+    inbox: Inbox,
+    account: Account,
+    route: Route,
+    event: Tag,
+    seq: i64,
+    again: bool,
+    sent: SentSoFar,
+    /// What the answer's names are made of.
+    purpose: String,
+    /// The text that the draft shows.
+    shown: String,
+}
+
+#[derive(Default)]
+struct SentSoFar(Sent);
+
+impl std::fmt::Debug for SentSoFar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SentSoFar({})", self.0.messages.len())
+    }
+}
+
+/// The longest that a platform may take for one call.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Reply {
+    pub(crate) fn new(
+        channel: &Arc<dyn Channel>,
+        inbox: &Inbox,
+        account: &Account,
+        row: &Row,
+        route: Route,
+    ) -> Self {
+        Self {
+            channel: Arc::clone(channel),
+            inbox: inbox.clone(),
+            account: account.clone(),
+            route,
+            event: row.event,
+            seq: row.seq,
+            again: row.attempts > 1,
+            sent: SentSoFar(Sent::open(account, row)),
+            // An answer after a question is another message than the question.
+            purpose: Waits::open(account, row)
+                .map_or(ANSWER.to_owned(), |waits| format!("{ANSWER}/{}", waits.approval_id)),
+            shown: String::new(),
+        }
+    }
+
+    pub(crate) fn route(&self) -> &Route {
+        &self.route
+    }
+
+    pub(crate) fn manners(&self) -> Manners {
+        self.channel.manners()
+    }
+
+    /// Whether anything can be seen of the reply.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.sent.0.messages.is_empty()
+    }
+
+    pub(crate) async fn typing(&self) {
+        let _ = tokio::time::timeout(PATIENCE, self.channel.typing(&self.route)).await;
+    }
+
+    /// Shows what there is so far; says whether that changed anything. Trouble is not worth a word: the end comes anyway.
+    pub(crate) async fn draft(&mut self, text: &str) -> bool {
+        let manners = self.channel.manners();
+        let Some(first) = split(text, manners.limit, manners.measure).into_iter().next() else {
+            return false;
+        };
+        if first == self.shown || first.trim().is_empty() {
+            return false;
+        }
+        let done = self.place(&self.purpose.clone(), 0, Kind::Draft, &first).await.is_ok();
+        self.shown = first;
+        done
+    }
+
+    /// Tells the whole of it. Can be called again after it failed, and goes on where it was.
+    pub(crate) async fn tell(&mut self, kind: Kind, text: &str) -> Result<(), Trouble> {
+        self.tell_as(&self.purpose.clone(), kind, text).await
+    }
+
+    /// The same under a name of its own.
+    pub(crate) async fn tell_as(&mut self, purpose: &str, kind: Kind, text: &str) -> Result<(), Trouble> {
+        let manners = self.channel.manners();
+        for (index, part) in split(text, manners.limit, manners.measure).iter().enumerate() {
+            if index < self.sent.0.settled {
+                continue;
+            }
+            self.place(purpose, index, kind, part).await?;
+            self.sent.0.settled = index + 1;
+            self.note().await;
+        }
+        Ok(())
+    }
+
+    /// Sends one message, or changes it if it was sent.
+    async fn place(&mut self, purpose: &str, part: usize, kind: Kind, text: &str) -> Result<(), Trouble> {
+        let nonce = self.account.nonce(self.event, purpose, part);
+        let first = part == 0 && purpose == ANSWER;
+        let outgoing = Outgoing { text, kind, nonce, part, first, again: self.again };
+        if let Some(message) = self.sent.0.messages.get(part) {
+            return match patiently(self.channel.edit(&self.route, message, outgoing)).await {
+                // Somebody removed the draft; the answer is then told anew, under another name.
+                Err(Trouble::Gone) if kind != Kind::Draft => {
+                    let nonce = self.account.nonce(self.event, &format!("{purpose}/anew"), part);
+                    let outgoing = Outgoing { nonce, ..outgoing };
+                    self.sent.0.messages[part] = patiently(self.channel.send(&self.route, outgoing)).await?;
+                    self.note().await;
+                    Ok(())
+                }
+                other => other,
+            };
+        }
+        let message = patiently(self.channel.send(&self.route, outgoing)).await?;
+        self.sent.0.messages.push(message.clone());
+        self.note().await;
+        if self.again {
+            patiently(self.channel.edit(&self.route, &message, outgoing)).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes in the row what was sent. If that fails, nonces still keep it from being doubled.
+    async fn note(&self) {
+        let (sealed, seq) = (self.sent.0.seal(&self.account, self.event), self.seq);
+        if let Err(error) = self.inbox.with(move |c| rows::note_sent(c, seq, &sealed)).await {
+            tracing::warn!(error = %error, "what was sent could not be noted");
+        }
+    }
+}
+
+pub(crate) async fn patiently<T>(call: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    match tokio::time::timeout(PATIENCE, call).await {
+        Ok(done) => done,
+        Err(_) => Err(Trouble::passing("the platform did not answer in time", "it is tried again by itself")),
+    }
+}
+
+/// What the names of an answer's messages are made of.
+const ANSWER: &str = "answer";

@@ -1,0 +1,217 @@
+//! A question, its turn, and the reply as it grows.
+
+use confidant_engine::{
+    Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Turn, TurnRequest,
+};
+use tokio::time::Instant;
+
+use super::{Job, Left, event_of, pause, request_id};
+use crate::channel::Kind;
+use crate::commands::{self, Command};
+use crate::inbox::{Body, InboxError, Waits, rows};
+use crate::pace::Pacer;
+use crate::reply::patiently;
+
+/// How a turn that was listened to ended.
+pub(super) enum Heard {
+    Ended(Result<Ending, Error>),
+    /// The engine went away in the middle.
+    Silence,
+}
+
+/// Whether an answer may be seen before it is whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Growing {
+    Shown,
+    Hidden,
+}
+
+impl Job<'_> {
+    pub(super) async fn run(mut self) -> Result<Left, InboxError> {
+        if self.body.text.trim().is_empty() {
+            let note = self.body.note.take();
+            return self
+                .notice(note.as_deref().unwrap_or("Say something, and I answer. `!help` says how."))
+                .await;
+        }
+        match commands::parse(&self.body.text) {
+            Some(Command::Help) => self.notice(commands::HELP).await,
+            Some(Command::Privacy) => self.notice(commands::PRIVACY).await,
+            Some(Command::Export) => self.export().await,
+            Some(Command::Decide(decision, code)) => self.decide(decision, &code).await,
+            Some(Command::Forget) => self.forget().await,
+            Some(Command::Cancel) => self.ask(Growing::Hidden, RoomContext::default()).await,
+            None => {
+                self.reply.typing().await;
+                let room = self.room().await;
+                self.ask(Growing::Shown, room).await
+            }
+        }
+    }
+
+    /// What was said around here. Not having it is no reason not to answer.
+    async fn room(&self) -> RoomContext {
+        let room = self.bench.channel.room(self.reply.route(), self.session.scope());
+        patiently(room).await.unwrap_or_else(|trouble| {
+            let channel = self.bench.channel.platform();
+            tracing::warn!(channel, trouble = %trouble, "the room could not be read: answering without it");
+            RoomContext::default()
+        })
+    }
+
+    async fn ask(&mut self, growing: Growing, room: RoomContext) -> Result<Left, InboxError> {
+        let turn = self.turn(room);
+        let heard = self.listen(turn, growing).await;
+        self.tell(heard).await
+    }
+
+    /// Erases the session. What was said after that is not part of it.
+    async fn forget(&mut self) -> Result<Left, InboxError> {
+        let bench = self.bench;
+        let heard = {
+            let _erasing = bench.inbox.erasing().await;
+            let (scope, seq) = (self.session.raw_tag(), self.row.seq);
+            for row in bench.inbox.with(move |c| rows::later(c, scope, seq)).await? {
+                let Some(body) = Body::open(&bench.engine, &self.session, &row).await? else { continue };
+                let (seq, carried) = (row.seq, body.seal_carried(&bench.account, row.event));
+                bench.inbox.with(move |c| rows::carry(c, seq, &carried)).await?;
+            }
+            let turn = self.turn(RoomContext::default());
+            self.listen(turn, Growing::Hidden).await
+        };
+        self.tell(heard).await
+    }
+
+    /// The turn that the event leads to.
+    pub(super) fn turn(&self, room: RoomContext) -> Turn {
+        let restore = self.reply.manners().restore;
+        let request = TurnRequest {
+            request_id: Some(request_id(self.row.event)),
+            query: self.body.text.clone(),
+            audience: Some(self.envelope.audience),
+            room,
+            restore: restore.map(|messages| Restore { since: self.bench.started, messages }),
+            ..TurnRequest::default()
+        };
+        self.session.turn(request)
+    }
+
+    async fn tell(&mut self, heard: Heard) -> Result<Left, InboxError> {
+        match heard {
+            Heard::Ended(Ok(Ending::Answer(answer))) => self.answer(answer).await,
+            Heard::Ended(Ok(Ending::Approval(request))) => {
+                let waits = Waits { approval_id: request.approval_id.clone(), code: request.code.clone() };
+                self.question(&request.question, waits).await
+            }
+            Heard::Ended(Err(error)) => self.failed(&error).await,
+            Heard::Silence => Ok(Left::Stopping),
+        }
+    }
+
+    /// Listens to a turn until its end, and shows the answer as it grows.
+    pub(super) async fn listen(&mut self, mut turn: Turn, growing: Growing) -> Heard {
+        let manners = self.reply.manners();
+        let clock = std::sync::Arc::clone(&self.bench.clock);
+        let mut pacer = Pacer::new(manners.pace, clock.now());
+        let (mut text, mut progress) = (String::new(), String::new());
+        let mut typed = Instant::now();
+        loop {
+            let wait = pacer.wait(clock.now());
+            tokio::select! {
+                biased;
+                event = turn.next() => match event {
+                    Some(Outbound::Progress { text }) => progress = text.into_owned(),
+                    Some(Outbound::Delta { text: piece, .. }) => text.push_str(&piece),
+                    Some(Outbound::Final(answer)) => return Heard::Ended(Ok(Ending::Answer(answer))),
+                    Some(Outbound::Approval(request)) => return Heard::Ended(Ok(Ending::Approval(request))),
+                    Some(Outbound::Error(error)) => return Heard::Ended(Err(error)),
+                    Some(Outbound::SettingsWanted { .. } | Outbound::Enriched(_)) => {}
+                    None => return Heard::Silence,
+                },
+                () = tokio::time::sleep(wait), if growing == Growing::Shown => {
+                    let so_far = if text.is_empty() { &progress } else { &text };
+                    self.reply.draft(so_far).await;
+                    pacer.shown(clock.now());
+                }
+                () = tokio::time::sleep_until(typed + manners.typing_every), if growing == Growing::Shown => {
+                    self.reply.typing().await;
+                    typed = Instant::now();
+                }
+            }
+        }
+    }
+
+    pub(super) async fn answer(&mut self, answer: Final) -> Result<Left, InboxError> {
+        let mut text = answer.content;
+        if answer.metadata.memory == MemoryState::Unavailable {
+            text.push_str("\n\n_I could not open my memory of us, so I answered without it._");
+        }
+        if let Some(note) = &self.body.note {
+            text.push_str("\n\n");
+            text.push_str(note);
+        }
+        if let Err(trouble) = self.reply.tell(Kind::Answer, &text).await {
+            return Ok(self.left(&trouble));
+        }
+        self.settle_other(&answer.request_id).await?;
+        Ok(Left::Finished)
+    }
+
+    /// The answer may be to an earlier event that waited for this one.
+    pub(super) async fn settle_other(&self, request_id: &str) -> Result<(), InboxError> {
+        let Some(other) = event_of(request_id).filter(|other| *other != self.row.event) else {
+            return Ok(());
+        };
+        let now = self.bench.clock.now();
+        self.bench.inbox.with(move |c| rows::finish(c, other, now)).await
+    }
+
+    /// Asks for an approval; the row then stands aside until there is a decision.
+    pub(super) async fn question(&mut self, question: &str, waits: Waits) -> Result<Left, InboxError> {
+        let before = Waits::open(&self.bench.account, self.row);
+        let asked = before.is_some_and(|before| before.approval_id == waits.approval_id);
+        if !asked && let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await
+        {
+            return Ok(self.left(&trouble));
+        }
+        let (seq, sealed) = (self.row.seq, waits.seal(&self.bench.account, self.row.event));
+        self.bench.inbox.with(move |c| rows::park(c, seq, &sealed)).await?;
+        Ok(Left::Parked)
+    }
+
+    pub(super) async fn failed(&mut self, error: &Error) -> Result<Left, InboxError> {
+        match error {
+            Error::Stopping => return Ok(Left::Stopping),
+            Error::Busy | Error::Store(_) if self.row.attempts < PATIENT => {
+                return Ok(Left::Again(pause(self.row.attempts)));
+            }
+            // Nothing is owed any more; only a draft must not stay as if something were.
+            Error::Erased | Error::AnswerGone | Error::RequestReused | Error::Cancelled => {
+                if self.reply.is_begun() {
+                    return self.notice("(This was called off.)").await;
+                }
+                return Ok(Left::Finished);
+            }
+            _ => {}
+        }
+        let channel = self.bench.channel.platform();
+        tracing::warn!(channel, error = error.code(), "a turn had no answer");
+        let message = error.to_string();
+        let said = match message.split_once("; hint: ") {
+            Some((what, hint)) => format!("I could not do that: {what}. ({hint}.)"),
+            None => format!("I could not do that: {message}."),
+        };
+        self.notice(&said).await
+    }
+
+    /// Says something about the conversation.
+    pub(super) async fn notice(&mut self, text: &str) -> Result<Left, InboxError> {
+        match self.reply.tell(Kind::Notice, text).await {
+            Ok(()) => Ok(Left::Finished),
+            Err(trouble) => Ok(self.left(&trouble)),
+        }
+    }
+}
+
+/// So often something that may pass is tried again before the person is told.
+const PATIENT: u32 = 6;

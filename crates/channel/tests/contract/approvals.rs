@@ -1,0 +1,129 @@
+//! Approvals by words in the room: by the right person, once, whatever happens in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use confidant_channel::Kind;
+use confidant_engine::*;
+use serde_json::json;
+
+use crate::rig::{Bot, Rig, person, says, whispers};
+
+#[derive(Debug, Default)]
+struct Deletes(AtomicUsize);
+
+#[async_trait]
+impl Toolbox for Deletes {
+    async fn tools(&self) -> Vec<Tool> {
+        let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+        let spec = ToolSpec { name: "files.delete".to_owned(), description: "Deletes.".to_owned(), schema };
+        vec![Tool { spec, effect: Effect::Destroys }]
+    }
+
+    async fn call(&self, _: Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(ToolOutput { text: "deleted".to_owned(), failed: false, cut: false })
+    }
+}
+
+async fn start(rig: &Rig, tools: &Arc<Deletes>, approvers: Vec<Approver>) -> Bot {
+    *rig.model.call.lock().unwrap() = Some("files.delete".to_owned());
+    *rig.model.answer.lock().unwrap() = Some("It is done.".to_owned());
+    let verdict = Verdict::Approve { approvers, expires: Duration::from_secs(3600) };
+    let when = Default::default();
+    let rule = ToolRule { tool: "files.*".into(), tenant: None, users: None, when, then: verdict };
+    let policy = ToolPolicy::new(vec![rule]);
+    rig.start_with(|parts| Parts { toolbox: Arc::clone(tools) as _, policy, ..parts }).await
+}
+
+/// The code of the question that is asked last.
+async fn asked(rig: &Rig, questions: usize) -> String {
+    let is_question = |one: &crate::rig::Shown| one.kind == Kind::Question;
+    rig.world.until(|shown| shown.iter().filter(|one| is_question(one)).count() >= questions).await;
+    let shown = rig.world.shown.lock().unwrap();
+    let question = shown.iter().rfind(|one| is_question(one)).unwrap().text().to_owned();
+    let at = question.find("`approve ").unwrap() + 9;
+    question[at..at + 6].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_asker_decides_with_the_code_and_nobody_else_does() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    let code = asked(&rig, 1).await;
+    bot.take(says("e2", "mallory", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.reply_to == "e2")).await;
+    bot.idle().await;
+    assert!(rig.world.texts()[1].contains("somebody else's to decide"), "{:?}", rig.world.texts());
+    assert_eq!(tools.0.load(Ordering::SeqCst), 0);
+    bot.take(says("e3", "alice", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.reply_to == "e3")).await;
+    bot.idle().await;
+    assert_eq!(rig.world.texts()[2], "It is done.");
+    // The question stands, and it is answered once.
+    bot.take(says("e4", "alice", &format!("approve {code}"))).await;
+    bot.idle().await;
+    assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_was_named_decides_for_another_in_the_room() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::User("boss".to_owned())]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    let code = asked(&rig, 1).await;
+    bot.take(says("e2", "alice", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("somebody else's"))).await;
+    bot.take(says("e3", "boss", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
+    assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_outlives_restarts_is_not_asked_again_and_is_answered_where_it_was_asked() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    asked(&rig, 1).await;
+    bot.idle().await;
+    bot.kill().await;
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.idle().await;
+    assert_eq!(rig.world.texts().len(), 1, "asked again");
+    // Decided by another way than the channel, and left to this process.
+    let session = bot.engine.session(person("alice"), Actor::cli());
+    let approval = session.approvals().await.unwrap().remove(0);
+    let by = Decider::Person("alice".to_owned());
+    session.decide(&approval.approval_id, Decision::Approve, by, CarryOut::Elsewhere).finish().await.unwrap();
+    bot.engine.recover().await.unwrap();
+    rig.world
+        .until(|shown| shown.iter().any(|one| one.text() == "It is done." && one.reply_to == "e1"))
+        .await;
+    bot.idle().await;
+    assert_eq!((rig.world.texts().len(), tools.0.load(Ordering::SeqCst)), (2, 1));
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_private_is_not_answered_in_a_room() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(whispers("e1", "alice", "delete my secret notes")).await;
+    let code = asked(&rig, 1).await;
+    bot.take(says("e2", "alice", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
+    bot.idle().await;
+    let shown = rig.world.shown.lock().unwrap().clone();
+    assert!(shown.iter().all(|one| one.room != "hall-8833" || one.text().starts_with("Done.")), "{shown:#?}");
+    assert_eq!(shown.iter().find(|one| one.text() == "It is done.").unwrap().room, "dm-alice");
+    bot.stop().await;
+}

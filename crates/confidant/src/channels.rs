@@ -1,0 +1,95 @@
+//! From settings to channels that run: their inbox, the channels that are configured, and their life beside the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use confidant_channel::{Channel, Health, Hosted, Inbox, Runtime};
+use confidant_engine::{Engine, SystemClock, TenantId};
+
+use crate::cli::DEFAULT_TENANT;
+use crate::config::Loaded;
+
+/// The inbox, if there is or will be something in it. `make` says whether it may be made.
+pub(crate) fn inbox(loaded: &Loaded, make: bool) -> anyhow::Result<Option<Inbox>> {
+    let wanted = make && !loaded.config.channels.is_empty();
+    // On this machine, whatever the store: it belongs to the bots that run here.
+    let inbox = match loaded.config.local_folders().map(|(data, _)| data) {
+        Some(folder) if wanted || Inbox::is_there(&folder) => Inbox::open(&folder),
+        None if wanted => Inbox::in_memory(),
+        _ => return Ok(None),
+    };
+    inbox.map(Some).context("the channels' inbox cannot be opened")
+}
+
+/// The channels that are configured, each with its name and, where it cannot be used, the reason.
+pub(crate) fn configured(loaded: &Loaded) -> Vec<(String, anyhow::Result<Arc<dyn Channel>>)> {
+    let mut all = Vec::new();
+    for (at, section) in loaded.config.channels.discord.iter().enumerate() {
+        let place = at + 1;
+        all.push((format!("discord bot-{place}"), discord(loaded, section, place)));
+    }
+    all
+}
+
+#[cfg(feature = "discord")]
+fn discord(
+    loaded: &Loaded,
+    section: &crate::config::DiscordSection,
+    place: usize,
+) -> anyhow::Result<Arc<dyn Channel>> {
+    let settings = section.settings(place, loaded.config.room_context.limit)?;
+    Ok(Arc::new(confidant_discord::Discord::new(settings)?))
+}
+
+#[cfg(not(feature = "discord"))]
+fn discord(_: &Loaded, _: &crate::config::DiscordSection, _: usize) -> anyhow::Result<Arc<dyn Channel>> {
+    Err(anyhow::anyhow!(
+        "this program was built without Discord; hint: build it with --features discord, or remove [[channels.discord]]"
+    ))
+}
+
+/// Channels that run.
+#[derive(Debug, Default)]
+pub(crate) struct Channels {
+    hosted: Option<Hosted>,
+    health: Health,
+}
+
+impl Channels {
+    /// Starts every channel that can be used, and says which cannot: the others and the server run all the same.
+    pub(crate) fn start(loaded: &Loaded, engine: &Engine, inbox: Option<&Inbox>) -> anyhow::Result<Self> {
+        let Some(inbox) = inbox else { return Ok(Self::default()) };
+        let mut usable = Vec::new();
+        for (name, channel) in configured(loaded) {
+            match channel {
+                Ok(channel) => usable.push(channel),
+                Err(error) => crate::cli::note(&format!("{name}: {error:#}")),
+            }
+        }
+        if usable.is_empty() {
+            return Ok(Self::default());
+        }
+        let tenant = TenantId::new(DEFAULT_TENANT)?;
+        let runtime = Runtime::new(engine.clone(), inbox.clone(), Arc::new(SystemClock), tenant);
+        let health = runtime.health();
+        Ok(Self { hosted: Some(runtime.host(usable)), health })
+    }
+
+    /// How they are.
+    pub(crate) fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Whether any runs.
+    pub(crate) fn any(&self) -> bool {
+        self.hosted.is_some()
+    }
+
+    /// Stops them in good order.
+    pub(crate) async fn stop(self, grace: Duration) {
+        if let Some(hosted) = self.hosted {
+            hosted.stop(grace).await;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `[[channels.discord]]`: one bot.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+/// One bot, with the keys of the requirement and where else its token may come from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DiscordSection {
+    /// The bot's token; better in a file.
+    pub(crate) bot_token: Token,
+    /// A file that only its owner can read, with the token in it.
+    pub(crate) bot_token_file: Option<PathBuf>,
+    /// The only server that it listens in.
+    pub(crate) guild_id: Option<String>,
+    /// Who may talk to it, by user id; `*` for everyone.
+    pub(crate) allowed_users: Vec<String>,
+    /// Whether other bots are answered.
+    pub(crate) listen_to_bots: bool,
+    /// Whether it answers in servers only when it is mentioned or replied to.
+    pub(crate) mention_only: bool,
+    /// How many of a person's messages from before the start are recalled.
+    pub(crate) load_past_conversations: usize,
+    /// What a memory is keyed by.
+    pub(crate) isolation: Isolation,
+    /// Another server's REST address.
+    pub(crate) api_url: Option<String>,
+    /// Another server's gateway address.
+    pub(crate) gateway_url: Option<String>,
+    /// How many messages are worked on side by side.
+    pub(crate) max_concurrent: NonZeroUsize,
+}
+
+/// What a memory is keyed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Isolation {
+    #[default]
+    Person,
+    Place,
+}
+
+/// A token. Prints as stars.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Token(SecretString);
+
+impl From<String> for Token {
+    fn from(token: String) -> Self {
+        Self(SecretString::from(token))
+    }
+}
+
+impl Default for Token {
+    fn default() -> Self {
+        Self(SecretString::from(""))
+    }
+}
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.expose_secret() == other.0.expose_secret()
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+impl Default for DiscordSection {
+    fn default() -> Self {
+        Self {
+            bot_token: Token::default(),
+            bot_token_file: None,
+            guild_id: None,
+            allowed_users: Vec::new(),
+            listen_to_bots: false,
+            mention_only: false,
+            load_past_conversations: 0,
+            isolation: Isolation::Person,
+            api_url: None,
+            gateway_url: None,
+            max_concurrent: MOST,
+        }
+    }
+}
+
+impl DiscordSection {
+    /// The token, from where it is.
+    #[cfg(feature = "discord")]
+    pub(crate) fn token(&self) -> anyhow::Result<SecretString> {
+        let given = !self.bot_token.0.expose_secret().is_empty();
+        match &self.bot_token_file {
+            Some(_) if given => {
+                Err(anyhow::anyhow!("bot_token and bot_token_file are both set; hint: keep one of them"))
+            }
+            Some(path) => {
+                let token = crate::files::read_secret(path)
+                    .map_err(|error| anyhow::anyhow!("bot_token_file: {error}"))?;
+                Ok(SecretString::from(token.trim()))
+            }
+            None => Ok(self.bot_token.0.clone()),
+        }
+    }
+
+    /// The bot, as the channel wants it described. `place` is which one of the bots it is, counted from 1.
+    #[cfg(feature = "discord")]
+    pub(crate) fn settings(
+        &self,
+        place: usize,
+        room_lines: usize,
+    ) -> anyhow::Result<confidant_discord::Settings> {
+        Ok(confidant_discord::Settings {
+            label: format!("bot-{place}"),
+            token: self.token()?,
+            guild_id: self.guild_id.clone(),
+            allowed: confidant_channel::Allowed::new(&self.allowed_users),
+            listen_to_bots: self.listen_to_bots,
+            mention_only: self.mention_only,
+            load_past_conversations: self.load_past_conversations,
+            isolation: match self.isolation {
+                Isolation::Person => confidant_discord::Isolation::Person,
+                Isolation::Place => confidant_discord::Isolation::Place,
+            },
+            api_url: self.api_url.clone(),
+            gateway_url: self.gateway_url.clone(),
+            room_lines,
+            concurrency: self.max_concurrent.get(),
+        })
+    }
+}
+
+const MOST: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
+
+#[cfg(all(test, feature = "discord"))]
+mod tests {
+    use super::*;
+
+    fn section(toml: &str) -> DiscordSection {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn the_keys_of_the_requirement_are_known_and_the_token_never_prints() {
+        let section = section(
+            "bot_token = 'hush.hush'\nguild_id = '7'\nallowed_users = ['*']\nlisten_to_bots = true\n\
+             mention_only = true\nload_past_conversations = 20",
+        );
+        assert!(!format!("{section:?}").contains("hush"));
+        let settings = section.settings(2, 20).unwrap();
+        assert!(!format!("{settings:?}").contains("hush"));
+        assert_eq!((settings.label.as_str(), settings.load_past_conversations), ("bot-2", 20));
+        assert!(settings.allowed.has("1") && settings.listen_to_bots && settings.mention_only);
+    }
+
+    #[test]
+    fn a_token_comes_from_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        crate::files::create(&path, b"from.file\n").unwrap();
+        let file = format!("bot_token_file = '{}'", path.display());
+        assert_eq!(section(&file).token().unwrap().expose_secret(), "from.file");
+        let both = section(&format!("bot_token = 'x'\n{file}")).token().unwrap_err();
+        assert!(both.to_string().contains("; hint: "));
+        let gone = section("bot_token_file = '/nowhere/at/all'").token().unwrap_err();
+        assert!(gone.to_string().contains("hint: "), "{gone}");
+    }
+}

@@ -1,0 +1,278 @@
+//! The bot as a [`Channel`].
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use confidant_channel::{
+    Channel, Document, Finding, Intake, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private, Route,
+    Stop, Trouble, Vault,
+};
+use confidant_engine::{RoomContext, Scope};
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+use twilight_http::Client;
+use twilight_model::channel::message::{AllowedMentions, Message, MessageFlags};
+use twilight_model::http::attachment::Attachment;
+use twilight_model::id::Id;
+use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, GuildMarker, MessageMarker, UserMarker};
+
+use crate::determine::{PLATFORM, Rules};
+use crate::route::Place;
+use crate::settings::{Settings, SettingsError};
+use crate::{check, gateway, room, slash, trouble};
+
+/// One bot on Discord.
+pub struct Discord {
+    pub(crate) settings: Settings,
+    pub(crate) client: Arc<Client>,
+    pub(crate) guild: Option<Id<GuildMarker>>,
+    /// Who we are, once Discord has said so.
+    me: Mutex<Option<Me>>,
+}
+
+/// Who a bot is.
+#[derive(Clone, Copy)]
+pub(crate) struct Me {
+    pub(crate) user: Id<UserMarker>,
+    pub(crate) application: Id<ApplicationMarker>,
+}
+
+impl Discord {
+    /// A bot as its operator described it. Asks Discord nothing yet.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        let (guild, api) = settings.checked()?;
+        // A second time it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .token(settings.token.expose_secret().trim().to_owned())
+            .default_allowed_mentions(AllowedMentions::default())
+            // A refused token is asked again now and then: it may have been a mistake on their side.
+            .remember_invalid_token(false)
+            .timeout(REQUEST);
+        if let Some(api) = api {
+            builder = builder.proxy(api.host, api.plain);
+        }
+        let guild = guild.map(Id::new);
+        Ok(Self { settings, client: Arc::new(builder.build()), guild, me: Mutex::default() })
+    }
+
+    fn me(&self) -> Result<Me, Trouble> {
+        let me = self.me.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        me.ok_or_else(|| Trouble::passing("the bot has not signed in", "it is tried again by itself"))
+    }
+
+    pub(crate) fn rules(&self, intake: &Intake) -> Result<Rules, Trouble> {
+        Ok(Rules {
+            me: self.me()?.user,
+            guild: self.guild,
+            allowed: self.settings.allowed.clone(),
+            listen_to_bots: self.settings.listen_to_bots,
+            mention_only: self.settings.mention_only,
+            isolation: self.settings.isolation,
+            tenant: intake.tenant().clone(),
+        })
+    }
+
+    /// Sends a message to a channel, in reply to another where there is one.
+    async fn post(
+        &self,
+        channel: Id<ChannelMarker>,
+        reply_to: Option<Id<MessageMarker>>,
+        outgoing: Outgoing<'_>,
+    ) -> Result<MessageId, Trouble> {
+        // Discord knows a nonce for some minutes only; after that, what it was sent for tells.
+        if outgoing.again
+            && outgoing.first
+            && let Some(message) = reply_to
+            && let Some(earlier) = self.reply_of_ours(channel, message).await?
+        {
+            return Ok(earlier);
+        }
+        let mut body = json!({
+            "content": outgoing.text, "nonce": outgoing.nonce.short(), "enforce_nonce": true,
+            "allowed_mentions": { "parse": [] },
+        });
+        if let Some(message) = reply_to.filter(|_| outgoing.part == 0) {
+            body["message_reference"] = json!({ "message_id": message, "fail_if_not_exists": false });
+        }
+        let body = zeroize::Zeroizing::new(body.to_string().into_bytes());
+        let sent = self.client.create_message(channel).payload_json(&body).await;
+        let sent = sent.map_err(|error| trouble::of_request(&error))?;
+        let message: Message = sent.model().await.map_err(|_| trouble::unread())?;
+        Ok(MessageId(message.id.to_string()))
+    }
+
+    /// The message of ours that answers this one, if there is one.
+    async fn reply_of_ours(
+        &self,
+        channel: Id<ChannelMarker>,
+        message: Id<MessageMarker>,
+    ) -> Result<Option<MessageId>, Trouble> {
+        let me = self.me()?.user;
+        let found = self.client.channel_messages(channel).after(message).limit(100).await;
+        let found = found.map_err(|error| trouble::of_request(&error))?;
+        let mut found: Vec<Message> = found.models().await.map_err(|_| trouble::unread())?;
+        found.sort_by_key(|one| one.id);
+        let answers = |one: &&Message| {
+            let to = one.reference.as_ref().and_then(|reference| reference.message_id);
+            one.author.id == me && to == Some(message)
+        };
+        Ok(found.iter().find(answers).map(|one| MessageId(one.id.to_string())))
+    }
+}
+
+#[async_trait]
+impl Channel for Discord {
+    fn platform(&self) -> &'static str {
+        PLATFORM
+    }
+
+    fn label(&self) -> &str {
+        &self.settings.label
+    }
+
+    fn manners(&self) -> Manners {
+        Manners {
+            limit: LIMIT,
+            measure: Measure::Utf16,
+            // Five edits in five seconds are allowed in a channel; others may be growing there, too.
+            pace: Pace {
+                first: Duration::from_millis(1500),
+                gap: Duration::from_secs(2),
+                longest_gap: Duration::from_secs(10),
+            },
+            typing_every: Duration::from_secs(8),
+            restore: Some(self.settings.load_past_conversations),
+            concurrency: self.settings.concurrency,
+        }
+    }
+
+    async fn sign_in(&self, _vault: &Vault) -> Result<String, Trouble> {
+        let user = self.client.current_user().await.map_err(|error| trouble::of_request(&error))?;
+        let user = user.model().await.map_err(|_| trouble::unread())?;
+        let application = check::application(&self.client).await?;
+        if application.reads_messages == Some(false) {
+            return Err(trouble::missing_intent());
+        }
+        let me = Me { user: user.id, application: application.id };
+        let known = self.me.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(me);
+        if known.is_none()
+            && let Err(trouble) = slash::register(&self.client, me.application, self.guild).await
+        {
+            // By words they work all the same.
+            tracing::warn!(label = self.settings.label, trouble = %trouble, "slash commands could not be registered");
+        }
+        if self.settings.allowed.is_nobody() {
+            let label = &self.settings.label;
+            tracing::warn!(
+                label,
+                "nobody may talk to this bot: allowed_users is empty; hint: list user ids, or \"*\""
+            );
+        }
+        Ok(user.id.to_string())
+    }
+
+    async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
+        gateway::listen(self, intake, stop).await
+    }
+
+    async fn room(&self, route: &Route, _scope: &Scope) -> Result<RoomContext, Trouble> {
+        match Place::of(route)? {
+            // A direct room is the conversation itself, which the memory has.
+            Place::Message { channel, message, direct: false } if self.settings.room_lines > 0 => {
+                room::before(&self.client, channel, message, self.me()?.user, self.settings.room_lines).await
+            }
+            _ => Ok(RoomContext::default()),
+        }
+    }
+
+    async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble> {
+        match Place::of(route)? {
+            Place::Message { channel, message, .. } => self.post(channel, Some(message), outgoing).await,
+            Place::Interaction { application, token } => {
+                let interactions = self.client.interaction(application);
+                let sent = if outgoing.part == 0 {
+                    interactions.update_response(&token).content(Some(outgoing.text)).await
+                } else {
+                    let followup = interactions.create_followup(&token).content(outgoing.text);
+                    followup.flags(MessageFlags::EPHEMERAL).await
+                };
+                let sent = sent.map_err(|error| trouble::of_request(&error))?;
+                let message = sent.model().await.map_err(|_| trouble::unread())?;
+                Ok(MessageId(message.id.to_string()))
+            }
+        }
+    }
+
+    async fn edit(&self, route: &Route, message: &MessageId, outgoing: Outgoing<'_>) -> Result<(), Trouble> {
+        let id = message.0.parse().ok().and_then(Id::new_checked).ok_or(Trouble::Gone)?;
+        let edited = match Place::of(route)? {
+            Place::Message { channel, .. } => {
+                let none = AllowedMentions::default();
+                let update = self.client.update_message(channel, id).content(Some(outgoing.text));
+                update.allowed_mentions(Some(&none)).await.map(drop)
+            }
+            Place::Interaction { application, token } => {
+                let interactions = self.client.interaction(application);
+                let update = interactions.update_followup(&token, id).content(Some(outgoing.text));
+                update.await.map(drop)
+            }
+        };
+        edited.map_err(|error| trouble::of_request(&error))
+    }
+
+    async fn typing(&self, route: &Route) -> Result<(), Trouble> {
+        let Place::Message { channel, .. } = Place::of(route)? else { return Ok(()) };
+        let typing = self.client.create_typing_trigger(channel).await;
+        typing.map(drop).map_err(|error| trouble::of_request(&error))
+    }
+
+    async fn send_privately(
+        &self,
+        route: &Route,
+        scope: &Scope,
+        nonce: Nonce,
+        document: Document,
+    ) -> Result<Private, Trouble> {
+        let Document { name, words, bytes } = document;
+        let files = [Attachment::from_bytes(name, bytes.to_vec(), 0)];
+        let (channel, where_to) = match Place::of(route)? {
+            Place::Interaction { application, token } => {
+                let interactions = self.client.interaction(application);
+                let update = interactions.update_response(&token).content(Some(&words)).attachments(&files);
+                return update.await.map(|_| Private::Here).map_err(|error| trouble::of_request(&error));
+            }
+            Place::Message { channel, direct: true, .. } => (channel, Private::Here),
+            Place::Message { .. } => {
+                let user =
+                    scope.user().as_str().parse().ok().and_then(Id::new_checked).ok_or(Trouble::Gone)?;
+                let opened = self.client.create_private_channel(user).await;
+                let opened = opened.map_err(|error| trouble::of_request(&error))?;
+                (opened.model().await.map_err(|_| trouble::unread())?.id, Private::Elsewhere)
+            }
+        };
+        let body = json!({
+            "content": words, "nonce": nonce.short(), "enforce_nonce": true, "allowed_mentions": { "parse": [] },
+            "attachments": [{ "id": 0, "filename": files[0].filename }],
+        });
+        let body = body.to_string().into_bytes();
+        let sent = self.client.create_message(channel).attachments(&files).payload_json(&body).await;
+        sent.map(|_| where_to).map_err(|error| trouble::of_request(&error))
+    }
+
+    async fn check(&self) -> Vec<Finding> {
+        check::check(self).await
+    }
+}
+
+impl std::fmt::Debug for Discord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Discord").field("label", &self.settings.label).finish_non_exhaustive()
+    }
+}
+
+/// The most that a message holds.
+const LIMIT: usize = 2000;
+/// How long a request may take.
+const REQUEST: Duration = Duration::from_secs(20);

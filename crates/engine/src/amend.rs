@@ -1,0 +1,78 @@
+//! What a person said, changed or taken back afterwards.
+//!
+//! Both are entries of the log, so that its chain holds and other processes hear of it. The words that go are then really
+//! gone: the log is folded in the same write, the records before the fold are removed at once, and so is what was
+//! derived from them here (answer, summary, title). What is easy to get wrong: an answer may repeat what it answers, so it
+//! goes with a change, too.
+
+use confidant_seal::Tag;
+
+use crate::audit::Action;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::session::{Session, Wrote};
+use crate::tokens;
+
+impl Session {
+    /// Replaces what the person said in a turn, and forgets the answer to what they said before. Says whether there was
+    /// such a turn.
+    pub async fn amend(&self, request_id: &str, content: &str) -> Result<bool, Error> {
+        if content.len() > self.inner.settings.max_query_bytes || content.trim().is_empty() {
+            return Err(Error::Invalid {
+                what: "the changed message is empty or too long to be kept".to_owned(),
+                hint: "remove it instead".to_owned(),
+            });
+        }
+        let tokens = Some(tokens::count(content));
+        self.revise(request_id, |at| Entry::Amended {
+            request_id: request_id.to_owned(),
+            at,
+            content: content.to_owned(),
+            tokens,
+        })
+        .await
+    }
+
+    /// Forgets what the person said in a turn, and the answer to it. Says whether there was such a turn.
+    pub async fn remove(&self, request_id: &str) -> Result<bool, Error> {
+        self.revise(request_id, |at| Entry::Removed { request_id: request_id.to_owned(), at }).await
+    }
+
+    async fn revise(
+        &self,
+        request_id: &str,
+        entry: impl Fn(crate::clock::Millis) -> Entry,
+    ) -> Result<bool, Error> {
+        loop {
+            let mut held = self.lock().await?;
+            let Some(log) = held.log().await? else { return Ok(false) };
+            let checkpoint = log.checkpoint();
+            match checkpoint.exchange(request_id) {
+                None if !checkpoint.is_settled(request_id) => return Ok(false),
+                // Somebody else is answering it; what they append must find it as it is.
+                Some(exchange) if exchange.is_open() => return Err(Error::Busy),
+                // What waits for a decision was asked for in other words.
+                Some(exchange) if exchange.approval().is_some() => {
+                    drop(held);
+                    self.cancel(Some(request_id)).await?;
+                    continue;
+                }
+                _ => {}
+            }
+            let owner = held.owner();
+            let note = self.record(Action::SessionAmended);
+            if held.write(vec![entry(self.inner.now())], owner, note).await? == Wrote::Done {
+                break;
+            }
+        }
+        self.inner.store.tidy().await?;
+        self.inner.store.scrub().await?;
+        Ok(true)
+    }
+
+    /// The names of this session that a channel keeps: the tag that leads back to it.
+    #[must_use]
+    pub fn raw_tag(&self) -> Tag {
+        self.names.scope
+    }
+}

@@ -1,0 +1,279 @@
+//! The side that asks: turns of this process that workers run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::link::{BusLink, Subscription, Way};
+use super::seals::Seals;
+use super::wire::{self, Call, Errand, Heard};
+use super::{BusSettings, Speech};
+use crate::clock::Clock;
+use crate::engine::{Engine, random_id};
+use crate::error::Error;
+use crate::turn::{Ending, Final, Outbound, Outlet};
+
+/// A gateway, as an engine has it.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    link: BusLink,
+    seals: Seals,
+    settings: BusSettings,
+    clock: Arc<dyn Clock>,
+    /// Names it on the bus.
+    id: String,
+    waiting: Mutex<HashMap<String, mpsc::UnboundedSender<Heard>>>,
+}
+
+impl Engine {
+    /// Makes this process a gateway: from now on its turns are run by workers.
+    pub async fn become_gateway(&self, settings: BusSettings) -> Result<(), Error> {
+        let inner = self.inner();
+        let link = BusLink::connect(&settings.address).await?;
+        let seals = Seals::new(inner.keyring.bus_key().clone(), settings.speech);
+        let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
+        let way = match settings.speech {
+            Speech::Sealed => Way::ResponsesTo(id.clone()),
+            Speech::Plain => Way::Responses,
+        };
+        let responses = link.listen(way.clone()).await;
+        let (clock, waiting) = (Arc::clone(&inner.clock), Mutex::default());
+        let gateway = Arc::new(Gateway { link, seals, settings, clock, id, waiting });
+        tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
+        inner.gateway.set(gateway).map_err(|_| Error::Internal)
+    }
+}
+
+/// Hands responses to those who wait for them. What nobody here waits for is somebody else's, or late.
+async fn listen(gateway: Weak<Gateway>, way: Way, mut responses: Subscription) {
+    let way = way.name();
+    while let Some(bytes) = responses.messages.recv().await {
+        let Some(gateway) = gateway.upgrade() else { return };
+        let Some(json) = gateway.seals.open(&way, bytes) else { continue };
+        let Some(response) = wire::read_response(&json) else { continue };
+        let name = response.attempt.unwrap_or(response.request_id);
+        if let Some(waiting) = gateway.lock().get(&name) {
+            let _ = waiting.send(response.heard);
+        }
+    }
+}
+
+/// What a turn has told so far.
+#[derive(Default)]
+struct Told {
+    /// Whether a worker has taken it, ever.
+    accepted: bool,
+    /// The pieces of the answer, and whether one is missing.
+    text: String,
+    next: u64,
+    gap: bool,
+}
+
+/// How one call went.
+enum Went {
+    Ended(Result<Ending, Error>),
+    /// Nobody has taken it.
+    Untaken,
+    /// Somebody had, and is not heard any more.
+    Silent,
+}
+
+impl Gateway {
+    /// Has a turn run by a worker.
+    pub(crate) async fn run(self: &Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+        match self.settings.speech {
+            Speech::Sealed => self.run_sealed(errand, outlet).await,
+            Speech::Plain => self.run_plain(errand, outlet).await,
+        }
+    }
+
+    async fn run_sealed(self: &Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+        let (began, mut told, mut pause) = (Instant::now(), Told::default(), SHORTEST_PAUSE);
+        loop {
+            let call = self.call();
+            let attempt = call.attempt.clone();
+            let mut replies = self.expect(&attempt);
+            let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, Some(&call)));
+            let sent = self.link.publish(&Way::Requests, &payload).await;
+            let went = match &sent {
+                Ok(1..) => self.hear(&mut replies, &mut told, outlet).await,
+                Ok(0) | Err(_) => Went::Untaken,
+            };
+            match went {
+                Went::Ended(outcome) => {
+                    self.hear_out(replies, outlet.clone());
+                    return outcome;
+                }
+                Went::Silent => {}
+                Went::Untaken => {
+                    let waited = began.elapsed();
+                    let over = if told.accepted { LONGEST_SEARCH } else { self.settings.patience };
+                    if waited >= over {
+                        // Ours now, or a worker's after all: then it is heard of.
+                        let withdrawn = match sent {
+                            Ok(_) => self.link.claim(&self.seals.name(&attempt), &self.id).await?,
+                            Err(error) => return Err(error.into()),
+                        };
+                        if withdrawn {
+                            return Err(Error::NoWorker);
+                        }
+                    } else {
+                        sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Listens to one call until it ends or falls silent.
+    async fn hear(&self, replies: &mut Expected, told: &mut Told, outlet: &Outlet) -> Went {
+        let mut taken = false;
+        loop {
+            let wait = if taken { self.settings.silence } else { TAKING };
+            let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
+                return if taken { Went::Silent } else { Went::Untaken };
+            };
+            taken = true;
+            told.accepted = true;
+            match heard {
+                Heard::Event(event) => {
+                    if let Some(outcome) = told.pass_on(event, outlet) {
+                        return Went::Ended(outcome);
+                    }
+                }
+                Heard::Accepted | Heard::Alive | Heard::Done => {}
+            }
+        }
+    }
+
+    /// What a small model makes of the turn comes after its end.
+    fn hear_out(&self, mut replies: Expected, outlet: Outlet) {
+        tokio::spawn(async move {
+            while let Ok(Some(heard)) = timeout(AFTERWARDS, replies.receiver.recv()).await {
+                match heard {
+                    Heard::Event(event @ Outbound::Enriched(_)) => outlet.send(event),
+                    Heard::Done => return,
+                    _ => {}
+                }
+            }
+        });
+    }
+
+    /// As with the first system: said once, and the answer waited for.
+    async fn run_plain(&self, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+        let name = errand.request.request_id.clone().unwrap_or_default();
+        let mut replies = self.expect(&name);
+        let (began, mut told) = (Instant::now(), Told::default());
+        let payload = || self.seals.close(&Way::Requests.name(), wire::turn(errand, None));
+        while self.link.publish(&Way::Requests, &payload()).await? == 0 {
+            if began.elapsed() >= self.settings.patience {
+                return Err(Error::NoWorker);
+            }
+            sleep(LONGEST_PAUSE).await;
+        }
+        loop {
+            let Ok(Some(heard)) = timeout(LONGEST_SEARCH, replies.receiver.recv()).await else {
+                return Err(Error::NoWorker);
+            };
+            if let Heard::Event(event) = heard
+                && let Some(outcome) = told.pass_on(event, outlet)
+            {
+                return outcome;
+            }
+        }
+    }
+
+    /// Has a turn called off, wherever it runs.
+    pub(crate) async fn cancel(&self, errand: &Errand) {
+        let (Some(scope), Some(request_id)) = (&errand.scope, &errand.request.request_id) else { return };
+        if self.settings.speech == Speech::Sealed {
+            let json = wire::cancel(scope, &errand.actor, request_id, self.call());
+            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
+        }
+    }
+
+    /// Has workers look for what was left undone now, rather than at their next round.
+    pub(crate) async fn nudge(&self) {
+        if self.settings.speech == Speech::Sealed {
+            let json = wire::look(self.call());
+            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
+        }
+    }
+
+    fn call(&self) -> Call {
+        let attempt = uuid::Uuid::from_bytes(random_id()).simple().to_string();
+        Call { attempt, reply_to: self.id.clone(), sent_at: self.clock.now() }
+    }
+
+    fn expect(&self, name: &str) -> Expected {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.lock().insert(name.to_owned(), sender);
+        Expected { receiver }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<Heard>>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        waiting.retain(|_, sender| !sender.is_closed());
+        waiting
+    }
+}
+
+/// Somebody who waits for responses; taken off the list when it is dropped.
+#[derive(Debug)]
+struct Expected {
+    receiver: mpsc::UnboundedReceiver<Heard>,
+}
+
+impl Told {
+    /// Tells the asker; says how the turn ended, if it did.
+    fn pass_on(&mut self, event: Outbound, outlet: &Outlet) -> Option<Result<Ending, Error>> {
+        match event {
+            Outbound::Final(answer) => {
+                self.complete(&answer, outlet);
+                Some(Ok(Ending::Answer(answer)))
+            }
+            Outbound::Approval(request) => Some(Ok(Ending::Approval(request))),
+            Outbound::Error(error) => Some(Err(error)),
+            Outbound::Delta { seq, text } => {
+                // One that was lost leaves a gap, and one that was told by another worker is told: the end has all of it.
+                if seq == self.next && !self.gap {
+                    self.next += 1;
+                    self.text.push_str(&text);
+                    outlet.delta(&text);
+                } else {
+                    self.gap = true;
+                }
+                None
+            }
+            other => {
+                outlet.send(other);
+                None
+            }
+        }
+    }
+
+    /// Tells what is missing of an answer that was told in pieces.
+    fn complete(&self, answer: &Final, outlet: &Outlet) {
+        if !self.gap {
+            return;
+        }
+        match answer.content.strip_prefix(&*self.text) {
+            Some("") => {}
+            Some(rest) => outlet.delta(rest),
+            // Another worker began anew and said it otherwise: the whole answer is what holds.
+            None => outlet.delta(&format!("\n\n{}", answer.content)),
+        }
+    }
+}
+
+/// How long a call waits to be taken before it is made again.
+const TAKING: Duration = Duration::from_millis(1000);
+/// How long a turn that was accepted is looked for when no worker is heard at all.
+const LONGEST_SEARCH: Duration = Duration::from_secs(300);
+const AFTERWARDS: Duration = Duration::from_secs(60);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);

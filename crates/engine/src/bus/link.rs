@@ -1,0 +1,157 @@
+//! The bus itself: publish, subscribe and claim on a Redis.
+//!
+//! A subscription makes its connection again for as long as somebody listens. What was published meanwhile is lost, as it
+//! is on such a channel; whoever waits for it asks again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use super::seals::Payload;
+use crate::error::StoreError;
+use crate::store::redis::{For, Link, RedisSettings, connect};
+
+/// Where gateways and workers meet: a Redis, with the prefix that this installation's names have there.
+#[derive(Clone, Debug)]
+pub struct BusAddress(RedisSettings);
+
+impl From<RedisSettings> for BusAddress {
+    fn from(settings: RedisSettings) -> Self {
+        Self(settings)
+    }
+}
+
+/// A way over the bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Requests,
+    /// To every gateway: the first system's.
+    Responses,
+    /// To one gateway.
+    ResponsesTo(String),
+}
+
+impl Way {
+    /// What seals call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Requests => "requests".to_owned(),
+            Self::Responses => "responses".to_owned(),
+            Self::ResponsesTo(gateway) => format!("responses:{gateway}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct BusLink {
+    link: Arc<Link>,
+    prefix: String,
+}
+
+impl BusLink {
+    pub(super) async fn connect(address: &BusAddress) -> Result<Self, StoreError> {
+        Ok(Self { link: connect(&address.0).await?, prefix: address.0.prefix.clone() })
+    }
+
+    /// Says something to whoever listens now; says how many do.
+    pub(super) async fn publish(&self, way: &Way, payload: &Payload) -> Result<u64, StoreError> {
+        let mut cmd = redis::cmd("PUBLISH");
+        cmd.arg(self.channel(way)).arg(payload.as_bytes());
+        self.link.run(For::Writing, cmd).await
+    }
+
+    /// Takes something that only one may have; says whether it is ours.
+    pub(super) async fn claim(&self, name: &str, by: &str) -> Result<bool, StoreError> {
+        let key = format!("{}vagent:claim:{name}", self.prefix);
+        let mut cmd = redis::cmd("SET");
+        cmd.arg(&key).arg(by).arg("NX").arg("EX").arg(CLAIM.as_secs());
+        let taken: Option<String> = self.link.run(For::Writing, cmd).await?;
+        if taken.is_some() {
+            return Ok(true);
+        }
+        // It may have been us: a command whose reply was lost is sent again.
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(&key);
+        let holder: Option<String> = self.link.run(For::Reading, cmd).await?;
+        Ok(holder.is_some_and(|holder| holder == by))
+    }
+
+    /// What is said this way from now on, for as long as the receiver lives.
+    pub(super) async fn listen(&self, way: Way) -> Subscription {
+        let (messages, receiver) = mpsc::unbounded_channel();
+        let (up, mut is_up) = watch::channel(false);
+        let (link, channel) = (Arc::clone(&self.link), self.channel(&way));
+        tokio::spawn(async move {
+            let mut pause = SHORTEST_PAUSE;
+            while !messages.is_closed() {
+                if subscribed(&link, &channel, &messages, &up).await {
+                    pause = SHORTEST_PAUSE;
+                }
+                up.send_replace(false);
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        });
+        // Whoever asks for something right away should hear of it.
+        let _ = timeout(FIRST_CONNECTION, is_up.wait_for(|up| *up)).await;
+        Subscription { messages: receiver, up: is_up }
+    }
+
+    fn channel(&self, way: &Way) -> String {
+        format!("{}vagent:{}", self.prefix, way.name())
+    }
+}
+
+/// What comes a way.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    /// Whether somebody can be heard now.
+    pub(super) up: watch::Receiver<bool>,
+}
+
+/// Hands on what comes until the connection breaks; says whether there was one.
+async fn subscribed(
+    link: &Link,
+    channel: &str,
+    messages: &mpsc::UnboundedSender<Vec<u8>>,
+    up: &watch::Sender<bool>,
+) -> bool {
+    let Ok(pubsub) = link.pubsub().await else { return false };
+    let (mut sink, mut stream) = pubsub.split();
+    if !matches!(timeout(ANSWER, sink.subscribe(channel)).await, Ok(Ok(()))) {
+        return false;
+    }
+    up.send_replace(true);
+    let mut pings = tokio::time::interval(PING);
+    pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            message = stream.next() => {
+                let Some(message) = message else { return true };
+                if messages.send(message.get_payload_bytes().to_vec()).is_err() {
+                    return true;
+                }
+            }
+            // A connection that was cut without a word looks like one on which nobody speaks. The stream is read
+            // meanwhile by a task of the client's own.
+            _ = pings.tick() => {
+                let pong = timeout(ANSWER, sink.ping::<redis::Value>()).await;
+                if !matches!(pong, Ok(Ok(_))) || messages.is_closed() {
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+/// How long a claim stands: longer than any message is believed.
+const CLAIM: Duration = Duration::from_secs(600);
+const ANSWER: Duration = Duration::from_secs(3);
+const PING: Duration = Duration::from_secs(4);
+const FIRST_CONNECTION: Duration = Duration::from_secs(5);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,469 @@
+//! The JSON of the bus: the first system's, with what our own roles add inside `metadata`.
+//!
+//! ```text
+//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, ours?}}
+//! response  {request_id, message_type, content, metadata}
+//! ```
+//!
+//! Read as a stranger's: what is missing has a default, what is unknown is left out, and nothing that a plain request says
+//! of itself gives it a right: its tenant, its actor and the way of its answers are the reader's own.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use confidant_seal::{Scope, TenantId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
+
+use super::Speech;
+use crate::approval::ApprovalRequest;
+use crate::aspects::Profile;
+use crate::audience::Audience;
+use crate::audit::Actor;
+use crate::clock::Millis;
+use crate::error::{Error, StoreError, Tampering};
+use crate::model::{ModelError, PromptMessage, Role, Sampling};
+use crate::room::RoomContext;
+use crate::turn::{Enrichment, Final, MemoryState, Metadata, Outbound, PastChat, Restore, TurnRequest};
+
+/// A turn that is asked for.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    /// Whose memory; none for a turn without.
+    pub(crate) scope: Option<Scope>,
+    pub(crate) actor: Actor,
+    /// With its name and its audience.
+    pub(crate) request: TurnRequest,
+}
+
+/// One time that something is asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Call {
+    /// Names this time, and no other.
+    pub(super) attempt: String,
+    /// The gateway that waits.
+    pub(super) reply_to: String,
+    pub(super) sent_at: Millis,
+}
+
+/// What a worker is asked for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Turn(Box<Errand>),
+    /// To call a turn off.
+    Cancel {
+        scope: Scope,
+        request_id: String,
+    },
+    /// To look for what was left undone, since there is something.
+    Look,
+}
+
+/// A request as it was read. A plain one has no call.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) request_id: String,
+    pub(super) call: Option<Call>,
+    pub(super) asked: Asked,
+}
+
+#[derive(Default, Deserialize)]
+struct RequestForm {
+    request_id: String,
+    #[serde(default)]
+    query: String,
+    #[serde(default)]
+    session_id: Option<String>,
+    #[serde(default)]
+    room_context: Option<RoomContext>,
+    #[serde(default)]
+    metadata: Option<MetadataForm>,
+}
+
+#[derive(Default, Deserialize)]
+struct MetadataForm {
+    #[serde(default)]
+    room_id: Option<String>,
+    #[serde(default)]
+    thread_id: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
+    ours: Option<Ours>,
+}
+
+/// What our own roles say besides. Believed in sealed messages only.
+#[derive(Serialize, Deserialize)]
+struct Ours {
+    call: Call,
+    kind: Kind,
+    tenant: Option<String>,
+    actor: Actor,
+    audience: Option<Audience>,
+    instructions: Option<String>,
+    brought: Vec<(bool, String)>,
+    sampling: Sampling,
+    profile: Profile,
+    focus: Option<String>,
+    past_chats: Vec<(String, String)>,
+    available_settings: Vec<String>,
+    settings: BTreeMap<String, String>,
+    restore: Option<Restore>,
+    called: HashMap<String, String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Turn,
+    Cancel,
+    Look,
+}
+
+/// A turn, asked for.
+pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
+    let Errand { scope, actor, request } = errand;
+    let ours = call.map(|call| Ours {
+        call: call.clone(),
+        kind: Kind::Turn,
+        tenant: scope.as_ref().map(|scope| scope.tenant().as_str().to_owned()),
+        actor: actor.clone(),
+        audience: request.audience,
+        instructions: request.instructions.clone(),
+        brought: request.brought.iter().map(|said| (said.role == Role::Human, said.text.clone())).collect(),
+        sampling: request.sampling,
+        profile: request.profile.clone(),
+        focus: request.focus.clone(),
+        past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
+        available_settings: request.available_settings.clone(),
+        settings: request.settings.clone(),
+        restore: request.restore,
+        called: request.room.names_on_the_way().clone(),
+    });
+    let mut metadata = json!({
+        "room_id": scope.as_ref().map(|scope| scope.place_id().map(|place| place.as_str().to_owned())),
+        "user_id": scope.as_ref().map(|scope| scope.user().as_str()),
+        "timestamp": call.map_or(0, |call| call.sent_at.0) / 1000,
+    });
+    if let Some(ours) = ours {
+        metadata["ours"] = json!(ours);
+    }
+    bytes(&json!({
+        "request_id": request.request_id,
+        "query": request.query,
+        "session_id": scope.as_ref().map(Scope::session_id),
+        "room_context": request.room.on_the_way(),
+        "metadata": metadata,
+    }))
+}
+
+/// The wish to call a turn off.
+pub(super) fn cancel(scope: &Scope, actor: &Actor, request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
+    let tenant = Some(scope.tenant().as_str().to_owned());
+    short(Kind::Cancel, request_id, Some(scope), tenant, actor, call)
+}
+
+/// The wish that somebody looks for what was left undone.
+pub(super) fn look(call: Call) -> Zeroizing<Vec<u8>> {
+    short(Kind::Look, "", None, None, &Actor::system(), call)
+}
+
+fn short(
+    kind: Kind,
+    request_id: &str,
+    scope: Option<&Scope>,
+    tenant: Option<String>,
+    actor: &Actor,
+    call: Call,
+) -> Zeroizing<Vec<u8>> {
+    let ours = Ours {
+        call,
+        kind,
+        tenant,
+        actor: actor.clone(),
+        audience: None,
+        instructions: None,
+        brought: Vec::new(),
+        sampling: Sampling::default(),
+        profile: Profile::default(),
+        focus: None,
+        past_chats: Vec::new(),
+        available_settings: Vec::new(),
+        settings: BTreeMap::new(),
+        restore: None,
+        called: HashMap::new(),
+    };
+    bytes(&json!({
+        "request_id": request_id,
+        "session_id": scope.map(Scope::session_id),
+        "metadata": { "ours": ours },
+    }))
+}
+
+/// What a request asks for; what it would be about, if that is not usable.
+pub(super) fn read_request(
+    json: &[u8],
+    speech: Speech,
+    plain_tenant: &TenantId,
+) -> Result<Request, Unreadable> {
+    let form: RequestForm = serde_json::from_slice(json).map_err(|_| Unreadable::default())?;
+    let RequestForm { request_id, query, session_id, room_context, metadata } = form;
+    let metadata = metadata.unwrap_or_default();
+    let room = room_context.unwrap_or_default();
+    let ours = metadata.ours.filter(|_| speech == Speech::Sealed);
+    let unreadable = |why| Unreadable { request_id: Some(request_id.clone()), why };
+    let tenant = match (&ours, speech) {
+        (None, Speech::Sealed) => return Err(unreadable(Error::Internal)),
+        (Some(ours), _) => ours.tenant.as_deref().map(TenantId::new).transpose(),
+        (None, Speech::Plain) => Ok(Some(plain_tenant.clone())),
+    };
+    let tenant = tenant.map_err(|error| unreadable(error.into()))?;
+    let scope = match (session_id, tenant, &metadata.room_id, &metadata.user_id) {
+        (Some(id), Some(tenant), ..) => Some(Scope::parse(tenant, &id)),
+        // Requests of the first system's first version name room and person only.
+        (None, Some(tenant), Some(room), Some(user)) => {
+            let thread = metadata.thread_id.as_deref().unwrap_or("main");
+            Some(Scope::parse(tenant, &format!("{room}:{thread}:{user}")))
+        }
+        _ => None,
+    };
+    let scope = scope.transpose().map_err(|error| unreadable(error.into()))?;
+    let Some(ours) = ours else {
+        let Some(scope) = scope else {
+            return Err(unreadable(Error::Invalid {
+                what: "the request says no session".to_owned(),
+                hint: "give a session_id, or room_id and user_id in metadata".to_owned(),
+            }));
+        };
+        let request =
+            TurnRequest { request_id: Some(request_id.clone()), query, room, ..TurnRequest::default() };
+        let errand = Errand { scope: Some(scope), actor: Actor::named("bus"), request };
+        return Ok(Request { request_id, call: None, asked: Asked::Turn(Box::new(errand)) });
+    };
+    let asked = match (ours.kind, scope) {
+        (Kind::Look, _) => Asked::Look,
+        (Kind::Cancel, None) => return Err(unreadable(Error::Internal)),
+        (Kind::Cancel, Some(scope)) => Asked::Cancel { scope, request_id: request_id.clone() },
+        (Kind::Turn, scope) => {
+            let brought = ours.brought.into_iter().map(|(human, text)| {
+                let role = if human { Role::Human } else { Role::Ai };
+                PromptMessage { role, text }
+            });
+            let past_chats = ours.past_chats.into_iter();
+            let request = TurnRequest {
+                request_id: Some(request_id.clone()),
+                query,
+                audience: ours.audience,
+                room: room.called(ours.called),
+                instructions: ours.instructions,
+                brought: brought.collect(),
+                sampling: ours.sampling,
+                profile: ours.profile,
+                focus: ours.focus,
+                past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),
+                available_settings: ours.available_settings,
+                settings: ours.settings,
+                restore: ours.restore,
+            };
+            Asked::Turn(Box::new(Errand { scope, actor: ours.actor, request }))
+        }
+    };
+    Ok(Request { request_id, call: Some(ours.call), asked })
+}
+
+/// A request that says nothing usable, with its name if it has one, and what to tell whoever sent it.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) request_id: Option<String>,
+    pub(super) why: Error,
+}
+
+impl Default for Unreadable {
+    fn default() -> Self {
+        let (what, hint) =
+            ("the request is not understood".to_owned(), "send the documented JSON".to_owned());
+        Self { request_id: None, why: Error::Invalid { what, hint } }
+    }
+}
+
+/// What a gateway hears.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Somebody has taken it.
+    Accepted,
+    /// It still runs.
+    Alive,
+    Event(Outbound),
+    /// Nothing more comes.
+    Done,
+}
+
+/// A response as it was read.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) request_id: String,
+    /// Which call it answers; a plain one does not say.
+    pub(super) attempt: Option<String>,
+    pub(super) heard: Heard,
+}
+
+#[derive(Deserialize)]
+struct ResponseForm {
+    request_id: String,
+    #[serde(default)]
+    message_type: Option<String>,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    metadata: Option<Value>,
+    #[serde(default)]
+    attempt: Option<String>,
+    /// The first system's first version: the answer, and how it went.
+    #[serde(default)]
+    response: Option<String>,
+    #[serde(default)]
+    status: Option<String>,
+}
+
+/// An event as a response; none if the first system has no word for it.
+pub(super) fn response(request_id: &str, attempt: Option<&str>, heard: &Heard) -> Option<Zeroizing<Vec<u8>>> {
+    let (message_type, content, metadata) = said(heard, attempt.is_some())?;
+    let mut response = json!({
+        "request_id": request_id,
+        "message_type": message_type,
+        "content": content,
+        "metadata": metadata,
+    });
+    if let Some(attempt) = attempt {
+        response["attempt"] = json!(attempt);
+    }
+    Some(bytes(&response))
+}
+
+fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)> {
+    let nothing = || Value::Object(Map::new());
+    let only_ours = |word| ours.then(|| (word, Cow::Borrowed(""), nothing()));
+    let event = match heard {
+        Heard::Accepted => return only_ours("accepted"),
+        Heard::Alive => return only_ours("alive"),
+        Heard::Done => return only_ours("done"),
+        Heard::Event(event) => event,
+    };
+    Some(match event {
+        Outbound::Progress { text } => ("progress", Cow::Borrowed(&**text), nothing()),
+        Outbound::Final(answer) => {
+            ("final_response", Cow::Borrowed(&*answer.content), json!(answer.metadata))
+        }
+        Outbound::Approval(request) => ("hitl_request", Cow::Borrowed(&*request.question), json!(request)),
+        Outbound::Error(error) => ("error", Cow::Owned(error.to_string()), json!({ "code": error.code() })),
+        Outbound::Delta { seq, text } if ours => ("delta", Cow::Borrowed(&**text), json!({ "seq": seq })),
+        Outbound::SettingsWanted { names } if ours => {
+            ("settings_wanted", Cow::Borrowed(""), json!({ "names": names }))
+        }
+        Outbound::Enriched(enrichment) if ours => ("enriched", Cow::Borrowed(""), json!(enrichment)),
+        Outbound::Delta { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => return None,
+    })
+}
+
+/// What a response says; none if it is not one.
+pub(super) fn read_response(json: &[u8]) -> Option<Response> {
+    let form: ResponseForm = serde_json::from_slice(json).ok()?;
+    let ResponseForm { request_id, message_type, content, metadata, attempt, response, status } = form;
+    let content = content.or(response).unwrap_or_default();
+    let metadata = metadata.unwrap_or_default();
+    let word = message_type.unwrap_or_else(|| match status.as_deref() {
+        Some("error" | "failed") => "error".to_owned(),
+        _ => "final_response".to_owned(),
+    });
+    let event = match word.as_str() {
+        "accepted" => return Some(Response { request_id, attempt, heard: Heard::Accepted }),
+        "alive" => return Some(Response { request_id, attempt, heard: Heard::Alive }),
+        "done" => return Some(Response { request_id, attempt, heard: Heard::Done }),
+        "progress" => Outbound::Progress { text: Cow::Owned(content) },
+        "delta" => Outbound::Delta { seq: metadata.get("seq")?.as_u64()?, text: content },
+        "final_response" => {
+            let metadata = Box::new(answer_metadata(metadata));
+            Outbound::Final(Final { request_id: request_id.clone(), content, metadata })
+        }
+        "hitl_request" => match serde_json::from_value::<ApprovalRequest>(metadata) {
+            Ok(request) => Outbound::Approval(Box::new(request)),
+            // A foreign worker asks in its own way; its question is all that there is to say.
+            Err(_) => {
+                let metadata = Box::new(Metadata::new(MemoryState::Off, Audience::Room));
+                Outbound::Final(Final { request_id: request_id.clone(), content, metadata })
+            }
+        },
+        "error" => {
+            let code = metadata.get("code").and_then(Value::as_str).unwrap_or_default();
+            Outbound::Error(error(code, &content))
+        }
+        "settings_wanted" => {
+            let names = serde_json::from_value(metadata.get("names")?.clone()).ok()?;
+            Outbound::SettingsWanted { names }
+        }
+        "enriched" => Outbound::Enriched(Box::new(serde_json::from_value::<Enrichment>(metadata).ok()?)),
+        _ => return None,
+    };
+    Some(Response { request_id, attempt, heard: Heard::Event(event) })
+}
+
+/// How an answer came about, as far as it is said: a foreign worker has other things to say, and its own memory.
+fn answer_metadata(value: Value) -> Metadata {
+    serde_json::from_value(value).unwrap_or_else(|_| Metadata::new(MemoryState::Off, Audience::Room))
+}
+
+/// The error that a code stands for. A foreign worker's own words are not repeated: they may quote anything.
+fn error(code: &str, text: &str) -> Error {
+    let (what, hint) = text.split_once("; hint: ").unwrap_or((text, "look at the worker's log"));
+    match code {
+        "invalid_request" | "invalid_session_id" => {
+            Error::Invalid { what: what.to_owned(), hint: hint.to_owned() }
+        }
+        "request_id_reused" => Error::RequestReused,
+        "answer_gone" => Error::AnswerGone,
+        "busy" => Error::Busy,
+        "erased" => Error::Erased,
+        "awaits_approval" => Error::AwaitsApproval,
+        "no_such_approval" => Error::NoSuchApproval,
+        "already_decided" => Error::AlreadyDecided("before"),
+        "approval_expired" => Error::ApprovalExpired,
+        "not_your_approval" => Error::NotYourApproval,
+        "cancelled" => Error::Cancelled,
+        "no_worker" => Error::NoWorker,
+        "stopping" => Error::Stopping,
+        "storage_full" => Error::Store(StoreError::Full),
+        "storage_failed" => Error::Store(StoreError::Failed("a worker's store".to_owned())),
+        "model_failed" => Error::Model(model_error(text)),
+        "" => Error::Model(ModelError::Malformed),
+        _ => Tampering::ALL
+            .into_iter()
+            .find(|tampering| tampering.name() == code)
+            .map_or(Error::Internal, Error::Tampered),
+    }
+}
+
+fn model_error(text: &str) -> ModelError {
+    let known = [
+        ModelError::Unreachable,
+        ModelError::Unauthorised,
+        ModelError::RateLimited,
+        ModelError::TimedOut,
+        ModelError::Malformed,
+        ModelError::CutOff,
+        ModelError::NoForms,
+    ];
+    let status = text.split_whitespace().find_map(|word| word.trim_end_matches(';').parse().ok());
+    known
+        .into_iter()
+        .find(|error| error.to_string() == text)
+        .unwrap_or_else(|| status.map_or(ModelError::Unreachable, ModelError::Refused))
+}
+
+fn bytes(value: &Value) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(serde_json::to_vec(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+#[path = "wire/tests.rs"]
+mod tests;

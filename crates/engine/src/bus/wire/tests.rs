@@ -1,0 +1,164 @@
+use super::*;
+use crate::room::RoomLine;
+
+fn scope() -> Scope {
+    let tenant = TenantId::new("acme").unwrap();
+    Scope::parse(tenant, "!abc123:matrix.org:main:@alice:matrix.org").unwrap()
+}
+
+fn line(content: &str) -> RoomLine {
+    RoomLine {
+        sender: "@bob:matrix.org".to_owned(),
+        content: content.to_owned(),
+        timestamp: 17,
+        is_bot: false,
+        event_id: Some("$1".to_owned()),
+        replaces: None,
+        redacted: false,
+    }
+}
+
+fn errand() -> Errand {
+    let request = TurnRequest {
+        request_id: Some("r-1".to_owned()),
+        query: "what did we choose?".to_owned(),
+        audience: Some(Audience::Room),
+        room: RoomContext::new(vec![line("PostgreSQL")]),
+        instructions: Some("be brief".to_owned()),
+        brought: vec![PromptMessage { role: Role::Ai, text: "before".to_owned() }],
+        past_chats: vec![PastChat { title: "t".to_owned(), summary: "s".to_owned() }],
+        available_settings: vec!["code.style".to_owned()],
+        settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        focus: Some("research".to_owned()),
+        ..TurnRequest::default()
+    };
+    Errand { scope: Some(scope()), actor: Actor::token("t1"), request }
+}
+
+fn call() -> Call {
+    Call { attempt: "a1".to_owned(), reply_to: "g1".to_owned(), sent_at: Millis(5_000) }
+}
+
+fn other_tenant() -> TenantId {
+    TenantId::new("default").unwrap()
+}
+
+#[test]
+fn a_turn_between_our_roles_arrives_whole() {
+    let json = turn(&errand(), Some(&call()));
+    let read = read_request(&json, Speech::Sealed, &other_tenant()).unwrap();
+    assert_eq!(read.call.unwrap().attempt, "a1");
+    let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
+    assert_eq!(arrived.scope, Some(scope()));
+    assert_eq!(arrived.actor, Actor::token("t1"));
+    // The same again on its way back says that nothing was lost.
+    assert_eq!(turn(&arrived, Some(&call())), json);
+    assert_eq!(arrived.request.room.len(), 1);
+    assert_eq!(arrived.request.brought.len(), 1);
+}
+
+#[test]
+fn a_plain_request_gives_itself_no_rights() {
+    // It claims a tenant, an actor and a way back; none of that counts.
+    let json = turn(&errand(), Some(&call()));
+    let read = read_request(&json, Speech::Plain, &other_tenant()).unwrap();
+    assert!(read.call.is_none());
+    let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
+    assert_eq!(arrived.scope.unwrap().tenant(), &other_tenant());
+    assert_eq!(arrived.actor, Actor::named("bus"));
+    assert_eq!(arrived.request.instructions, None);
+    // And what says nothing of ours is no message of ours.
+    let plain = turn(&errand(), None);
+    assert!(read_request(&plain, Speech::Sealed, &other_tenant()).is_err());
+    assert!(!String::from_utf8_lossy(&plain).contains("ours"));
+}
+
+#[test]
+fn requests_of_the_first_version_are_understood() {
+    let json = br#"{"request_id":"1","query":"hi","metadata":{"room_id":"!r:m.org","user_id":"@a:m.org","timestamp":1}}"#;
+    let read = read_request(json, Speech::Plain, &other_tenant()).unwrap();
+    let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
+    assert_eq!(arrived.scope.unwrap().session_id(), "!r:m.org:main:@a:m.org");
+    for (json, named) in [
+        (&b"{"[..], false),
+        (br#"{"request_id":"1","query":"hush"}"#, true),
+        (br#"{"request_id":"1","query":"hush","session_id":"hush"}"#, true),
+    ] {
+        let refused = read_request(json, Speech::Plain, &other_tenant()).unwrap_err();
+        assert_eq!(refused.request_id.is_some(), named);
+        assert!(!refused.why.to_string().contains("hush"), "{}", refused.why);
+    }
+}
+
+fn back(heard: &Heard) -> Heard {
+    let json = response("r-1", Some("a1"), heard).unwrap();
+    let read = read_response(&json).unwrap();
+    assert_eq!((read.request_id.as_str(), read.attempt.as_deref()), ("r-1", Some("a1")));
+    read.heard
+}
+
+#[test]
+fn responses_between_our_roles_arrive_whole() {
+    let mut metadata = Box::new(Metadata::new(MemoryState::Kept, Audience::Private));
+    metadata.recalled = 7;
+    metadata.memory_error = Some("rolled-back".into());
+    metadata.failed_aspects = vec!["profile".into()];
+    let answer = Final { request_id: "r-1".to_owned(), content: "hello".to_owned(), metadata };
+    let Heard::Event(Outbound::Final(arrived)) = back(&Heard::Event(Outbound::Final(answer.clone()))) else {
+        panic!("not an answer")
+    };
+    assert_eq!((arrived.content, arrived.metadata), (answer.content, answer.metadata));
+    let delta = Outbound::Delta { seq: 3, text: "x".to_owned() };
+    assert!(matches!(back(&Heard::Event(delta)), Heard::Event(Outbound::Delta { seq: 3, .. })));
+    assert!(matches!(back(&Heard::Accepted), Heard::Accepted));
+    assert!(matches!(back(&Heard::Alive), Heard::Alive));
+    assert!(matches!(back(&Heard::Done), Heard::Done));
+}
+
+#[test]
+fn errors_keep_their_names_on_the_way() {
+    let all = [
+        Error::RequestReused,
+        Error::AnswerGone,
+        Error::Busy,
+        Error::Erased,
+        Error::AwaitsApproval,
+        Error::NoSuchApproval,
+        Error::ApprovalExpired,
+        Error::NotYourApproval,
+        Error::Cancelled,
+        Error::NoWorker,
+        Error::Stopping,
+        Error::Internal,
+        Error::Store(StoreError::Full),
+        Error::Model(ModelError::TimedOut),
+        Error::Model(ModelError::Refused(503)),
+        Error::Tampered(Tampering::RolledBack),
+        Error::Invalid { what: "bad".to_owned(), hint: "better".to_owned() },
+    ];
+    for error in all {
+        let (code, text) = (error.code(), error.to_string());
+        let Heard::Event(Outbound::Error(arrived)) = back(&Heard::Event(Outbound::Error(error))) else {
+            panic!("not an error")
+        };
+        assert_eq!((arrived.code(), arrived.to_string()), (code, text));
+    }
+}
+
+#[test]
+fn a_foreign_workers_answer_is_an_answer() {
+    for json in [
+        &br#"{"request_id":"r","message_type":"final_response","content":"hello","metadata":{"latency":3}}"#
+            [..],
+        br#"{"request_id":"r","message_type":"final_response","content":"hello"}"#,
+        br#"{"request_id":"r","response":"hello","status":"success"}"#,
+    ] {
+        let read = read_response(json).unwrap();
+        let Heard::Event(Outbound::Final(answer)) = read.heard else { panic!("not an answer") };
+        assert_eq!(answer.content, "hello");
+    }
+    let failed = read_response(br#"{"request_id":"r","status":"error","error":"hush"}"#).unwrap();
+    let Heard::Event(Outbound::Error(error)) = failed.heard else { panic!("not an error") };
+    assert!(!error.to_string().contains("hush"));
+    assert!(read_response(br#"{"request_id":"r","message_type":"who knows"}"#).is_none());
+}

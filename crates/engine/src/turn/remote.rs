@@ -1,0 +1,88 @@
+//! Turns that workers run for this process, which is a gateway: the same order, the same events, the same end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::outlet::Outlet;
+use super::{Ending, Inbound, Standing, TurnRequest, cancel};
+use crate::audit::Actor;
+use crate::bus::{Errand, Gateway};
+use crate::error::Error;
+use crate::session::Session;
+
+/// Has a turn of a session run.
+pub(super) async fn run(
+    gateway: &Arc<Gateway>,
+    session: &Session,
+    inbound: Inbound,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    // The session's order: what was said here first is asked for first.
+    let _place = cancel::or(session.lock()).await??;
+    let errand = Errand {
+        scope: Some(session.scope().clone()),
+        actor: session.actor.clone(),
+        request: inbound.into_request(),
+    };
+    match cancel::or(gateway.run(&errand, outlet)).await {
+        Ok(outcome) => outcome,
+        Err(cancelled) => {
+            gateway.cancel(&errand).await;
+            // In the log as well: a worker that has not heard finds out when it writes.
+            super::elsewhere::call_off(session, errand.request.request_id.as_deref()).await?;
+            Err(cancelled)
+        }
+    }
+}
+
+/// Has a turn without memory run.
+pub(super) async fn run_without_memory(
+    gateway: &Arc<Gateway>,
+    inbound: Inbound,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let errand = Errand { scope: None, actor: Actor::named("bus"), request: inbound.into_request() };
+    cancel::or(gateway.run(&errand, outlet)).await?
+}
+
+/// Waits until a worker has carried out a decision that is in the log.
+pub(super) async fn carried_out(
+    gateway: &Arc<Gateway>,
+    session: &Session,
+    request_id: &str,
+) -> Result<Ending, Error> {
+    let mut pause = FIRST_LOOK;
+    loop {
+        gateway.nudge().await;
+        cancel::or(tokio::time::sleep(pause)).await?;
+        match session.standing(request_id).await? {
+            Standing::Ended(ending) => return Ok(ending),
+            Standing::Failed(reason) if reason == Error::Cancelled.code() => return Err(Error::Cancelled),
+            Standing::Failed(_) => return Err(Error::Model(crate::model::ModelError::CutOff)),
+            Standing::Decided | Standing::Running => pause = (pause * 2).min(LATER_LOOKS),
+        }
+    }
+}
+
+impl Inbound {
+    fn into_request(self) -> TurnRequest {
+        TurnRequest {
+            request_id: Some(self.request_id),
+            query: self.query,
+            audience: Some(self.audience),
+            room: self.room,
+            instructions: self.instructions,
+            brought: self.brought,
+            sampling: self.sampling,
+            profile: self.profile,
+            focus: self.focus,
+            past_chats: self.past_chats,
+            available_settings: self.available_settings,
+            settings: self.settings,
+            restore: self.restore,
+        }
+    }
+}
+
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LATER_LOOKS: Duration = Duration::from_secs(1);

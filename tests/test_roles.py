@@ -1,0 +1,419 @@
+"""Gateways and workers that meet on a Redis: our own, and foreign ones that speak the first system's JSON."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import re
+import shutil
+import subprocess
+import threading
+import time
+import urllib.error
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import FOREIGN, Confidant, free_port, stop, turns_path, wait_until
+from foreign_roles import ForeignBot, ForeignWorker
+from recording_model import RecordingModel
+from test_tools import HOSTILE, entry
+
+BINARY = Path(os.environ["CONFIDANT_BIN"]).resolve()
+SESSIONS = int(os.environ.get("CONFIDANT_ROLE_SESSIONS", "60"))
+TURNS = int(os.environ.get("CONFIDANT_ROLE_TURNS", "1200"))
+KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+
+@dataclass
+class RedisServer:
+    """A Redis of the test's own that keeps its data over a restart."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port)
+
+    def start(self) -> None:
+        program = shutil.which("redis-server")
+        assert program, "redis-server is not installed\nhint: scripts/services apt"
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
+        options += ["--appendonly", "yes", "--appendfsync", "always"]
+        self.process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(self._answers, 30, lambda: "the Redis server did not start")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.client().ping())
+        except redis.exceptions.RedisError:
+            return False
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(20)
+            self.process = None
+
+
+@dataclass
+class Role:
+    """A `confidant serve --role …` with a folder of its own."""
+
+    folder: Path
+    role: str
+    environment: dict[str, str]
+    process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        ours = {"CONFIDANT_SERVER__DATA_DIR": str(self.folder / "data")}
+        mark = len(self.log())
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [BINARY, "serve", "--role", self.role],
+                cwd=self.folder,
+                env=clean | ours | self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(lambda: self._is_up(mark), 60, lambda: f"the {self.role} is not ready:\n{self.log()}")
+
+    def _is_up(self, mark: int) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the {self.role} ended:\n{self.log()}"
+        return "working: " in self.log()[mark:]
+
+    def log(self) -> str:
+        path = self.folder / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        if self.process is not None:
+            assert stop(self.process) == 0, self.log()
+            self.process = None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    server = RedisServer(folder)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def model() -> Iterator[RecordingModel]:
+    model = RecordingModel()
+    yield model
+    model.close()
+
+
+def settings(server: RedisServer, model: RecordingModel | None, **more: str) -> dict[str, str]:
+    common = {"REDIS_URL": server.url, "CHECKPOINT_ENCRYPTION_KEY": KEY, "CONFIDANT_SERVER__REQUESTS_PER_MINUTE": "0"}
+    return common | (model.environment if model else {}) | more
+
+
+def gateway(folder: Path, environment: dict[str, str]) -> Confidant:
+    folder.mkdir(exist_ok=True)
+    return Confidant(folder, environment=environment, arguments=["--role", "gateway"])
+
+
+def test_a_gateway_without_workers_says_so_and_with_one_answers(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="1")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    try:
+        path = turns_path("http:room:main:ann")
+        refused = front.request("POST", path, {"query": "hello", "request_id": "r1"})
+        assert refused.status == 503
+        assert refused.json()["error"]["code"] == "no_worker"
+        assert "--role worker" in refused.body.decode()
+        worker.start()
+        answered = front.request("POST", path, {"query": "hello", "request_id": "r1"})
+        assert answered.status == 200, answered.body
+        assert answered.json()["content"] == "noted: hello"
+        assert answered.json()["metadata"]["memory"] == "kept"
+        # Streamed, piece by piece, through two processes.
+        events = front.stream_turn("http:room:main:ann", {"query": "again"})
+        pieces = [event.data["content"] for event in events if event.name == "delta"]
+        assert "".join(pieces) == "noted: again" and len(pieces) > 1
+        # What it remembers is in the log that both share.
+        exported = front.request("GET", path.removesuffix("/turns") + "/export").json()["messages"]
+        assert [message["content"] for message in exported] == ["hello", "noted: hello", "again", "noted: again"]
+        # The same request again is the same answer.
+        replayed = front.request("POST", path, {"query": "hello", "request_id": "r1"}).json()
+        assert replayed["content"] == "noted: hello" and replayed["metadata"]["replayed"]
+    finally:
+        worker.stop()
+        front.stop()
+
+
+def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    model.delay = 0.0
+    slow = RecordingModel()
+    try:
+        environment = settings(server, slow, CONFIDANT_BUS__PATIENCE_SECONDS="1", CONFIDANT_BUS__TURNS="2")
+        front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+        front.start()
+        worker.start()
+        # Warm up, so that what follows is about room and not about starting.
+        assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
+        slow.hold = threading.Event()
+        with ThreadPoolExecutor(6) as pool:
+            asked = [
+                pool.submit(front.request, "POST", turns_path(f"http:room:main:u{i}"), {"query": f"q{i}"})
+                for i in range(6)
+            ]
+            wait_until(lambda: sum(f.done() for f in asked) == 4, 60, lambda: "nobody was told that it is busy")
+            slow.hold.set()
+            statuses = Counter(future.result().status for future in asked)
+        assert statuses == {200: 2, 503: 4}
+        worker.stop()
+        front.stop()
+    finally:
+        slow.close()
+
+
+def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: Path, server: RedisServer) -> None:
+    front = gateway(tmp_path / "g", settings(server, None, CONFIDANT_BUS__MODE="compat"))
+    worker = ForeignWorker(server.url)
+    front.start()
+    try:
+        room = [{"sender": "@bob:m.org", "content": "PostgreSQL", "timestamp": int(time.time()), "is_bot": False}]
+        session = "!abc123:matrix.org:main:@alice:matrix.org"
+        reply = front.turn(session, {"query": "what database?", "room_context": room})
+        assert reply["content"] == "foreign: what database? (PostgreSQL)"
+        (request,) = worker.seen
+        assert {"request_id", "query", "session_id", "room_context", "metadata"} == set(request)
+        assert request["session_id"] == session
+        assert request["metadata"]["user_id"] == "@alice:matrix.org"
+        line = request["room_context"][0]
+        assert line | {"sender": "@bob:m.org", "content": "PostgreSQL", "is_bot": False} == line
+        with ThreadPoolExecutor(8) as pool:
+            replies = pool.map(lambda i: front.turn(f"http:room:main:u{i}", {"query": f"q{i}"})["content"], range(16))
+        assert list(replies) == [f"foreign: q{i} ()" for i in range(16)]
+    finally:
+        front.stop()
+        worker.close()
+
+
+def test_our_workers_answer_a_bot_written_against_the_seeds_json(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
+    for worker in workers:
+        worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        session = "!abc123:matrix.org:main:@alice:matrix.org"
+        room = [{"sender": "@bob:m.org", "content": "We chose PostgreSQL", "timestamp": int(time.time()), "is_bot": False}]
+        heard = bot.ask(session, "what database?", room)
+        final = heard[-1]
+        assert final["message_type"] == "final_response" and final["content"] == "noted: what database?"
+        assert {message["message_type"] for message in heard} <= {"progress", "final_response"}
+        assert any("We chose PostgreSQL" in m["content"] for m in model.prompts[-1])
+        # It remembers, whichever worker answers.
+        for i in range(6):
+            bot.ask(session, f"q{i}")
+        assert [m["content"] for m in model.prompts[-1] if m["role"] == "user"][:2] == ["what database?", "q0"]
+        # Two workers hear every request; one answers.
+        time.sleep(0.5)
+        assert len(model.prompts) == 7
+        # What is wrong is said once, and quotes nothing.
+        bot.publish({"request_id": "bad", "query": "hush hush", "session_id": "no session"})
+        (error,) = bot.responses("bad")
+        assert error["message_type"] == "error" and "hush" not in error["content"]
+    finally:
+        bot.close()
+        for worker in workers:
+            worker.stop()
+
+
+def test_promise_2_nothing_on_the_bus_or_in_redis_can_be_read(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """Everything that goes over the wire and everything that is on disk, searched for what was said."""
+    environment = settings(server, model, CONFIDANT_STORE__OPAQUE_NAMES="true")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    heard: list[bytes] = []
+    client = server.client()
+    ear = client.pubsub()
+    ear.psubscribe("*")
+    front.start()
+    worker.start()
+    try:
+        marker, person = "zq7marker7qz", "zq7person7qz"
+        room = [{"sender": "@bob:m.org", "content": f"room {marker}", "timestamp": int(time.time()), "is_bot": False}]
+        body = {"query": f"say {marker}", "room_context": room}
+        for _ in range(3):
+            assert marker in front.turn(f"http:room:main:{person}", body)["content"]
+        while (message := ear.get_message(timeout=0.2)) is not None:
+            if message["type"] == "pmessage":
+                heard.append(message["channel"] + message["data"])
+        assert len(heard) > 6
+        client.bgsave()
+        wait_until(lambda: any(server.folder.glob("*.rdb")), 20, lambda: "no dump was made")
+        time.sleep(0.5)
+        files = [path for path in server.folder.rglob("*") if path.is_file()]
+        assert any("aof" in path.name for path in files) and any(path.suffix == ".rdb" for path in files)
+        for secret in (marker, person):
+            assert not [i for i, bytes in enumerate(heard) if secret.encode() in bytes]
+            assert not [path.name for path in files if secret.encode() in path.read_bytes()]
+            assert secret not in front.log() and secret not in worker.log()
+    finally:
+        worker.stop()
+        front.stop()
+
+
+def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model)
+    front = gateway(tmp_path / "g", environment)
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
+    rule = '[[tools.rules]]\ntool = "bad.echo"\nthen = "approve"\n'
+    for worker in workers:
+        worker.folder.mkdir()
+        (worker.folder / "confidant.toml").write_text("[tools]\n" + entry("bad", command=HOSTILE, tools=["echo"]) + rule)
+    front.start()
+    workers[0].start()
+    try:
+        session = "http:r:main:alice"
+
+        def has_tool() -> bool:
+            front.turn("http:probe:main:nobody", {"query": "hello"})
+            return model.offered[-1] == ["bad_echo"]
+
+        wait_until(has_tool, 60, lambda: f"the tool did not come:\n{workers[0].log()}")
+        asked = front.turn(session, {"query": 'call bad.echo {"text": "hello there"}', "request_id": "r1"})
+        assert asked["message_type"] == "hitl_request", asked
+        # The one that asked dies; the question is in the log, and another worker takes up the decision.
+        workers[0].kill()
+        workers[1].start()
+        wait_until(has_tool, 60, lambda: f"the tool did not come:\n{workers[1].log()}")
+        path = turns_path(session).removesuffix("/turns")
+        decision = {"approval_id": asked["metadata"]["approval_id"], "decision": "approve", "user_id": "alice"}
+        reply = front.request("POST", f"{path}/decisions", decision)
+        assert reply.status == 200, reply.body
+        assert "hello there" in reply.json()["content"].split(" -> ")[1], reply.body
+        again = front.request("POST", f"{path}/decisions", decision)
+        assert again.status in (404, 409), again.body
+    finally:
+        for worker in workers:
+            worker.stop()
+        front.stop()
+
+
+def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and_double_nothing(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """Two gateways and three workers, many sessions, while everything between them breaks."""
+    model.delay = 0.02
+    environment = settings(server, model)
+    fronts = [gateway(tmp_path / f"g{i}", environment) for i in range(2)]
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(3)]
+    with ExitStack() as stack:
+        for process in [*workers, *fronts]:
+            process.start()
+            stack.callback(process.stop)
+        per_session = max(1, TURNS // SESSIONS)
+        done, lock = Counter(), threading.Lock()
+        finished = threading.Event()
+
+        def talk(number: int) -> list[str]:
+            """One person's conversation: each turn waits for the one before, and is asked again until it is answered."""
+            answers = []
+            for i in range(per_session):
+                request = f"s{number}-t{i}"
+                body = {"query": f"say {request}", "request_id": request}
+                deadline = time.monotonic() + 240
+                while True:
+                    assert time.monotonic() < deadline, f"{request} was never answered"
+                    front = random.choice(fronts)
+                    try:
+                        reply = front.request("POST", turns_path(f"http:room:main:user{number}"), body)
+                    except (OSError, urllib.error.URLError, http.client.HTTPException):
+                        time.sleep(0.2)
+                        continue
+                    if reply.status == 200:
+                        answers.append(reply.json()["content"])
+                        break
+                    # Told clearly that it did not work this time.
+                    code = reply.json()["error"]["code"]
+                    assert code in {"no_worker", "storage_failed", "busy", "stopping", "timeout", "model_failed"}, reply.body
+                    with lock:
+                        done[code] += 1
+                    time.sleep(0.2)
+                with lock:
+                    done["answered"] += 1
+            return answers
+
+        def break_things() -> None:
+            rounds = 0
+            while not finished.wait(random.uniform(1.0, 2.5)):
+                rounds += 1
+                victim = random.choice(workers)
+                victim.kill()
+                victim.start()
+                client = server.client()
+                if rounds % 3 == 1:
+                    for kind in ("normal", "pubsub"):
+                        client.execute_command("CLIENT", "KILL", "TYPE", kind)
+                if rounds % 4 == 2:
+                    server.stop()
+                    time.sleep(random.uniform(0.1, 1.0))
+                    server.start()
+
+        breaker = threading.Thread(target=break_things)
+        breaker.start()
+        try:
+            with ThreadPoolExecutor(32) as pool:
+                answers = list(pool.map(talk, range(SESSIONS)))
+        finally:
+            finished.set()
+            breaker.join()
+        print("campaign:", dict(done))
+        for number, told in enumerate(answers):
+            assert told == [f"noted: say s{number}-t{i}" for i in range(per_session)]
+        # What the log has: every turn once, in order, nobody else's.
+        front = random.choice(fronts)
+        for number in range(SESSIONS):
+            path = turns_path(f"http:room:main:user{number}").removesuffix("/turns") + "/export"
+            messages = front.request("GET", path).json()["messages"]
+            asked = [m["content"] for m in messages if m["type"] == "human"]
+            replied = [m["content"] for m in messages if m["type"] == "ai"]
+            kept = len(asked)
+            expected = [f"say s{number}-t{i}" for i in range(per_session)][-kept:]
+            assert asked == expected
+            assert replied == [f"noted: {query}" for query in expected][-len(replied) :]
+        # No prompt had another person's words.
+        for prompt in model.prompts:
+            people = set(re.findall(r"\bs(\d+)-t\d+", " ".join(m["content"] for m in prompt)))
+            assert len(people) == 1
