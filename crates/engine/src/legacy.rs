@@ -61,8 +61,10 @@ pub async fn import_checkpoints(
                 if way == Way::SetAside {
                     checkpoints.set_aside(id).await?;
                 }
+                // It was said in its place, and is recalled there only.
+                let audience = if scope.is_person() { Audience::Private } else { Audience::Room };
                 let session = engine.session(scope, Actor::cli());
-                match session.take_over(Audience::Private, &exchanges, "import").await {
+                match session.take_over(audience, &exchanges, "import").await {
                     Ok(true) => imported.sessions += 1,
                     Ok(false) => imported.already += 1,
                     Err(Error::Store(error) | Error::Unloaded(error)) => return Err(error.into()),

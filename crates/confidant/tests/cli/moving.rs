@@ -39,6 +39,7 @@ fn a_conversation_moves_from_files_to_redis_to_postgres() {
     home.run(&["store", "copy", "--from", "sqlite:", "--to", &redis])
         .failed("no data in the store after --from", "address");
     home.alice(&format!("Hello, I'm Alice and I prefer {CONTENT}")).done();
+    home.bob("hello").done();
     let receipt = home.run(&["session", "delete", "cli:db:main:bob"]).done().out;
     std::fs::write(home.path("receipt.json"), receipt).unwrap();
     home.run(&["store", "copy", "--from", "sqlite:", "--to", "sqlite:"])
@@ -106,7 +107,7 @@ fn conversations_of_the_first_system_are_taken_over() {
         serde_json::from_str(include_str!("fixtures/checkpoints.json")).unwrap();
     for (id, row) in &rows {
         let key = format!("checkpoint:{id}:latest");
-        let set = [b"SET", key.as_bytes(), row.as_bytes(), b"EX", b"600"];
+        let set: [&[u8]; 5] = [b"SET", key.as_bytes(), row.as_bytes(), b"EX", b"600"];
         assert_eq!(ask(&url, &set), "+OK\r\n");
     }
     // To files here: only read.

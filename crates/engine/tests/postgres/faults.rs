@@ -47,7 +47,7 @@ async fn promise_8_a_database_out_of_reach_costs_memory_not_answers() {
     let answer = session(&engine, "http:r:main:bob").turn(says("are you there?")).finish().await.unwrap();
     assert_eq!(answer.content, "noted: are you there?");
     assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
-    assert_eq!(answer.metadata.memory_error, Some("store-unreachable"));
+    assert_eq!(answer.metadata.memory_error.as_deref(), Some("store-unreachable"));
     // What would have been written to a session that is known is reported instead.
     let error = session(&engine, ID).turn(says_as("r1", "q1")).finish().await.unwrap_err();
     assert_eq!(error.code(), "storage_failed");
@@ -161,7 +161,7 @@ async fn an_exhausted_pool_is_said_and_passes() {
     for turn in stuck {
         let answer = turn.await.unwrap().unwrap();
         assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
-        assert_eq!(answer.metadata.memory_error, Some("store-busy"));
+        assert_eq!(answer.metadata.memory_error.as_deref(), Some("store-busy"));
     }
     let error = session(&engine, "http:r:main:u0").turn(says_as("late", "late")).finish().await.unwrap_err();
     assert!(error.to_string().contains("more connections"), "{error}");
