@@ -137,7 +137,8 @@ impl DiscordSection {
 
 const MOST: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
-#[cfg(all(test, feature = "discord"))]
+#[cfg(test)]
+#[cfg(feature = "discord")]
 mod tests {
     use super::*;
 
