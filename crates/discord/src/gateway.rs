@@ -58,8 +58,8 @@ pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Re
         while listening.asides.try_join_next().is_some() {}
         match frame {
             Some(Ok(Frame::Text(text))) => {
-                listening.told(&text).await?;
-                listening.keep(Kept::of(&shard), When::Sometimes).await;
+                let when = listening.told(&text).await?;
+                listening.keep(Kept::of(&shard), when).await;
             }
             Some(Ok(Frame::Close(frame))) => {
                 code = frame.map(|frame| frame.code);
@@ -168,20 +168,27 @@ struct Listening<'a> {
 }
 
 impl Listening<'_> {
-    async fn told(&mut self, text: &str) -> Result<(), Trouble> {
+    /// Takes in what the gateway says; says whether where we are must be kept now.
+    async fn told(&mut self, text: &str) -> Result<When, Trouble> {
         let head: Head<'_> = match serde_json::from_str(text) {
             Ok(head) => head,
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(When::Sometimes),
         };
         if head.t.as_deref() == Some("GUILD_CREATE") {
             if let Ok(Payload { d }) = serde_json::from_str::<Payload<GuildHeard>>(text) {
                 self.guild(d);
             }
-            return Ok(());
+            return Ok(When::Sometimes);
         }
-        let Ok(Some(event)) = twilight_gateway::parse(text.to_owned(), WANTED) else { return Ok(()) };
+        let Ok(Some(event)) = twilight_gateway::parse(text.to_owned(), WANTED) else {
+            return Ok(When::Sometimes);
+        };
         match Told::from(event) {
-            Told::Ready(ready) => self.ready(&ready).await?,
+            // From here on everything is replayed to whoever has the session, so it is kept before anything else.
+            Told::Ready(ready) => {
+                self.ready(&ready).await?;
+                return Ok(When::Now);
+            }
             Told::Resumed => self.intake.up(),
             Told::MessageCreate(message) => self.said(&message).await?,
             Told::MessageUpdate(message) => self.edited(&message).await?,
@@ -193,7 +200,7 @@ impl Listening<'_> {
             }
             Told::InteractionCreate(interaction) => {
                 let Some(answer) = slash::take(&self.rules, self.intake, &interaction).await? else {
-                    return Ok(());
+                    return Ok(When::Sometimes);
                 };
                 let client = Arc::clone(&self.bot.client);
                 self.asides.spawn(async move {
@@ -205,7 +212,7 @@ impl Listening<'_> {
             Told::GuildDelete(gone) if gone.unavailable != Some(true) => self.left(gone.id).await?,
             _ => {}
         }
-        Ok(())
+        Ok(When::Sometimes)
     }
 
     /// A session of its own: nothing is replayed, so everything is read back.

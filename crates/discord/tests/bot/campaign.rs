@@ -25,6 +25,8 @@ async fn a_thousand_events_are_answered_once_each() {
         match at {
             300 | 900 => fake.cut(),
             600 => {
+                // In the middle of answering.
+                fake.until("some answers", |fake| fake.answers(GENERAL).len() >= 20).await;
                 bot.kill().await;
                 bot = rig.start().await;
             }
