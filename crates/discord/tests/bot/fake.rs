@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use confidant_engine::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -96,7 +97,7 @@ impl Fake {
 
     /// The next id: a time and a count, as Discord's are.
     fn id(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let now = SystemClock.now().0;
         let wanted = u64::try_from(now - 1_420_070_400_000).unwrap() << 22;
         let next = |last: u64| Some(wanted.max(last + 1));
         self.ids.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).unwrap();
