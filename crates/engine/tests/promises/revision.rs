@@ -92,7 +92,7 @@ async fn what_never_was_cannot_be_changed(place: Place) {
 async fn a_new_beginning_recalls_only_so_much_and_deletes_nothing(place: Place) {
     let model = Recorder::new();
     let clock = std::sync::Arc::new(ManualClock::new(Millis(1_000)));
-    let parts = Parts::new(place.storage(), keys(&[1]), std::sync::Arc::clone(&model) as _);
+    let parts = Parts::new(place.storage().await, keys(&[1]), std::sync::Arc::clone(&model) as _);
     let engine = Engine::open(Parts { clock: std::sync::Arc::clone(&clock) as _, ..parts }).await.unwrap();
     let one = session(&engine, ID);
     for n in 1..=10 {
