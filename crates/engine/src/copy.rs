@@ -1,9 +1,11 @@
 //! Moving to another store: every row as it is, sealed as it is.
 //!
-//! Keys, logs, tokens and the audit log are taken over byte for byte, so that receipts still hold and nothing is opened on the
+//! Keys, logs, contexts, tokens and the audit log are taken over byte for byte, so that receipts still hold and nothing is opened on the
 //! way; only what a session is called is read, for stores that want names. Everything that was written is read back and held
 //! against what it was copied from. Cut off anywhere, it goes on where it was; what changed or went meanwhile is put right.
 //! Until it is done, the destination is marked, and no engine opens it.
+
+mod contexts;
 
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub struct Copied {
     pub already: u64,
     /// Sessions whose lifetime is over, which were left behind.
     pub expired: u64,
+    /// Conversations with concepts in scope.
+    pub contexts: u64,
     /// Access tokens.
     pub tokens: u64,
     /// Audit records.
@@ -63,7 +67,9 @@ pub async fn copy(
     begin(from, to, root).await?;
     from.store.introduce(keyring.name_sealer());
     to.store.introduce(keyring.name_sealer());
+    contexts::remove_ended(from, to, &keyring).await?;
     let mut copied = Copied { keys: copy_keys(&*from.keys, &*to.keys).await?, ..Copied::default() };
+    copied.contexts = contexts::copy(from, to, &keyring).await?;
     progress(0, keys);
     copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &|done| progress(done, keys.max(done)))
         .await?;

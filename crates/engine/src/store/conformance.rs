@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use confidant_seal::{Context, Key, Kid, Sealed, Suite, Tag, seal};
 
-use super::contexts::{CaptureRow, CapturesOf, ConversationName, PutContext};
+use super::contexts::{CaptureRow, CapturesOf, ContextRow, ConversationName, PutContext, WholeContext};
 use super::memory::{MemoryKeys, MemoryStore};
 use super::postgres::PostgresSettings;
 use super::redis::RedisSettings;
@@ -164,7 +164,9 @@ laws! {
     contexts_of_tenants_never_see_each_other,
     contexts_lose_nothing_under_race,
     forgetting_a_session_leaves_the_others_captures,
+    a_context_that_is_written_twice_is_written_once,
     idle_contexts_are_found_until_they_are_archived,
+    an_adopted_context_stands_as_it_was,
 }
 
 fn tag(n: u8) -> Tag {
@@ -703,7 +705,8 @@ async fn a_context_is_compare_and_set_with_its_reason(f: &Fresh) {
     assert!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().is_empty());
     assert_eq!(f.store.put_context(with_reason(0)).await.unwrap(), Appended::Done);
     for expected in [0, 2] {
-        assert_eq!(f.store.put_context(with_reason(expected)).await.unwrap(), Appended::Conflict);
+        let other = PutContext { content: b"other".to_vec(), ..with_reason(expected) };
+        assert_eq!(f.store.put_context(other).await.unwrap(), Appended::Conflict);
     }
     let other_key = PutContext { kid: kid(2), ..put(name, 1, "other") };
     assert_eq!(f.store.put_context(other_key).await.unwrap(), Appended::Conflict);
@@ -712,7 +715,7 @@ async fn a_context_is_compare_and_set_with_its_reason(f: &Fresh) {
     // A second record of the same turn takes the place of the first.
     assert_eq!(f.store.put_context(with_reason(1)).await.unwrap(), Appended::Done);
     assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap(), [captured(name, 7, 1)]);
-    assert_eq!(f.store.audit(0, 10).await.unwrap().len(), 2);
+    assert_eq!(recorded(f).await.len(), 2);
 }
 
 async fn contexts_of_tenants_never_see_each_other(f: &Fresh) {
@@ -784,4 +787,76 @@ async fn idle_contexts_are_found_until_they_are_archived(f: &Fresh) {
     assert_eq!(f.store.idle_contexts(Millis(25), 10).await.unwrap(), [conversation(200, 2)]);
     let row = f.store.context(conversation(200, 1)).await.unwrap().unwrap();
     assert_eq!((row.updated_at, row.archived_at), (Millis(10), Some(Millis(40))));
+    // In use again, it is found again; erased, it is not.
+    let again = PutContext { updated_at: Millis(15), ..put(conversation(200, 1), 2, "x") };
+    assert_eq!(f.store.put_context(again).await.unwrap(), Appended::Done);
+    f.store.erase_context(conversation(200, 2), vec![]).await.unwrap();
+    assert_eq!(f.store.idle_contexts(Millis(35), 10).await.unwrap(), [1, 3].map(|n| conversation(200, n)));
+    assert_eq!(f.store.idle_contexts(Millis(35), 1).await.unwrap(), [conversation(200, 1)]);
+    // Used since, it is not idle any more, until it is.
+    let used = PutContext { updated_at: Millis(50), ..put(conversation(200, 1), 3, "x") };
+    assert_eq!(f.store.put_context(used).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.idle_contexts(Millis(35), 1).await.unwrap(), [conversation(200, 3)]);
+    assert_eq!(f.store.idle_contexts(Millis(60), 10).await.unwrap(), [3, 1].map(|n| conversation(200, n)));
+}
+
+async fn a_context_that_is_written_twice_is_written_once(f: &Fresh) {
+    if !f.has_lost_replies {
+        return;
+    }
+    let name = conversation(200, 1);
+    let first =
+        || PutContext { capture: Some(captured(name, 7, 5)), audit: vec![note()], ..put(name, 0, "text") };
+    for _ in 0..2 {
+        assert_eq!(f.store.put_context(first()).await.unwrap(), Appended::Done);
+    }
+    let second = || PutContext { forget: Some(tag(5)), ..put(name, 1, "less") };
+    for _ in 0..2 {
+        assert_eq!(f.store.put_context(second()).await.unwrap(), Appended::Done);
+    }
+    // The same content for another reason is another write.
+    let other = PutContext { capture: Some(captured(name, 8, 5)), ..put(name, 1, "less") };
+    assert_eq!(f.store.put_context(other).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.context(name).await.unwrap().unwrap().version, 2);
+    assert!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().is_empty());
+}
+
+async fn an_adopted_context_stands_as_it_was(f: &Fresh) {
+    let (name, beside) = (conversation(200, 1), conversation(200, 2));
+    f.store
+        .put_context(PutContext { capture: Some(captured(name, 1, 5)), ..put(name, 0, "old") })
+        .await
+        .unwrap();
+    f.store
+        .put_context(PutContext { capture: Some(captured(beside, 4, 5)), ..put(beside, 0, "x") })
+        .await
+        .unwrap();
+    let row = |archived_at| ContextRow {
+        version: 17,
+        kid: kid(3),
+        content: b"new".to_vec(),
+        updated_at: Millis(20),
+        archived_at,
+    };
+    for archived_at in [Some(Millis(30)), None] {
+        let whole = WholeContext {
+            row: row(archived_at),
+            captures: vec![captured(name, 2, 6), captured(name, 3, 5)],
+        };
+        f.store.adopt_context(name, whole.clone()).await.unwrap();
+        assert_eq!(f.store.context(name).await.unwrap(), Some(whole.row));
+        assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap(), whole.captures);
+        let idle = f.store.idle_contexts(Millis(25), 10).await.unwrap();
+        assert_eq!(idle.contains(&name), archived_at.is_none());
+    }
+    let of = async |of| f.store.captures(of).await.unwrap().iter().map(|row| row.request).collect::<Vec<_>>();
+    assert_eq!(of(CapturesOf::Session(tag(5))).await, [tag(3), tag(4)]);
+    assert_eq!(of(CapturesOf::Session(tag(6))).await, [tag(2)]);
+    assert_eq!(of(CapturesOf::Tenant(tag(200))).await, [tag(2), tag(3), tag(4)]);
+    // It goes on from there.
+    let next = PutContext { kid: kid(3), ..put(name, 17, "more") };
+    assert_eq!(f.store.put_context(next).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.erase_context(name, vec![]).await.unwrap(), 2);
+    assert_eq!(of(CapturesOf::Session(tag(5))).await, [tag(4)]);
+    assert_eq!(of(CapturesOf::Session(tag(6))).await, []);
 }

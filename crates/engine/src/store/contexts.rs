@@ -1,15 +1,14 @@
 //! Where the concepts in scope of a conversation are kept, and the log that they can be recomputed from.
 //!
-//! A trait of its own beside [`Store`](super::Store), with answers for a back end that keeps none: then nothing is in
-//! scope, and no chat minds. What is easy to get wrong: a context is written only on top of the version that was read,
-//! together with the record of why, so that neither is ever there without the other.
+//! A trait of its own beside [`Store`](super::Store), since nothing else needs it. What is easy to get wrong: a context is
+//! written only on top of the version that was read, together with the record of why, so that neither is ever there without
+//! the other.
 
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
 use super::{Appended, PendingAudit, Result};
 use crate::clock::Millis;
-use crate::error::StoreError;
 
 /// The names of a conversation, as a store knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,36 +66,29 @@ pub(crate) enum CapturesOf {
     Tenant(Tag),
 }
 
+/// A context with all its records, as it is in another store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WholeContext {
+    pub(crate) row: ContextRow,
+    /// Oldest first.
+    pub(crate) captures: Vec<CaptureRow>,
+}
+
 /// Contexts and the capture log.
 #[async_trait]
 pub(crate) trait Contexts: Send + Sync {
     /// A conversation's context.
-    async fn context(&self, name: ConversationName) -> Result<Option<ContextRow>> {
-        let _ = name;
-        Err(StoreError::Failed("this store keeps no contexts".to_owned()))
-    }
-
+    async fn context(&self, name: ConversationName) -> Result<Option<ContextRow>>;
     /// Compare-and-set on the version and the key.
-    async fn put_context(&self, put: PutContext) -> Result<Appended> {
-        let _ = put;
-        Err(StoreError::Failed("this store keeps no contexts".to_owned()))
-    }
-
+    async fn put_context(&self, put: PutContext) -> Result<Appended>;
     /// Records of the capture log, oldest first.
-    async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>> {
-        let _ = of;
-        Ok(Vec::new())
-    }
-
+    async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>>;
     /// Removes a context with all its records; says how many records those were.
-    async fn erase_context(&self, name: ConversationName, audit: Vec<PendingAudit>) -> Result<u64> {
-        let _ = (name, audit);
-        Ok(0)
-    }
-
-    /// Contexts in use that were last written before `before`.
-    async fn idle_contexts(&self, before: Millis, limit: usize) -> Result<Vec<ConversationName>> {
-        let _ = (before, limit);
-        Ok(Vec::new())
-    }
+    async fn erase_context(&self, name: ConversationName, audit: Vec<PendingAudit>) -> Result<u64>;
+    /// Contexts in use that were last written before `before`, those that waited longest first.
+    async fn idle_contexts(&self, before: Millis, limit: usize) -> Result<Vec<ConversationName>>;
+    /// Puts a context in place of whatever is there, at the version that it has elsewhere.
+    ///
+    /// Only for a store in which nobody else works.
+    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()>;
 }

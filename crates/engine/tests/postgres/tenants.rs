@@ -69,7 +69,9 @@ async fn a_connection_of_one_tenant_sees_no_row_of_another() {
     // A tenant sees its own.
     bind(&client, ours).await;
     assert_eq!((count(&client, "sessions").await, count(&client, "session_entries").await), (2, *few));
-    for table in ["session_keys", "named_keys", "tokens", "audit_records", "conversation_context"] {
+    for table in
+        ["session_keys", "named_keys", "tokens", "audit_records", "conversation_context", "concept_captures"]
+    {
         assert_eq!(count(&client, table).await, 0, "{table}");
     }
     // Nor can it change or add what is another's.
@@ -93,7 +95,7 @@ async fn a_connection_of_one_tenant_sees_no_row_of_another() {
     engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
 }
 
-/// The table of the first systems has their columns and key, and its tenants are apart, too.
+/// The table of the first systems has their columns and key, and its tenants are apart, as are those of the log beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversation_context_is_of_its_tenant() {
     let Some(settings) = settings() else { return };
@@ -103,30 +105,27 @@ async fn conversation_context_is_of_its_tenant() {
                    WHERE table_schema = $1 AND table_name = 'conversation_context' ORDER BY ordinal_position";
     let rows = client.query(columns, &[&settings.schema]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(
-        columns,
-        [
-            "tenant_id uuid",
-            "conversation_id uuid",
-            "context_json jsonb",
-            "updated_at timestamp with time zone"
-        ]
-    );
-    let tenant = |n: u8| uuid::Uuid::from_bytes([n; 16]).to_string();
-    let bind = async |tenant: &str| {
-        client.batch_execute(&format!("SET confidant.tenant_id = '{tenant}'")).await.unwrap();
+    let key = ["tenant_id bytea", "conversation_id bytea", "context_json bytea", "updated_at bigint"];
+    assert_eq!(columns, [&key[..], &["version bigint", "kid bytea", "archived_at bigint"]].concat());
+    let tenant = |n: u8| format!("{n:02x}").repeat(16);
+    let insert = |table: &str, of: &str| {
+        let rest = match table {
+            "conversation_context" => "'{}', 0, 1, ''",
+            _ => "'', '', '', 0, ''",
+        };
+        format!("INSERT INTO {table} VALUES (decode('{of}', 'hex'), decode('{}', 'hex'), {rest})", tenant(9))
     };
-    let insert =
-        |of: &str| format!("INSERT INTO conversation_context VALUES ('{of}', '{}', '{{}}')", tenant(9));
-    for n in [1, 2] {
-        bind(&tenant(n)).await;
-        client.batch_execute(&insert(&tenant(n))).await.unwrap();
-        assert_eq!(count(&client, "conversation_context").await, 1);
-        let twice = client.batch_execute(&insert(&tenant(n))).await.unwrap_err();
-        assert_eq!(twice.code().unwrap().code(), "23505", "one for each conversation");
+    for table in ["conversation_context", "concept_captures"] {
+        for n in [1, 2] {
+            bind(&client, &tenant(n)).await;
+            client.batch_execute(&insert(table, &tenant(n))).await.unwrap();
+            assert_eq!(count(&client, table).await, 1);
+            let twice = client.batch_execute(&insert(table, &tenant(n))).await.unwrap_err();
+            assert_eq!(twice.code().unwrap().code(), "23505", "one for each conversation");
+        }
+        let foreign = client.batch_execute(&insert(table, &tenant(1))).await.unwrap_err();
+        assert!(foreign.as_db_error().unwrap().message().contains("row-level security"), "{foreign}");
     }
-    let foreign = client.batch_execute(&insert(&tenant(1))).await.unwrap_err();
-    assert!(foreign.as_db_error().unwrap().message().contains("row-level security"), "{foreign}");
 }
 
 /// A role for which row-level security does not hold is pointed out.

@@ -60,6 +60,16 @@ impl Place {
         self.path().join(name)
     }
 
+    /// Where it is, if that is a Redis.
+    pub(crate) fn as_redis(&self) -> Option<&RedisSettings> {
+        if let At::Redis(settings) = &self.store { Some(settings) } else { None }
+    }
+
+    /// Where it is, if that is a PostgreSQL.
+    pub(crate) fn as_postgres(&self) -> Option<&PostgresSettings> {
+        if let At::Postgres(settings) = &self.store { Some(settings) } else { None }
+    }
+
     /// Whether it is on a server.
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.store, At::Redis(_) | At::Postgres(_))

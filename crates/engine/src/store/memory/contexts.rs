@@ -7,7 +7,9 @@ use confidant_seal::Tag;
 
 use super::MemoryStore;
 use crate::clock::Millis;
-use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext};
+use crate::store::contexts::{
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+};
 use crate::store::{Appended, PendingAudit, Result};
 
 /// What is kept of conversations.
@@ -76,6 +78,16 @@ impl Contexts for MemoryStore {
         let inner = self.lock();
         let contexts = inner.kept.contexts.iter();
         let idle = contexts.filter(|(_, row)| row.archived_at.is_none() && row.updated_at < before);
-        Ok(idle.map(|(name, _)| *name).take(limit).collect())
+        let mut idle: Vec<_> = idle.map(|(name, row)| (row.updated_at, *name)).collect();
+        idle.sort_unstable();
+        Ok(idle.into_iter().map(|(_, name)| name).take(limit).collect())
+    }
+
+    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+        let kept = &mut self.lock().kept;
+        kept.contexts.insert(name, whole.row);
+        kept.captures.retain(|(of, _), _| *of != name);
+        kept.captures.extend(whole.captures.into_iter().map(|row| ((name, row.request), row)));
+        Ok(())
     }
 }

@@ -24,9 +24,9 @@ use crate::store::{
 /// The data in a database.
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
     leases: Arc<Leases>,
-    lanes: Lanes,
+    pub(super) lanes: Lanes,
 }
 
 impl PostgresStore {
@@ -43,8 +43,6 @@ impl PostgresStore {
 fn works_for(known: Option<Known<'_>>) -> String {
     known.map_or_else(|| "*".to_owned(), |known| known.tenant.to_string())
 }
-
-impl crate::store::contexts::Contexts for PostgresStore {}
 
 #[async_trait]
 impl Store for PostgresStore {
@@ -294,13 +292,13 @@ fn instance(id: Vec<u8>) -> Option<Instance> {
     id.try_into().ok().map(Instance)
 }
 
-fn tag(row: &Row, index: usize) -> Result<Tag> {
+pub(super) fn tag(row: &Row, index: usize) -> Result<Tag> {
     let bytes: Vec<u8> = get(row, index)?;
     bytes.try_into().map(Tag::from_bytes).map_err(|_| odd())
 }
 
 /// A key id; one that is none belongs to no key.
-fn kid(row: &Row, index: usize) -> Result<Kid> {
+pub(super) fn kid(row: &Row, index: usize) -> Result<Kid> {
     let bytes: Vec<u8> = get(row, index)?;
     Ok(Kid::from_bytes(bytes.try_into().unwrap_or_default()))
 }

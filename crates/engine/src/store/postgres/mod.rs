@@ -8,11 +8,13 @@
 //!  migrations/  the tables and functions, in the order they came
 //!  pool.rs      connections: made again when they break, errors in our words     tls.rs   rustls under them
 //!  data.rs      sessions, tokens, who is alive       lanes.rs  the audit log     keys.rs  the keyring
+//!  contexts.rs  what is in scope of conversations
 //! ```
 //!
 //! What is easy to get wrong: connections of the pool work for the system unless told otherwise; a function that is called for
 //! a session narrows its own transaction to the session's tenant before it looks at anything.
 
+mod contexts;
 mod data;
 mod keys;
 mod lanes;

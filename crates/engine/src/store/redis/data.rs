@@ -28,12 +28,12 @@ use crate::store::{
 /// The data on a Redis.
 #[derive(Debug)]
 pub(crate) struct RedisStore {
-    link: Arc<Link>,
-    space: KeySpace,
+    pub(super) link: Arc<Link>,
+    pub(super) space: KeySpace,
     naming: Naming,
     index: Index,
     leases: Arc<Leases>,
-    lanes: Lanes,
+    pub(super) lanes: Lanes,
     open: OpenTurns,
     /// Audit records of writes that were done, which no lane has taken yet: only in a Cluster, where they are apart.
     owed: Mutex<Vec<PendingAudit>>,
@@ -122,7 +122,7 @@ impl RedisStore {
     }
 
     /// Pays the audit records that are owed, and these.
-    async fn settle(&self, audit: Vec<PendingAudit>) -> Result<()> {
+    pub(super) async fn settle(&self, audit: Vec<PendingAudit>) -> Result<()> {
         let mut all = std::mem::take(&mut *self.lock(&self.owed));
         all.extend(audit);
         let paid = self.lanes.record(&all).await;
@@ -164,8 +164,6 @@ impl RedisStore {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl crate::store::contexts::Contexts for RedisStore {}
 
 #[async_trait]
 impl Store for RedisStore {
@@ -502,11 +500,11 @@ fn is_record(field: &[u8]) -> bool {
     field == b"f" || number(field).is_some()
 }
 
-fn number(text: &[u8]) -> Option<u64> {
+pub(super) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-fn moment(text: Option<&[u8]>) -> Option<Millis> {
+pub(super) fn moment(text: Option<&[u8]>) -> Option<Millis> {
     std::str::from_utf8(text?).ok()?.parse().ok().map(Millis)
 }
 
@@ -515,7 +513,7 @@ fn instance(id: Option<&[u8]>) -> Option<Instance> {
 }
 
 /// A key id; one that is none belongs to no key.
-fn kid_of(bytes: Option<&[u8]>) -> Kid {
+pub(super) fn kid_of(bytes: Option<&[u8]>) -> Kid {
     Kid::from_bytes(bytes.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default())
 }
 

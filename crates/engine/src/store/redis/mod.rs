@@ -10,6 +10,7 @@
 //!  data.rs     sessions and tokens     index.rs   finding sessions by tag, person, tenant
 //!  lanes.rs    the audit log           leases.rs  who is alive
 //!  keys.rs     the keyring             open_turns.rs  whose turns are open
+//!  contexts.rs what is in scope of conversations
 //! ```
 //!
 //! In a Cluster a script reaches keys of one slot only. A session is one key, so its own write is one script there, too; what
@@ -18,6 +19,7 @@
 //! do. What is easy to get wrong: an index entry must be there before what it indexes, and outlive it.
 
 mod address;
+mod contexts;
 mod data;
 mod index;
 mod keys;

@@ -2,7 +2,8 @@
 //!
 //! These never expire, and there are no others: [`KeySpace::format`], [`KeySpace::tokens`], [`KeySpace::lanes`],
 //! [`KeySpace::lane`], [`KeySpace::named`], [`KeySpace::key_shard`] and [`KeySpace::anchors`]; with them the sessions
-//! without a lifetime and what belongs to those.
+//! without a lifetime and what belongs to those, and [`KeySpace::context`] with what finds it, which go with the last session
+//! that had a part in a conversation.
 //!
 //! What stands in braces decides the slot in a Cluster: keys that a script touches together share it.
 
@@ -10,6 +11,7 @@ use confidant_seal::Tag;
 
 use crate::audit::Lane;
 use crate::clock::Millis;
+use crate::store::contexts::ConversationName;
 use crate::store::{Instance, KeyName};
 
 /// How many parts indexes and the keyring are divided into, by the first bits of a tag, so that parts are in order.
@@ -44,6 +46,26 @@ impl KeySpace {
     /// The sessions of a person: names, by expiry.
     pub(super) fn person(&self, person: Tag) -> String {
         self.own(&format!("person:{{{person}}}"))
+    }
+
+    /// A conversation's context and the records of why: one hash, so that one script writes it in a Cluster, too.
+    pub(super) fn context(&self, name: ConversationName) -> String {
+        self.own(&format!("context:{{{}:{}}}", name.tenant, name.conversation))
+    }
+
+    /// The conversations of a tenant.
+    pub(super) fn contexts(&self, tenant: Tag) -> String {
+        self.own(&format!("contexts:{{{tenant}}}"))
+    }
+
+    /// The conversations that a session had a part in.
+    pub(super) fn captured(&self, scope: Tag) -> String {
+        self.own(&format!("captured:{{{scope}}}"))
+    }
+
+    /// The conversations of a shard, by last use or earlier.
+    pub(super) fn used(&self, shard: usize) -> String {
+        self.own(&format!("used:{{u{shard:02x}}}"))
     }
 
     /// That an instance is alive.

@@ -32,6 +32,10 @@ scripts! {
     ADOPT_LANE = "adopt_lane";
     INDEX = "index";
     UNINDEX = "unindex";
+    PUT_CONTEXT = "lane" "context_index" "put_context";
+    INDEX_CONTEXT = "context_index" "index_context";
+    ERASE_CONTEXT = "erase_context";
+    ADOPT_CONTEXT = "adopt_context";
     KEY_CREATE = "key_index" "key_create";
     KEY_DESTROY = "key_index" "key_destroy";
     KEY_ANCHOR = "key_index" "key_anchor";

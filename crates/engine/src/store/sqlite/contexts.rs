@@ -8,7 +8,9 @@ use super::data::SqliteStore;
 use super::records::{self, Known};
 use super::{kid_at, many, number, number_at, sealed_at, tag_at};
 use crate::clock::Millis;
-use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext};
+use crate::store::contexts::{
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+};
 use crate::store::{Appended, PendingAudit, Result};
 
 #[async_trait]
@@ -43,13 +45,9 @@ impl Contexts for SqliteStore {
 
     async fn erase_context(&self, name: ConversationName, audit: Vec<PendingAudit>) -> Result<u64> {
         let erase = move |c: &Connection, known: &mut Known| {
-            let key = params![name.tenant.as_bytes(), name.conversation.as_bytes()];
-            let sql = "DELETE FROM conversation_context WHERE tenant_id = ?1 AND conversation_id = ?2";
-            c.prepare_cached(sql)?.execute(key)?;
-            let sql = "DELETE FROM concept_captures WHERE tenant_id = ?1 AND conversation_id = ?2";
-            let gone = c.prepare_cached(sql)?.execute(key)?;
+            let gone = remove(c, name)?;
             records::record(c, known, &audit)?;
-            Ok(gone as u64)
+            Ok(gone)
         };
         self.writer.write_with(erase).await
     }
@@ -66,6 +64,39 @@ impl Contexts for SqliteStore {
         };
         self.readers.read(idle).await
     }
+
+    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+        let adopt = move |c: &Connection, _: &mut Known| {
+            remove(c, name)?;
+            let sql = "INSERT INTO conversation_context
+                           (tenant_id, conversation_id, context_json, updated_at, archived_at, version, kid)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let (tenant, conversation) = (name.tenant.as_bytes(), name.conversation.as_bytes());
+            let ContextRow { version, kid, content, updated_at, archived_at } = &whole.row;
+            let (archived_at, version, kid) = (archived_at.map(|at| at.0), number(*version), *kid.as_bytes());
+            let values = params![tenant, conversation, content, updated_at.0, archived_at, version, kid];
+            c.prepare_cached(sql)?.execute(values)?;
+            whole.captures.iter().try_for_each(|row| add_capture(c, row))
+        };
+        self.writer.write_with(adopt).await
+    }
+}
+
+fn remove(c: &Connection, name: ConversationName) -> rusqlite::Result<u64> {
+    let key = params![name.tenant.as_bytes(), name.conversation.as_bytes()];
+    let sql = "DELETE FROM conversation_context WHERE tenant_id = ?1 AND conversation_id = ?2";
+    c.prepare_cached(sql)?.execute(key)?;
+    let sql = "DELETE FROM concept_captures WHERE tenant_id = ?1 AND conversation_id = ?2";
+    Ok(c.prepare_cached(sql)?.execute(key)? as u64)
+}
+
+fn add_capture(c: &Connection, row: &CaptureRow) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO concept_captures VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let bytes = |tag: Tag| *tag.as_bytes();
+    let (tenant, conversation) = (bytes(row.name.tenant), bytes(row.name.conversation));
+    let (request, scope, person) = (bytes(row.request), bytes(row.scope), bytes(row.person));
+    let values = params![tenant, conversation, request, scope, person, row.at.0, row.sealed.as_bytes()];
+    c.prepare_cached(sql)?.execute(values).map(drop)
 }
 
 fn row_of(c: &Connection, name: ConversationName) -> rusqlite::Result<Option<ContextRow>> {
@@ -106,12 +137,7 @@ fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Resul
         c.prepare_cached(sql)?.execute(params![tenant, conversation, scope.as_bytes()])?;
     }
     if let Some(row) = &put.capture {
-        let sql = "INSERT OR REPLACE INTO concept_captures VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let bytes = |tag: Tag| *tag.as_bytes();
-        let (tenant, conversation) = (bytes(row.name.tenant), bytes(row.name.conversation));
-        let (request, scope, person) = (bytes(row.request), bytes(row.scope), bytes(row.person));
-        let values = params![tenant, conversation, request, scope, person, row.at.0, row.sealed.as_bytes()];
-        c.prepare_cached(sql)?.execute(values)?;
+        add_capture(c, row)?;
     }
     records::record(c, known, &put.audit)?;
     Ok(Appended::Done)

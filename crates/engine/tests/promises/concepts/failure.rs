@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use confidant_concepts::{Cleared, GraphError, Look, Node};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
+use super::outage::Outage;
 use super::*;
 
 on_every_store! {
@@ -77,16 +79,16 @@ async fn a_graph_that_fails_costs_the_paragraph_only(place: Place) {
 }
 
 /// The table behind a running engine, as an outage sees it.
-struct Table(rusqlite::Connection);
+pub(super) struct Table(rusqlite::Connection);
 
 impl Table {
-    fn of(place: &Place) -> Self {
+    pub(super) fn of(place: &Place) -> Self {
         let db = rusqlite::Connection::open(place.file("confidant.db")).unwrap();
         db.busy_timeout(Duration::from_secs(10)).unwrap();
         Self(db)
     }
 
-    fn run(&self, sql: &str) {
+    pub(super) fn run(&self, sql: &str) {
         self.0.execute_batch(sql).unwrap();
     }
 
@@ -160,11 +162,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Runs the steps and checks that what was said to be saved is there.
-async fn nothing_stored_is_lost(steps: Vec<Step>) {
-    let place = Place::sqlite();
+async fn nothing_stored_is_lost(place: Place, steps: Vec<Step>) {
     let mut rig = rig(&place).await;
-    let table = Table::of(&place);
     let (mut saved, mut loads, mut saves) = (BTreeSet::new(), true, true);
+    if place.is_served() {
+        let first = rig.session("acme", "c1", "user0");
+        rig.says(&first, "first", Audience::Room, kinds(["FIRST".to_owned()])).await;
+        saved.insert("TAX:IE:FIRST".to_owned());
+    }
+    let outage = Outage::of(&place).await;
     for (n, step) in steps.into_iter().enumerate() {
         match step {
             Step::Capture { user, kinds: wanted } => {
@@ -190,22 +196,11 @@ async fn nothing_stored_is_lost(steps: Vec<Step>) {
                 let _ = session.choose_concept(&format!("TAX:IE:K{kind}"), ConceptChoice::Pin).await;
             }
             Step::LoadsFail(fail) if fail == loads => {
-                let (from, to) =
-                    if fail { ("conversation_context", "away") } else { ("away", "conversation_context") };
-                table.run(&format!("ALTER TABLE {from} RENAME TO {to}"));
+                outage.loads(!fail).await;
                 loads = !fail;
             }
             Step::SavesFail(fail) if fail == saves && loads => {
-                for event in ["INSERT", "UPDATE"] {
-                    table.run(&if fail {
-                        format!(
-                            "CREATE TRIGGER no_{event} BEFORE {event} ON conversation_context
-                             BEGIN SELECT RAISE(ABORT, 'no'); END"
-                        )
-                    } else {
-                        format!("DROP TRIGGER no_{event}")
-                    });
-                }
+                outage.saves(!fail).await;
                 saves = !fail;
             }
             Step::Restart => {
@@ -216,17 +211,39 @@ async fn nothing_stored_is_lost(steps: Vec<Step>) {
         }
     }
     if !loads {
-        table.run("ALTER TABLE away RENAME TO conversation_context");
+        outage.loads(true).await;
     }
     let found: BTreeSet<String> = ids(&rig.session("acme", "c1", "user0")).await.into_iter().collect();
     assert_eq!(found, saved);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    #[test]
-    fn random_loads_failures_and_saves_lose_no_id(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(nothing_stored_is_lost(steps));
-    }
+/// Many times on new places; nothing where there are none.
+fn try_steps(cases: u32, place: fn() -> Option<Place>) {
+    let mut runner = TestRunner::new(ProptestConfig { cases, ..ProptestConfig::default() });
+    let tried = runner.run(&steps(), |steps| {
+        let Some(place) = place() else { return Ok(()) };
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(nothing_stored_is_lost(place, steps));
+        Ok(())
+    });
+    tried.unwrap();
+}
+
+macro_rules! lose_no_id {
+    ($($store:ident: $cases:literal, $place:expr;)*) => {$(
+        mod $store {
+            #[test]
+            fn random_loads_failures_and_saves_lose_no_id() {
+                super::try_steps($cases, || $place);
+            }
+        }
+    )*};
+}
+
+lose_no_id! {
+    random_on_sqlite: 24, Some(crate::rig::Place::sqlite());
+    random_on_redis: 12, crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS");
+    random_on_redis_cluster: 6, crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS_CLUSTER");
+    random_on_postgres: 6, crate::rig::Place::postgres_at("CONFIDANT_TEST_POSTGRES");
 }

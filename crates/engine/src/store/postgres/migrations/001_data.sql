@@ -1,4 +1,4 @@
--- Sessions, the audit log, tokens, running processes, and the context of conversations.
+-- Sessions, the audit log, tokens, and running processes.
 --
 -- Every row belongs to a tenant or to the system. `confidant.tenant` says for whom a connection works: a tenant's tag in hex,
 -- '*' for the system, nothing at all for nobody. Row-level security holds for the tables' owner as well, so that a wrong
@@ -75,19 +75,6 @@ CREATE TABLE instances (
     answers     boolean NOT NULL,  -- turns, not only writes of the audit log
     alive_until timestamptz NOT NULL
 );
-
--- Which concepts are in scope of a conversation.
-CREATE TABLE conversation_context (
-  tenant_id        uuid      NOT NULL,
-  conversation_id  uuid      NOT NULL,
-  context_json     jsonb     NOT NULL,
-  updated_at       timestamptz NOT NULL DEFAULT now(),
-
-  PRIMARY KEY (tenant_id, conversation_id)
-);
-ALTER TABLE conversation_context ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY of_its_tenant ON conversation_context
-    USING (current_setting('confidant.tenant_id', true) IN ('*', tenant_id::text));
 
 -- One write to a session: all of it, or nothing. Works for the session's tenant only.
 CREATE FUNCTION append_session(

@@ -1,0 +1,76 @@
+//! What is in scope of conversations. They are found by their keys: one whose key is gone opens nowhere.
+
+use confidant_seal::Tag;
+
+use super::{AT_ONCE, differs};
+use crate::concepts::is_conversation;
+use crate::engine::Storage;
+use crate::error::{OpenError, StoreError};
+use crate::keyring::Keyring;
+use crate::store::contexts::{CapturesOf, ConversationName, WholeContext};
+use crate::store::{KeyRow, KeyStore, Store};
+
+/// Removes contexts that an earlier run copied and whose keys are gone since. To be done before those go at the destination.
+pub(super) async fn remove_ended(from: &Storage, to: &Storage, keyring: &Keyring) -> Result<(), OpenError> {
+    let mut after = None;
+    while let Some((names, last)) = page(&*to.keys, keyring, after).await? {
+        after = Some(last);
+        for name in names {
+            if from.keys.get(name.conversation).await?.is_none() {
+                to.store.erase_context(name, Vec::new()).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies every context with its records, unless it is there; says how many there are.
+pub(super) async fn copy(from: &Storage, to: &Storage, keyring: &Keyring) -> Result<u64, OpenError> {
+    let (mut after, mut count) = (None, 0);
+    while let Some((names, last)) = page(&*from.keys, keyring, after).await? {
+        after = Some(last);
+        for name in names {
+            count += u64::from(copy_one(&*from.store, &*to.store, name).await?);
+        }
+    }
+    Ok(count)
+}
+
+/// The conversations among some keys, and the last of those keys; nothing after the last of all.
+async fn page(
+    keys: &dyn KeyStore,
+    keyring: &Keyring,
+    after: Option<Tag>,
+) -> Result<Option<(Vec<ConversationName>, Tag)>, OpenError> {
+    let rows = keys.list(after, AT_ONCE).await?;
+    let Some(last) = rows.last().map(|row| row.scope) else { return Ok(None) };
+    Ok(Some((rows.iter().filter_map(|row| conversation(keyring, row)).collect(), last)))
+}
+
+fn conversation(keyring: &Keyring, row: &KeyRow) -> Option<ConversationName> {
+    let scope = keyring.scope_of(row).ok().filter(is_conversation)?;
+    let names = keyring.names(&scope);
+    Some(ConversationName { tenant: names.tenant, conversation: names.scope })
+}
+
+/// Copies one; false if there is none.
+async fn copy_one(from: &dyn Store, to: &dyn Store, name: ConversationName) -> Result<bool, OpenError> {
+    let (here, there) = (whole(from, name).await?, whole(to, name).await?);
+    if here != there {
+        match here.clone() {
+            Some(here) => to.adopt_context(name, here).await?,
+            None => to.erase_context(name, Vec::new()).await.map(drop)?,
+        }
+        if whole(to, name).await? != here {
+            return Err(differs());
+        }
+    }
+    // Stores that never wait would keep everybody else waiting.
+    tokio::task::yield_now().await;
+    Ok(here.is_some())
+}
+
+async fn whole(store: &dyn Store, name: ConversationName) -> Result<Option<WholeContext>, StoreError> {
+    let Some(row) = store.context(name).await? else { return Ok(None) };
+    Ok(Some(WholeContext { row, captures: store.captures(CapturesOf::Conversation(name)).await? }))
+}
