@@ -1,7 +1,7 @@
 //! The embedded graph: SKOS concepts in one SQLite file, `concepts.db`, with a full-text index of their labels.
 //!
 //! Public knowledge, so nothing in it is sealed. Reads take a connection from a small pool and are short; writes go
-//! through one connection. [`read`] has the queries, [`write`] what an import and an approval do.
+//! through one connection. [`read`] has the queries, [`mod@write`] what an import and an approval do.
 
 mod read;
 mod write;

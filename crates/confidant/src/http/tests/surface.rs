@@ -31,6 +31,12 @@ async fn the_description_lists_exactly_what_is_routed() {
         ("/api/v1/session/{session_id}", BTreeSet::from(["delete"])),
         ("/api/v1/person/{user_id}/export", BTreeSet::from(["get"])),
         ("/api/v1/person/{user_id}", BTreeSet::from(["delete"])),
+        ("/api/chat", BTreeSet::from(["post"])),
+        ("/api/v1/conversation/{conversation_id}/context", BTreeSet::from(["delete", "get"])),
+        ("/api/v1/conversation/{conversation_id}/context/pins/{node_id}", BTreeSet::from(["delete", "put"])),
+        ("/api/v1/conversation/{conversation_id}/context/why/{node_id}", BTreeSet::from(["get"])),
+        ("/api/v1/concepts/candidates", BTreeSet::from(["get"])),
+        ("/api/v1/concepts/{node_id}/approve", BTreeSet::from(["post"])),
         ("/v1/chat/completions", BTreeSet::from(["post"])),
         ("/v1/models", BTreeSet::from(["get"])),
         ("/v1/models/{id}", BTreeSet::from(["get"])),
@@ -42,7 +48,7 @@ async fn the_description_lists_exactly_what_is_routed() {
     assert_eq!(described, expected);
     for (path, methods) in &expected {
         let path = path.replace("{session_id}", "web_conv:x");
-        let names = ["{user_id}", "{id}", "{request_id}", "{approval_id}"];
+        let names = ["{user_id}", "{id}", "{request_id}", "{approval_id}", "{conversation_id}", "{node_id}"];
         let path = names.iter().fold(path, |path, name| path.replace(name, "x"));
         for method in ["get", "post", "delete", "put", "patch"] {
             let routed = server.ask(method.to_uppercase().parse().unwrap(), &path, None).await;
