@@ -51,9 +51,9 @@ fn unknown_settings_are_named_with_their_source() {
 }
 
 #[test]
-fn stores_that_this_build_does_not_have_are_refused_without_their_password() {
+fn stores_that_cannot_be_used_are_refused_without_their_password() {
     let home = Home::new().set("CONFIDANT_STORE__URL", &format!("postgres://me:{CONTENT}@localhost/db"));
-    home.alice(CONTENT).failed("this build has no such store yet", "use sqlite:");
+    home.alice(CONTENT).failed("store.url is a server, which needs a master key", "confidant keys generate");
     let home = Home::new().set("CONFIDANT_STORE__URL", &format!("mysql://{CONTENT}"));
     home.alice(CONTENT).failed("not the address of a store", "sqlite:/path/folder");
 }

@@ -100,8 +100,12 @@ impl DiscordSection {
                 Err(anyhow::anyhow!("bot_token and bot_token_file are both set; hint: keep one of them"))
             }
             Some(path) => {
-                let token = crate::files::read_secret(path)
-                    .map_err(|error| anyhow::anyhow!("bot_token_file: {error}"))?;
+                let token = crate::files::read_secret(path).map_err(|error| match error {
+                    crate::files::ReadError::Io(..) => {
+                        anyhow::anyhow!("bot_token_file: {error}; hint: check the path and its owner")
+                    }
+                    crate::files::ReadError::Open(..) => anyhow::anyhow!("bot_token_file: {error}"),
+                })?;
                 Ok(SecretString::from(token.trim()))
             }
             None => Ok(self.bot_token.0.clone()),
