@@ -230,7 +230,8 @@ fn spend(fake: &Fake, channel: u64) -> Option<Response> {
 fn with_bucket(fake: &Fake, channel: u64, response: &mut Response) {
     let state = fake.state();
     let Some((most, per)) = state.bucket else { return };
-    let (spent, since) = state.spent[&channel];
+    // The limit may have been set while this was under way.
+    let Some(&(spent, since)) = state.spent.get(&channel) else { return };
     let left: Duration = per.saturating_sub(since.elapsed());
     let headers = response.headers_mut();
     let mut set = |name: &'static str, value: String| {
