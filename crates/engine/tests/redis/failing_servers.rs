@@ -196,7 +196,7 @@ async fn a_failover_is_followed_and_what_was_replicated_is_there() {
     // Redis itself promises no more than what the replica has; a connection of ours must not count for `WAIT`.
     let written: i64 = master.ask(&["HGET", "checkpoint:http:r:main:alice:latest", "v"]);
     replica.wait_until(|replica| {
-        replica.ask::<i64>(&["HGET", "checkpoint:http:r:main:alice:latest", "v"]) == written
+        replica.ask::<Option<i64>>(&["HGET", "checkpoint:http:r:main:alice:latest", "v"]) == Some(written)
     });
     master.kill();
     // Turns are refused or go without memory until the replica has taken over, and go on then.
