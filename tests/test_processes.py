@@ -292,7 +292,7 @@ PY
     done = subprocess.run(shell, env=clean, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     full, after, verify = (json.loads(line) for line in done.stdout.splitlines())
-    assert full["code"] == 2 and "disk is full" in full["stderr"] and "hint:" in full["stderr"], full
+    assert full["code"] == 2 and "the store is full, nothing was written" in full["stderr"] and "hint:" in full["stderr"], full
     assert "yyyy" not in full["stderr"]
     assert after["code"] == 0 and "Alice" in after["stdout"], after
     assert verify["code"] == 0, verify
