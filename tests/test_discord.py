@@ -187,6 +187,8 @@ def test_killed_in_the_middle_of_an_answer_it_is_answered_once(
     for user, turns in ((ALICE, 3), (BOB, 6)):
         exported = json.loads(bots.run("session", "export", f"discord_conv:{user}").stdout)
         assert [message["type"] for message in exported["messages"]] == ["human", "ai"] * turns
+    bots.stop()
+    assert (len(fake.texts(a)), len(fake.texts(b))) == (3, 6), "nothing came after that"
 
 
 def test_a_stop_in_the_middle_loses_and_doubles_nothing(bots: Bots, fake: FakeDiscord, model: RecordingModel) -> None:
@@ -213,6 +215,8 @@ def test_a_stop_in_the_middle_loses_and_doubles_nothing(bots: Bots, fake: FakeDi
         bots.begin()
         for user, channel in zip(people, channels, strict=True):
             fake.answered(channel, [f"noted: question {n} of {user}" for n in range(round + 1)])
+    bots.stop()
+    assert all(len(fake.texts(channel)) == 2 for channel in channels), "nothing came after that"
 
 
 def test_the_connection_may_end_in_any_way(bots: Bots, fake: FakeDiscord) -> None:
