@@ -17,13 +17,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class RecordingModel:
     """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
-    of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing."""
+    of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing; while `halfway` is one, nothing after `noted: `."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.prompts: list[list[dict]] = []
         self.offered: list[list[str]] = []
         self.hold: threading.Event | None = None
+        self.halfway: threading.Event | None = None
         self.concepts: dict[str, dict] = {}
         self._lock = threading.Lock()
         recorder = self
@@ -55,6 +56,8 @@ class RecordingModel:
                         self._delta({"tool_calls": [call]})
                     for piece in () if calls else ("noted: ", answer):
                         self._delta({"content": piece})
+                        if piece == "noted: " and recorder.halfway is not None:
+                            recorder.halfway.wait(60)
                     named = recorder.concepts.get(query)
                     if named is not None and "capture_concepts" in recorder.offered[-1]:
                         function = {"name": "capture_concepts", "arguments": json.dumps(named)}

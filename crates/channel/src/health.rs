@@ -61,6 +61,13 @@ impl Health {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// Notes a channel that cannot even be tried, with what to do about it.
+    pub fn unusable(&self, platform: &'static str, label: &str, trouble: String, now: Millis) {
+        self.begin(platform, label, now).change(|status| {
+            (status.condition, status.trouble) = (Condition::Refused, Some(trouble));
+        });
+    }
+
     pub(crate) fn begin(&self, platform: &'static str, label: &str, now: Millis) -> Pulse {
         let status = Status {
             platform,

@@ -1,7 +1,7 @@
 //! Keeps channels connected and their events worked on: for ever, with patience, until told to stop.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use confidant_engine::{Clock, Engine, Millis, TenantId};
@@ -107,9 +107,15 @@ impl Runtime {
         let (stop, stopped) = Stop::new();
         let mut tasks = vec![tokio::spawn(self.clone().keep_house(stopped.clone()))];
         let locked = Arc::new(tokio::sync::OnceCell::new());
+        let served = Arc::default();
         for channel in channels {
-            let host =
-                Host { runtime: self.clone(), channel, stop: stopped.clone(), dispatch: HashMap::new() };
+            let host = Host {
+                runtime: self.clone(),
+                channel,
+                stop: stopped.clone(),
+                served: Arc::clone(&served),
+                dispatch: HashMap::new(),
+            };
             tasks.push(tokio::spawn(host.keep_up(Arc::clone(&locked))));
         }
         Hosted { stop, tasks }
@@ -135,6 +141,8 @@ struct Host {
     runtime: Runtime,
     channel: Arc<dyn Channel>,
     stop: Stop,
+    /// Which channel an account belongs to: two that worked on the same events would answer them twice.
+    served: Arc<Mutex<HashMap<Tag, (&'static str, String)>>>,
     /// A task that works on an account's events, for each account that the channel has been.
     dispatch: HashMap<Tag, (Arc<Notify>, JoinHandle<()>)>,
 }
@@ -186,6 +194,20 @@ impl Host {
         pulse.stopped(self.runtime.clock.now());
     }
 
+    /// Makes an account this channel's, if it is not another's already.
+    fn claim(&self, account: Tag) -> Result<(), Trouble> {
+        let own = (self.channel.platform(), self.channel.label().to_owned());
+        let mut served = self.served.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = served.entry(account).or_insert_with(|| own.clone());
+        if *first == own {
+            return Ok(());
+        }
+        Err(Trouble::refused(
+            format!("this is the same account as {} {}", first.0, first.1),
+            "remove one of the two from the settings, or give it a token of its own",
+        ))
+    }
+
     async fn connect(&mut self, pulse: &crate::health::Pulse, locked: &Locked) -> Result<(), Trouble> {
         let Runtime { engine, inbox, clock, tenant, started, .. } = &self.runtime;
         locked.get_or_try_init(|| async { inbox.lock() }).await.map_err(|error| {
@@ -197,6 +219,7 @@ impl Host {
         let vault = Vault::new(inbox, engine, platform, self.channel.label());
         let id = self.channel.sign_in(&vault).await?;
         let account = Account::new(engine, platform, &id);
+        self.claim(account.tag)?;
         if !self.dispatch.contains_key(&account.tag) {
             let bell = Arc::new(Notify::new());
             let bench = Bench {

@@ -177,6 +177,6 @@ fn pause(attempts: u32) -> Duration {
     Duration::from_secs(1 << attempts.saturating_sub(1).min(6))
 }
 
-/// A row is given up after so many tries, or after so long.
-const MOST_ATTEMPTS: u32 = 200;
+/// A row is given up after so long; the count is for clocks that stand still.
+const MOST_ATTEMPTS: u32 = 2000;
 const OLDEST: Duration = Duration::from_secs(86_400);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use confidant_channel::{Channel, Health, Hosted, Inbox, Runtime};
-use confidant_engine::{Engine, SystemClock, TenantId};
+use confidant_engine::{Clock as _, Engine, SystemClock, TenantId};
 
 use crate::cli::DEFAULT_TENANT;
 use crate::config::Loaded;
@@ -49,6 +49,12 @@ fn discord(_: &Loaded, _: &crate::config::DiscordSection, _: usize) -> anyhow::R
     ))
 }
 
+/// The platform and the label of a channel's name.
+fn parts_of(name: &str) -> (&'static str, &str) {
+    let (platform, label) = name.split_once(' ').unwrap_or((name, ""));
+    (if platform == "discord" { "discord" } else { "matrix" }, label)
+}
+
 /// Channels that run.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
@@ -60,19 +66,23 @@ impl Channels {
     /// Starts every channel that can be used, and says which cannot: the others and the server run all the same.
     pub(crate) fn start(loaded: &Loaded, engine: &Engine, inbox: Option<&Inbox>) -> anyhow::Result<Self> {
         let Some(inbox) = inbox else { return Ok(Self::default()) };
+        let tenant = TenantId::new(DEFAULT_TENANT)?;
+        let runtime = Runtime::new(engine.clone(), inbox.clone(), Arc::new(SystemClock), tenant);
+        let health = runtime.health();
         let mut usable = Vec::new();
         for (name, channel) in configured(loaded) {
             match channel {
                 Ok(channel) => usable.push(channel),
-                Err(error) => crate::cli::note(&format!("{name}: {error:#}")),
+                Err(error) => {
+                    crate::cli::note(&format!("{name}: {error:#}"));
+                    let (platform, label) = parts_of(&name);
+                    health.unusable(platform, label, format!("{error:#}"), SystemClock.now());
+                }
             }
         }
         if usable.is_empty() {
-            return Ok(Self::default());
+            return Ok(Self { hosted: None, health });
         }
-        let tenant = TenantId::new(DEFAULT_TENANT)?;
-        let runtime = Runtime::new(engine.clone(), inbox.clone(), Arc::new(SystemClock), tenant);
-        let health = runtime.health();
         Ok(Self { hosted: Some(runtime.host(usable)), health })
     }
 

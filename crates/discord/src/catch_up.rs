@@ -6,12 +6,11 @@ use std::time::Duration;
 use confidant_channel::{Event, Intake, Trouble};
 use serde::Deserialize;
 use twilight_http::Client;
-use twilight_model::channel::message::Message;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, GuildMarker, MessageMarker};
 
-use crate::determine::{Rules, place_of, room};
-use crate::trouble;
+use crate::determine::{Rules, order, place_of, room};
+use crate::page;
 
 /// What a guild says of itself when it is first heard of: no more than is needed, so that nothing else can make it
 /// unreadable.
@@ -88,8 +87,7 @@ pub(crate) async fn guild(
                 lenient(read_on(client, rules, intake, channel.id, Some(heard.id), *stand).await)?;
             }
             None => {
-                let order = last.get().cast_signed();
-                intake.passed(&name, &last.to_string(), order).await.map_err(inbox)?;
+                intake.passed(&name, &last.to_string(), order(last)).await.map_err(inbox)?;
             }
         }
     }
@@ -120,19 +118,16 @@ async fn read_on(
     let oldest = snowflake(intake.now().0 - millis(OLDEST));
     let mut after = Id::new(stand.get().saturating_sub(SLACK).max(oldest).max(1));
     loop {
-        let request = client.channel_messages(channel).after(after).limit(PAGE);
-        let response = request.await.map_err(|error| trouble::of_request(&error))?;
-        let mut page: Vec<Message> = response.models().await.map_err(|_| trouble::unread())?;
-        page.sort_by_key(|message| message.id);
-        let Some(newest) = page.last().map(|message| message.id) else { return Ok(()) };
-        for message in &page {
+        let page = page::read(client.channel_messages(channel).after(after).limit(PAGE)).await?;
+        let Some((_, newest)) = page.ends else { return Ok(()) };
+        for message in &page.messages {
             if let Some(said) = rules.said(message, guild) {
                 intake.take(Event::Said(said)).await.map_err(inbox)?;
             }
         }
         let name = room(channel, guild);
-        intake.passed(&name, &newest.to_string(), newest.get().cast_signed()).await.map_err(inbox)?;
-        if page.len() < usize::from(PAGE) {
+        intake.passed(&name, &newest.to_string(), order(newest)).await.map_err(inbox)?;
+        if page.len < usize::from(PAGE) {
             return Ok(());
         }
         after = newest;

@@ -1,5 +1,6 @@
 //! The bot as a [`Channel`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, GuildMarker, 
 use crate::determine::{PLATFORM, Rules};
 use crate::route::Place;
 use crate::settings::{Settings, SettingsError};
-use crate::{check, gateway, room, slash, trouble};
+use crate::{check, gateway, page, room, slash, trouble};
 
 /// One bot on Discord.
 pub struct Discord {
@@ -29,6 +30,8 @@ pub struct Discord {
     pub(crate) guild: Option<Id<GuildMarker>>,
     /// Who we are, once Discord has said so.
     me: Mutex<Option<Me>>,
+    /// Whether Discord knows our slash commands.
+    has_commands: AtomicBool,
 }
 
 /// Who a bot is.
@@ -54,7 +57,13 @@ impl Discord {
             builder = builder.proxy(api.host, api.plain);
         }
         let guild = guild.map(Id::new);
-        Ok(Self { settings, client: Arc::new(builder.build()), guild, me: Mutex::default() })
+        Ok(Self {
+            settings,
+            client: Arc::new(builder.build()),
+            guild,
+            me: Mutex::default(),
+            has_commands: AtomicBool::new(false),
+        })
     }
 
     fn me(&self) -> Result<Me, Trouble> {
@@ -110,15 +119,12 @@ impl Discord {
         message: Id<MessageMarker>,
     ) -> Result<Option<MessageId>, Trouble> {
         let me = self.me()?.user;
-        let found = self.client.channel_messages(channel).after(message).limit(100).await;
-        let found = found.map_err(|error| trouble::of_request(&error))?;
-        let mut found: Vec<Message> = found.models().await.map_err(|_| trouble::unread())?;
-        found.sort_by_key(|one| one.id);
+        let found = page::read(self.client.channel_messages(channel).after(message).limit(100)).await?;
         let answers = |one: &&Message| {
             let to = one.reference.as_ref().and_then(|reference| reference.message_id);
             one.author.id == me && to == Some(message)
         };
-        Ok(found.iter().find(answers).map(|one| MessageId(one.id.to_string())))
+        Ok(found.messages.iter().find(answers).map(|one| MessageId(one.id.to_string())))
     }
 }
 
@@ -157,18 +163,17 @@ impl Channel for Discord {
         }
         let me = Me { user: user.id, application: application.id };
         let known = self.me.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(me);
-        if known.is_none()
-            && let Err(trouble) = slash::register(&self.client, me.application, self.guild).await
-        {
-            // By words they work all the same.
-            tracing::warn!(label = self.settings.label, trouble = %trouble, "slash commands could not be registered");
+        if !self.has_commands.load(Ordering::Relaxed) {
+            match slash::register(&self.client, me.application, self.guild).await {
+                Ok(()) => self.has_commands.store(true, Ordering::Relaxed),
+                // By words they work all the same; the next time that it connects it is tried again.
+                Err(trouble) => {
+                    tracing::warn!(label = self.settings.label, trouble = %trouble, "slash commands could not be registered");
+                }
+            }
         }
-        if self.settings.allowed.is_nobody() {
-            let label = &self.settings.label;
-            tracing::warn!(
-                label,
-                "nobody may talk to this bot: allowed_users is empty; hint: list user ids, or \"*\""
-            );
+        if known.is_none() {
+            check::report(self, &application).await;
         }
         Ok(user.id.to_string())
     }
@@ -192,15 +197,18 @@ impl Channel for Discord {
             Place::Message { channel, message, .. } => self.post(channel, Some(message), outgoing).await,
             Place::Interaction { application, token } => {
                 let interactions = self.client.interaction(application);
-                let sent = if outgoing.part == 0 {
-                    interactions.update_response(&token).content(Some(outgoing.text)).await
-                } else {
-                    let followup = interactions.create_followup(&token).content(outgoing.text);
-                    followup.flags(MessageFlags::EPHEMERAL).await
+                let send = || async {
+                    let sent = if outgoing.part == 0 {
+                        interactions.update_response(&token).content(Some(outgoing.text)).await
+                    } else {
+                        let followup = interactions.create_followup(&token).content(outgoing.text);
+                        followup.flags(MessageFlags::EPHEMERAL).await
+                    };
+                    let sent = sent.map_err(|error| trouble::of_request(&error))?;
+                    let message = sent.model().await.map_err(|_| trouble::unread())?;
+                    Ok(MessageId(message.id.to_string()))
                 };
-                let sent = sent.map_err(|error| trouble::of_request(&error))?;
-                let message = sent.model().await.map_err(|_| trouble::unread())?;
-                Ok(MessageId(message.id.to_string()))
+                slash::once_heard(send).await
             }
         }
     }
@@ -240,8 +248,12 @@ impl Channel for Discord {
         let (channel, where_to) = match Place::of(route)? {
             Place::Interaction { application, token } => {
                 let interactions = self.client.interaction(application);
-                let update = interactions.update_response(&token).content(Some(&words)).attachments(&files);
-                return update.await.map(|_| Private::Here).map_err(|error| trouble::of_request(&error));
+                let send = || async {
+                    let update =
+                        interactions.update_response(&token).content(Some(&words)).attachments(&files);
+                    update.await.map(|_| Private::Here).map_err(|error| trouble::of_request(&error))
+                };
+                return slash::once_heard(send).await;
             }
             Place::Message { channel, direct: true, .. } => (channel, Private::Here),
             Place::Message { .. } => {

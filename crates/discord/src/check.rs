@@ -41,24 +41,43 @@ pub(crate) async fn check(bot: &Discord) -> Vec<Finding> {
         Ok(_) => Finding::good("Discord knows the bot token"),
         Err(error) => return vec![bad(&trouble::of_request(&error))],
     }];
-    findings.push(match application(&bot.client).await {
-        Ok(Application { reads_messages: Some(true), .. }) => {
-            Finding::good("the Message Content intent is on")
+    match application(&bot.client).await {
+        Ok(application) => findings.push(intent(&application)),
+        Err(trouble) => findings.push(bad(&trouble)),
+    }
+    findings.extend(rights(bot).await);
+    findings
+}
+
+/// The same for the log, at the start: what is there, and what to do about what is not.
+pub(crate) async fn report(bot: &Discord, application: &Application) {
+    let label = &bot.settings.label;
+    for finding in std::iter::once(intent(application)).chain(rights(bot).await) {
+        match &finding.hint {
+            None => tracing::info!(label, "{}", finding.what),
+            Some(hint) => tracing::warn!(label, "{}; hint: {hint}", finding.what),
         }
-        Ok(Application { reads_messages: None, .. }) => {
-            Finding::good("whether the Message Content intent is on, the gateway will say")
-        }
-        Ok(_) => bad(&trouble::missing_intent()),
-        Err(trouble) => bad(&trouble),
-    });
-    findings.push(if bot.settings.allowed.is_nobody() {
+    }
+}
+
+fn intent(application: &Application) -> Finding {
+    match application.reads_messages {
+        Some(true) => Finding::good("the Message Content intent is on"),
+        None => Finding::good("whether the Message Content intent is on, the gateway will say"),
+        Some(false) => bad(&trouble::missing_intent()),
+    }
+}
+
+/// Who may talk to the bot, and what it may do where.
+async fn rights(bot: &Discord) -> Vec<Finding> {
+    let mut findings = vec![if bot.settings.allowed.is_nobody() {
         Finding::bad(
             "nobody may talk to the bot: allowed_users is empty",
             "list user ids, or \"*\" for everyone",
         )
     } else {
         Finding::good("somebody may talk to the bot")
-    });
+    }];
     findings.extend(guilds(bot).await);
     findings
 }
@@ -93,7 +112,7 @@ async fn guilds(bot: &Discord) -> Vec<Finding> {
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::good(format!("the bot has the rights it needs in {} servers", meant.len())));
+        findings.push(Finding::good(format!("the bot has the rights it needs (servers: {})", meant.len())));
     }
     findings
 }

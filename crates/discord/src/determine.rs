@@ -4,7 +4,7 @@ use confidant_channel::{Allowed, Said};
 use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;
-use twilight_model::id::marker::{ChannelMarker, GuildMarker, UserMarker};
+use twilight_model::id::marker::{ChannelMarker, GuildMarker, MessageMarker, UserMarker};
 
 use crate::route::Place;
 use crate::settings::Isolation;
@@ -35,7 +35,7 @@ impl Rules {
         Some(Said {
             event: message.id.to_string(),
             room: room(message.channel_id, guild),
-            order: message.id.get().cast_signed(),
+            order: order(message.id),
             scope: self.scope(message.author.id, message.channel_id).ok()?,
             audience,
             route: place.route(),
@@ -63,9 +63,10 @@ impl Rules {
         self.allowed.has(&user.to_string())
     }
 
-    /// Whether the message names us, or answers one of ours.
+    /// Whether the message names us, or answers one of ours. A bot has to name us: two that answer each other's answers
+    /// would never end.
     fn is_addressed(&self, message: &Message) -> bool {
-        let replied = message.referenced_message.as_ref();
+        let replied = message.referenced_message.as_ref().filter(|_| !message.author.bot);
         message.mentions.iter().any(|mention| mention.id == self.me)
             || replied.is_some_and(|replied| replied.author.id == self.me)
     }
@@ -112,6 +113,12 @@ pub(crate) fn room(channel: Id<ChannelMarker>, guild: Option<Id<GuildMarker>>) -
         Some(guild) => format!("guild/{guild}/{channel}"),
         None => format!("direct/{channel}"),
     }
+}
+
+/// Where a message stands in its room: by the time that its id begins with. The id itself would tell which room it is to
+/// whoever finds it, and this is stored as it is.
+pub(crate) fn order(message: Id<MessageMarker>) -> i64 {
+    (message.get() >> 22).cast_signed()
 }
 
 /// The channel and the guild of a room.
@@ -197,7 +204,12 @@ mod tests {
         let mut reply = quiet();
         reply.kind = MessageType::Reply;
         reply.referenced_message = Some(Box::new(me()));
-        assert!(answers(&usual, reply, GUILD), "an answer to ours");
+        assert!(answers(&usual, reply.clone(), GUILD), "an answer to ours");
+        reply.author.bot = true;
+        assert!(
+            !answers(&rules(|r| r.listen_to_bots = true), reply, GUILD),
+            "two bots do not answer for ever"
+        );
     }
 
     #[test]
@@ -205,7 +217,8 @@ mod tests {
         let said =
             rules(|_| ()).said(&message(json!({ "content": "<@!999>: what is it, <@999>" })), GUILD).unwrap();
         assert_eq!((said.text.as_str(), said.audience), ("what is it,", Audience::Room));
-        assert_eq!((said.room.as_str(), said.event.as_str(), said.order), ("guild/7/70", "500", 500));
+        assert_eq!((said.room.as_str(), said.event.as_str(), said.order), ("guild/7/70", "500", 0));
+        assert_eq!(order(Id::new((1234 << 22) + 77)), 1234);
         assert_eq!(said.scope.session_id(), "discord_conv:111");
         assert_eq!(place_of(&said.room), Some((Id::new(70), GUILD)));
         let said = rules(|r| r.isolation = Isolation::Place).said(&message(json!({})), None).unwrap();

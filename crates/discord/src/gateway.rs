@@ -18,18 +18,19 @@ use twilight_gateway::{
 use twilight_model::channel::message::Message;
 use twilight_model::gateway::payload::incoming::Ready;
 use twilight_model::id::Id;
-use twilight_model::id::marker::{GuildMarker, MessageMarker};
+use twilight_model::id::marker::{GuildMarker, MessageMarker, UserMarker};
 
 use crate::catch_up::{self, GuildHeard, Stands, inbox};
 use crate::channel::Discord;
-use crate::determine::{Rules, place_of, room};
+use crate::determine::{Rules, order, place_of, room};
 use crate::{slash, trouble};
 
 /// Hands in what happens until told to stop, or until the connection is lost.
 pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Result<(), Trouble> {
-    let kept = Kept::read(intake).await;
-    let mut shard = Shard::with_config(ShardId::ONE, config(bot, kept));
     let rules = Arc::new(bot.rules(intake)?);
+    let me = rules.me;
+    let kept = Kept::read(intake).await.filter(|kept| kept.account == me);
+    let mut shard = Shard::with_config(ShardId::ONE, config(bot, kept));
     let stands = Arc::default();
     let mut listening = Listening {
         bot,
@@ -59,11 +60,11 @@ pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Re
         match frame {
             Some(Ok(Frame::Text(text))) => {
                 let when = listening.told(&text).await?;
-                listening.keep(Kept::of(&shard), when).await;
+                listening.keep(Kept::of(&shard, me), when).await;
             }
             Some(Ok(Frame::Close(frame))) => {
                 code = frame.map(|frame| frame.code);
-                listening.keep(Kept::of(&shard), When::Now).await;
+                listening.keep(Kept::of(&shard, me), When::Now).await;
                 if closing {
                     return Ok(());
                 }
@@ -108,14 +109,16 @@ fn config(bot: &Discord, kept: Option<Kept>) -> twilight_gateway::Config {
 /// Where a session can be resumed, by the next process if need be.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    /// Whose it is: the settings may name another bot in the same place by now.
+    account: Id<UserMarker>,
     session: Session,
     url: Option<String>,
 }
 
 impl Kept {
-    fn of(shard: &Shard) -> Option<Self> {
+    fn of(shard: &Shard, account: Id<UserMarker>) -> Option<Self> {
         let session = shard.session()?.clone();
-        Some(Self { session, url: shard.resume_url().map(str::to_owned) })
+        Some(Self { account, session, url: shard.resume_url().map(str::to_owned) })
     }
 
     async fn read(intake: &Intake) -> Option<Self> {
@@ -180,8 +183,13 @@ impl Listening<'_> {
             }
             return Ok(When::Sometimes);
         }
-        let Ok(Some(event)) = twilight_gateway::parse(text.to_owned(), WANTED) else {
-            return Ok(When::Sometimes);
+        let event = match twilight_gateway::parse(text.to_owned(), WANTED) {
+            Ok(Some(event)) => event,
+            Ok(None) => return Ok(When::Sometimes),
+            Err(_) => {
+                tracing::warn!("something that the gateway told could not be read and was left out");
+                return Ok(When::Sometimes);
+            }
         };
         match Told::from(event) {
             // From here on everything is replayed to whoever has the session, so it is kept before anything else.
@@ -266,8 +274,7 @@ impl Listening<'_> {
                 self.passed.clear();
             }
             self.passed.insert(name.clone(), Instant::now());
-            let order = message.id.get().cast_signed();
-            self.intake.passed(&name, &message.id.to_string(), order).await.map_err(inbox)?;
+            self.intake.passed(&name, &message.id.to_string(), order(message.id)).await.map_err(inbox)?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod channel;
 mod check;
 mod determine;
 mod gateway;
+mod page;
 mod room;
 mod route;
 mod settings;

@@ -9,7 +9,7 @@ use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, MessageMarker, UserMarker};
 
-use crate::trouble;
+use crate::page;
 
 /// The last `most` texts before a message, oldest first. Edits are applied and removals gone: Discord has what is there
 /// now.
@@ -23,12 +23,11 @@ pub(crate) async fn before(
     let (mut lines, mut called) = (Vec::new(), HashMap::new());
     let mut until = message;
     for _ in 0..MOST_PAGES {
-        let request = client.channel_messages(channel).before(until).limit(PAGE);
-        let response = request.await.map_err(|error| trouble::of_request(&error))?;
-        let page: Vec<Message> = response.models().await.map_err(|_| trouble::unread())?;
-        let last = page.len() < usize::from(PAGE);
-        for said in page {
-            until = said.id;
+        let page = page::read(client.channel_messages(channel).before(until).limit(PAGE)).await?;
+        let Some((oldest, _)) = page.ends else { break };
+        until = oldest;
+        let last = page.len < usize::from(PAGE);
+        for said in page.messages.into_iter().rev() {
             if lines.len() < most && is_text(&said) {
                 called.insert(said.author.id.to_string(), name(&said));
                 lines.push(line(said, me));

@@ -1,5 +1,7 @@
 //! Slash commands: the same commands as by words, answered so that only the one who gave them reads it.
 
+use std::time::Duration;
+
 use confidant_channel::{Event, Intake, Said, Trouble};
 use confidant_engine::Audience;
 use serde_json::json;
@@ -58,6 +60,21 @@ pub(crate) async fn take(
     Ok(Some(later()))
 }
 
+/// Answers a command. Discord may not have heard yet that it was heard, and then knows nothing to answer; it wants to hear
+/// it within three seconds, so after those it is really gone.
+pub(crate) async fn once_heard<T, F>(answer: impl Fn() -> F) -> Result<T, Trouble>
+where
+    F: Future<Output = Result<T, Trouble>>,
+{
+    for wait in UNTIL_HEARD {
+        match answer().await {
+            Err(Trouble::Gone) => tokio::time::sleep(Duration::from_millis(wait)).await,
+            other => return other,
+        }
+    }
+    answer().await
+}
+
 /// The event that a command is.
 fn said(rules: &Rules, interaction: &Interaction) -> Option<Said> {
     if interaction.kind != InteractionType::ApplicationCommand {
@@ -98,9 +115,12 @@ fn now(text: &str) -> InteractionResponse {
     InteractionResponse { kind: InteractionResponseType::ChannelMessageWithSource, data: Some(data) }
 }
 
-const COMMANDS: [(&str, &str); 4] = [
+const UNTIL_HEARD: [u64; 5] = [100, 200, 400, 800, 1600];
+
+const COMMANDS: [(&str, &str); 5] = [
     ("forget", "Erase what I remember of our conversation"),
     ("export", "Get what I remember of you"),
     ("privacy", "What I keep, and who can read it"),
     ("help", "What I can do"),
+    ("cancel", "Stop what I am doing for you"),
 ];

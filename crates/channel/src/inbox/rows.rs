@@ -210,7 +210,8 @@ pub(crate) fn drop_cursor(c: &Connection, account: Tag, room: Tag) -> rusqlite::
     Ok(())
 }
 
-/// Claims rows that can be worked on: oldest first, and of each session only the first that is not done.
+/// Claims rows that can be worked on: oldest first, and of each session only the first that is not done. Another account's
+/// rows are not waited for: that account may be gone for good.
 pub(crate) fn claim(
     c: &mut Connection,
     account: Tag,
@@ -225,7 +226,7 @@ pub(crate) fn claim(
                AND (kind = ?4 OR NOT EXISTS (
                     SELECT 1 FROM events AS earlier
                     WHERE earlier.scope = e.scope AND earlier.seq < e.seq AND earlier.state < 2
-                      AND earlier.kind <> ?4))
+                      AND earlier.kind <> ?4 AND earlier.account = e.account))
              ORDER BY seq LIMIT ?3"
         );
         let mut statement = tx.prepare_cached(&sql)?;

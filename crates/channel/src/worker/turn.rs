@@ -42,8 +42,7 @@ impl Job<'_> {
             Some(Command::Forget) => self.forget().await,
             Some(Command::Cancel) => self.ask(Growing::Hidden, RoomContext::default()).await,
             None => {
-                self.reply.typing().await;
-                let room = self.room().await;
+                let ((), room) = tokio::join!(self.reply.typing(), self.room());
                 self.ask(Growing::Shown, room).await
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use confidant_channel::Condition;
 
-use crate::fake::{GENERAL, ME};
+use crate::fake::{GENERAL, ME, OTHER, OTHER_TOKEN};
 use crate::rig::Rig;
 
 const A: u64 = 111;
@@ -183,5 +183,41 @@ async fn a_server_that_is_gone_for_a_while_is_found_again() {
     fake.answered(a, 2).await;
     bot.idle().await;
     assert_eq!(texts(&rig, a).len(), 2);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_arrived_though_nobody_said_so_is_not_sent_twice() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start().await;
+    for (n, text) in ["by its nonce", "by what it answers"].into_iter().enumerate() {
+        fake.swallow(1);
+        fake.say(A, a, text);
+        fake.until("another try", |_| bot.status().answered == n as u64 + 1).await;
+        fake.forget_nonces();
+    }
+    bot.idle().await;
+    assert_eq!(texts(&rig, a), ["noted: by its nonce", "noted: by what it answers"]);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_account_that_is_gone_left_undone_holds_nobody_up() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start().await;
+    rig.model.shut();
+    fake.say(A, a, "to the one who goes");
+    fake.until("the question", |_| rig.model.asked() == 1).await;
+    bot.kill().await;
+    rig.model.open();
+    let bot = rig.start_with(|settings| settings.token = OTHER_TOKEN.into()).await;
+    let with_other = fake.direct_with(A, OTHER);
+    fake.say(A, with_other, "to the one who comes");
+    fake.until("an answer", |fake| {
+        fake.answers(with_other).iter().any(|post| post.text == "noted: to the one who comes")
+    })
+    .await;
     bot.stop().await;
 }

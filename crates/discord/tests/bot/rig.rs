@@ -66,7 +66,19 @@ impl Rig {
     pub(crate) async fn begin(&self, change: impl FnOnce(&mut Settings)) -> Bot {
         let mut settings = self.settings();
         change(&mut settings);
-        let discord = Arc::new(Discord::new(settings).unwrap());
+        self.host(vec![settings]).await
+    }
+
+    /// Starts a bot and another one in the same process.
+    pub(crate) async fn start_beside(&self, change: impl FnOnce(&mut Settings)) -> Bot {
+        let mut settings = self.settings();
+        change(&mut settings);
+        self.host(vec![self.settings(), settings]).await
+    }
+
+    async fn host(&self, all: Vec<Settings>) -> Bot {
+        let bots = all.into_iter().map(|settings| Arc::new(Discord::new(settings).unwrap()));
+        let bots: Vec<Arc<Discord>> = bots.collect();
         let folder = self.folder.path();
         let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
         let inbox = Inbox::open(folder).unwrap();
@@ -76,8 +88,8 @@ impl Rig {
         inbox.attach(&engine);
         let clock = Arc::new(SystemClock);
         let runtime = Runtime::new(engine.clone(), inbox.clone(), clock, tenant());
-        let hosted = runtime.host(vec![Arc::clone(&discord) as Arc<dyn Channel>]);
-        Bot { engine, inbox, runtime, discord, hosted }
+        let hosted = runtime.host(bots.iter().map(|bot| Arc::clone(bot) as Arc<dyn Channel>).collect());
+        Bot { engine, inbox, runtime, discord: Arc::clone(&bots[0]), hosted }
     }
 
     /// Whether this is in a file.
@@ -172,6 +184,8 @@ impl KeySource for Keys {
 pub(crate) struct Recorder {
     pub(crate) prompts: Mutex<Vec<(String, String)>>,
     pub(crate) gate: Semaphore,
+    /// How many it is working on, and the most it ever was.
+    running: Mutex<(usize, usize)>,
     /// What to answer instead.
     pub(crate) answer: Mutex<Option<String>>,
 }
@@ -181,6 +195,7 @@ impl Recorder {
         Arc::new(Self {
             prompts: Mutex::default(),
             gate: Semaphore::new(1_000_000),
+            running: Mutex::default(),
             answer: Mutex::default(),
         })
     }
@@ -198,6 +213,11 @@ impl Recorder {
         let prompts = self.prompts.lock().unwrap();
         let found = prompts.iter().rfind(|(asked, _)| asked == query);
         found.map(|(_, prompt)| prompt.clone()).unwrap_or_else(|| panic!("never asked: {query}"))
+    }
+
+    /// The most that it was asked at once.
+    pub(crate) fn most(&self) -> usize {
+        self.running.lock().unwrap().1
     }
 
     pub(crate) fn asked(&self) -> usize {
@@ -224,7 +244,12 @@ impl Model for Recorder {
         let text = self.answer.lock().unwrap().clone().unwrap_or_else(|| format!("noted: {}", prompt.query));
         let (head, tail) = text.split_at(text.floor_char_boundary(text.len() / 2));
         deltas(head);
+        {
+            let mut running = self.running.lock().unwrap();
+            *running = (running.0 + 1, running.1.max(running.0 + 1));
+        }
         let _permit = self.gate.acquire().await.unwrap();
+        self.running.lock().unwrap().0 -= 1;
         deltas(tail);
         Ok(Answer { text: text.clone(), calls: Vec::new(), model: "recorder".into(), usage: None })
     }

@@ -64,7 +64,7 @@ async fn the_room_is_read_and_only_mentions_are_answered() {
         1,
         "the question itself is not quoted"
     );
-    assert!(answers[0].reply_to.is_some() && !answers[0].pings);
+    assert!(answers[0].reply_to.is_some() && fake.pings() == 0);
     assert!(fake.counted("typing") >= 1);
     // The bot's own answer is in the room now, as its own.
     fake.say(333, GENERAL, &to_bot("really?"));
@@ -103,6 +103,7 @@ async fn an_answer_grows_and_long_ones_are_split_without_breaking_code() {
         );
     }
     assert_eq!(parts.iter().filter(|part| part.reply_to.is_some()).count(), 1, "only the first points back");
+    assert_eq!(fake.pings(), 0, "nobody is notified, by edits neither");
     bot.stop().await;
 }
 
@@ -132,7 +133,7 @@ async fn forgetting_exporting_and_asking_by_words_and_by_slash() {
     let rig = Rig::new().await;
     let (fake, a) = (&rig.fake, rig.fake.direct(A));
     let bot = rig.start().await;
-    assert_eq!(fake.commands(), ["forget", "export", "privacy", "help"]);
+    assert_eq!(fake.commands(), ["forget", "export", "privacy", "help", "cancel"]);
     fake.say(A, GENERAL, &to_bot("I like green tea"));
     fake.answered(GENERAL, 1).await;
     fake.say(A, GENERAL, &to_bot("!export"));
@@ -154,6 +155,7 @@ async fn forgetting_exporting_and_asking_by_words_and_by_slash() {
     fake.until("nothing", |fake| fake.interaction(&token).iter().any(|said| said.contains("nothing of you")))
         .await;
     assert_eq!(fake.answers(GENERAL).len(), 2, "slash commands are answered to their giver alone");
+    assert_eq!(fake.pings(), 0);
     bot.stop().await;
 }
 
@@ -207,6 +209,28 @@ async fn places_can_be_kept_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_a_room_of_its_own_and_is_read_back() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    fake.add_thread(7_100);
+    let bot = rig.start().await;
+    fake.say(B, GENERAL, "in the channel we said Oracle");
+    fake.say(B, 7_100, "in the thread we said PostgreSQL");
+    fake.say(A, 7_100, &to_bot("which database?"));
+    fake.answered(7_100, 1).await;
+    let prompt = rig.model.prompt("which database?");
+    assert!(prompt.contains("PostgreSQL") && !prompt.contains("Oracle"), "{prompt}");
+    assert!(fake.answers(GENERAL).is_empty());
+    bot.idle().await;
+    bot.stop().await;
+    fake.forget_sessions();
+    fake.post(A, 7_100, &to_bot("said while you were away"));
+    let bot = rig.start().await;
+    fake.answered(7_100, 2).await;
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_those_who_are_allowed_are_answered() {
     let rig = Rig::new().await;
     let (fake, a, b) = (&rig.fake, rig.fake.direct(A), rig.fake.direct(B));
@@ -243,5 +267,74 @@ async fn the_doctor_says_what_is_there_and_what_is_not() {
     rig.fake.allow_intents(false);
     let findings = bot.discord.check().await;
     assert!(findings.iter().any(|finding| !finding.good && finding.what.contains("Message Content intent")));
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slash_command_is_answered_though_discord_is_slow_to_hear_that_it_was_heard() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    let bot = rig.start().await;
+    fake.slow_callbacks(Duration::from_millis(700));
+    let token = fake.slash(A, GENERAL, "help");
+    fake.until("help", |fake| fake.interaction(&token).iter().any(|said| said.contains("`!forget`"))).await;
+    bot.idle().await;
+    assert_eq!(bot.status().undelivered, 0);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_called_off_by_words_and_by_slash() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start().await;
+    rig.model.shut();
+    fake.say(A, a, "a long story");
+    fake.until("a draft", |fake| fake.answers(a).len() == 1).await;
+    fake.say(A, a, "!cancel");
+    fake.until("both", |fake| {
+        let texts: Vec<String> = fake.answers(a).into_iter().map(|post| post.text).collect();
+        texts == ["(This was called off.)", "Cancelled."]
+    })
+    .await;
+    fake.say(A, a, "another one");
+    fake.until("a draft", |fake| fake.answers(a).len() == 3).await;
+    let token = fake.slash(A, a, "cancel");
+    fake.until("cancelled", |fake| fake.interaction(&token).iter().any(|said| said == "Cancelled.")).await;
+    fake.until("the draft's end", |fake| fake.answers(a)[2].text == "(This was called off.)").await;
+    bot.idle().await;
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_cannot_be_read_is_answered_without() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    let bot = rig.start().await;
+    fake.close_history();
+    fake.say(B, GENERAL, "let us use PostgreSQL");
+    fake.say(A, GENERAL, &to_bot("what database?"));
+    fake.answered(GENERAL, 1).await;
+    assert!(!rig.model.prompt("what database?").contains("PostgreSQL"));
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_are_answered_at_once_and_no_more() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    let bot = rig.start_with(|settings| settings.concurrency = 2).await;
+    rig.model.shut();
+    let rooms: Vec<u64> = (300..308).map(|user| fake.direct(user)).collect();
+    for (user, room) in (300..308).zip(&rooms) {
+        fake.say(user, *room, "hello");
+    }
+    fake.until("all of them", |_| bot.status().received == 8).await;
+    fake.until("two", |_| rig.model.asked() == 2).await;
+    rig.model.open();
+    for room in rooms {
+        fake.answered(room, 1).await;
+    }
+    assert_eq!(rig.model.most(), 2);
     bot.stop().await;
 }

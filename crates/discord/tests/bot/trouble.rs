@@ -96,3 +96,24 @@ async fn rate_limits_are_waited_out() {
     assert_eq!(texts, want);
     bot.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_entries_of_one_account_do_not_both_answer() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start_beside(|settings| settings.label = "bot-2".to_owned()).await;
+    let conditions = || {
+        let mut all: Vec<Condition> = bot.runtime.health().all().iter().map(|one| one.condition).collect();
+        all.sort_by_key(|condition| format!("{condition:?}"));
+        all
+    };
+    fake.until("one of them", |_| conditions() == [Condition::Refused, Condition::Up]).await;
+    let refused = bot.runtime.health().all().into_iter().find(|one| one.condition == Condition::Refused);
+    let report = refused.unwrap().trouble.unwrap();
+    assert!(report.contains("the same account as discord bot-") && report.contains("; hint: "), "{report}");
+    fake.say(A, a, "hello");
+    fake.answered(a, 1).await;
+    bot.idle().await;
+    assert_eq!(fake.answers(a).len(), 1);
+    bot.stop().await;
+}

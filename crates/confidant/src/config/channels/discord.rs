@@ -175,4 +175,31 @@ mod tests {
         let gone = section("bot_token_file = '/nowhere/at/all'").token().unwrap_err();
         assert!(gone.to_string().contains("hint: "), "{gone}");
     }
+
+    #[test]
+    fn the_guide_names_every_setting_with_its_default() {
+        let guide = include_str!("../../../../../docs/DISCORD.md");
+        let rows: Vec<(&str, &str)> = guide
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+            .filter(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+            .map(|(key, rest)| (key, rest.split(" | ").next().unwrap()))
+            .collect();
+        let mut named: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
+        let mut known =
+            crate::config::layers::known("[[channels.discord]]\n\"\\u0000\" = true".parse().unwrap());
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
+        let defaults = rows.iter().filter_map(|(key, default)| {
+            Some(format!("{key} = {}\n", default.strip_prefix('`')?.strip_suffix('`')?))
+        });
+        assert_eq!(section(&defaults.collect::<String>()), DiscordSection::default());
+        for text in [guide, include_str!("../../../../../README.md")] {
+            for block in text.split("```toml\n").skip(1) {
+                let block = block.split("```").next().unwrap();
+                toml::from_str::<crate::config::Config>(block).unwrap_or_else(|e| panic!("{e}\n{block}"));
+            }
+        }
+    }
 }

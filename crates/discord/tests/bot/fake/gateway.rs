@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_websockets::{CloseCode, Message, ServerBuilder, WebSocketStream};
 
-use super::{Fake, GUILD, ME, TOKEN, user_json};
+use super::{Fake, GUILD, bot_of, user_json};
 
 /// A session: it outlives its connection.
-#[derive(Default)]
 pub(super) struct Session {
+    bot: u64,
     /// Everything it was told, in order; the sequence is the place in it, counted from 1.
     told: Vec<Value>,
     orders: Option<mpsc::UnboundedSender<Order>>,
@@ -44,10 +44,11 @@ pub(super) async fn serve(fake: Fake, listener: TcpListener) {
     }
 }
 
-/// Tells every session of something.
-pub(super) fn dispatch(fake: &Fake, kind: &str, data: Value) {
+/// Tells every session of something, or those of one bot.
+pub(super) fn dispatch(fake: &Fake, bot: Option<u64>, kind: &str, data: &Value) {
     let mut state = fake.state();
-    for session in state.sessions.values_mut().filter(|session| !session.dead) {
+    let hears = |session: &Session| !session.dead && bot.is_none_or(|bot| session.bot == bot);
+    for session in state.sessions.values_mut().filter(|session| hears(session)) {
         let event = json!({ "op": 0, "t": kind, "s": session.told.len() + 1, "d": data });
         session.told.push(event.clone());
         if let Some(orders) = &session.orders {
@@ -165,9 +166,9 @@ async fn identify(
     own: &mut Option<String>,
 ) -> bool {
     fake.state().identifies += 1;
-    if data["token"] != format!("Bot {TOKEN}") && data["token"] != TOKEN {
+    let Some(bot) = bot_of(data["token"].as_str().unwrap()) else {
         return close(stream, 4004).await.is_ok() && drain(stream).await;
-    }
+    };
     let intents = data["intents"].as_u64().unwrap();
     let wanted = 1 | (1 << 9) | (1 << 12) | (1 << 15);
     assert_eq!(intents & wanted, wanted, "guilds, messages, direct messages and their content");
@@ -178,11 +179,11 @@ async fn identify(
     let in_guild = fake.state().in_guild;
     let guilds =
         if in_guild { vec![json!({ "id": GUILD.to_string(), "unavailable": true })] } else { vec![] };
-    let mut user = user_json(ME);
+    let mut user = user_json(bot);
     user["mfa_enabled"] = json!(false);
     let ready = json!({
         "v": 10, "user": user, "guilds": guilds, "session_id": id, "shard": [0, 1],
-        "resume_gateway_url": format!("ws://{}", fake.gateway), "application": { "id": ME.to_string(), "flags": 1 << 19 },
+        "resume_gateway_url": format!("ws://{}", fake.gateway), "application": { "id": bot.to_string(), "flags": 1 << 19 },
         "private_channels": [], "session_type": "normal",
     });
     let mut events = vec![json!({ "op": 0, "t": "READY", "s": 1, "d": ready })];
@@ -192,7 +193,7 @@ async fn identify(
     {
         let mut state = fake.state();
         // From here on it hears everything; what it hears first is queued before that.
-        let session = Session { told: events.clone(), orders: Some(orders.clone()), dead: false };
+        let session = Session { bot, told: events.clone(), orders: Some(orders.clone()), dead: false };
         for event in events {
             let _ = orders.send(Order::Send(event));
         }
@@ -212,9 +213,12 @@ async fn resume(
 ) -> bool {
     let id = data["session_id"].as_str().unwrap().to_owned();
     let seq = usize::try_from(data["seq"].as_u64().unwrap()).unwrap();
+    let bot = bot_of(data["token"].as_str().unwrap());
     let replay = {
         let mut state = fake.state();
-        match state.sessions.get_mut(&id).filter(|session| !session.dead && seq <= session.told.len()) {
+        let fits =
+            |session: &&mut Session| !session.dead && seq <= session.told.len() && Some(session.bot) == bot;
+        match state.sessions.get_mut(&id).filter(fits) {
             None => None,
             Some(session) => {
                 for event in &session.told[seq..] {

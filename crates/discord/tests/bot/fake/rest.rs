@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::Json;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, patch, post, put};
+use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Fake, GUILD, ME, Post, Room, TOKEN, user_json};
+use super::{Fake, GUILD, ME, Post, Room, bot_of, user_json};
 
 pub(super) async fn serve(fake: Fake, listener: TcpListener) {
     let api = Router::new()
@@ -27,7 +26,7 @@ pub(super) async fn serve(fake: Fake, listener: TcpListener) {
         .route("/channels/{channel}/messages", get(read).post(create))
         .route("/channels/{channel}/messages/{message}", patch(update))
         .route("/channels/{channel}/typing", post(typing))
-        .layer(middleware::from_fn_with_state(fake.clone(), authorised))
+        .layer(middleware::from_fn(authorised))
         // The interaction's own token is what authorises these.
         .route("/interactions/{id}/{token}/callback", post(callback))
         .route("/webhooks/{app}/{token}/messages/{message}", patch(answer_interaction))
@@ -37,11 +36,17 @@ pub(super) async fn serve(fake: Fake, listener: TcpListener) {
     axum::serve(listener, Router::new().nest("/api/v10", api)).await.unwrap();
 }
 
-async fn authorised(State(_): State<Fake>, headers: HeaderMap, request: Request, next: Next) -> Response {
-    match headers.get("authorization").and_then(|value| value.to_str().ok()) {
-        Some(value) if value == format!("Bot {TOKEN}") => next.run(request).await,
-        _ => error(StatusCode::UNAUTHORIZED, 0, "401: Unauthorized"),
-    }
+/// The bot that asks.
+#[derive(Clone, Copy)]
+struct Bot(u64);
+
+async fn authorised(headers: HeaderMap, mut request: Request, next: Next) -> Response {
+    let token = headers.get("authorization").and_then(|value| value.to_str().ok());
+    let Some(bot) = token.filter(|token| token.starts_with("Bot ")).and_then(bot_of) else {
+        return error(StatusCode::UNAUTHORIZED, 0, "401: Unauthorized");
+    };
+    request.extensions_mut().insert(Bot(bot));
+    next.run(request).await
 }
 
 /// Away, or asking for patience.
@@ -78,8 +83,8 @@ fn error(status: StatusCode, code: u64, message: &str) -> Response {
     (status, Json(json!({ "code": code, "message": message }))).into_response()
 }
 
-async fn me() -> Json<Value> {
-    let mut user = user_json(ME);
+async fn me(Extension(Bot(bot)): Extension<Bot>) -> Json<Value> {
+    let mut user = user_json(bot);
     user["mfa_enabled"] = json!(false);
     Json(user)
 }
@@ -93,9 +98,9 @@ async fn guilds(State(fake): State<Fake>) -> Json<Value> {
     Json(if fake.state().in_guild { json!([guild]) } else { json!([]) })
 }
 
-async fn application(State(fake): State<Fake>) -> Json<Value> {
+async fn application(State(fake): State<Fake>, Extension(Bot(bot)): Extension<Bot>) -> Json<Value> {
     let flags = if fake.state().intents_allowed { 1_u64 << 19 } else { 0 };
-    Json(json!({ "id": ME.to_string(), "name": "bot", "flags": flags, "bot_public": true }))
+    Json(json!({ "id": bot.to_string(), "name": "bot", "flags": flags, "bot_public": true }))
 }
 
 async fn set_commands(State(fake): State<Fake>, Json(commands): Json<Vec<Value>>) -> Json<Value> {
@@ -112,23 +117,30 @@ async fn set_guild_commands(
     set_commands(state, commands).await
 }
 
-async fn open_direct(State(fake): State<Fake>, Json(body): Json<Value>) -> Json<Value> {
+async fn open_direct(
+    State(fake): State<Fake>,
+    Extension(Bot(bot)): Extension<Bot>,
+    Json(body): Json<Value>,
+) -> Json<Value> {
     let user: u64 = body["recipient_id"].as_str().unwrap().parse().unwrap();
-    let channel = fake.direct(user);
+    let channel = fake.direct_with(user, bot);
     Json(
         json!({ "id": channel.to_string(), "type": 1, "recipients": [user_json(user)], "last_message_id": null }),
     )
 }
 
 /// Whether the bot sees the channel, and may write there.
-fn channel(fake: &Fake, channel: u64) -> Result<(), Box<Response>> {
+fn channel(fake: &Fake, bot: u64, channel: u64) -> Result<(), Box<Response>> {
     let state = fake.state();
     match state.channels.get(&channel) {
         None => Err(Box::new(error(StatusCode::NOT_FOUND, 10_003, "Unknown Channel"))),
-        Some(Room { guild: true, .. }) if !state.in_guild => {
+        Some(Room { direct: None, .. }) if !state.in_guild => {
             Err(Box::new(error(StatusCode::FORBIDDEN, 50_001, "Missing Access")))
         }
-        Some(Room { recipient: Some(_), .. }) if state.dm_refused => {
+        Some(Room { direct: Some((_, with)), .. }) if *with != bot => {
+            Err(Box::new(error(StatusCode::FORBIDDEN, 50_001, "Missing Access")))
+        }
+        Some(Room { direct: Some(_), .. }) if state.dm_refused => {
             Err(Box::new(error(StatusCode::FORBIDDEN, 50_007, "Cannot send messages to this user")))
         }
         Some(_) => Ok(()),
@@ -137,11 +149,15 @@ fn channel(fake: &Fake, channel: u64) -> Result<(), Box<Response>> {
 
 async fn read(
     State(fake): State<Fake>,
+    Extension(Bot(bot)): Extension<Bot>,
     Path(id): Path<u64>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
-    if let Err(refused) = channel(&fake, id) {
+    if let Err(refused) = channel(&fake, bot, id) {
         return *refused;
+    }
+    if fake.state().history_closed {
+        return error(StatusCode::FORBIDDEN, 50_013, "Missing Permissions");
     }
     fake.count("reads");
     let number = |name: &str| query.get(name).map(|value| value.parse::<u64>().unwrap());
@@ -163,8 +179,14 @@ async fn read(
     Json(found.iter().map(|post| fake.fetched_json(post)).collect::<Vec<_>>()).into_response()
 }
 
-async fn create(State(fake): State<Fake>, Path(id): Path<u64>, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = channel(&fake, id) {
+async fn create(
+    State(fake): State<Fake>,
+    Extension(Bot(bot)): Extension<Bot>,
+    Path(id): Path<u64>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if let Err(refused) = channel(&fake, bot, id) {
         return *refused;
     }
     if let Some(response) = spend(&fake, id) {
@@ -181,8 +203,11 @@ async fn create(State(fake): State<Fake>, Path(id): Path<u64>, headers: HeaderMa
     let nonce = payload["nonce"].as_str().map(str::to_owned);
     assert!(nonce.as_ref().is_none_or(|nonce| nonce.len() <= 25), "nonces are short");
     if payload["enforce_nonce"] == true
-        && let Some(known) =
-            fake.answers(id).into_iter().find(|post| post.nonce.is_some() && post.nonce == nonce)
+        && !fake.state().nonces_forgotten
+        && let Some(known) = fake
+            .said(id)
+            .into_iter()
+            .find(|post| post.author == bot && post.nonce.is_some() && post.nonce == nonce)
     {
         fake.count("nonce seen");
         return Json(fake.message_json(known.id)).into_response();
@@ -190,22 +215,36 @@ async fn create(State(fake): State<Fake>, Path(id): Path<u64>, headers: HeaderMa
     let post = Post {
         id: fake.id(),
         channel: id,
-        author: ME,
+        author: bot,
         text,
         reply_to: payload["message_reference"]["message_id"].as_str().map(|id| id.parse().unwrap()),
         edits: 0,
         files,
         attachments: 0,
         nonce,
-        pings: payload["allowed_mentions"]["parse"] != json!([]),
     };
+    note_pings(&fake, &payload);
     let message = post.id;
     fake.add(post);
     // The bot hears itself, too.
     fake.tell(message);
+    let swallowed = fake.state().swallowed;
+    if swallowed > 0 {
+        fake.state().swallowed = swallowed - 1;
+        return StatusCode::BAD_GATEWAY.into_response();
+    }
     let mut response = Json(fake.message_json(message)).into_response();
     with_bucket(&fake, id, &mut response);
     response
+}
+
+/// Notes a text that came without the word that nobody is to be notified.
+fn note_pings(fake: &Fake, payload: &Value) {
+    if payload["allowed_mentions"]["parse"] != json!([])
+        || payload["allowed_mentions"]["replied_user"] == true
+    {
+        fake.state().pings += 1;
+    }
 }
 
 /// Takes one from the channel's bucket; what is refused if it is empty.
@@ -246,20 +285,22 @@ fn with_bucket(fake: &Fake, channel: u64, response: &mut Response) {
 
 async fn update(
     State(fake): State<Fake>,
+    Extension(Bot(bot)): Extension<Bot>,
     Path((id, message)): Path<(u64, u64)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if let Err(refused) = channel(&fake, id) {
+    if let Err(refused) = channel(&fake, bot, id) {
         return *refused;
     }
     let (payload, _) = payload(&headers, &body);
+    note_pings(&fake, &payload);
     {
         let mut state = fake.state();
         let Some(post) = state.posts.get_mut(&message) else {
             return error(StatusCode::NOT_FOUND, 10_008, "Unknown Message");
         };
-        if post.author != ME {
+        if post.author != bot {
             return error(StatusCode::FORBIDDEN, 50_005, "Cannot edit a message authored by another user");
         }
         post.text = payload["content"].as_str().unwrap().to_owned();
@@ -267,12 +308,16 @@ async fn update(
     }
     fake.changed.notify_waiters();
     let event = fake.message_json(message);
-    super::gateway::dispatch(&fake, "MESSAGE_UPDATE", event.clone());
+    fake.dispatch("MESSAGE_UPDATE", event.clone());
     Json(event).into_response()
 }
 
-async fn typing(State(fake): State<Fake>, Path(id): Path<u64>) -> Response {
-    if let Err(refused) = channel(&fake, id) {
+async fn typing(
+    State(fake): State<Fake>,
+    Extension(Bot(bot)): Extension<Bot>,
+    Path(id): Path<u64>,
+) -> Response {
+    if let Err(refused) = channel(&fake, bot, id) {
         return *refused;
     }
     fake.count("typing");
@@ -285,6 +330,8 @@ async fn callback(
     Json(body): Json<Value>,
 ) -> Response {
     assert_eq!(body["data"]["flags"], 64, "only the one who asked may read it");
+    let slow = fake.state().slow_callbacks;
+    tokio::time::sleep(slow).await;
     let mut state = fake.state();
     if state.interactions.contains_key(&token) {
         drop(state);
@@ -316,6 +363,7 @@ async fn answer_more(
 fn answered(fake: &Fake, token: String, headers: &HeaderMap, body: &Bytes) -> Response {
     let (payload, files) = payload(headers, body);
     let text = payload["content"].as_str().unwrap_or_default().to_owned();
+    note_pings(fake, &payload);
     {
         let mut state = fake.state();
         let Some(said) = state.interactions.get_mut(&token) else {
@@ -335,7 +383,6 @@ fn answered(fake: &Fake, token: String, headers: &HeaderMap, body: &Bytes) -> Re
         files: Vec::new(),
         attachments: 0,
         nonce: None,
-        pings: false,
     };
     Json(fake.fetched_json(&post)).into_response()
 }

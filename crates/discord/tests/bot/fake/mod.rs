@@ -14,8 +14,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+/// The bots that may sign in, with their tokens. Tests are about the first unless they say otherwise.
+pub(crate) const BOTS: [(u64, &str); 2] = [(ME, TOKEN), (OTHER, OTHER_TOKEN)];
 pub(crate) const TOKEN: &str = "MTAw.fake.token";
 pub(crate) const ME: u64 = 100;
+pub(crate) const OTHER_TOKEN: &str = "MTAy.fake.token";
+pub(crate) const OTHER: u64 = 102;
 pub(crate) const GUILD: u64 = 7_000;
 pub(crate) const GENERAL: u64 = 7_001;
 
@@ -41,8 +45,6 @@ pub(crate) struct Post {
     pub(crate) files: Vec<String>,
     pub(crate) attachments: usize,
     pub(crate) nonce: Option<String>,
-    /// Whether mentions in it could have notified somebody.
-    pub(crate) pings: bool,
 }
 
 #[derive(Default)]
@@ -66,11 +68,23 @@ struct State {
     acks: bool,
     in_guild: bool,
     dm_refused: bool,
+    /// How long Discord takes to hear that a slash command was heard.
+    slow_callbacks: Duration,
+    /// So many of the next messages are taken, and nobody is told that they were.
+    swallowed: usize,
+    /// Whether nonces are known no more, as after some minutes.
+    nonces_forgotten: bool,
+    /// Whether what was said in a channel cannot be read.
+    history_closed: bool,
+    /// Texts that came without the word that nobody is to be notified.
+    pings: usize,
 }
 
 struct Room {
-    guild: bool,
-    recipient: Option<u64>,
+    /// Whose direct channel it is: a person's with a bot. In the server if missing.
+    direct: Option<(u64, u64)>,
+    /// A thread is a channel that the server lists apart.
+    thread: bool,
 }
 
 impl Fake {
@@ -78,7 +92,7 @@ impl Fake {
         let rest = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut state = State { intents_allowed: true, acks: true, in_guild: true, ..State::default() };
-        state.channels.insert(GENERAL, Room { guild: true, recipient: None });
+        state.channels.insert(GENERAL, Room { direct: None, thread: false });
         let fake = Self {
             state: Arc::new(Mutex::new(state)),
             changed: Arc::default(),
@@ -117,13 +131,22 @@ impl Fake {
 
     /// The direct channel of a person.
     pub(crate) fn direct(&self, user: u64) -> u64 {
-        let channel = 9_000_000 + user;
-        self.state().channels.entry(channel).or_insert(Room { guild: false, recipient: Some(user) });
+        self.direct_with(user, ME)
+    }
+
+    /// The direct channel of a person with one of the bots.
+    pub(crate) fn direct_with(&self, user: u64, bot: u64) -> u64 {
+        let channel = bot * 1_000_000_000 + user;
+        self.state().channels.entry(channel).or_insert(Room { direct: Some((user, bot)), thread: false });
         channel
     }
 
     pub(crate) fn add_channel(&self, channel: u64) {
-        self.state().channels.insert(channel, Room { guild: true, recipient: None });
+        self.state().channels.insert(channel, Room { direct: None, thread: false });
+    }
+
+    pub(crate) fn add_thread(&self, channel: u64) {
+        self.state().channels.insert(channel, Room { direct: None, thread: true });
     }
 
     /// Says something, and tells whoever listens.
@@ -146,7 +169,6 @@ impl Fake {
             files: Vec::new(),
             attachments: 0,
             nonce: None,
-            pings: false,
         };
         self.add(post);
         id
@@ -167,7 +189,16 @@ impl Fake {
     /// Tells of a message (again).
     pub(crate) fn tell(&self, id: u64) {
         let event = self.message_json(id);
-        gateway::dispatch(self, "MESSAGE_CREATE", event);
+        self.dispatch("MESSAGE_CREATE", event);
+    }
+
+    /// Tells every bot that sees the channel of something.
+    fn dispatch(&self, kind: &str, event: Value) {
+        let channel = event["channel_id"].as_str().or_else(|| event["channel"]["id"].as_str());
+        let channel: Option<u64> = channel.map(|channel| channel.parse().unwrap());
+        let direct =
+            channel.and_then(|channel| self.state().channels.get(&channel).and_then(|room| room.direct));
+        gateway::dispatch(self, direct.map(|(_, bot)| bot), kind, &event);
     }
 
     pub(crate) fn edit(&self, id: u64, text: &str) {
@@ -178,7 +209,7 @@ impl Fake {
             post.edits += 1;
         }
         let event = self.message_json(id);
-        gateway::dispatch(self, "MESSAGE_UPDATE", event);
+        self.dispatch("MESSAGE_UPDATE", event);
     }
 
     pub(crate) fn delete(&self, id: u64) {
@@ -187,7 +218,7 @@ impl Fake {
         if self.is_guild(post.channel) {
             event["guild_id"] = json!(GUILD.to_string());
         }
-        gateway::dispatch(self, "MESSAGE_DELETE", event);
+        self.dispatch("MESSAGE_DELETE", event);
     }
 
     /// Gives a slash command; its token names what it is answered.
@@ -210,7 +241,7 @@ impl Fake {
         } else {
             event["user"] = user_json(user);
         }
-        gateway::dispatch(self, "INTERACTION_CREATE", event);
+        gateway::dispatch(self, Some(ME), "INTERACTION_CREATE", &event);
         token
     }
 
@@ -220,9 +251,14 @@ impl Fake {
         self.state().posts.values().filter(|post| post.channel == channel).cloned().collect()
     }
 
-    /// What the bot said in a channel, in order.
+    /// What bots said in a channel, in order.
     pub(crate) fn answers(&self, channel: u64) -> Vec<Post> {
-        self.said(channel).into_iter().filter(|post| post.author == ME).collect()
+        self.said(channel).into_iter().filter(|post| is_ours(post.author)).collect()
+    }
+
+    /// Texts that might have notified somebody.
+    pub(crate) fn pings(&self) -> usize {
+        self.state().pings
     }
 
     pub(crate) fn interaction(&self, token: &str) -> Vec<String> {
@@ -301,6 +337,24 @@ impl Fake {
         self.state().intents_allowed = allowed;
     }
 
+    /// Lets some time go by before a slash command counts as heard.
+    pub(crate) fn slow_callbacks(&self, by: Duration) {
+        self.state().slow_callbacks = by;
+    }
+
+    /// Takes messages without saying so.
+    pub(crate) fn swallow(&self, messages: usize) {
+        self.state().swallowed = messages;
+    }
+
+    pub(crate) fn forget_nonces(&self) {
+        self.state().nonces_forgotten = true;
+    }
+
+    pub(crate) fn close_history(&self) {
+        self.state().history_closed = true;
+    }
+
     pub(crate) fn refuse_direct(&self) {
         self.state().dm_refused = true;
     }
@@ -317,19 +371,19 @@ impl Fake {
 
     pub(crate) fn kick(&self) {
         self.state().in_guild = false;
-        gateway::dispatch(self, "GUILD_DELETE", json!({ "id": GUILD.to_string() }));
+        gateway::dispatch(self, None, "GUILD_DELETE", &json!({ "id": GUILD.to_string() }));
     }
 
     pub(crate) fn invite(&self) {
         self.state().in_guild = true;
         let guild = self.guild_json();
-        gateway::dispatch(self, "GUILD_CREATE", guild);
+        gateway::dispatch(self, None, "GUILD_CREATE", &guild);
     }
 
     // Discord's JSON.
 
     fn is_guild(&self, channel: u64) -> bool {
-        self.state().channels.get(&channel).is_some_and(|room| room.guild)
+        self.state().channels.get(&channel).is_some_and(|room| room.direct.is_none())
     }
 
     fn message_json(&self, id: u64) -> Value {
@@ -349,8 +403,8 @@ impl Fake {
 
     /// A message as REST has it: it does not say of which guild it is.
     fn fetched_json(&self, post: &Post) -> Value {
-        let mentions: Vec<Value> =
-            if post.text.contains(&format!("<@{ME}>")) { vec![user_json(ME)] } else { vec![] };
+        let named = BOTS.iter().filter(|(bot, _)| post.text.contains(&format!("<@{bot}>")));
+        let mentions: Vec<Value> = named.map(|(bot, _)| user_json(*bot)).collect();
         let attachment = |n: usize| json!({ "id": n.to_string(), "filename": "a.png", "size": 9, "url": "http://x/a", "proxy_url": "http://x/a" });
         let mut json = json!({
             "id": post.id.to_string(), "channel_id": post.channel.to_string(), "author": user_json(post.author),
@@ -373,18 +427,32 @@ impl Fake {
         let last = |channel: u64| {
             state.posts.values().rfind(|post| post.channel == channel).map(|post| post.id.to_string())
         };
-        let channels = state.channels.iter().filter(|(_, room)| room.guild);
-        let channels = channels.map(|(id, _)| {
-            json!({ "id": id.to_string(), "type": 0, "name": "general", "last_message_id": last(*id), "position": 0 })
-        });
-        json!({ "id": GUILD.to_string(), "name": "A server", "unavailable": false, "channels": channels.collect::<Vec<_>>(), "threads": [] })
+        let listed = |thread: bool| -> Vec<Value> {
+            let rooms =
+                state.channels.iter().filter(|(_, room)| room.direct.is_none() && room.thread == thread);
+            let kind = if thread { 11 } else { 0 };
+            let shown = |id: &u64| json!({ "id": id.to_string(), "type": kind, "name": "general", "last_message_id": last(*id), "position": 0 });
+            rooms.map(|(id, _)| shown(id)).collect()
+        };
+        json!({ "id": GUILD.to_string(), "name": "A server", "unavailable": false, "channels": listed(false), "threads": listed(true) })
     }
+}
+
+/// Whether it is one of the bots that tests are about.
+fn is_ours(user: u64) -> bool {
+    BOTS.iter().any(|(bot, _)| *bot == user)
+}
+
+/// The bot that a token is of.
+fn bot_of(token: &str) -> Option<u64> {
+    let token = token.strip_prefix("Bot ").unwrap_or(token);
+    BOTS.iter().find(|(_, known)| *known == token).map(|(bot, _)| *bot)
 }
 
 fn user_json(user: u64) -> Value {
     json!({
         "id": user.to_string(), "username": format!("user{user}"), "discriminator": "0", "avatar": null,
-        "global_name": format!("User {user}"), "bot": user == ME || user == 101, "public_flags": 0,
+        "global_name": format!("User {user}"), "bot": is_ours(user) || user == 101, "public_flags": 0,
     })
 }
 
