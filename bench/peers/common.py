@@ -13,8 +13,10 @@ import os
 import random
 import statistics
 import string
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 LENGTHS = (2, 20, 100, 500, 2000)
@@ -63,6 +65,35 @@ def measure(turns: Iterable[Callable[[], object]]) -> dict[str, float]:
         "cpu_p50_ms": round(statistics.median(cpu) * 1e3, 4),
         "wall_ms": round(statistics.median(wall) * 1e3, 4),
         "wchar": round(statistics.fmean(written)),
+    }
+
+
+def at_once(turn: Callable[[int], object], sessions: int, turns: int) -> dict[str, float]:
+    """`turns` turns of every session, all sessions side by side, each on a thread of its own."""
+    gate = threading.Barrier(sessions + 1)
+    took: list[float] = []
+
+    def one(session: int) -> None:
+        gate.wait()
+        for _ in range(turns):
+            began = time.perf_counter()
+            turn(session)
+            took.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(sessions) as pool:
+        running = [pool.submit(one, session) for session in range(sessions)]
+        gate.wait()
+        wall, cpu = time.perf_counter(), time.process_time()
+        for done in running:
+            done.result()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    took.sort()
+    return {
+        "turns": len(took),
+        "turns_a_second": round(len(took) / wall, 1),
+        "cpu_ms": round(cpu / len(took) * 1e3, 4),
+        "wall_p50_ms": round(took[len(took) // 2] * 1e3, 4),
+        "wall_p99_ms": round(took[len(took) * 99 // 100] * 1e3, 4),
     }
 
 

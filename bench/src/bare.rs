@@ -67,7 +67,7 @@ impl Bare {
 }
 
 /// A request and its answer in the form that the engine stores them in.
-fn entries(words: &mut Words) -> [Vec<u8>; 2] {
+pub(crate) fn entries(words: &mut Words) -> [Vec<u8>; 2] {
     let id = "01999999-9999-7999-8999-999999999999";
     let (question, answer, at) = (words.message(), words.message(), 1_790_000_000_000_i64);
     [
@@ -83,7 +83,7 @@ fn entries(words: &mut Words) -> [Vec<u8>; 2] {
 }
 
 /// As long as the engine's.
-const CONTEXT: Context<'_> = Context {
+pub(crate) const CONTEXT: Context<'_> = Context {
     purpose: "session",
     owner: "AAAAAAAAAARhY21lAAAAAAAAAAZtYXRyaXgAAAAAAAAAEiFyb29tMTpleGFtcGxlLm9yZwAAAAAAAAAETWFpbgAAAAAAAAA",
     container: "6c3fb748b5227a7c",

@@ -17,7 +17,11 @@ use crate::words::Words;
 /// An engine that keeps every message and as many warm sessions as asked for.
 pub(crate) async fn open(folder: &Path, durability: Durability, warm_sessions: usize) -> Result<Engine> {
     std::fs::create_dir_all(folder)?;
-    let storage = Storage::sqlite(folder, folder, durability)?;
+    open_on(Storage::sqlite(folder, folder, durability)?, warm_sessions).await
+}
+
+/// The same on any storage.
+pub(crate) async fn open_on(storage: Storage, warm_sessions: usize) -> Result<Engine> {
     let mut parts = Parts::new(storage, Arc::new(OneKey), Arc::new(Parrot::new()));
     let history = HistoryLimits { max_messages: 1_000_000, ..Settings::default().history };
     parts.settings = Settings { history, warm_sessions, ..Settings::default() };
@@ -31,7 +35,12 @@ pub(crate) async fn close(engine: Engine) {
 
 /// The session of the conversation with this number.
 pub(crate) fn session(engine: &Engine, number: usize) -> Result<Session> {
-    let id = format!("!room{number}:example.org:main:@user{number}:example.org");
+    session_in(engine, "room", number)
+}
+
+/// The same among conversations of another name.
+pub(crate) fn session_in(engine: &Engine, name: &str, number: usize) -> Result<Session> {
+    let id = format!("!{name}{number}:example.org:main:@user{number}:example.org");
     Ok(engine.session(Scope::parse(TenantId::new("acme")?, &id)?, Actor::system()))
 }
 

@@ -10,6 +10,7 @@ mod folder;
 mod meter;
 mod ours;
 mod startup;
+mod stores;
 mod tokenizer;
 mod words;
 
@@ -43,8 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str =
-    "confidant-bench [--quick] [--dir FOLDER] [--confidant-bin FILE] [--only turns|beside|cold-open|startup]";
+const USAGE: &str = "confidant-bench [--quick] [--dir FOLDER] [--confidant-bin FILE] [--only turns|beside|cold-open|startup] [--redis URL] [--postgres URL]";
 
 /// What the command line says.
 #[derive(Debug, Default)]
@@ -55,6 +55,8 @@ struct Options {
     dir: Option<PathBuf>,
     confidant: Option<PathBuf>,
     only: Option<String>,
+    /// Servers to measure on, and nothing else.
+    servers: stores::Servers,
     /// Nothing but this many warm turns at 100 messages, for a profiler to look at.
     spin: Option<usize>,
     /// Spinning, whole turns instead of appends.
@@ -71,6 +73,8 @@ impl Options {
                 "--dir" => options.dir = Some(value()?.into()),
                 "--confidant-bin" => options.confidant = Some(value()?.into()),
                 "--only" => options.only = Some(value()?),
+                "--redis" => options.servers.redis = Some(value()?),
+                "--postgres" => options.servers.postgres = Some(value()?),
                 "--whole" => options.whole = true,
                 "--spin" => options.spin = Some(value()?.parse()?),
                 _ => anyhow::bail!("unknown argument {argument}"),
@@ -108,6 +112,11 @@ fn run(options: &Options) -> Result<()> {
         let kind = if options.whole { Kind::Whole } else { Kind::Append };
         let cost = on(&runtime, async move { ours::spin(&path, turns, kind).await })?;
         println!("{}", serde_json::to_string_pretty(&cost)?);
+        return Ok(());
+    }
+    if options.servers.any() {
+        let document = on(&runtime, stores::measure(options.servers.clone(), options.quick))?;
+        println!("{}", serde_json::to_string_pretty(&document)?);
         return Ok(());
     }
     let mut document = json!({ "quick": options.quick });

@@ -18,7 +18,7 @@ pub(crate) struct Cost {
     pub(crate) cpu_ms: f64,
     pub(crate) cpu_p50_ms: f64,
     /// Median.
-    wall_ms: f64,
+    pub(crate) wall_ms: f64,
     wall_mean_ms: f64,
     /// Bytes passed to write calls, mean over the block.
     pub(crate) wchar: u64,

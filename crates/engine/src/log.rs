@@ -15,9 +15,12 @@ use crate::entry::Entry;
 use crate::error::Tampering;
 use crate::store::Loaded;
 
-/// A tail below this is not worth folding: opening it takes well under a millisecond.
-const SMALLEST_FOLD: usize = 64 * 1024;
-/// Nor is one of fewer records than this, however large they are.
+/// A fold drops what is more than a conversation keeps. Beyond that it only makes opening quicker, by less than half, and
+/// costs a turn as much as all that it covers, so it is done seldom: never below this many bytes of records,
+const SMALLEST_FOLD: usize = 4 << 20;
+/// and then only when they are this many times the snapshot: every byte is written about once more, however long the log.
+const OUTGROWN: usize = 4;
+/// Nor are fewer records than this folded, whatever they hold.
 const FEWEST_FOLDED: u64 = 16;
 /// Every object in a log is written once.
 const REVISION: u32 = 1;
@@ -35,6 +38,8 @@ pub(crate) struct Log {
     snapshot_bytes: usize,
     tail_bytes: usize,
     covers: u64,
+    /// How many exchanges the snapshot had dropped; those that went since are still in records.
+    dropped: u64,
     checkpoint: Checkpoint,
 }
 
@@ -65,14 +70,21 @@ impl Log {
             snapshot_bytes: 0,
             tail_bytes: 0,
             covers: 0,
+            dropped: 0,
             checkpoint: Checkpoint::default(),
         }
     }
 
     /// Opens what a store had, and refuses whatever is not exactly what was written.
     ///
-    /// `anchor` is the highest version that the keyring has seen.
-    pub(crate) fn open(scope: &Scope, key: Key, loaded: &Loaded, anchor: u64) -> Result<Self, Tampering> {
+    /// `anchor` is the highest version that the keyring has seen. At most `max_messages` messages are kept of it.
+    pub(crate) fn open(
+        scope: &Scope,
+        key: Key,
+        loaded: &Loaded,
+        anchor: u64,
+        max_messages: usize,
+    ) -> Result<Self, Tampering> {
         if loaded.version < anchor {
             return Err(Tampering::RolledBack);
         }
@@ -95,6 +107,7 @@ impl Log {
             log.head = sealed.tag();
             log.tail_bytes += sealed.as_bytes().len();
         }
+        log.checkpoint.trim(max_messages);
         match log.version.cmp(&loaded.version) {
             std::cmp::Ordering::Less => Err(Tampering::LogTruncated),
             std::cmp::Ordering::Equal => Ok(log),
@@ -102,11 +115,11 @@ impl Log {
         }
     }
 
-    /// Seals `entries` as the next record of the log, with a snapshot when the tail has outgrown the one before.
+    /// Seals `entries` as the next record of the log, with a snapshot when there is enough to drop or to fold.
     ///
     /// What is written together is one record: it is there as a whole or not at all. Takes the log and gives it back
-    /// advanced: whoever cannot store what was written has no log any more, and must open it again. At a fold, at most
-    /// `max_messages` messages are kept.
+    /// advanced: whoever cannot store what was written has no log any more, and must open it again. At most
+    /// `max_messages` messages are kept; what goes is in older records until the next fold.
     pub(crate) fn advance(
         mut self,
         entries: Vec<Entry>,
@@ -120,9 +133,15 @@ impl Log {
         self.version += 1;
         self.head = record.tag();
         self.tail_bytes += record.as_bytes().len();
-        let outgrown = self.tail_bytes > self.snapshot_bytes.max(SMALLEST_FOLD);
+        let outgrown = self.tail_bytes > SMALLEST_FOLD.max(OUTGROWN * self.snapshot_bytes);
+        // An exchange is two messages or more, so this looks at no more than are kept.
+        if self.checkpoint.exchanges().len() > max_messages / 2 {
+            self.checkpoint.trim(max_messages);
+        }
+        // As many as are kept wait to be dropped.
+        let overfull = self.checkpoint.dropped().saturating_sub(self.dropped) > (max_messages / 2) as u64;
         // What was taken back must not stay in an older record.
-        let fold = takes_back || (outgrown && self.version - self.covers >= FEWEST_FOLDED);
+        let fold = takes_back || ((outgrown || overfull) && self.version - self.covers >= FEWEST_FOLDED);
         let snapshot = fold.then(|| (self.version, self.fold(max_messages)));
         Ok((self, Written { record, snapshot }))
     }
@@ -150,6 +169,7 @@ impl Log {
         let object = self.version.to_string();
         let sealed = seal(&self.key, SUITE, &self.context(&object, "snapshot"), REVISION, &json(&snapshot));
         self.covers = self.version;
+        self.dropped = self.checkpoint.dropped();
         self.snapshot_bytes = sealed.as_bytes().len();
         self.tail_bytes = 0;
         sealed
@@ -177,6 +197,7 @@ impl Log {
         self.checkpoint = snapshot.checkpoint.revived();
         self.version = covers;
         self.covers = covers;
+        self.dropped = self.checkpoint.dropped();
         self.snapshot_bytes = sealed.as_bytes().len();
         Ok(())
     }

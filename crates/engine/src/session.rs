@@ -247,7 +247,8 @@ pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instan
                 return Ok(None);
             }
             (Some(key), Some(loaded)) if key.key.kid() == loaded.kid => {
-                let log = Log::open(scope, key.key, &loaded, key.anchor)?;
+                let log =
+                    Log::open(scope, key.key, &loaded, key.anchor, inner.settings.history.max_messages)?;
                 return Ok(Some((log, loaded.owner)));
             }
             // The key is missing or another's: look again, since it may just be changing.
