@@ -55,6 +55,20 @@ pub(crate) fn rules(view: &View<'_>, offer: &Offer) -> Prepared {
     }
 }
 
+/// Reads the word lists and patterns, which the first turn would do otherwise.
+pub(crate) fn warm_up() {
+    let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+    let offer = Offer {
+        categories: names(["general", "software"]),
+        skills: names(["web.search", "code.review"]).into_iter().map(|name| (name, String::new())).collect(),
+        focus_modes: names(["web.research", "code.plan"]),
+        settings_and_memories: names(["web.provider", "code.style"]),
+        ..Offer::default()
+    };
+    let query = "Hello! Please search the web for the weather, and review my code.";
+    let _ = rules(&View { history: &[], query, wants_title: true }, &offer);
+}
+
 /// How likely a text on its own tries to take the agent over, 0 to 10.
 #[must_use]
 pub(crate) fn injection_chance(text: &str) -> f32 {
