@@ -66,11 +66,13 @@ async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<O
         let cancel = inner.cancels.enter(Some(scope), &request_id);
         return cancel::scope(cancel, settle(&session, &mut held)).await;
     }
-    concepts::catch_up(&session, &mut held).await?;
+    // What cannot come into scope now keeps nobody from deciding.
+    let caught_up = concepts::catch_up(&session, &mut held).await;
     if held.write_merged().await? == Wrote::Conflict {
         return Ok(None);
     }
-    look_after_waiting(inner, &session, &mut held).await
+    let settled = look_after_waiting(inner, &session, &mut held).await?;
+    caught_up.map(|()| settled)
 }
 
 /// Carries out a decision that nobody has, or closes what ran out.
