@@ -72,7 +72,12 @@ def test_no_concept_of_an_answer_is_lost(tmp_path: Path, store: dict[str, str], 
         with ThreadPoolExecutor(USERS) as pool:
             for user in answered:
                 pool.submit(talk, user, kill, stop)
-            time.sleep(random.uniform(0.02, 0.3))
+            # After a few answers, at any moment of the next ones.
+            enough = sum(map(len, answered.values())) + random.randint(1, 8)
+            deadline = time.monotonic() + 20
+            while sum(map(len, answered.values())) < enough and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(random.uniform(0, 0.05))
             assert server.process is not None
             server.process.kill()
             server.process.wait()
@@ -93,7 +98,8 @@ def test_no_concept_of_an_answer_is_lost(tmp_path: Path, store: dict[str, str], 
 def named(server: Confidant, user: str) -> set[str] | None:
     """The turns whose answers named a concept, as the log has them; nothing while one is open."""
     path = turns_path(f"chat:{user}:main:{user}").removesuffix("/turns") + "/export"
-    turns = server.request("GET", path).json()["messages"]
+    reply = server.request("GET", path)
+    turns = reply.json()["messages"] if reply.status == 200 else []
     if any(turn.get("unanswered") == "open" for turn in turns):
         return None
     return {turn["request_id"] for turn in turns if turn.get("name") == "capture_concepts"}

@@ -110,9 +110,15 @@ enum Until {
 /// How long a session is there.
 async fn until_of(inner: &Inner, session: Tag) -> Result<Until, Error> {
     let Some(row) = inner.keyring.store().get(session).await? else { return Ok(Until::Over) };
-    Ok(match row.expires_at {
+    let (mut expires_at, now) = (row.expires_at, inner.now());
+    if expires_at.is_some_and(|at| at <= now) {
+        // A turn of the last moment is not in the keyring yet.
+        let Some(log) = inner.store.load(session, None).await? else { return Ok(Until::Over) };
+        expires_at = log.expires_at;
+    }
+    Ok(match expires_at {
         None => Until::Ever,
-        Some(at) if at <= inner.now() => Until::Over,
+        Some(at) if at <= now => Until::Over,
         Some(at) => Until::At(at),
     })
 }

@@ -158,7 +158,11 @@ fn needs(view: &View<'_>, glance: &Glance<'_>, choice: &Choice) -> Vec<Need> {
         .filter(|(_, score)| *score >= ENOUGH)
         .map(|(need, _)| need)
         .collect();
-    if found.is_empty() && glance.query.text().words().len() <= FEW_WORDS { vec![Need::Little] } else { found }
+    if found.is_empty() && glance.query.text().words().len() <= FEW_WORDS {
+        vec![Need::Little]
+    } else {
+        found
+    }
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {

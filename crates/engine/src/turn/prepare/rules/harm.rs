@@ -9,10 +9,10 @@
 
 use std::sync::LazyLock;
 
-use super::{Glance, Said};
 use super::memo::{self, Score};
 use super::pattern::{Hit, Patterns, Reach};
 use super::text::Text;
+use super::{Glance, Said};
 use crate::turn::prepare::HarmScores;
 
 /// How harmful the message is, by kind, 0 to 10.

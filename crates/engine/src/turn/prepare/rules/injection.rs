@@ -10,10 +10,10 @@ mod masks;
 
 use std::sync::LazyLock;
 
-use super::{Glance, Said};
 use super::memo::{self, Score};
 use super::pattern::{Patterns, Reach};
 use super::text::Text;
+use super::{Glance, Said};
 
 /// How likely the message tries to take the agent over, 0 to 10; earlier messages count less the older they are.
 pub(super) fn chance(glance: &Glance<'_>) -> f32 {
