@@ -44,8 +44,9 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let opened = open::open(loaded, purpose).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine.clone();
-    if let Some(bus) = bus {
-        engine.become_gateway(bus).await?;
+    match bus {
+        Some(bus) => engine.become_gateway(bus).await?,
+        None => engine.warm_up(),
     }
     admin_token(&engine, loaded).await?;
 
@@ -99,6 +100,7 @@ async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()
     let opened = open::open(loaded, Purpose::Answer).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine.clone();
+    engine.warm_up();
     let mut worker = engine.become_worker(bus).await?;
 
     let (stop, stopped) = watch::channel(());

@@ -24,6 +24,9 @@ pub struct About {
     /// Whether somebody should look at it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flagged_for_review: bool,
+    /// The focus mode that is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<String>,
     /// Whether it was ended for safety; only forgetting it opens it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminated: bool,
@@ -42,6 +45,18 @@ pub(crate) struct Note {
     pub(crate) flagged_for_review: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) terminated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) focus: Option<FocusChange>,
+}
+
+/// What became of the focus mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FocusChange {
+    /// This one is on.
+    On(String),
+    /// None is.
+    Off,
 }
 
 impl Note {
@@ -64,6 +79,11 @@ impl About {
         self.category = note.category.or(self.category.take());
         self.flagged_for_review |= note.flagged_for_review;
         self.terminated |= note.terminated;
+        match note.focus {
+            Some(FocusChange::On(focus)) => self.focus = Some(focus),
+            Some(FocusChange::Off) => self.focus = None,
+            None => {}
+        }
     }
 }
 

@@ -28,7 +28,7 @@ impl Anchors {
     pub(crate) fn mark(&self, anchor: Anchor) {
         let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let known = marked.entry(anchor.scope).or_insert(anchor);
-        if known.kid != anchor.kid || known.version < anchor.version {
+        if known.kid != anchor.kid || known.version <= anchor.version {
             *known = anchor;
         }
         drop(marked);

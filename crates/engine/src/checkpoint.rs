@@ -12,7 +12,7 @@ use crate::about::{About, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::entry::{Entry, Reply, ReplyFrom};
+use crate::entry::{Capture, Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::turn::{Restore, RunningHarm};
 
@@ -127,6 +127,9 @@ pub(crate) struct Checkpoint {
     /// At most one for each audience.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     summaries: Vec<Summary>,
+    /// What turns named and is yet to come into scope, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    captured: Vec<Capture>,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -139,6 +142,9 @@ pub(crate) struct Checkpoint {
 
 /// How many settled request ids are remembered after their exchanges are gone.
 const SETTLED_KEPT: usize = 256;
+
+/// Of how many turns is kept what could not come into scope yet.
+const CAPTURED_KEPT: usize = 16;
 
 /// An entry that does not follow from what came before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +202,14 @@ impl Checkpoint {
             Entry::Noted { note, harm, .. } => {
                 self.about.take(*note);
                 self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
+            }
+            Entry::Captured { capture } => {
+                self.captured.push(capture);
+                let many = self.captured.len().saturating_sub(CAPTURED_KEPT);
+                self.captured.drain(..many);
+            }
+            Entry::Merged { request_ids } => {
+                self.captured.retain(|capture| !request_ids.contains(&capture.request_id));
             }
             Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
             Entry::Summarised { summary } => {
@@ -294,6 +308,7 @@ impl Checkpoint {
             (Some(ordinal), Some(audience)) => summary.audience != audience || summary.through < ordinal,
             _ => false,
         });
+        self.captured.retain(|capture| capture.request_id != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
         self.about.enrichment = None;
@@ -405,6 +420,11 @@ impl Checkpoint {
 
     pub(crate) fn summaries(&self) -> &[Summary] {
         &self.summaries
+    }
+
+    /// What turns named and is yet to come into scope, oldest first.
+    pub(crate) fn captured(&self) -> &[Capture] {
+        &self.captured
     }
 
     /// The ordinal of a request's exchange; of the next one if there is none.

@@ -356,6 +356,7 @@ impl Engine {
             cancels: Cancels::default(),
             notices: Notices::default(),
             agenda: Agenda::default(),
+            looked_for_contexts: Mutex::default(),
             unreadable: Agenda::default(),
             instance,
             enlisted: Mutex::new(Some(enlisted)),
@@ -367,6 +368,15 @@ impl Engine {
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
+    }
+
+    /// Reads what the first turn would otherwise wait for (vocabulary, word lists, patterns), on a thread of its own.
+    pub fn warm_up(&self) {
+        // One that nobody waits for, also not at the end of the program.
+        std::thread::spawn(|| {
+            let _ = crate::tokens::count("warm");
+            turn::prepare::warm_up();
+        });
     }
 
     /// A handle that does not keep the engine alive.
@@ -550,6 +560,8 @@ pub(crate) struct Inner {
     pub(crate) cancels: Cancels,
     pub(crate) notices: Notices,
     pub(crate) agenda: Agenda,
+    /// Up to which key it was looked whether contexts can be found.
+    pub(crate) looked_for_contexts: Mutex<Option<confidant_seal::Tag>>,
     /// When what could not be taken up is tried again.
     pub(crate) unreadable: Agenda,
     /// This engine among those on the same store.

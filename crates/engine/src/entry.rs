@@ -8,6 +8,7 @@ use crate::about::{Note, Summary};
 use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
+use crate::concepts::Captured;
 use crate::turn::{Enrichment, RunningHarm};
 
 /// One item of the log.
@@ -43,6 +44,10 @@ pub(crate) enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         harm: Option<RunningHarm>,
     },
+    /// What a turn named as the concepts of its answer. They are yet to come into scope.
+    Captured { capture: Capture },
+    /// What these turns named is in scope.
+    Merged { request_ids: Vec<String> },
     /// What was made of a turn after it.
     Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },
     /// The beginning of the conversation, in few words.
@@ -66,6 +71,15 @@ impl Entry {
     pub(crate) fn takes_back(&self) -> bool {
         matches!(self, Self::Amended { .. } | Self::Removed { .. })
     }
+}
+
+/// What a turn named as the concepts of its answer, checked.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Capture {
+    pub(crate) request_id: String,
+    pub(crate) at: Millis,
+    pub(crate) audience: Audience,
+    pub(crate) concepts: Vec<Captured>,
 }
 
 /// One message of an answer.

@@ -1,5 +1,8 @@
 //! Inner doors for the fuzz targets. No stable interface.
 
+use std::collections::BTreeMap;
+
+use confidant_concepts::{Concept, Guard};
 use serde_json::Value;
 
 use crate::clock::Millis;
@@ -45,6 +48,19 @@ pub fn prepare_read(filled: &[Value], view: &View<'_>, offer: &Offer) -> Prepare
     let found: Vec<Option<Found>> =
         filled.iter().map(|value| turn::prepare::read(value, view, offer)).collect();
     turn::prepare::merge(found, turn::prepare::rules(view, offer))
+}
+
+/// What is taken of a turn's calls of `capture_concepts` by their arguments, each with whether its label is what the person
+/// said; and how often each reason spoke against one.
+#[must_use]
+pub fn captured(
+    guard: &Guard,
+    query: &str,
+    someones: &[&str],
+    calls: &[Value],
+) -> (Vec<(Concept, bool)>, BTreeMap<String, u64>) {
+    let (taken, refused) = crate::concepts::checked(guard, query, someones, calls.iter());
+    (taken.into_iter().map(|captured| (captured.concept, captured.said)).collect(), refused)
 }
 
 /// A request on the bus, read as a worker reads it: its session and what it asks, or every word of the refusal.

@@ -65,9 +65,17 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
     let keys = inner.keyring.store();
     let mut swept = 0;
     loop {
-        let (before, mut went_on) = (swept, Vec::new());
+        let (mut ended, mut went_on, mut sessions) = (0, Vec::new(), Vec::new());
         let expired = keys.expired(inner.now(), SWEPT_AT_ONCE).await?;
+        // Conversations first: a session takes what was its own with it, and then nobody knows what the key was of.
         for scope in &expired {
+            if concepts::over(inner, *scope).await? {
+                ended += 1;
+            } else {
+                sessions.push(*scope);
+            }
+        }
+        for scope in &sessions {
             inner.slots.forget(*scope);
             match inner.store.load(*scope, None).await? {
                 // A turn of the last moment is not in the keyring yet.
@@ -78,11 +86,12 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
                 _ => {
                     expire(inner, *scope).await?;
                     swept += 1;
+                    ended += 1;
                 }
             }
         }
         keys.anchor(&went_on, &[]).await?;
-        if expired.len() < SWEPT_AT_ONCE || swept == before {
+        if expired.len() < SWEPT_AT_ONCE || ended == 0 {
             return Ok(swept);
         }
     }
@@ -90,7 +99,7 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
 
 /// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
 pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
-    concepts::forget(inner, scope).await?;
+    concepts::forget(inner, scope, None).await?;
     inner.keyring.destroy(&[scope]).await?;
     let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
     inner.store.erase(scope, None, vec![note.pending(&inner.keyring)]).await?;

@@ -16,10 +16,12 @@ use crate::audit::{Action, Actor, AuditRecord};
 use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
 use crate::engine::Inner;
-use crate::entry::Entry;
+use crate::entry::{Capture, Entry};
 use crate::error::{Error, Tampering};
 use crate::log::Log;
-use crate::store::{Anchor, Append, Appended, DECIDED, Instance, KeyName, Known, Names, PARKED};
+use crate::store::{
+    Anchor, Append, Appended, CAPTURED, DECIDED, Instance, KeyName, Known, NOBODY, Names, PARKED,
+};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -93,6 +95,8 @@ pub(crate) struct Slot {
     log: Option<Log>,
     /// Who is answering its open turn, as of then.
     owner: Option<Instance>,
+    /// Turns whose concepts are in scope by now, which the log has yet to hear.
+    merged: Vec<String>,
 }
 
 /// A session while this task has its turn.
@@ -150,6 +154,31 @@ impl Held<'_> {
         self.notes.push(note);
     }
 
+    /// What turns named and is yet to come into scope, as far as is known here.
+    pub(crate) fn captured(&self) -> Vec<Capture> {
+        let captured = self.checkpoint().map_or(&[][..], Checkpoint::captured).iter();
+        captured.filter(|capture| !self.slot.merged.contains(&capture.request_id)).cloned().collect()
+    }
+
+    /// What a turn named is in scope: the next write says so.
+    pub(crate) fn merged(&mut self, request_id: &str) {
+        self.slot.merged.push(request_id.to_owned());
+    }
+
+    /// Whether the log has yet to hear what is in scope.
+    pub(crate) fn has_merged(&self) -> bool {
+        !self.slot.merged.is_empty()
+    }
+
+    /// Tells the log what is in scope by now, if it does not know.
+    pub(crate) async fn write_merged(&mut self) -> Result<Wrote, Error> {
+        if self.slot.merged.is_empty() {
+            return Ok(Wrote::Done);
+        }
+        let owner = self.owner();
+        self.append(Vec::new(), owner).await
+    }
+
     /// Appends `entries` and says who answers the open turn after them.
     pub(crate) async fn write(
         &mut self,
@@ -157,6 +186,11 @@ impl Held<'_> {
         owner: Option<Instance>,
         note: AuditRecord,
     ) -> Result<Wrote, Error> {
+        self.notes.push(note);
+        self.append(entries, owner).await
+    }
+
+    async fn append(&mut self, mut entries: Vec<Entry>, owner: Option<Instance>) -> Result<Wrote, Error> {
         let session = self.session;
         let inner = &session.inner;
         let log = match self.slot.log.take() {
@@ -168,9 +202,12 @@ impl Held<'_> {
             }
         };
         let expected = log.version();
+        let request_ids = std::mem::take(&mut self.slot.merged);
+        if !request_ids.is_empty() {
+            entries.push(Entry::Merged { request_ids });
+        }
         let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
-        self.notes.push(note);
-        let owner = owner.or_else(|| parked(log.checkpoint()));
+        let owner = owner.filter(|owner| !NOBODY.contains(owner)).or_else(|| parked(log.checkpoint()));
         let expires_at = expiry(session, log.checkpoint());
         let append = Append {
             names: session.names,
@@ -203,12 +240,17 @@ impl Held<'_> {
     }
 }
 
-/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, or for somebody to
-/// carry one out. Nobody alive ever has these names, so whoever looks for what was left open finds them.
+/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, for somebody to carry
+/// one out, or for what they named to come into scope. Nobody alive ever has these names, so whoever looks for what was left open finds them.
 fn parked(checkpoint: &Checkpoint) -> Option<Instance> {
-    let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval()).peekable();
-    approvals.peek()?;
-    Some(if approvals.any(|approval| approval.decided.is_some()) { DECIDED } else { PARKED })
+    let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval());
+    if approvals.clone().any(|approval| approval.decided.is_some()) {
+        return Some(DECIDED);
+    }
+    if !checkpoint.captured().is_empty() {
+        return Some(CAPTURED);
+    }
+    approvals.next().map(|_| PARKED)
 }
 
 /// When the session ends if nothing more is said: not before what waits in it can be decided.
@@ -220,7 +262,7 @@ fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
 }
 
 /// How long a session stays after the last approval in it ran out, so that its person can be told.
-const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
+pub(crate) const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {

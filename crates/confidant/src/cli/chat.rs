@@ -125,6 +125,8 @@ async fn converse(
             opened.engine.model_name()
         ));
     }
+    // While the person writes.
+    opened.engine.warm_up();
     let mut interrupts = Interrupts::listen()?;
     let mut editor = Some(editor(Remember::Yes)?);
     loop {

@@ -187,6 +187,8 @@ pub(super) struct MetadataSchema {
     preparation: Option<PreparationSchema>,
     /// The mate that answered, by name.
     mate: Option<String>,
+    /// The focus mode that is on after the turn.
+    focus: Option<String>,
     /// What was done about harm.
     #[schema(required = false)]
     safety: Vec<String>,
@@ -447,6 +449,8 @@ pub(super) struct AboutSchema {
     /// Whether somebody should look at it.
     #[schema(required = false)]
     flagged_for_review: bool,
+    /// The focus mode that is on.
+    focus: Option<String>,
     /// Whether it was ended for safety.
     #[schema(required = false)]
     terminated: bool,

@@ -46,7 +46,7 @@ pub(super) struct TurnBody {
     #[serde(default)]
     #[schema(value_type = ProfileSchema, required = false)]
     profile: Profile,
-    /// The focus mode that is on.
+    /// The focus mode that is on in this turn; if missing, the conversation's own.
     #[serde(default)]
     focus: Option<String>,
     /// Conversations of the past that may be like this one. Never stored.

@@ -80,13 +80,7 @@ impl McpToolbox {
 
     /// Waits until every server has been reached or has failed to be, but no longer than this, and says how they are.
     pub(crate) async fn settle(&self, patience: Duration) -> Vec<Status> {
-        let all = async {
-            for state in self.servers.values() {
-                let mut state = state.clone();
-                let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
-            }
-        };
-        let _ = tokio::time::timeout(patience, all).await;
+        let _ = tokio::time::timeout(patience, self.settled()).await;
         self.statuses()
     }
 
@@ -121,6 +115,13 @@ impl Toolbox for McpToolbox {
             }
         }
         tools
+    }
+
+    async fn settled(&self) {
+        for state in self.servers.values() {
+            let mut state = state.clone();
+            let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
+        }
     }
 
     async fn call(&self, call: Invocation<'_>) -> Result<ToolOutput, ToolError> {

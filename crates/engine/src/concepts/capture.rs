@@ -2,17 +2,14 @@
 //!
 //! A model names concepts; ids are computed here, everything it says is checked, and what the shared graph has is taken
 //! from there. Nothing it says ever changes the graph. What is refused is counted in the audit log, by reason. The calls
-//! are looked at once, when the turn is in the log: until then they are words.
+//! are looked at once, when the turn ends, and what is taken goes into the log with the answer.
 
 use std::collections::BTreeMap;
 
-use confidant_concepts::{Concept, GraphError, Look, Node, Refusal, agree, normalised};
+use confidant_concepts::{Concept, Guard, Refusal, normalised};
 use serde_json::{Map, Value, json};
 
-use super::context::{Captured, Event, Used, What};
-use super::keep::{self, Merge};
-use super::{ConceptsOfTurn, ContextStatus, InScope, Shared, Uncertainty};
-use crate::audience::Audience;
+use super::context::Captured;
 use crate::audit::{Action, AuditRecord};
 use crate::model::{Step, ToolSpec};
 use crate::session::Session;
@@ -65,162 +62,65 @@ pub(crate) fn tool() -> Tool {
 pub(crate) const NOTED: &str = "Noted. Do not mention it. If you have not answered yet, answer now.";
 
 /// What was taken of a turn's calls.
-#[derive(Debug, Default, PartialEq)]
-struct Taken {
-    concepts: Vec<Captured>,
-    /// How often each reason held.
-    refused: BTreeMap<String, u64>,
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) concepts: Vec<Captured>,
+    /// What the audit log is told of the rest.
+    pub(crate) refused: Vec<AuditRecord>,
 }
 
-/// A turn that is in the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Done<'d> {
-    pub(crate) request_id: &'d str,
-    pub(crate) audience: Audience,
-    /// What the person said.
-    pub(crate) query: &'d str,
-    pub(crate) steps: &'d [Step],
-}
-
-/// Takes what a turn captured into the context. Never fails the turn.
-pub(crate) async fn note(
-    session: &Session,
-    scope: &InScope,
-    done: Done<'_>,
-) -> (ContextStatus, Option<ConceptsOfTurn>) {
-    let Some(shared) = session.inner.concepts.shared() else { return (ContextStatus::Off, None) };
-    let taken = take(session, shared, done);
-    let mut status = scope.status;
-    let mut of_turn = ConceptsOfTurn::default();
-    let audit = refusals(session, &taken);
-    if taken.concepts.is_empty() {
-        of_turn.uncertainty_level = ungrounded(scope);
-        if !audit.is_empty()
-            && session
-                .inner
-                .store
-                .record(audit.into_iter().map(|n| n.pending(&session.inner.keyring)).collect())
-                .await
-                .is_err()
-        {
-            tracing::warn!("refused concepts could not be recorded");
-        }
-        return (status, Some(of_turn));
-    }
-    let (used, resolved) = match resolve(shared, taken.concepts.clone()).await {
-        Ok(resolved) => resolved,
-        Err(error) => {
-            tracing::warn!(error = %error, "captured concepts could not be looked up; they are kept as candidates");
-            status = if status == ContextStatus::LoadFailed { status } else { ContextStatus::GraphFailed };
-            (as_candidates(taken.concepts), 0)
-        }
+/// What is taken of a turn's calls, held against what the person said in it.
+pub(crate) fn take(session: &Session, query: &str, steps: &[Step]) -> Taken {
+    let calls = || steps.iter().flat_map(|step| &step.calls).filter(|call| call.name == NAME);
+    let Some(shared) = session.inner.concepts.shared().filter(|_| calls().next().is_some()) else {
+        return Taken::default();
     };
-    of_turn.referenced_nodes = used.iter().map(|one| one.0.id.clone()).collect();
-    of_turn.jurisdictions = used.iter().filter_map(|one| one.1.clone()).collect();
-    dedup(&mut of_turn.referenced_nodes);
-    dedup(&mut of_turn.jurisdictions);
-    of_turn.uncertainty_level = grounded(resolved, used.len());
-    let event = Event {
-        at: session.inner.now(),
-        request_id: done.request_id.to_owned(),
-        by: session.tag(),
-        audience: done.audience,
-        what: What::Used(used.into_iter().map(|(used, _)| used).collect()),
-    };
-    let merge = Merge { event: &event, moved: &scope.moved, audit };
-    match keep::merge(session, shared, merge).await {
-        Ok(_) => session.inner.counters.concepts_captured.add(),
-        Err(error) => {
-            session.inner.counters.contexts_failed.add();
-            tracing::warn!(scope.tag = %session.tag(), error = error.code(), "concepts in scope could not be saved");
-            // A load that failed says more than a save that failed for the same reason.
-            if status != ContextStatus::LoadFailed {
-                status = ContextStatus::SaveFailed;
-            }
-        }
-    }
-    (status, Some(of_turn))
-}
-
-/// What a turn that was answered before had to say of concepts.
-pub(crate) async fn recorded(session: &Session, request_id: &str) -> Option<ConceptsOfTurn> {
-    let shared = session.inner.concepts.shared()?;
-    let event = keep::event_of(session, request_id).await.ok()??;
-    let What::Used(used) = event.what else { return None };
-    let ids: Vec<String> = used.iter().map(|one| one.id.clone()).collect();
-    let nodes = shared.nodes(&ids).await.unwrap_or_else(|_| vec![None; ids.len()]);
-    let found = nodes.iter().flatten().count();
-    let law = |(one, node): (&Used, &Option<Node>)| {
-        let captured = || one.concept.as_ref().map(|captured| captured.concept.jurisdiction.clone());
-        node.as_ref().map_or_else(captured, |node| node.jurisdiction.clone()).filter(|code| code != "GLOBAL")
-    };
-    let mut jurisdictions: Vec<String> = used.iter().zip(&nodes).filter_map(law).collect();
-    dedup(&mut jurisdictions);
-    let uncertainty_level = grounded(found, ids.len());
-    Some(ConceptsOfTurn { referenced_nodes: ids, jurisdictions, uncertainty_level })
-}
-
-/// How well an answer stands of whose concepts so many are in the shared graph.
-fn grounded(resolved: usize, all: usize) -> Uncertainty {
-    match resolved {
-        0 => Uncertainty::High,
-        resolved if resolved == all => Uncertainty::Low,
-        _ => Uncertainty::Medium,
-    }
-}
-
-/// How well an answer stands that named no concept.
-fn ungrounded(scope: &InScope) -> Uncertainty {
-    if scope.status == ContextStatus::Loaded { Uncertainty::Medium } else { Uncertainty::High }
-}
-
-fn dedup(items: &mut Vec<String>) {
-    let mut seen = std::collections::HashSet::new();
-    items.retain(|item| seen.insert(item.clone()));
-}
-
-fn refusals(session: &Session, taken: &Taken) -> Vec<AuditRecord> {
+    let place = session.scope.place_id().map(|place| place.as_str());
+    let someones = [session.scope.user().as_str(), session.scope.tenant().as_str()];
+    let someones: Vec<&str> = someones.into_iter().chain(place).collect();
+    let (concepts, refused) = checked(&shared.guard, query, &someones, calls().map(|call| &call.arguments));
     let one = |(reason, count): (&String, &u64)| {
         session.record(Action::ConceptRefused).because(reason).counting(*count)
     };
-    taken.refused.iter().map(one).collect()
+    Taken { concepts, refused: refused.iter().map(one).collect() }
 }
 
-/// Every concept that a turn's calls name, checked.
-fn take(session: &Session, shared: &Shared, done: Done<'_>) -> Taken {
-    let mut taken = Taken::default();
-    let said = Said::of(done.query);
-    let someones = [session.scope.user().as_str(), session.scope.tenant().as_str()];
-    let place = session.scope.place_id().map(|place| place.as_str().to_owned());
-    let ids: Vec<String> =
-        someones.into_iter().map(str::to_owned).chain(place).map(|id| id.to_lowercase()).collect();
-    let calls = done.steps.iter().flat_map(|step| &step.calls).filter(|call| call.name == NAME);
-    for call in calls {
-        let concepts = call.arguments.get("concepts").and_then(Value::as_array);
-        let Some(concepts) = concepts else {
-            *taken.refused.entry("not-the-schema".to_owned()).or_default() += 1;
+/// Every concept that calls with these arguments name, checked; and how often each reason spoke against one.
+pub(crate) fn checked<'c>(
+    guard: &Guard,
+    query: &str,
+    someones: &[&str],
+    calls: impl Iterator<Item = &'c Value>,
+) -> (Vec<Captured>, BTreeMap<String, u64>) {
+    let (mut taken, mut refused) = (Vec::new(), BTreeMap::new());
+    let mut refuse = |reason: String, times: usize| *refused.entry(reason).or_default() += times as u64;
+    let said = Said::of(query);
+    let ids: Vec<String> = someones.iter().map(|id| id.to_lowercase()).collect();
+    for arguments in calls {
+        let Some(concepts) = arguments.get("concepts").and_then(Value::as_array) else {
+            refuse("not-the-schema".to_owned(), 1);
             continue;
         };
         if concepts.len() > SENSELESS {
-            *taken.refused.entry("too-many".to_owned()).or_default() += concepts.len() as u64;
+            refuse("too-many".to_owned(), concepts.len());
             continue;
         }
         for concept in concepts {
-            if taken.concepts.len() >= MOST_CONCEPTS {
-                *taken.refused.entry("too-many".to_owned()).or_default() += 1;
+            if taken.len() >= MOST_CONCEPTS {
+                refuse("too-many".to_owned(), 1);
                 continue;
             }
-            match checked(shared, concept, &said, &ids) {
-                Ok(captured) => taken.concepts.push(captured),
-                Err(refusal) => *taken.refused.entry(refusal.to_string()).or_default() += 1,
+            match one(guard, concept, &said, &ids) {
+                Ok(captured) => taken.push(captured),
+                Err(refusal) => refuse(refusal.to_string(), 1),
             }
         }
     }
-    taken
+    (taken, refused)
 }
 
 /// One concept of a call, or the first thing that speaks against it.
-fn checked(shared: &Shared, value: &Value, said: &Said, ids: &[String]) -> Result<Captured, Refusal> {
+fn one(guard: &Guard, value: &Value, said: &Said, ids: &[String]) -> Result<Captured, Refusal> {
     let Value::Object(object) = value else { return Err(Refusal::new("not-the-schema", "concepts")) };
     for name in object.keys() {
         if IDS.contains(&name.as_str()) {
@@ -239,7 +139,7 @@ fn checked(shared: &Shared, value: &Value, said: &Said, ids: &[String]) -> Resul
     concept.alt_labels = list(object, "altLabels")?;
     concept.definition = text(object, "definition")?.filter(|text| !text.is_empty());
     concept.source_urls = list(object, "sourceUrls")?;
-    let concept = match shared.guard.clear(concept) {
+    let concept = match guard.clear(concept) {
         Ok(cleared) => cleared.concept().clone(),
         Err(mut refusals) => return Err(refusals.swap_remove(0)),
     };
@@ -326,51 +226,4 @@ impl Said {
         let words: Vec<&str> = plain.split(' ').collect();
         words.windows(CHAT_WORDS).any(|words| self.0.contains(&format!(" {} ", words.join(" "))))
     }
-}
-
-type Resolved = (Vec<(Used, Option<String>)>, usize);
-
-/// The nodes of the shared graph that these are, and candidates for the rest; with how many are in the graph.
-async fn resolve(shared: &Shared, concepts: Vec<Captured>) -> Result<Resolved, GraphError> {
-    let ids: Vec<String> = concepts.iter().map(|captured| captured.concept.id.clone()).collect();
-    let by_id = shared.nodes(&ids).await?;
-    let (mut used, mut resolved) = (Vec::new(), 0);
-    for (captured, found) in concepts.into_iter().zip(by_id) {
-        match one(shared, &captured.concept, found).await? {
-            Some(node) => {
-                resolved += 1;
-                let jurisdiction = node.jurisdiction.filter(|code| code != "GLOBAL");
-                used.push((Used { id: node.id, concept: None }, jurisdiction));
-            }
-            None => used.push(candidate(captured)),
-        }
-    }
-    Ok((used, resolved))
-}
-
-/// By id, then by parts, then by label. An id that many concepts might share counts less than a label that agrees.
-async fn one(shared: &Shared, concept: &Concept, by_id: Option<Node>) -> Result<Option<Node>, GraphError> {
-    if by_id.as_ref().is_some_and(|node| agree(node, &concept.pref_label)) {
-        return Ok(by_id);
-    }
-    let Concept { domain, jurisdiction, kind, pref_label, .. } = concept;
-    if by_id.is_none() {
-        let mut by_parts = shared.find(Look::Parts { domain, jurisdiction, kind }, 2).await?;
-        // Two that have the same parts are told apart by their labels only.
-        if by_parts.len() == 1 {
-            return Ok(by_parts.pop());
-        }
-    }
-    let local = Some(jurisdiction.as_str()).filter(|code| *code != "GLOBAL");
-    let by_label = shared.find(Look::Label { label: pref_label, jurisdiction: local }, 1).await?.pop();
-    Ok(by_label.or(by_id))
-}
-
-fn candidate(captured: Captured) -> (Used, Option<String>) {
-    let jurisdiction = Some(captured.concept.jurisdiction.clone()).filter(|code| code != "GLOBAL");
-    (Used { id: captured.concept.id.clone(), concept: Some(captured) }, jurisdiction)
-}
-
-fn as_candidates(concepts: Vec<Captured>) -> Vec<(Used, Option<String>)> {
-    concepts.into_iter().map(candidate).collect()
 }

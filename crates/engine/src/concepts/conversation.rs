@@ -29,14 +29,18 @@ const OWN_CHANNEL: &str = "concepts";
 impl Conversation {
     /// The conversation of a session: the one that its application named, or the session itself.
     pub(super) fn of(session: &Session) -> Self {
-        let scope = &session.scope;
+        Self::of_scope(&session.inner, &session.scope)
+    }
+
+    /// The same for a scope.
+    pub(super) fn of_scope(inner: &Inner, scope: &Scope) -> Self {
         let (kind, id) = match scope.place_id() {
             Some(place) if scope.channel().as_str() == SHARED_CHANNEL => {
                 ("shared", place.as_str().to_owned())
             }
             _ => ("session", scope.session_id()),
         };
-        Self::named(&session.inner, scope.tenant(), kind, &id)
+        Self::named(inner, scope.tenant(), kind, &id)
     }
 
     pub(super) fn named(inner: &Inner, tenant: &TenantId, kind: &str, id: &str) -> Self {

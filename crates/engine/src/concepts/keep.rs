@@ -12,19 +12,22 @@ use confidant_seal::{Key, Kid, Scope, Tag, TenantId};
 
 use super::context::{ConversationContext, Event};
 use super::conversation::{Conversation, capture_row, content, key_of, open_event, opened};
-use super::{ConceptSettings, Shared};
+use super::{ConceptSettings, Shared, lifetime};
 use crate::audit::{Action, Actor, AuditRecord};
+use crate::clock::Millis;
 use crate::engine::Inner;
 use crate::error::{Error, Tampering};
 use crate::session::Session;
-use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, ConversationName, PutContext};
-use crate::store::{Anchor, Appended};
+use crate::store::Anchor;
+use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, ConversationName, Put, PutContext};
 
 /// A context as it was read, with what it takes to write it again.
 #[derive(Debug)]
 struct Read {
     context: ConversationContext,
     version: u64,
+    /// When it is over if nothing more is said, as far as the keyring knows.
+    expires_at: Option<Millis>,
 }
 
 /// The context of a session's conversation; an empty one where there is none, or none in use.
@@ -32,7 +35,17 @@ pub(super) async fn load(session: &Session) -> Result<ConversationContext, Error
     let inner = &session.inner;
     let Some(shared) = inner.concepts.shared() else { return Ok(ConversationContext::default()) };
     let conversation = Conversation::of(session);
-    Ok(read(inner, &shared.settings, &conversation).await?.map(|(read, _)| read.context).unwrap_or_default())
+    let Some((read, key)) = read(inner, &shared.settings, &conversation).await? else {
+        return Ok(ConversationContext::default());
+    };
+    let last = Anchor {
+        scope: conversation.name.conversation,
+        kid: key.kid(),
+        version: read.version,
+        expires_at: read.expires_at,
+    };
+    lifetime::prolong(session, conversation.name, last);
+    Ok(read.context)
 }
 
 async fn read(
@@ -48,6 +61,11 @@ async fn read(
         match (key, row) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
+            // Over: the store ended it by itself.
+            (Some(key), None) if key.expires_at.is_some_and(|at| at <= inner.now()) => {
+                inner.keyring.destroy(&[names.scope]).await?;
+                return Ok(None);
+            }
             (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
                 return Err(Tampering::RolledBack.into());
             }
@@ -59,7 +77,8 @@ async fn read(
                     Some(_) => ConversationContext::default(),
                     None => opened(settings, conversation, &key.key, &row)?,
                 };
-                return Ok(Some((Read { context, version: row.version }, key.key)));
+                let read = Read { context, version: row.version, expires_at: key.expires_at };
+                return Ok(Some((read, key.key)));
             }
             // The key is missing or another's: look again, since it may just be changing.
             _ => {}
@@ -79,7 +98,8 @@ pub(super) struct Merge<'m> {
     pub(super) audit: Vec<AuditRecord>,
 }
 
-/// Puts an event into the context and into the capture log, on top of whatever is stored by now.
+/// Puts an event into the context and into the capture log, on top of whatever is stored by now. A turn's is put there
+/// once, however often this is done.
 pub(super) async fn merge(
     session: &Session,
     shared: &Shared,
@@ -89,11 +109,12 @@ pub(super) async fn merge(
     let conversation = Conversation::of(session);
     for attempt in 0..TRIES_TO_WRITE {
         let read = read(inner, &shared.settings, &conversation).await?;
+        let expires_at = lifetime::of(session, read.as_ref().and_then(|(read, _)| read.expires_at));
         let (mut context, expected, key) = match read {
             Some((read, key)) => (read.context, read.version, key),
             None => {
                 let names = conversation.names(inner);
-                let key = inner.keyring.data_key_or_new(&conversation.scope, &names, None).await?.key;
+                let key = inner.keyring.data_key_or_new(&conversation.scope, &names, expires_at).await?.key;
                 (ConversationContext::default(), 0, key)
             }
         };
@@ -107,20 +128,24 @@ pub(super) async fn merge(
             content: content(&shared.settings, &conversation, &key, expected + 1, &context),
             updated_at: merge.event.at,
             archived_at: None,
+            expires_at,
             capture: Some(capture),
             forget: None,
             audit: merge.audit.iter().map(|note| note.clone().pending(&inner.keyring)).collect(),
         };
-        if inner.store.put_context(put).await? == Appended::Done {
-            inner.anchors.mark(Anchor {
-                scope: conversation.name.conversation,
-                kid: key.kid(),
-                version: expected + 1,
-                expires_at: None,
-            });
-            return after(session, &conversation, expected, &key).await.map(|()| context);
+        match inner.store.put_context(put).await? {
+            Put::Done => {
+                inner.anchors.mark(Anchor {
+                    scope: conversation.name.conversation,
+                    kid: key.kid(),
+                    version: expected + 1,
+                    expires_at,
+                });
+                return after(session, &conversation, expected, &key).await.map(|()| context);
+            }
+            Put::Known => return Ok(context),
+            Put::Conflict => inner.counters.conflicts.add(),
         }
-        inner.counters.conflicts.add();
         if attempt > 2 {
             tokio::task::yield_now().await;
         }
@@ -141,7 +166,7 @@ async fn after(
         return Err(Error::Erased);
     }
     if inner.keyring.store().get(session.names.scope).await?.is_none() {
-        forget(inner, session.names.scope).await?;
+        forget(inner, session.names.scope, Some(conversation.name)).await?;
         return Err(Error::Erased);
     }
     Ok(())
@@ -160,8 +185,26 @@ pub(crate) struct Forgotten {
 }
 
 /// Takes a session out of every context that it had a part in. What nobody else had a part in ends, key first.
-pub(crate) async fn forget(inner: &Arc<Inner>, scope: Tag) -> Result<Forgotten, Error> {
-    let rows = inner.store.captures(CapturesOf::Session(scope)).await?;
+///
+/// Those are found by the store, and the session's own in any case: by `own`, or by its scope, as long as its key is there.
+pub(crate) async fn forget(
+    inner: &Arc<Inner>,
+    scope: Tag,
+    own: Option<ConversationName>,
+) -> Result<Forgotten, Error> {
+    let own = match own {
+        Some(own) => Some(own),
+        None => {
+            let row = inner.keyring.store().get(scope).await?;
+            let readable = row.and_then(|row| inner.keyring.scope_of(&row).ok());
+            readable.map(|readable| Conversation::of_scope(inner, &readable).name)
+        }
+    };
+    let mut rows = inner.store.captures(CapturesOf::Session(scope)).await?;
+    if let Some(own) = own.filter(|own| rows.iter().all(|row| row.name != *own)) {
+        let missed = inner.store.captures(CapturesOf::Conversation(own)).await?;
+        rows.extend(missed.into_iter().filter(|row| row.scope == scope));
+    }
     let mut forgotten = Forgotten { captures: rows.len() as u64, keys: Vec::new() };
     let names: BTreeSet<ConversationName> = rows.iter().map(|row| row.name).collect();
     for name in names {
@@ -185,14 +228,10 @@ async fn forget_in(
         };
         // Nothing of anybody else's, or nothing that can be read: then it ends as a whole.
         let Some((conversation, key, version, context)) = left else {
-            let kid = inner.keyring.store().get(name.conversation).await?.map(|row| row.kid);
-            inner.keyring.destroy(&[name.conversation]).await?;
-            let note = AuditRecord::new(inner.now(), &Actor::system(), Action::ContextErased)
-                .about(name.conversation);
-            inner.store.erase_context(name, vec![note.pending(&inner.keyring)]).await?;
-            forgotten.keys.extend(kid);
+            forgotten.keys.extend(end(inner, name).await?);
             return Ok(());
         };
+        let expires_at = inner.keyring.store().get(name.conversation).await?.and_then(|row| row.expires_at);
         let put = PutContext {
             name,
             kid: key.kid(),
@@ -200,21 +239,32 @@ async fn forget_in(
             content: content(&settings, &conversation, &key, version + 1, &context),
             updated_at: inner.now(),
             archived_at: None,
+            expires_at,
             capture: None,
             forget: Some(scope),
             audit: Vec::new(),
         };
-        if inner.store.put_context(put).await? == Appended::Done {
+        if inner.store.put_context(put).await? == Put::Done {
             inner.anchors.mark(Anchor {
                 scope: name.conversation,
                 kid: key.kid(),
                 version: version + 1,
-                expires_at: None,
+                expires_at,
             });
             return Ok(());
         }
     }
     Err(Error::Busy)
+}
+
+/// Ends a context, key first; says which key that was.
+pub(super) async fn end(inner: &Arc<Inner>, name: ConversationName) -> Result<Option<Kid>, Error> {
+    let kid = inner.keyring.store().get(name.conversation).await?.map(|row| row.kid);
+    inner.keyring.destroy(&[name.conversation]).await?;
+    let note =
+        AuditRecord::new(inner.now(), &Actor::system(), Action::ContextErased).about(name.conversation);
+    inner.store.erase_context(name, vec![note.pending(&inner.keyring)]).await?;
+    Ok(kid)
 }
 
 type Left = (Conversation, Key, u64, ConversationContext);
@@ -254,12 +304,14 @@ pub(super) async fn event_of(session: &Session, request_id: &str) -> Result<Opti
 
 /// Puts contexts out of use that nobody used for too long; says how many.
 pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
+    let looked = *inner.looked_for_contexts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let next = lifetime::find_again(inner, looked).await?;
+    *inner.looked_for_contexts.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
     let Some(after) = inner.concepts.settings().and_then(|settings| settings.archive_after) else {
         return Ok(0);
     };
     let now = inner.now();
-    let before =
-        crate::clock::Millis(now.0.saturating_sub(i64::try_from(after.as_millis()).unwrap_or(i64::MAX)));
+    let before = Millis(now.0.saturating_sub(i64::try_from(after.as_millis()).unwrap_or(i64::MAX)));
     let mut archived = 0;
     loop {
         let idle = inner.store.idle_contexts(before, SWEPT_AT_ONCE).await?;
@@ -284,6 +336,7 @@ async fn archive(
     let settings = inner.concepts.settings().cloned().unwrap_or_default();
     let ContextRow { version, kid, updated_at, .. } = row;
     // The version is in the seal, so it is sealed again; what cannot be opened is kept as it is, and out of use.
+    let expires_at = inner.keyring.store().get(name.conversation).await?.and_then(|row| row.expires_at);
     let again = match key_of(inner, name).await? {
         Ok((conversation, key)) if key.kid() == kid => opened(&settings, &conversation, &key, &row)
             .ok()
@@ -298,13 +351,14 @@ async fn archive(
         // The time of the last use stays, for whoever asks.
         updated_at,
         archived_at: Some(inner.now()),
+        expires_at,
         capture: None,
         forget: None,
         audit: vec![note.pending(&inner.keyring)],
     };
-    let done = inner.store.put_context(put).await? == Appended::Done;
+    let done = inner.store.put_context(put).await? == Put::Done;
     if done {
-        inner.anchors.mark(Anchor { scope: name.conversation, kid, version: version + 1, expires_at: None });
+        inner.anchors.mark(Anchor { scope: name.conversation, kid, version: version + 1, expires_at });
     }
     Ok(done)
 }
@@ -351,6 +405,7 @@ pub(super) async fn rebuild(session: &Session, shared: &Shared) -> Result<Conver
         let Some(key) = inner.keyring.data_key(&conversation.scope, &names).await? else {
             return Ok(context);
         };
+        let expires_at = lifetime::of(session, key.expires_at);
         let expected = row.as_ref().map_or(0, |row| row.version);
         // Behind the anchor it would be taken for a rollback, so it goes on from there.
         let expected_next = expected.max(key.anchor) + 1;
@@ -364,18 +419,19 @@ pub(super) async fn rebuild(session: &Session, shared: &Shared) -> Result<Conver
             content: content(&shared.settings, &conversation, &key.key, expected_next, &context),
             updated_at: inner.now(),
             archived_at: None,
+            expires_at,
             capture: None,
             forget: None,
             audit: vec![
                 session.record(Action::ContextRebuilt).counting(events.len() as u64).pending(&inner.keyring),
             ],
         };
-        if inner.store.put_context(put).await? == Appended::Done {
+        if inner.store.put_context(put).await? == Put::Done {
             inner.anchors.mark(Anchor {
                 scope: conversation.name.conversation,
                 kid: key.key.kid(),
                 version: expected_next,
-                expires_at: None,
+                expires_at,
             });
             return Ok(context);
         }

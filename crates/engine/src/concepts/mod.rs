@@ -16,7 +16,9 @@ mod capture;
 mod context;
 mod conversation;
 mod keep;
+mod lifetime;
 mod rights;
+mod settle;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,11 +32,14 @@ use crate::engine::Inner;
 use crate::session::Session;
 
 pub use aspect::ConversationContextAspect;
-pub(crate) use capture::{Done, NAME, NOTED, note, recorded, tool};
+pub(crate) use capture::{NAME, NOTED, checked, take, tool};
+pub(crate) use context::Captured;
 pub use context::{ConversationContext, ConversationIdentity};
 pub(crate) use conversation::is_conversation;
 pub(crate) use keep::{forget, stored_version, sweep};
+pub(crate) use lifetime::{over, wait};
 pub use rights::{ApprovedConcept, Candidate, ConceptChoice, ConceptInScope, Reason, ScopeView};
+pub(crate) use settle::{catch_up, note, recorded};
 
 /// What an engine knows of concepts.
 #[derive(Clone, Debug, Default)]

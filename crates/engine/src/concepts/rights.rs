@@ -202,7 +202,8 @@ impl Session {
 
     /// Ends what this session put in scope, and the log of it; says how many records went.
     pub async fn forget_concepts(&self) -> Result<u64, Error> {
-        let forgotten = keep::forget(&self.inner, self.names.scope).await?;
+        let forgotten =
+            keep::forget(&self.inner, self.names.scope, Some(Conversation::of(self).name)).await?;
         let note = self.record(Action::ContextErased).counting(forgotten.captures);
         self.inner.record(note).await?;
         self.inner.store.scrub().await?;

@@ -3,6 +3,7 @@
 use confidant_seal::Tag;
 
 use super::{AT_ONCE, differs};
+use crate::clock::Millis;
 use crate::concepts::is_conversation;
 use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
@@ -30,7 +31,8 @@ pub(super) async fn copy(from: &Storage, to: &Storage, keyring: &Keyring) -> Res
     while let Some((names, last)) = page(&*from.keys, keyring, after).await? {
         after = Some(last);
         for name in names {
-            count += u64::from(copy_one(&*from.store, &*to.store, name).await?);
+            let expires_at = from.keys.get(name.conversation).await?.and_then(|row| row.expires_at);
+            count += u64::from(copy_one(&*from.store, &*to.store, name, expires_at).await?);
         }
     }
     Ok(count)
@@ -54,11 +56,16 @@ fn conversation(keyring: &Keyring, row: &KeyRow) -> Option<ConversationName> {
 }
 
 /// Copies one; false if there is none.
-async fn copy_one(from: &dyn Store, to: &dyn Store, name: ConversationName) -> Result<bool, OpenError> {
+async fn copy_one(
+    from: &dyn Store,
+    to: &dyn Store,
+    name: ConversationName,
+    expires_at: Option<Millis>,
+) -> Result<bool, OpenError> {
     let (here, there) = (whole(from, name).await?, whole(to, name).await?);
     if here != there {
         match here.clone() {
-            Some(here) => to.adopt_context(name, here).await?,
+            Some(here) => to.adopt_context(name, here, expires_at).await?,
             None => to.erase_context(name, Vec::new()).await.map(drop)?,
         }
         if whole(to, name).await? != here {

@@ -77,7 +77,7 @@ pub(super) async fn erase(
     // Found by the log of what was captured, so they go while it is there: a second try finds the rest.
     let mut captures = 0;
     for (names, _) in &scopes {
-        let forgotten = concepts::forget(inner, names.scope).await?;
+        let forgotten = concepts::forget(inner, names.scope, None).await?;
         captures += forgotten.captures;
         keys.extend(forgotten.keys);
     }

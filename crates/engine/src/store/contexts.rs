@@ -7,7 +7,7 @@
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
-use super::{Appended, PendingAudit, Result};
+use super::{PendingAudit, Result};
 use crate::clock::Millis;
 
 /// The names of a conversation, as a store knows them.
@@ -33,7 +33,7 @@ pub(crate) struct ContextRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaptureRow {
     pub(crate) name: ConversationName,
-    /// The turn that it is of; a second record of the same turn replaces the first.
+    /// The turn that it is of: each has one record.
     pub(crate) request: Tag,
     pub(crate) scope: Tag,
     pub(crate) person: Tag,
@@ -51,11 +51,24 @@ pub(crate) struct PutContext {
     pub(crate) content: Vec<u8>,
     pub(crate) updated_at: Millis,
     pub(crate) archived_at: Option<Millis>,
+    /// When it is over if nothing more is said, for a store that ends things by itself.
+    pub(crate) expires_at: Option<Millis>,
     /// What is the reason.
     pub(crate) capture: Option<CaptureRow>,
     /// The session whose records go with it.
     pub(crate) forget: Option<Tag>,
     pub(crate) audit: Vec<PendingAudit>,
+}
+
+/// What became of a [`PutContext`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is stored.
+    Done,
+    /// Somebody else wrote or erased the context in between; nothing was stored.
+    Conflict,
+    /// The turn that is its reason is in it already; nothing was stored.
+    Known,
 }
 
 /// Which records of the capture log.
@@ -80,7 +93,7 @@ pub(crate) trait Contexts: Send + Sync {
     /// A conversation's context.
     async fn context(&self, name: ConversationName) -> Result<Option<ContextRow>>;
     /// Compare-and-set on the version and the key.
-    async fn put_context(&self, put: PutContext) -> Result<Appended>;
+    async fn put_context(&self, put: PutContext) -> Result<Put>;
     /// Records of the capture log, oldest first.
     async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>>;
     /// Removes a context with all its records; says how many records those were.
@@ -90,5 +103,22 @@ pub(crate) trait Contexts: Send + Sync {
     /// Puts a context in place of whatever is there, at the version that it has elsewhere.
     ///
     /// Only for a store in which nobody else works.
-    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()>;
+    async fn adopt_context(
+        &self,
+        name: ConversationName,
+        whole: WholeContext,
+        expires_at: Option<Millis>,
+    ) -> Result<()>;
+    /// Lets a store that ends contexts by itself keep one for longer.
+    async fn prolong_context(&self, _name: ConversationName, _expires_at: Option<Millis>) -> Result<()> {
+        Ok(())
+    }
+    /// Whether what finds a context is written apart from it, and so may be missing after a crash.
+    fn may_lose_contexts(&self) -> bool {
+        false
+    }
+    /// Puts right what finds a context.
+    async fn find_again(&self, _name: ConversationName) -> Result<()> {
+        Ok(())
+    }
 }

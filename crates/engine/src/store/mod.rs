@@ -111,6 +111,10 @@ pub(crate) struct Instance(pub(crate) [u8; 16]);
 pub(crate) const PARKED: Instance = Instance(*b"awaits.decision.");
 /// The owner of a session in which a decision waits to be carried out.
 pub(crate) const DECIDED: Instance = Instance(*b"awaits.execution");
+/// The owner of a session whose turns named concepts that are yet to come into scope.
+pub(crate) const CAPTURED: Instance = Instance(*b"awaits.its.scope");
+/// Owners that stand for no process. Never alive, so always looked at.
+pub(crate) const NOBODY: [Instance; 3] = [PARKED, DECIDED, CAPTURED];
 
 /// A session as stored, read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]

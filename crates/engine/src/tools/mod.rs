@@ -95,6 +95,9 @@ pub trait Toolbox: Send + Sync + std::fmt::Debug {
     /// turn's time.
     async fn tools(&self) -> Vec<Tool>;
 
+    /// Waits until it is known which tools there are, as at a start. The caller sets the time limit.
+    async fn settled(&self) {}
+
     /// Calls one. Dropping the future calls it off. The caller sets the time limit.
     async fn call(&self, call: Invocation<'_>) -> Result<ToolOutput, ToolError>;
 }

@@ -70,8 +70,17 @@ impl ToolPolicy {
 
     /// What the rules say about this call.
     pub(crate) fn check(&self, caller: Caller<'_>, tool: &Tool, arguments: &Value) -> Verdict {
+        self.ruled(caller, tool, arguments).unwrap_or_else(|| by_effect(tool))
+    }
+
+    /// The same for what needs somebody's consent when no rule speaks of it.
+    pub(crate) fn check_consent(&self, caller: Caller<'_>, tool: &Tool, arguments: &Value) -> Verdict {
+        self.ruled(caller, tool, arguments).unwrap_or_else(Verdict::cautious)
+    }
+
+    fn ruled(&self, caller: Caller<'_>, tool: &Tool, arguments: &Value) -> Option<Verdict> {
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller, &tool.spec.name));
-        rules.find(|rule| rule.fits(arguments)).map_or_else(|| by_effect(tool), |rule| rule.then.clone())
+        rules.find(|rule| rule.fits(arguments)).map(|rule| rule.then.clone())
     }
 
     /// Whether there are arguments with which the tool might be called.

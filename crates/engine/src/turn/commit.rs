@@ -4,12 +4,13 @@ use super::outlet::Outlet;
 use super::{Answered, Ending, Paused, Reached, Unanswered, enrich};
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
-use crate::audit::Action;
+use crate::audit::{Action, AuditRecord};
+use crate::checkpoint::Checkpoint;
 use crate::concepts;
-use crate::entry::{Entry, Reply, ReplyFrom};
+use crate::entry::{Capture, Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::model::Step;
-use crate::session::{Held, Session, Wrote};
+use crate::session::{AFTER_APPROVAL, Held, Session, Wrote};
 
 /// Appends what became of the turn. The answer that counts is the one in the log: if another process was faster, its
 /// answer is returned and this one dropped; if the session was erased meanwhile, nothing is kept.
@@ -26,7 +27,7 @@ pub(super) async fn commit(
             let reason = unanswered.error.code().to_owned();
             let request_id = unanswered.request_id.clone();
             let entry = Entry::Failed { request_id: request_id.clone(), at: session.inner.now(), reason };
-            write(session, held, &request_id, &[entry], Action::TurnFailed).await?;
+            write(session, held, &request_id, &[entry], Action::TurnFailed, &[]).await?;
             session.inner.counters.failed.add();
             Err(unanswered.error)
         }
@@ -45,8 +46,14 @@ async fn answer(
     let by = answered.draft.metadata.model.clone().unwrap_or_default();
     replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
     let mut entries = vec![Entry::Answered { request_id: request_id.clone(), at, replies }];
+    let taken = concepts::take(session, &answered.draft.query, &answered.steps);
+    if !taken.concepts.is_empty() {
+        let (request_id, audience) = (request_id.clone(), answered.draft.metadata.audience);
+        let capture = Capture { request_id, at, audience, concepts: taken.concepts };
+        entries.push(Entry::Captured { capture });
+    }
     let (note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
-    noteworthy(session, held, &note);
+    let notes: Vec<AuditRecord> = taken.refused.into_iter().chain(noteworthy(session, &note)).collect();
     if !note.is_empty() || harm.is_some() {
         entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });
     }
@@ -54,10 +61,10 @@ async fn answer(
         let enrichment = Box::new(made);
         entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
     }
-    match write(session, held, &request_id, &entries, Action::TurnAnswered).await? {
+    match write(session, held, &request_id, &entries, Action::TurnAnswered, &notes).await? {
         Settled::Here => {
             session.inner.counters.answered.add();
-            note_concepts(session, &mut answered).await;
+            note_concepts(session, held, &mut answered).await;
             if let Some(material) = answered.draft.material.take() {
                 let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
                 enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
@@ -75,28 +82,20 @@ async fn answer(
 }
 
 /// What the turn captured goes into the context of its conversation, now that it is in the log.
-async fn note_concepts(session: &Session, answered: &mut Answered) {
+async fn note_concepts(session: &Session, held: &mut Held<'_>, answered: &mut Answered) {
     let draft = &mut answered.draft;
-    let done = concepts::Done {
-        request_id: &draft.request_id,
-        audience: draft.metadata.audience,
-        query: &draft.query,
-        steps: &answered.steps,
-    };
-    let (status, of_turn) = concepts::note(session, &draft.concepts, done).await;
+    let (status, of_turn) = concepts::note(session, held, &draft.concepts, &draft.request_id).await;
     draft.metadata.context_status = status;
     draft.metadata.concepts = of_turn.map(Box::new);
 }
 
 /// What somebody may have to look at goes into the audit log.
-fn noteworthy(session: &Session, held: &mut Held<'_>, note: &Note) {
+fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecord> {
     if note.flagged_for_review {
         session.inner.counters.flagged.add();
-        held.also(session.record(Action::SessionFlagged));
     }
-    if note.terminated {
-        held.also(session.record(Action::SessionTerminated));
-    }
+    let flagged = note.flagged_for_review.then(|| session.record(Action::SessionFlagged));
+    flagged.into_iter().chain(note.terminated.then(|| session.record(Action::SessionTerminated)))
 }
 
 async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
@@ -104,8 +103,11 @@ async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> R
     let request = asked(&request_id, &work).ok_or(Error::Internal)?;
     let entry =
         Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
-    write(session, held, &request_id, &[entry], Action::ApprovalAsked).await?;
+    write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
     session.inner.counters.paused.add();
+    if let Some(until) = held.checkpoint().and_then(Checkpoint::waits_until) {
+        concepts::wait(session, until.plus(AFTER_APPROVAL));
+    }
     Ok(Ending::Approval(Box::new(request)))
 }
 
@@ -127,6 +129,7 @@ async fn write(
     request_id: &str,
     entries: &[Entry],
     action: Action,
+    notes: &[AuditRecord],
 ) -> Result<Settled, Error> {
     loop {
         // Cold after a turn that was cut short, or after a write that lost: what is there now decides.
@@ -141,6 +144,8 @@ async fn write(
         if !exchange.is_open() || held.owner() != Some(session.inner.instance) {
             return Err(Error::Busy);
         }
+        // With each try: a write that lost took them with it.
+        notes.iter().for_each(|note| held.also(note.clone()));
         if held.write(entries.to_vec(), None, session.record(action)).await? == Wrote::Done {
             return Ok(Settled::Here);
         }

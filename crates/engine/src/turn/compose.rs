@@ -80,6 +80,11 @@ impl Gathered {
         }
     }
 
+    /// The focus mode that is on.
+    pub(super) fn focus(&self) -> Option<&str> {
+        self.focus.as_deref()
+    }
+
     /// What a model that prepares looks at: the history as it will be told, and what is brought along.
     pub(super) fn messages(&self) -> Vec<PromptMessage> {
         let history = self.history.iter().flat_map(|one| &one.messages);

@@ -19,6 +19,7 @@ mod compress;
 mod decide;
 mod elsewhere;
 mod enrich;
+mod focus;
 mod outlet;
 mod plan;
 pub(crate) mod prepare;
@@ -88,7 +89,7 @@ pub struct TurnRequest {
     pub sampling: Sampling,
     /// What the person chose to have known. Never stored.
     pub profile: Profile,
-    /// The focus mode that is on, if its name is known.
+    /// The focus mode that is on in this turn, if its name is known; else the conversation's own.
     pub focus: Option<String>,
     /// Conversations of the past that the client thinks are like this one. Never stored.
     pub past_chats: Vec<PastChat>,
@@ -204,6 +205,9 @@ pub struct Metadata {
     /// The mate that answered, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mate: Option<String>,
+    /// The focus mode that is on after the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<String>,
     /// What was done about harm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub safety: Vec<SafetyAction>,
@@ -273,6 +277,7 @@ impl Metadata {
             compressed: false,
             preparation: None,
             mate: None,
+            focus: None,
             safety: Vec::new(),
             requested_settings: Vec::new(),
             context_status: ContextStatus::Off,

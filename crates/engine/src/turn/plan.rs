@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::prepare::{self, Decision, Offer, Prepared, PreparedBy, Running, View};
-use super::safety;
+use super::{focus, safety};
+use crate::aspects::FocusMode;
 use crate::checkpoint::Checkpoint;
 use crate::engine::Inner;
 use crate::model::{Model, ModelError, PromptMessage};
@@ -39,6 +40,7 @@ impl Plan {
             && new.language_code == old.language_code
             && (new.prompt_injection_chance >= warned_at) == (old.prompt_injection_chance >= warned_at)
             && names(self) == names(other)
+            && new.relevant_app_focus_modes == old.relevant_app_focus_modes
     }
 
     /// The model that was chosen, by its name in the settings.
@@ -66,6 +68,8 @@ pub(super) struct Known {
     pub(super) terminated: bool,
     pub(super) summary: Option<String>,
     pub(super) tags: Vec<String>,
+    /// The focus mode that is on.
+    pub(super) focus: Option<String>,
     harm: Running,
 }
 
@@ -80,6 +84,7 @@ impl Known {
             terminated: about.terminated,
             summary: made.and_then(|made| made.chat_summary.clone()),
             tags: made.map(|made| made.chat_tags.clone()).unwrap_or_default(),
+            focus: about.focus.clone(),
             harm: *log.harm(),
         }
     }
@@ -91,6 +96,7 @@ pub(super) struct Planner<'p> {
     pub(super) known: Known,
     /// What is allowed, before anything is selected.
     pub(super) allowed: Vec<Tool>,
+    modes: Vec<FocusMode>,
     offer: Offer,
 }
 
@@ -110,10 +116,10 @@ impl<'p> Planner<'p> {
             categories: catalogue.categories,
             models: inner.models.offered(),
             skills: skills.collect(),
-            focus_modes: catalogue.focus_modes.into_iter().map(|focus| focus.id).collect(),
+            focus_modes: catalogue.focus_modes.iter().map(|focus| focus.id.clone()).collect(),
             settings_and_memories: settings,
         };
-        Self { inner, known, allowed, offer }
+        Self { inner, known, allowed, modes: catalogue.focus_modes, offer }
     }
 
     fn view<'v>(&self, messages: &'v [PromptMessage], query: &'v str) -> View<'v> {
@@ -171,6 +177,17 @@ impl<'p> Planner<'p> {
         Plan { prepared: None, decision: Decision::default(), offered: self.allowed.clone() }
     }
 
+    /// The tools that start and stop focus modes: those that were selected, or all for work that was begun.
+    pub(super) fn focus_tools(&self, plan: &Plan, session: &Session, begun: bool) -> Vec<Tool> {
+        let selected = |mode: &&FocusMode| {
+            let prepared = plan.prepared.as_ref();
+            begun || prepared.is_none_or(|prepared| prepared.relevant_app_focus_modes.contains(&mode.id))
+        };
+        let mut tools = focus::tools(self.modes.iter().filter(selected), self.known.focus.as_deref());
+        tools.retain(|tool| self.inner.policy.offers(caller(Some(session)), tool));
+        tools
+    }
+
     /// The harm of the conversation after a turn on this plan.
     pub(super) fn running(&self, plan: &Plan) -> Option<Running> {
         let prepared = plan.prepared.as_ref()?;
@@ -199,12 +216,16 @@ impl<'p> Planner<'p> {
 /// The tools that this person may have called.
 async fn allowed(inner: &Inner, session: Option<&Session>) -> Vec<Tool> {
     let mut tools = inner.toolbox.tools().await;
-    let caller = session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
+    tools.retain(|tool| inner.policy.offers(caller(session), tool));
+    tools
+}
+
+/// On whose behalf a session's tools are called.
+pub(super) fn caller(session: Option<&Session>) -> Caller<'_> {
+    session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
         tenant: session.scope().tenant().as_str(),
         user: session.scope().user().as_str(),
-    });
-    tools.retain(|tool| inner.policy.offers(caller, tool));
-    tools
+    })
 }
 
 const LONGEST_HINT: usize = 120;

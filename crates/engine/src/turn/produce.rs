@@ -9,9 +9,9 @@ use super::plan::{Known, Plan, Planner};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
-    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, recall, remember, respond, safety,
+    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond, safety,
 };
-use crate::about::Note;
+use crate::about::{FocusChange, Note};
 use crate::approval::Work;
 use crate::audience::Sharing;
 use crate::concepts;
@@ -43,11 +43,17 @@ pub(super) async fn produce(
         Some((session, held)) => (Some(session), Some(held)),
         None => (None, None),
     };
+    if let (Some(session), Some(held)) = (session, held.as_deref_mut())
+        && let Err(error) = concepts::catch_up(session, held).await
+    {
+        tracing::warn!(scope.tag = %session.tag(), error = error.code(), "earlier concepts are not in scope yet");
+    }
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
     let known = checkpoint.map(Known::of).unwrap_or_default();
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
     let work = exchange.and_then(crate::checkpoint::Exchange::work).cloned();
     draft.metadata.pending_approvals = held.as_deref().map_or(0, decide::pending);
+    inbound.focus = inbound.focus.or_else(|| known.focus.clone());
     let available = std::mem::take(&mut inbound.available_settings);
     draft.settings = inbound.settings.values().cloned().collect();
     draft.known_settings = inbound.settings.keys().cloned().collect();
@@ -209,6 +215,11 @@ impl Making<'_> {
             prompt.tools.push(tool.spec.clone());
             offered.push(tool);
         }
+        if let Some(session) = session {
+            let tools = planner.focus_tools(plan, session, work.current.is_some());
+            prompt.tools.extend(tools.iter().map(|tool| tool.spec.clone()));
+            offered.extend(tools);
+        }
         prompt.system.push_str(note);
         outlet.progress("🧠 Thinking...");
         let name = if work.model.is_empty() { plan.model() } else { work.model.clone() };
@@ -223,6 +234,8 @@ impl Making<'_> {
             restore: gathered.restore,
             offered: &offered,
             outlet,
+            gathered,
+            prepared: plan.prepared.as_ref(),
         };
         let chosen = respond::Chosen { model: model.as_ref(), name: &name };
         Box::pin(respond::respond(chosen, prompt, work, draft, &mut desk)).await
@@ -249,11 +262,16 @@ impl Making<'_> {
         }
         let material = self.material(plan, &answered.text);
         let draft = &mut answered.draft;
-        draft.note = self.note(plan);
+        draft.note = Note { focus: focus::change(&answered.steps), ..self.note(plan) };
         draft.harm =
             self.planner.running(plan).filter(|running| !running.is_calm() || self.planner.was_harmed());
         draft.material = Some(material);
         let metadata = &mut draft.metadata;
+        metadata.focus = match &draft.note.focus {
+            Some(FocusChange::On(focus)) => Some(focus.clone()),
+            Some(FocusChange::Off) => None,
+            None => self.gathered.focus().map(str::to_owned),
+        };
         metadata.requested_settings = plan.wanted_settings(&draft.known_settings);
         metadata.safety.clone_from(&plan.decision.actions);
         metadata.mate = self.planner.mate(plan, self.gathered, self.session);
@@ -271,6 +289,7 @@ impl Making<'_> {
             category: category.filter(|category| self.planner.known.category.as_ref() != Some(category)),
             flagged_for_review: does(SafetyAction::FlagForHumanReview) && !self.planner.known.flagged,
             terminated: does(SafetyAction::TerminateConversation),
+            focus: None,
         }
     }
 

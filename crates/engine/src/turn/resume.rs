@@ -7,6 +7,7 @@ use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide,
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
+use crate::concepts;
 use crate::engine::{Inner, Recovered, Recovery};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -65,7 +66,13 @@ async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<O
         let cancel = inner.cancels.enter(Some(scope), &request_id);
         return cancel::scope(cancel, settle(&session, &mut held)).await;
     }
-    look_after_waiting(inner, &session, &mut held).await
+    // What cannot come into scope now keeps nobody from deciding.
+    let caught_up = concepts::catch_up(&session, &mut held).await;
+    if held.write_merged().await? == Wrote::Conflict {
+        return Ok(None);
+    }
+    let settled = look_after_waiting(inner, &session, &mut held).await?;
+    caught_up.map(|()| settled)
 }
 
 /// Carries out a decision that nobody has, or closes what ran out.
@@ -120,6 +127,7 @@ pub(super) async fn carry_on(
             settle(session, held).await?;
             continue;
         }
+        tools_known(inner).await;
         let entry = Entry::Resumed { request_id: request_id.to_owned(), at: inner.now() };
         let note = session.record(Action::TurnResumed);
         if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
@@ -164,6 +172,7 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         inner.counters.failed.add();
         return Ok((wrote == Wrote::Done).then_some(Settled::Reported));
     }
+    tools_known(inner).await;
     let entry = Entry::Resumed { request_id: open.request_id.clone(), at: inner.now() };
     if held.write(vec![entry], Some(inner.instance), session.record(Action::TurnResumed)).await?
         == Wrote::Conflict
@@ -185,6 +194,13 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     }
     settled
 }
+
+/// What was begun with tools goes on with them: just after a start their servers may still be on their way.
+async fn tools_known(inner: &Inner) {
+    let _ = tokio::time::timeout(TOOLS_COME_WITHIN, inner.toolbox.settled()).await;
+}
+
+const TOOLS_COME_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Runs a turn again from what the log has of it. Its room context is gone.
 async fn rerun(

@@ -5,9 +5,12 @@ use confidant_seal::Scope;
 use super::decide::{self, CarryOut, Meant};
 use super::outlet::Outlet;
 use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest};
+use crate::about::{FocusChange, Note};
 use crate::approval::{Decider, Decision};
+use crate::aspects::Situation;
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
+use crate::concepts::InScope;
 use crate::engine::Settings;
 use crate::entry::Entry;
 use crate::error::Error;
@@ -70,6 +73,8 @@ pub(super) fn default_audience(scope: &Scope, request: &TurnRequest) -> Audience
 pub(super) enum Command {
     Forget,
     Share(Sharing),
+    /// Starts a focus mode, or ends it.
+    Focus(FocusChange),
     /// With the code that the question gave, or without one where only one question is open.
     Decide(Decision, Option<String>),
     Cancel,
@@ -92,6 +97,8 @@ pub(super) fn command(inbound: &Inbound) -> Option<Command> {
         ["!cancel"] => Some(Command::Cancel),
         ["approve" | "!approve", rest @ ..] if rest.len() < 2 => decision(Decision::Approve, rest),
         ["deny" | "!deny", rest @ ..] if rest.len() < 2 => decision(Decision::Deny, rest),
+        ["!focus", "off"] => Some(Command::Focus(FocusChange::Off)),
+        ["!focus", id] => Some(Command::Focus(FocusChange::On((*id).to_owned()))),
         ["!share-private", "on"] => Some(Command::Share(Sharing::PrivateInRooms)),
         ["!share-private", "off"] => Some(Command::Share(Sharing::KeepPrivate)),
         _ => None,
@@ -153,6 +160,12 @@ pub(super) async fn obey(
                 Sharing::KeepPrivate => "What you told me in private stays private again.",
             }
         }
+        Command::Focus(change) => {
+            let on = matches!(change, FocusChange::On(_));
+            focus(session, change, inbound).await?;
+            metadata.memory = MemoryState::Kept;
+            if on { "The focus mode is on." } else { "No focus mode is on any more." }
+        }
         Command::Decide(decision, code) => {
             let by = Decider::Person(session.scope().user().as_str().to_owned());
             let meant = code.map_or(Meant::Only, Meant::Code);
@@ -179,6 +192,41 @@ async fn share(session: &Session, sharing: Sharing) -> Result<(), Error> {
         held.log().await?;
         let owner = held.owner();
         let entry = Entry::Sharing { at: session.inner.now(), sharing };
+        if held.write(vec![entry], owner, session.record(Action::SessionChoice)).await? == Wrote::Done {
+            return Ok(());
+        }
+    }
+}
+
+async fn focus(session: &Session, change: FocusChange, inbound: &Inbound) -> Result<(), Error> {
+    let inner = &session.inner;
+    if let FocusChange::On(id) = &change {
+        let situation = Situation {
+            scope: Some(session.scope()),
+            audience: inbound.audience,
+            now: inner.now(),
+            prepared: None,
+            profile: &inbound.profile,
+            focus: None,
+            tools: 0,
+            concepts: &InScope::default(),
+        };
+        let modes = inner.instructions.catalogue(situation).focus_modes;
+        if !modes.iter().any(|mode| mode.id == *id) {
+            let ids: Vec<&str> = modes.iter().map(|mode| mode.id.as_str()).collect();
+            let hint = match ids.as_slice() {
+                [] => "none is set up; see docs/INSTRUCTIONS.md".to_owned(),
+                ids => format!("there are {}", ids.join(", ")),
+            };
+            return Err(invalid("there is no such focus mode", &hint));
+        }
+    }
+    let mut held = session.lock().await?;
+    loop {
+        held.log().await?;
+        let (owner, at) = (held.owner(), inner.now());
+        let note = Box::new(Note { focus: Some(change.clone()), ..Note::default() });
+        let entry = Entry::Noted { request_id: inbound.request_id.clone(), at, note, harm: None };
         if held.write(vec![entry], owner, session.record(Action::SessionChoice)).await? == Wrote::Done {
             return Ok(());
         }

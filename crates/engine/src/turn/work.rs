@@ -9,9 +9,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::Value;
 
+use super::compose::Gathered;
 use super::outlet::Outlet;
-use super::{Restore, decide, remember};
+use super::prepare::Prepared;
+use super::{Restore, decide, focus, plan, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
+use crate::aspects::{Situation, Slot};
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::concepts;
@@ -35,6 +38,9 @@ pub(super) struct Desk<'d, 'h> {
     /// What the model was offered: nothing else exists.
     pub(super) offered: &'d [Tool],
     pub(super) outlet: &'d Outlet,
+    /// What the turn is made of, for what a focus mode has to say in it.
+    pub(super) gathered: &'d Gathered,
+    pub(super) prepared: Option<&'d Prepared>,
 }
 
 /// How far a step got.
@@ -146,7 +152,12 @@ impl Desk<'_, '_> {
         if let Some(misfit) = misfit(&tool.spec.schema, &call.arguments) {
             return Fate::Refused(format!("Not called: {}.", crate::room::one_line(&misfit)));
         }
-        match self.inner.policy.check(self.caller(), tool, &call.arguments) {
+        let policy = &self.inner.policy;
+        let verdict = match call.name.as_str() {
+            focus::START => policy.check_consent(self.caller(), tool, &call.arguments),
+            _ => policy.check(self.caller(), tool, &call.arguments),
+        };
+        match verdict {
             Verdict::Allow => Fate::Made(tool.effect),
             Verdict::Deny => Fate::Refused(FORBIDDEN.to_owned()),
             Verdict::Approve { approvers, expires } => match self.session {
@@ -169,10 +180,7 @@ impl Desk<'_, '_> {
     }
 
     fn caller(&self) -> Caller<'_> {
-        self.session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
-            tenant: session.scope().tenant().as_str(),
-            user: session.scope().user().as_str(),
-        })
+        plan::caller(self.session)
     }
 
     /// Makes a call that must not be made twice: the log has it first.
@@ -205,6 +213,11 @@ impl Desk<'_, '_> {
             let found = remember::search(log, self.audience, self.restore, &call.arguments);
             return fenced(&found, limits.max_result_bytes);
         }
+        match call.name.as_str() {
+            focus::START => return self.start_focus(focus::wanted(&call.arguments)).await,
+            focus::STOP => return focus::stopped(),
+            _ => {}
+        }
         let key = self.key(place, call);
         let invocation = Invocation {
             tool: &call.name,
@@ -221,6 +234,14 @@ impl Desk<'_, '_> {
                 fenced(&ToolOutput { text, failed: true, cut: false }, limits.max_result_bytes)
             }
         }
+    }
+
+    /// A mode begins: the model hears what the operator says of it.
+    async fn start_focus(&self, id: &str) -> String {
+        let situation = self.gathered.situation(self.inner, self.session, self.prepared);
+        let situation = Situation { focus: Some(id), ..situation };
+        let said = self.inner.instructions.aspect(Slot::Focus, None).text(situation).await;
+        focus::started(id, said.ok().flatten().as_deref())
     }
 
     /// The same for every try of this call in this turn, and for no other.

@@ -1,6 +1,7 @@
 //! Concepts in scope: they are captured, told to the next turn, kept apart, forgotten with their person, and never fail a
 //! chat. The model here names what the test tells it to for a query.
 
+mod crashes;
 mod failure;
 mod moving;
 mod outage;
@@ -29,6 +30,7 @@ on_every_store! {
     people_can_pin_and_ask_why,
     a_context_is_made_anew_from_its_log,
     contexts_nobody_uses_are_archived_and_say_so,
+    a_context_lasts_as_long_as_its_sessions,
     candidates_become_public_only_by_approval,
     superseded_concepts_are_followed_and_vanished_ones_dropped,
     concepts_survive_a_rotation_of_keys,
@@ -345,6 +347,29 @@ async fn contexts_nobody_uses_are_archived_and_say_so(place: Place) {
     assert_eq!(rig.engine.sweep().await.unwrap(), 1);
     assert_eq!(ids(&short).await, Vec::<String>::new());
     assert_eq!(rig.engine.key_status().await.unwrap().keys, 2, "the log's key and the conversation's");
+}
+
+/// Turns that name nothing keep what is in scope as they keep the session; a decision that is waited for does, too.
+async fn a_context_lasts_as_long_as_its_sessions(place: Place) {
+    let rig = rig(&place).await;
+    let (alice, bob) = (rig.session("acme", "c1", "alice"), rig.session("acme", "c1", "bob"));
+    rig.says(&alice, "one", Audience::Room, taxes()).await;
+    rig.says(&bob, "two", Audience::Room, kinds(["BOBS".to_owned()])).await;
+    for n in 0..6 {
+        rig.clock.advance(Duration::from_secs(20 * 3600));
+        rig.turn(&alice, &format!("and then {n}"), Audience::Room).await;
+        rig.engine.sweep().await.unwrap();
+        // Bob's went with his session, hers are here.
+        assert_eq!(ids(&alice).await.len(), if n == 0 { 3 } else { 2 });
+    }
+    rig.clock.advance(Duration::from_secs(25 * 3600));
+    rig.engine.sweep().await.unwrap();
+    assert_eq!(rig.engine.key_status().await.unwrap().keys, 0);
+    assert_eq!(ids(&alice).await, Vec::<String>::new());
+    let admin = rig.engine.dangerously_administer(Actor::cli());
+    let lines = admin.audit(1000).await.unwrap();
+    assert_eq!(lines.iter().filter(|line| line.record.action == Action::ContextErased).count(), 1);
+    assert_eq!(admin.candidates(&TenantId::new("acme").unwrap()).await.unwrap(), []);
 }
 
 async fn candidates_become_public_only_by_approval(place: Place) {

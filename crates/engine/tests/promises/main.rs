@@ -8,6 +8,7 @@
 mod approvals;
 mod concepts;
 mod erasure;
+mod focus;
 mod interruption;
 mod isolation;
 mod moving;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::contexts::{
-    CaptureRow, CapturesOf, ContextRow, ConversationName, PutContext, WholeContext,
+    CaptureRow, CapturesOf, ContextRow, ConversationName, Put, PutContext, WholeContext,
 };
 
 fn conversation(tenant: u8, n: u8) -> ConversationName {
@@ -17,6 +17,7 @@ fn put(name: ConversationName, expected: u64, content: &str) -> PutContext {
         content: content.as_bytes().to_vec(),
         updated_at: Millis(i64::try_from(expected).unwrap()),
         archived_at: None,
+        expires_at: None,
         capture: None,
         forget: None,
         audit: Vec::new(),
@@ -43,21 +44,23 @@ pub(super) async fn a_context_is_compare_and_set_with_its_reason(f: &Fresh) {
         audit: vec![note()],
         ..put(name, expected, "text")
     };
-    assert_eq!(f.store.put_context(with_reason(3)).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.put_context(with_reason(3)).await.unwrap(), Put::Conflict);
     assert!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().is_empty());
-    assert_eq!(f.store.put_context(with_reason(0)).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.put_context(with_reason(0)).await.unwrap(), Put::Done);
     for expected in [0, 2] {
         let other = PutContext { content: b"other".to_vec(), ..with_reason(expected) };
-        assert_eq!(f.store.put_context(other).await.unwrap(), Appended::Conflict);
+        assert_eq!(f.store.put_context(other).await.unwrap(), Put::Conflict);
     }
     let other_key = PutContext { kid: kid(2), ..put(name, 1, "other") };
-    assert_eq!(f.store.put_context(other_key).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.put_context(other_key).await.unwrap(), Put::Conflict);
     let row = f.store.context(name).await.unwrap().unwrap();
     assert_eq!((row.version, row.kid, row.content.as_slice()), (1, kid(1), b"text".as_slice()));
-    // A second record of the same turn takes the place of the first.
-    assert_eq!(f.store.put_context(with_reason(1)).await.unwrap(), Appended::Done);
+    // What the same turn is the reason for is in it already, and nothing is written.
+    let twice = PutContext { content: b"twice".to_vec(), ..with_reason(1) };
+    assert_eq!(f.store.put_context(twice).await.unwrap(), Put::Known);
+    assert_eq!(f.store.context(name).await.unwrap().unwrap(), row);
     assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap(), [captured(name, 7, 1)]);
-    assert_eq!(recorded(f).await.len(), 2);
+    assert_eq!(recorded(f).await.len(), 1);
 }
 
 pub(super) async fn contexts_of_tenants_never_see_each_other(f: &Fresh) {
@@ -87,7 +90,7 @@ pub(super) async fn contexts_lose_nothing_under_race(f: &Fresh) {
                 content.push(writer);
                 let capture = Some(captured(name, writer, writer));
                 let write = PutContext { content, capture, ..put(name, version, "") };
-                if store.put_context(write).await.unwrap() == Appended::Done {
+                if store.put_context(write).await.unwrap() == Put::Done {
                     break;
                 }
             }
@@ -112,7 +115,7 @@ pub(super) async fn forgetting_a_session_leaves_the_others_captures(f: &Fresh) {
     }
     f.store.put_context(PutContext { capture: Some(captured(two, 4, 5)), ..put(two, 0, "x") }).await.unwrap();
     let without = PutContext { forget: Some(tag(5)), ..put(one, version, "less") };
-    assert_eq!(f.store.put_context(without).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.put_context(without).await.unwrap(), Put::Done);
     assert_eq!(f.store.captures(CapturesOf::Conversation(one)).await.unwrap(), [captured(one, 2, 6)]);
     assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), [captured(two, 4, 5)]);
 }
@@ -131,13 +134,13 @@ pub(super) async fn idle_contexts_are_found_until_they_are_archived(f: &Fresh) {
     assert_eq!((row.updated_at, row.archived_at), (Millis(10), Some(Millis(40))));
     // In use again, it is found again; erased, it is not.
     let again = PutContext { updated_at: Millis(15), ..put(conversation(200, 1), 2, "x") };
-    assert_eq!(f.store.put_context(again).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.put_context(again).await.unwrap(), Put::Done);
     f.store.erase_context(conversation(200, 2), vec![]).await.unwrap();
     assert_eq!(f.store.idle_contexts(Millis(35), 10).await.unwrap(), [1, 3].map(|n| conversation(200, n)));
     assert_eq!(f.store.idle_contexts(Millis(35), 1).await.unwrap(), [conversation(200, 1)]);
     // Used since, it is not idle any more, until it is.
     let used = PutContext { updated_at: Millis(50), ..put(conversation(200, 1), 3, "x") };
-    assert_eq!(f.store.put_context(used).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.put_context(used).await.unwrap(), Put::Done);
     assert_eq!(f.store.idle_contexts(Millis(35), 1).await.unwrap(), [conversation(200, 3)]);
     assert_eq!(f.store.idle_contexts(Millis(60), 10).await.unwrap(), [3, 1].map(|n| conversation(200, n)));
 }
@@ -150,15 +153,15 @@ pub(super) async fn a_context_that_is_written_twice_is_written_once(f: &Fresh) {
     let first =
         || PutContext { capture: Some(captured(name, 7, 5)), audit: vec![note()], ..put(name, 0, "text") };
     for _ in 0..2 {
-        assert_eq!(f.store.put_context(first()).await.unwrap(), Appended::Done);
+        assert_eq!(f.store.put_context(first()).await.unwrap(), Put::Done);
     }
     let second = || PutContext { forget: Some(tag(5)), ..put(name, 1, "less") };
     for _ in 0..2 {
-        assert_eq!(f.store.put_context(second()).await.unwrap(), Appended::Done);
+        assert_eq!(f.store.put_context(second()).await.unwrap(), Put::Done);
     }
     // The same content for another reason is another write.
     let other = PutContext { capture: Some(captured(name, 8, 5)), ..put(name, 1, "less") };
-    assert_eq!(f.store.put_context(other).await.unwrap(), Appended::Conflict);
+    assert_eq!(f.store.put_context(other).await.unwrap(), Put::Conflict);
     assert_eq!(f.store.context(name).await.unwrap().unwrap().version, 2);
     assert!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap().is_empty());
 }
@@ -185,7 +188,7 @@ pub(super) async fn an_adopted_context_stands_as_it_was(f: &Fresh) {
             row: row(archived_at),
             captures: vec![captured(name, 2, 6), captured(name, 3, 5)],
         };
-        f.store.adopt_context(name, whole.clone()).await.unwrap();
+        f.store.adopt_context(name, whole.clone(), None).await.unwrap();
         assert_eq!(f.store.context(name).await.unwrap(), Some(whole.row));
         assert_eq!(f.store.captures(CapturesOf::Conversation(name)).await.unwrap(), whole.captures);
         let idle = f.store.idle_contexts(Millis(25), 10).await.unwrap();
@@ -197,7 +200,7 @@ pub(super) async fn an_adopted_context_stands_as_it_was(f: &Fresh) {
     assert_eq!(of(CapturesOf::Tenant(tag(200))).await, [tag(2), tag(3), tag(4)]);
     // It goes on from there.
     let next = PutContext { kid: kid(3), ..put(name, 17, "more") };
-    assert_eq!(f.store.put_context(next).await.unwrap(), Appended::Done);
+    assert_eq!(f.store.put_context(next).await.unwrap(), Put::Done);
     assert_eq!(f.store.erase_context(name, vec![]).await.unwrap(), 2);
     assert_eq!(of(CapturesOf::Session(tag(5))).await, [tag(4)]);
     assert_eq!(of(CapturesOf::Session(tag(6))).await, []);

@@ -8,9 +8,9 @@ use confidant_seal::Tag;
 use super::MemoryStore;
 use crate::clock::Millis;
 use crate::store::contexts::{
-    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, Put, PutContext, WholeContext,
 };
-use crate::store::{Appended, PendingAudit, Result};
+use crate::store::{PendingAudit, Result};
 
 /// What is kept of conversations.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Contexts for MemoryStore {
         Ok(self.lock().kept.contexts.get(&name).cloned())
     }
 
-    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+    async fn put_context(&self, put: PutContext) -> Result<Put> {
         let mut inner = self.lock();
         let seen = inner.kept.contexts.get(&put.name);
         let fits = match seen {
@@ -33,7 +33,11 @@ impl Contexts for MemoryStore {
             Some(row) => row.version == put.expected && row.kid == put.kid,
         };
         if !fits {
-            return Ok(Appended::Conflict);
+            return Ok(Put::Conflict);
+        }
+        if put.capture.as_ref().is_some_and(|row| inner.kept.captures.contains_key(&(row.name, row.request)))
+        {
+            return Ok(Put::Known);
         }
         let row = ContextRow {
             version: put.expected + 1,
@@ -50,7 +54,7 @@ impl Contexts for MemoryStore {
             inner.kept.captures.insert((row.name, row.request), row);
         }
         inner.record(&put.audit);
-        Ok(Appended::Done)
+        Ok(Put::Done)
     }
 
     async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>> {
@@ -83,7 +87,12 @@ impl Contexts for MemoryStore {
         Ok(idle.into_iter().map(|(_, name)| name).take(limit).collect())
     }
 
-    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+    async fn adopt_context(
+        &self,
+        name: ConversationName,
+        whole: WholeContext,
+        _expires_at: Option<Millis>,
+    ) -> Result<()> {
         let kept = &mut self.lock().kept;
         kept.contexts.insert(name, whole.row);
         kept.captures.retain(|(of, _), _| *of != name);

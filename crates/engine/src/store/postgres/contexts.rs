@@ -11,9 +11,9 @@ use super::lanes::{Written, get, many, odd};
 use super::pool::For;
 use crate::clock::Millis;
 use crate::store::contexts::{
-    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, Put, PutContext, WholeContext,
 };
-use crate::store::{Appended, PendingAudit, Result};
+use crate::store::{PendingAudit, Result};
 
 #[async_trait]
 impl Contexts for PostgresStore {
@@ -24,7 +24,7 @@ impl Contexts for PostgresStore {
         rows.first().map(context).transpose()
     }
 
-    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+    async fn put_context(&self, put: PutContext) -> Result<Put> {
         let sql = "SELECT put_context($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
         let (tenant, conversation) = bytes(put.name);
         let (kid, expected) = (put.kid.as_bytes().to_vec(), put.expected.cast_signed());
@@ -51,12 +51,13 @@ impl Contexts for PostgresStore {
             &forget,
         ];
         let said = |rows: &[Row]| rows.first().and_then(|row| row.try_get::<_, String>(0).ok());
-        let writes = |rows: &[Row]| said(rows).is_some_and(|said| said != "conflict");
+        let writes = |rows: &[Row]| said(rows).is_some_and(|said| said != "conflict" && said != "known");
         let (Written::Done(rows, _) | Written::Untouched(rows)) =
             self.lanes.with_lane(sql, &args, &put.audit, writes).await?;
         match said(&rows).as_deref() {
-            Some("done" | "again") => Ok(Appended::Done),
-            Some("conflict") => Ok(Appended::Conflict),
+            Some("done" | "again") => Ok(Put::Done),
+            Some("conflict") => Ok(Put::Conflict),
+            Some("known") => Ok(Put::Known),
             _ => Err(odd()),
         }
     }
@@ -99,7 +100,12 @@ impl Contexts for PostgresStore {
         rows.iter().map(name).collect()
     }
 
-    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+    async fn adopt_context(
+        &self,
+        name: ConversationName,
+        whole: WholeContext,
+        _expires_at: Option<Millis>,
+    ) -> Result<()> {
         let sql = "SELECT adopt_context($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
         let (tenant, conversation) = bytes(name);
         let ContextRow { version, kid, content, updated_at, archived_at } = &whole.row;

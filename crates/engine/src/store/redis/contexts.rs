@@ -2,9 +2,11 @@
 //!
 //! Three indexes find them: by tenant, by session, by last use. On one server they are written by the script that writes the
 //! hash; in a Cluster before it, and once more after it. Whoever takes an entry out looks at the hash afterwards and puts it
-//! back if it is right. So an index may name what is not there, and does not miss what is.
+//! back if it is right. So an index may name what is not there, and misses what is only where a process ended between the
+//! two writes: the next sweep finds it again by its key. All of it has the lifetime that the engine gives a context.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_seal::{Sealed, Tag};
@@ -14,11 +16,11 @@ use super::data::{RedisStore, kid_of, moment, number};
 use super::link::{For, odd};
 use super::names::{SHARDS, shard};
 use super::scripts::{ADOPT_CONTEXT, Call, ERASE_CONTEXT, INDEX_CONTEXT, PUT_CONTEXT};
-use crate::clock::Millis;
+use crate::clock::{Clock as _, Millis, SystemClock};
 use crate::store::contexts::{
-    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, Put, PutContext, WholeContext,
 };
-use crate::store::{Appended, PendingAudit, Result};
+use crate::store::{PendingAudit, Result};
 
 /// How many conversations are read in one round trip.
 const READ_AT_ONCE: usize = 256;
@@ -29,24 +31,24 @@ impl Contexts for RedisStore {
         Ok(self.rows(&[name]).await?.pop().flatten())
     }
 
-    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+    async fn put_context(&self, put: PutContext) -> Result<Put> {
         let indexes = self.indexes(put.name, put.archived_at, put.capture.iter());
         let apart = self.link.is_cluster();
         if apart {
-            self.index(put.name, put.updated_at, &indexes).await?;
+            self.index(put.name, put.updated_at, put.expires_at, &indexes).await?;
         }
         let wrote = loop {
             if let Some(wrote) = self.try_put(&put, if apart { &[] } else { &indexes }).await? {
                 break wrote;
             }
         };
-        if wrote == Appended::Conflict {
+        if wrote != Put::Done {
             return Ok(wrote);
         }
         // It is written: whatever becomes of what follows, to say otherwise would be wrong.
         let follows = async {
             if apart {
-                self.index(put.name, put.updated_at, &indexes).await?;
+                self.index(put.name, put.updated_at, put.expires_at, &indexes).await?;
             }
             match put.forget {
                 Some(scope) => self.unindex(put.name, vec![self.space.captured(scope)]).await,
@@ -59,7 +61,7 @@ impl Contexts for RedisStore {
         if apart && let Err(error) = self.settle(put.audit).await {
             tracing::warn!(conversation.tag = %put.name.conversation, error = %error, "audit records are written later");
         }
-        Ok(Appended::Done)
+        Ok(Put::Done)
     }
 
     async fn captures(&self, of: CapturesOf) -> Result<Vec<CaptureRow>> {
@@ -79,9 +81,9 @@ impl Contexts for RedisStore {
             for (name, mut rows) in some.iter().zip(self.captures_in(some).await?) {
                 if let CapturesOf::Session(scope) = of {
                     rows.retain(|row| row.scope == scope);
-                    if rows.is_empty() {
-                        self.unindex(*name, vec![index.clone()]).await?;
-                    }
+                }
+                if rows.is_empty() {
+                    self.unindex(*name, vec![index.clone()]).await?;
                 }
                 all.extend(rows);
             }
@@ -125,21 +127,51 @@ impl Contexts for RedisStore {
         }
     }
 
-    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+    async fn adopt_context(
+        &self,
+        name: ConversationName,
+        whole: WholeContext,
+        expires_at: Option<Millis>,
+    ) -> Result<()> {
         self.erase_context(name, Vec::new()).await?;
         let WholeContext { row, captures } = whole;
-        self.index(name, row.updated_at, &self.indexes(name, row.archived_at, captures.iter())).await?;
-        let mut call = ADOPT_CONTEXT.call().key(self.space.context(name));
+        let indexes = self.indexes(name, row.archived_at, captures.iter());
+        self.index(name, row.updated_at, expires_at, &indexes).await?;
+        let mut call = ADOPT_CONTEXT.call().key(self.space.context(name)).arg(moment_or_none(expires_at));
         call = call.arg("v").number(row.version).arg("k").arg(row.kid.as_bytes()).arg("d").arg(&row.content);
-        call = call.arg("u").number(row.updated_at.0).arg("a").arg(archived(row.archived_at));
+        call = call.arg("u").number(row.updated_at.0).arg("a").arg(moment_or_none(row.archived_at));
         call = captures.iter().fold(call, |call, row| call.arg(field(row)).arg(record(row)));
         self.link.call(call).await
+    }
+
+    async fn prolong_context(&self, name: ConversationName, expires_at: Option<Millis>) -> Result<()> {
+        // What finds it first, so that it is found for as long as it is there.
+        self.find_until(name, expires_at).await?;
+        let key = self.space.context(name);
+        let mut cmd = redis::cmd(if expires_at.is_some() { "PEXPIREAT" } else { "PERSIST" });
+        cmd.arg(key);
+        if let Some(at) = expires_at {
+            cmd.arg(at.0);
+        }
+        self.link.run::<u64>(For::Writing, cmd).await.map(drop)
+    }
+
+    fn may_lose_contexts(&self) -> bool {
+        self.link.is_cluster()
+    }
+
+    async fn find_again(&self, name: ConversationName) -> Result<()> {
+        let mut cmd = redis::cmd("PTTL");
+        cmd.arg(self.space.context(name));
+        let left: i64 = self.link.run(For::Reading, cmd).await?;
+        let until = u64::try_from(left).ok().map(|left| SystemClock.now().plus(Duration::from_millis(left)));
+        self.find_until(name, until).await
     }
 }
 
 impl RedisStore {
     /// One try at a write. `None` says that the audit lane was not ours any more, and nothing was written.
-    async fn try_put(&self, put: &PutContext, indexes: &[String]) -> Result<Option<Appended>> {
+    async fn try_put(&self, put: &PutContext, indexes: &[String]) -> Result<Option<Put>> {
         let with_lane = !self.link.is_cluster() && !put.audit.is_empty();
         let lane = if with_lane { Some(self.lanes.take().await?) } else { None };
         let linked = lane.as_ref().map(|lane| self.lanes.addressed(lane.link(&put.audit)));
@@ -156,14 +188,15 @@ impl RedisStore {
         };
         let reply: String = self.link.call(call).await?;
         let wrote = match reply.as_str() {
-            "done" | "again" => Appended::Done,
-            "conflict" => Appended::Conflict,
+            "done" | "again" => Put::Done,
+            "conflict" => Put::Conflict,
+            "known" => Put::Known,
             // Dropping the lane gives it up; the next try takes another.
             "lost" => return Ok(None),
             _ => return Err(odd()),
         };
         match (lane, linked) {
-            (Some(lane), _) if wrote == Appended::Conflict => lane.unchanged(),
+            (Some(lane), _) if wrote != Put::Done => lane.unchanged(),
             (Some(lane), Some(linked)) => lane.advanced(&linked.linked),
             _ => {}
         }
@@ -186,12 +219,26 @@ impl RedisStore {
         indexes
     }
 
-    async fn index(&self, name: ConversationName, used_at: Millis, indexes: &[String]) -> Result<()> {
-        let calls = indexes
-            .iter()
-            .map(|index| INDEX_CONTEXT.call().key(index).number(used_at.0).arg(member(name)))
-            .collect::<Vec<Call>>();
-        self.link.calls_together(&calls).await.map(drop)
+    /// Puts a conversation into indexes, which last as long as it does.
+    async fn index(
+        &self,
+        name: ConversationName,
+        used_at: Millis,
+        expires_at: Option<Millis>,
+        indexes: &[String],
+    ) -> Result<()> {
+        let until = moment_or_none(expires_at);
+        let call =
+            |index: &String| INDEX_CONTEXT.call().key(index).number(used_at.0).arg(member(name)).arg(&until);
+        self.link.calls_together(&indexes.iter().map(call).collect::<Vec<Call>>()).await.map(drop)
+    }
+
+    /// Puts a conversation that is there into every index that it is to be in, for so long.
+    async fn find_until(&self, name: ConversationName, expires_at: Option<Millis>) -> Result<()> {
+        let Some(row) = self.context(name).await? else { return Ok(()) };
+        let captures = self.captures_in(&[name]).await?.pop().unwrap_or_default();
+        let indexes = self.indexes(name, row.archived_at, captures.iter());
+        self.index(name, row.updated_at, expires_at, &indexes).await
     }
 
     /// Takes a conversation out of indexes that it does not belong in, and puts it back where it turns out to.
@@ -206,7 +253,10 @@ impl RedisStore {
         let captures = self.captures_in(&[name]).await?.pop().unwrap_or_default();
         let mut right = self.indexes(name, row.archived_at, captures.iter());
         right.retain(|index| indexes.contains(index));
-        self.index(name, row.updated_at, &right).await
+        if right.is_empty() {
+            return Ok(());
+        }
+        self.find_again(name).await
     }
 
     /// Takes note of a use that is later than an index says.
@@ -257,21 +307,22 @@ impl RedisStore {
     }
 }
 
-/// The first nine arguments of a write; see `scripts/put_context.lua`.
+/// The first ten arguments of a write; see `scripts/put_context.lua`.
 fn header(call: Call, put: &PutContext) -> Call {
     let capture = put.capture.as_ref();
     call.number(put.expected)
         .arg(put.kid.as_bytes())
         .arg(&put.content)
         .number(put.updated_at.0)
-        .arg(archived(put.archived_at))
+        .arg(moment_or_none(put.archived_at))
         .arg(capture.map_or_else(Vec::new, field))
         .arg(capture.map_or_else(Vec::new, record))
         .arg(put.forget.map_or_else(Vec::new, |scope| scope.as_bytes().to_vec()))
         .arg(member(put.name))
+        .arg(moment_or_none(put.expires_at))
 }
 
-fn archived(at: Option<Millis>) -> String {
+fn moment_or_none(at: Option<Millis>) -> String {
     at.map_or_else(String::new, |at| at.0.to_string())
 }
 

@@ -12,7 +12,7 @@ use super::lanes::Lanes;
 use super::leases::Keeper;
 use super::link::{For, Link, odd};
 use super::names::{KeySpace, SHARDS};
-use super::open_turns::{NOBODY, OpenTurns};
+use super::open_turns::OpenTurns;
 use super::scripts::{APPEND, CLAIM_TURN, Call, ERASE};
 use super::{RedisSettings, health};
 use crate::audit::Lane;
@@ -21,8 +21,8 @@ use crate::engine::random_id;
 use crate::error::StoreError;
 use crate::store::leases::Leases;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, Known, Listed, Loaded, NameSealer, Names, Naming,
-    PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Append, Appended, AuditHead, AuditLane, Find, Instance, Known, Listed, Loaded, NOBODY, NameSealer, Names,
+    Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 
 /// The data on a Redis.

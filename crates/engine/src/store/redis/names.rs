@@ -2,8 +2,7 @@
 //!
 //! These never expire, and there are no others: [`KeySpace::format`], [`KeySpace::tokens`], [`KeySpace::lanes`],
 //! [`KeySpace::lane`], [`KeySpace::named`], [`KeySpace::key_shard`] and [`KeySpace::anchors`]; with them the sessions
-//! without a lifetime and what belongs to those, and [`KeySpace::context`] with what finds it, which go with the last session
-//! that had a part in a conversation.
+//! without a lifetime and what belongs to those, contexts among them.
 //!
 //! What stands in braces decides the slot in a Cluster: keys that a script touches together share it.
 

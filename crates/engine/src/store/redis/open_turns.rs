@@ -16,10 +16,8 @@ use super::link::{For, Link};
 use super::names::KeySpace;
 use super::scripts::CLOSE_TURN;
 use crate::clock::{Clock as _, Millis, SystemClock};
-use crate::store::{DECIDED, Instance, PARKED, Result};
+use crate::store::{Instance, NOBODY, Result};
 
-/// Owners that stand for no process. Never alive, so always looked at.
-pub(super) const NOBODY: [Instance; 2] = [PARKED, DECIDED];
 /// How long their sets last: no decision is waited for so long.
 const WAITED_FOR: Duration = Duration::from_secs(400 * 86_400);
 /// Longer than any write takes.

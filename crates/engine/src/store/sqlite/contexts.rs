@@ -9,9 +9,9 @@ use super::records::{self, Known};
 use super::{kid_at, many, number, number_at, sealed_at, tag_at};
 use crate::clock::Millis;
 use crate::store::contexts::{
-    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, PutContext, WholeContext,
+    CaptureRow, CapturesOf, ContextRow, Contexts, ConversationName, Put, PutContext, WholeContext,
 };
-use crate::store::{Appended, PendingAudit, Result};
+use crate::store::{PendingAudit, Result};
 
 #[async_trait]
 impl Contexts for SqliteStore {
@@ -20,7 +20,7 @@ impl Contexts for SqliteStore {
         self.readers.with(|c| row_of(c, name))
     }
 
-    async fn put_context(&self, put: PutContext) -> Result<Appended> {
+    async fn put_context(&self, put: PutContext) -> Result<Put> {
         self.writer.write_with(move |c, known| write(c, known, &put)).await
     }
 
@@ -65,7 +65,12 @@ impl Contexts for SqliteStore {
         self.readers.read(idle).await
     }
 
-    async fn adopt_context(&self, name: ConversationName, whole: WholeContext) -> Result<()> {
+    async fn adopt_context(
+        &self,
+        name: ConversationName,
+        whole: WholeContext,
+        _expires_at: Option<Millis>,
+    ) -> Result<()> {
         let adopt = move |c: &Connection, _: &mut Known| {
             remove(c, name)?;
             let sql = "INSERT INTO conversation_context
@@ -88,6 +93,12 @@ fn remove(c: &Connection, name: ConversationName) -> rusqlite::Result<u64> {
     c.prepare_cached(sql)?.execute(key)?;
     let sql = "DELETE FROM concept_captures WHERE tenant_id = ?1 AND conversation_id = ?2";
     Ok(c.prepare_cached(sql)?.execute(key)? as u64)
+}
+
+fn has_capture(c: &Connection, row: &CaptureRow) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM concept_captures WHERE tenant_id = ?1 AND conversation_id = ?2 AND request = ?3";
+    let key = params![row.name.tenant.as_bytes(), row.name.conversation.as_bytes(), row.request.as_bytes()];
+    c.prepare_cached(sql)?.exists(key)
 }
 
 fn add_capture(c: &Connection, row: &CaptureRow) -> rusqlite::Result<()> {
@@ -115,22 +126,30 @@ fn row_of(c: &Connection, name: ConversationName) -> rusqlite::Result<Option<Con
     c.prepare_cached(sql)?.query_row(key, row).optional()
 }
 
-fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Result<Appended> {
+fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Result<Put> {
     let (tenant, conversation) = (*put.name.tenant.as_bytes(), *put.name.conversation.as_bytes());
+    let fits = match row_of(c, put.name)? {
+        None => put.expected == 0,
+        Some(row) => row.version == put.expected && row.kid == put.kid,
+    };
+    if !fits {
+        return Ok(Put::Conflict);
+    }
+    if let Some(row) = &put.capture
+        && has_capture(c, row)?
+    {
+        return Ok(Put::Known);
+    }
     let sql = "INSERT INTO conversation_context
                    (tenant_id, conversation_id, context_json, updated_at, archived_at, version, kid)
-               SELECT ?1, ?2, ?3, ?4, ?5, ?6 + 1, ?7
-               WHERE ?6 = 0 OR EXISTS (SELECT 1 FROM conversation_context WHERE tenant_id = ?1 AND conversation_id = ?2)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6 + 1, ?7)
                ON CONFLICT (tenant_id, conversation_id) DO UPDATE
-               SET context_json = ?3, updated_at = ?4, archived_at = ?5, version = ?6 + 1
-               WHERE version = ?6 AND kid = ?7";
+               SET context_json = ?3, updated_at = ?4, archived_at = ?5, version = ?6 + 1";
     let (content, kid) = (&put.content, *put.kid.as_bytes());
     let archived_at = put.archived_at.map(|at| at.0);
     let values =
         params![tenant, conversation, content, put.updated_at.0, archived_at, number(put.expected), kid];
-    if c.prepare_cached(sql)?.execute(values)? == 0 {
-        return Ok(Appended::Conflict);
-    }
+    c.prepare_cached(sql)?.execute(values)?;
     if let Some(scope) = put.forget {
         let sql = "DELETE FROM concept_captures
                    WHERE tenant_id = ?1 AND conversation_id = ?2 AND scope_tag = ?3";
@@ -140,7 +159,7 @@ fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Resul
         add_capture(c, row)?;
     }
     records::record(c, known, &put.audit)?;
-    Ok(Appended::Done)
+    Ok(Put::Done)
 }
 
 fn capture(row: &Row<'_>) -> rusqlite::Result<CaptureRow> {

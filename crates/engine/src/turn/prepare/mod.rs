@@ -29,7 +29,7 @@ mod tidy;
 pub(crate) use form::forms;
 pub(crate) use merge::merge;
 pub(crate) use read::{Found, read};
-pub(crate) use rules::{injection_chance, rules};
+pub(crate) use rules::{injection_chance, rules, warm_up};
 
 pub use harm::{
     Decay, Decision, Measure, Running, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts,

@@ -15,10 +15,14 @@ use super::text::{Text, folded_words};
 pub(super) fn choose(glance: &Glance<'_>, offered: &[String]) -> Choice {
     let meanings: Vec<Meaning> = offered.iter().map(|name| Meaning::of(name)).collect();
     let mut totals = vec![0.0; offered.len()];
-    for (text, weight) in glance.weighted() {
-        let scores = SectionScores::of(text);
+    let now = SectionScores::of(glance.query.text());
+    // Where there is nothing to choose, nobody looks back.
+    let looked_at = if offered.len() > 1 { usize::MAX } else { 0 };
+    for (at, (text, weight)) in glance.weighted().take(looked_at).enumerate() {
+        let earlier = (at > 0).then(|| SectionScores::of(text));
+        let scores = earlier.as_ref().unwrap_or(&now);
         for (total, meaning) in totals.iter_mut().zip(&meanings) {
-            *total += weight * meaning.score(text, &scores);
+            *total += weight * meaning.score(text, scores);
         }
     }
     let mut best = 0;
@@ -27,10 +31,9 @@ pub(super) fn choose(glance: &Glance<'_>, offered: &[String]) -> Choice {
             best = at;
         }
     }
-    let scores = SectionScores::of(&glance.query);
     let section = match meanings.get(best) {
         Some(Meaning::Section(section)) => Some(*section),
-        _ => scores.best(),
+        _ => now.best(),
     };
     Choice { category: best, section }
 }

@@ -133,18 +133,18 @@ impl Need {
 
 fn needs(view: &View<'_>, glance: &Glance<'_>, choice: &Choice) -> Vec<Need> {
     let mut scores = [0.0; Need::ALL.len()];
-    PATTERNS.find(&glance.query, Reach::Sentence, |hit| scores[hit.rule.section] += hit.rule.score);
+    PATTERNS.find(glance.query.text(), Reach::Sentence, |hit| scores[hit.rule.section] += hit.rule.score);
     let mut add = |need: Need, score: f32| {
         let at = Need::ALL.iter().position(|known| *known == need);
         at.into_iter().for_each(|at| scores[at] += score);
     };
-    if choice.is("software") || glance.query.words().iter().any(|word| word.code) {
+    if choice.is("software") || glance.query.text().words().iter().any(|word| word.code) {
         add(Need::Coding, ENOUGH);
     }
     if choice.is("mathematics") {
         add(Need::Math, ENOUGH);
     }
-    let raw = glance.query.raw();
+    let raw = glance.query.text().raw();
     if raw.contains("![") || raw.contains("data:image/") {
         add(Need::Vision, ENOUGH);
     }
@@ -158,7 +158,11 @@ fn needs(view: &View<'_>, glance: &Glance<'_>, choice: &Choice) -> Vec<Need> {
         .filter(|(_, score)| *score >= ENOUGH)
         .map(|(need, _)| need)
         .collect();
-    if found.is_empty() && glance.query.words().len() <= FEW_WORDS { vec![Need::Little] } else { found }
+    if found.is_empty() && glance.query.text().words().len() <= FEW_WORDS {
+        vec![Need::Little]
+    } else {
+        found
+    }
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {

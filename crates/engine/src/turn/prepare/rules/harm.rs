@@ -9,15 +9,18 @@
 
 use std::sync::LazyLock;
 
-use super::Glance;
+use super::memo::{self, Score};
 use super::pattern::{Hit, Patterns, Reach};
 use super::text::Text;
+use super::{Glance, Said};
 use crate::turn::prepare::HarmScores;
 
 /// How harmful the message is, by kind, 0 to 10.
 pub(super) fn scores(glance: &Glance<'_>) -> HarmScores {
-    let now = Signs::of(&glance.query);
-    let mut before: Vec<f32> = glance.before.iter().map(|text| Signs::of(text).heat()).collect();
+    let now = Signs::of(glance.query.text());
+    let heat = |said: &Said<'_>| memo::score(said, Score::Heat, || Signs::of(said.text()).heat());
+    let mut before: Vec<f32> = glance.before.iter().map(heat).collect();
+    memo::score(&glance.query, Score::Heat, || now.heat());
     before.reverse();
     HarmScores {
         direct_self_harm: now.direct.score(),

@@ -10,14 +10,16 @@ mod masks;
 
 use std::sync::LazyLock;
 
-use super::Glance;
+use super::memo::{self, Score};
 use super::pattern::{Patterns, Reach};
 use super::text::Text;
+use super::{Glance, Said};
 
 /// How likely the message tries to take the agent over, 0 to 10; earlier messages count less the older they are.
 pub(super) fn chance(glance: &Glance<'_>) -> f32 {
     let weights = [1.0, 0.7, 0.5, 0.3];
-    let scores = glance.texts().zip(weights).map(|(text, weight)| weight * of(text));
+    let score = |said: &Said<'_>| memo::score(said, Score::Injection, || of(said.text()));
+    let scores = glance.said().zip(weights).map(|(said, weight)| weight * score(said));
     scores.fold(0.0, f32::max)
 }
 

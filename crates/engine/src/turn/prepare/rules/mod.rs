@@ -12,12 +12,15 @@ pub(super) mod icons;
 mod injection;
 mod language;
 pub(super) mod languages;
+mod memo;
 mod pattern;
 mod relevance;
 mod tags;
 mod text;
 mod title;
 mod words;
+
+use std::cell::OnceCell;
 
 use super::tidy::{MOST_FOCUS_MODES, MOST_SETTINGS, MOST_SKILLS};
 use super::{Offer, Prepared, PreparedBy, View};
@@ -34,7 +37,7 @@ pub(crate) fn rules(view: &View<'_>, offer: &Offer) -> Prepared {
     let tags = tags::tags(&glance);
     let wanted = Wanted::of(&glance, &choice);
     let (title, icon_names) = if view.wants_title {
-        (title::title(&glance.query), title::icon_names(&tags, &choice))
+        (title::title(glance.query.text()), title::icon_names(&tags, &choice))
     } else {
         (None, Vec::new())
     };
@@ -53,6 +56,20 @@ pub(crate) fn rules(view: &View<'_>, offer: &Offer) -> Prepared {
         icon_names,
         by: PreparedBy::Rules,
     }
+}
+
+/// Reads the word lists and patterns, which the first turn would do otherwise.
+pub(crate) fn warm_up() {
+    let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+    let offer = Offer {
+        categories: names(["general", "software"]),
+        skills: names(["web.search", "code.review"]).into_iter().map(|name| (name, String::new())).collect(),
+        focus_modes: names(["web.research", "code.plan"]),
+        settings_and_memories: names(["web.provider", "code.style"]),
+        ..Offer::default()
+    };
+    let query = "Hello! Please search the web for the weather, and review my code.";
+    let _ = rules(&View { history: &[], query, wants_title: true }, &offer);
 }
 
 /// How likely a text on its own tries to take the agent over, 0 to 10.
@@ -75,31 +92,50 @@ fn named(wanted: &Wanted, names: &[String], most: usize) -> Vec<String> {
 
 /// What the rules look at: the message, and the person's last ones before it, newest first.
 struct Glance<'v> {
-    query: Text<'v>,
-    before: Vec<Text<'v>>,
+    query: Said<'v>,
+    before: Vec<Said<'v>>,
+}
+
+/// A message, cut into words when somebody asks for them.
+struct Said<'v> {
+    raw: &'v str,
+    text: OnceCell<Text<'v>>,
+}
+
+impl<'v> Said<'v> {
+    /// So many bytes of it at most.
+    fn new(text: &'v str, most: usize) -> Self {
+        Self { raw: &text[..text.floor_char_boundary(most)], text: OnceCell::new() }
+    }
+
+    fn text(&self) -> &Text<'v> {
+        self.text.get_or_init(|| Text::read(self.raw))
+    }
 }
 
 impl<'v> Glance<'v> {
     fn at(view: &View<'v>) -> Self {
-        let beginning = |text: &'v str, most: usize| &text[..text.floor_char_boundary(most)];
         let said = view.history.iter().rev().filter(|message| message.role == Role::Human);
         Self {
-            query: Text::read(beginning(view.query, LONGEST_QUERY)),
-            before: said
-                .take(MOST_BEFORE)
-                .map(|message| Text::read(beginning(&message.text, LONGEST_BEFORE)))
-                .collect(),
+            query: Said::new(view.query, LONGEST_QUERY),
+            before: said.take(MOST_BEFORE).map(|message| Said::new(&message.text, LONGEST_BEFORE)).collect(),
         }
     }
 
     /// All texts, the message first.
     fn texts(&self) -> impl Iterator<Item = &Text<'v>> {
+        self.said().map(Said::text)
+    }
+
+    /// The same, not yet cut into words.
+    fn said(&self) -> impl Iterator<Item = &Said<'v>> {
         std::iter::once(&self.query).chain(&self.before)
     }
 
     /// The texts that say what the conversation is about, and how much each says.
     fn weighted(&self) -> impl Iterator<Item = (&Text<'v>, f32)> {
-        self.texts().zip([1.0, 0.4, 0.3, 0.2])
+        const WEIGHTS: [f32; 4] = [1.0, 0.4, 0.3, 0.2];
+        self.texts().take(WEIGHTS.len()).zip(WEIGHTS)
     }
 }
 

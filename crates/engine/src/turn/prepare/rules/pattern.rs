@@ -13,20 +13,19 @@
 
 mod draft;
 
-use std::collections::HashMap;
-
 use super::text::{Text, Word};
+use super::words::ByWord;
 use draft::{Draft, DraftElement, DraftPiece, Names, choices};
 
 /// Patterns that are looked for together.
 pub(in crate::turn::prepare) struct Patterns {
     rules: Vec<Rule>,
     /// The words of all patterns, each with its number: numbers compare faster than words.
-    numbers: HashMap<String, u32>,
+    numbers: ByWord<String, u32>,
     /// Rules by the number of their first word.
     by_word: Vec<Vec<u16>>,
     /// Rules whose first word is only a beginning, by its first letters.
-    by_start: HashMap<[u8; START], Vec<u16>>,
+    by_start: ByWord<[u8; START], Vec<u16>>,
 }
 
 /// One pattern and what it means.
@@ -89,9 +88,9 @@ impl Patterns {
     pub(super) fn parse(data: &str, sections: &[&str]) -> Result<Self, String> {
         let mut patterns = Self {
             rules: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: ByWord::default(),
             by_word: Vec::new(),
-            by_start: HashMap::new(),
+            by_start: ByWord::default(),
         };
         let mut names = Names::new();
         let mut section = None;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use super::Glance;
 use super::category::Choice;
 use super::text::{Text, folded_words};
-use super::words::STOP_WORDS;
+use super::words::{ByWord, STOP_WORDS};
 
 /// The words of a message, to be compared with what is offered.
 pub(super) struct Wanted {
@@ -134,12 +134,12 @@ fn hash(word: &str) -> u64 {
 }
 
 struct Concepts {
-    by_word: HashMap<String, u64>,
+    by_word: ByWord<String, u64>,
     weak: Vec<bool>,
 }
 
 static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| {
-    let mut concepts = Concepts { by_word: HashMap::new(), weak: Vec::new() };
+    let mut concepts = Concepts { by_word: ByWord::default(), weak: Vec::new() };
     let lines = include_str!("../data/concepts.txt").lines().filter(|line| !line.starts_with('#'));
     for line in lines {
         let (line, weak) = line.strip_prefix('?').map_or((line, false), |line| (line, true));

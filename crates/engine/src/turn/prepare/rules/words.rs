@@ -1,6 +1,7 @@
 //! Lists of words in sections: `[name]`, then words. Folded like the texts they are compared with.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::text::folded_words;
@@ -18,15 +19,37 @@ pub(super) fn sections(data: &'static str) -> Vec<(&'static str, Vec<&'static st
     sections
 }
 
+/// What is known of words. Looking a word up is most of what the rules do, so it is fast rather than safe against chosen
+/// keys: what is in these maps is ours alone.
+pub(super) type ByWord<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+
+/// Eight bytes at a time, as rustc hashes names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(8) {
+            let mut eight = [0; 8];
+            eight[..piece.len()].copy_from_slice(piece);
+            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(eight)).wrapping_mul(0xf135_7aea_2e62_a9c5);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+}
+
 /// Words that say nothing about a subject, each with the languages that have it.
 pub(super) struct StopWords {
     languages: Vec<&'static str>,
-    words: HashMap<String, u32>,
+    words: ByWord<String, u32>,
 }
 
 impl StopWords {
     fn read(data: &'static str) -> Self {
-        let mut stop = Self { languages: Vec::new(), words: HashMap::new() };
+        let mut stop = Self { languages: Vec::new(), words: ByWord::default() };
         for (name, words) in sections(data) {
             let bit = stop.bit(name);
             for word in words.into_iter().flat_map(folded_words) {
