@@ -13,7 +13,7 @@ rng = random.Random(11)
 PERSON = {"person", "politician", "scientist", "writer", "musicalartist", "researcher"}
 lex = {}
 for line in open(LEXICON, encoding="utf8"):
-    w, f, c = line.rstrip("\n").split("\t")
+    w, f = line.split("\t")[:2]
     lex[w] = int(f)
 cap = lambda w: "Mc" + w[2:].capitalize() if w.startswith("mc") and len(w) > 4 else w[:2].capitalize() + w[2:].capitalize() if w[1:2] == "'" else w.capitalize()
 ok = lambda w: len(w) > 2 and w.isascii()
@@ -79,6 +79,21 @@ def org():
         f"{rng.choice(nouns).capitalize()} {rng.choice(nouns).capitalize()}", f"{rng.choice(nouns).capitalize()} Corp", f"{invented()}", f"{l} Foundation",
         "Google", "Microsoft", "Amazon", "GitHub", "Apple", "Stripe", "Anthropic", "Netflix", "Oracle", "Intel", "Adobe", "Toyota", "Walmart",
     ])
+
+
+def handle():
+    """A user name that names nobody."""
+    a, b = rng.choice(nouns), rng.choice(nouns)
+    return rng.choice([a + b, a.capitalize() + b.capitalize(), a + "_" + b, a + str(rng.randrange(1, 99)), "the" + a, "its" + a + b, invented().lower() + a[:3]])
+
+
+def odd(s):
+    """The text as those space it who cut it into words and glue it together again: `it' s`, `@ name`, `# tag`."""
+    s = re.sub(r"n(['’]t)\b", r" n\1", s) if rng.random() < 0.5 else s
+    s = re.sub(r"(?<=\w)(\x03?)(['’])(s|m|re|ll|ve|d|t)\b", r"\1\2 \3", s)
+    s = re.sub(r"(?<![\w/])([@#])(?=[\w\x01\x02])", r"\1 ", s)
+    s = s.replace("**", "* *")
+    return re.sub(r"(?<=@ )(\w+)_(\w+)", r"\1 _ \2", s)
 
 
 def street():
@@ -193,7 +208,75 @@ spoke w/ G S re: N
 F
 G S, J
 S, G
-1. F|2. F|3. F""".split("\n")
+1. F|2. F|3. F
+why did G leave the N?
+How did G know about the N?
+When did G become a J?
+What happened to G in the N?
+Is G still alive?
+Why didn't G just kill S?
+Why was S in this N of P?
+Where did S find G in the N?
+Does anyone know where G went?
+RT @K: G is the best
+RT @K: i love G so much https://t.co/x#
+RT @K: F for O Magazine https://t.co/x#
+@K G is coming to C!
+@K @K G's N is so good
+G vs G tonight
+F and G in C https://t.co/x#
+omg G is so cute
+lol G just said that
+i miss G
+can't believe G did that
+so proud of G
+G looks good today
+new N by F out now https://t.co/x#
+Now playing N N by F! Click the link below
+#NowPlaying N N by F on https://t.co/x#
+Free on eBook: The N by F https://t.co/x#
+Photo by G #love #photo
+#N by F #art #N
+The N is the N. - F #quote
+S scores again!
+S goal vs O (# - #)
+S penalty miss
+**title**: S signs for O
+Looks like S is linked with O
+what S did is a crime
+I think S is better than S
+attacks on S supporters
+S's law does not hold here
+colluding with S, haha!
+S: I'm going to bring back the N
+S's budget would cut the N in C
+hey G can you comment on this?
+F trying her best https://t.co/x#
+I'd rather have G than that N
+I just want a man that loves me the way F loves G.
+I swear G, you can't do that
+you mean F, I just met her
+[F goal vs O (# - #)](https://x.test/#)
+Original post: F leaves O
+Here is the background on G and G.
+On god G is unreliable asf https://t.co/x#
+G on the phone and I can't hear him
+N nominee F wants changes
+# G N video https://t.co/x#
+G N N https://t.co/x#
+G: G, I love you. G (2 yrs old): no!
+In the article linked by G in his answer there is a N
+Did G S's wife G know that F was a N?
+All those in favor say "G did it".
+F spotted in C with G and S
+shout out to G and G
+happy bday G S we love you
+G S is the GOAT
+ft. F
+feat. F and G
+w/ G and G
+Thread by F about the N
+Great point by S on the N""".split("\n")
 NEGATIVE = """I live in C
 We flew from C to C on D.
 The O office in C opens in D.
@@ -287,7 +370,31 @@ I use Q for my N, do you?
 I asked Claude to fix the N
 claude said the N is N
 Claude Code and Codex both read the N
-I love Q, best N ever""".split("\n")
+I love Q, best N ever
+RT @K: the N is so N https://t.co/x#
+RT @K: I just want to N and N
+@K @K thanks for the N!
+@K: That's possible too.
+@K I think you should N it
+RT @K: Do you ever N someone for the first time
+Why is the N so N in this N?
+Is there a N for N in P?
+watching the N tonight
+Check out our N in C! https://t.co/x#
+#N #N #N https://t.co/x#
+N by N
+Top # N of the N
+The N of O is out now
+new N from O
+Just posted a photo @ C https://t.co/x#
+I'm at O in C https://t.co/x#
+**title**: O beats O (# - #)
+Now playing N N on the N
+happy bday to me
+Good Morning C!
+Love this N
+On god the N is N
+Free N on eBook""".split("\n")
 
 
 def fill(t):
@@ -329,6 +436,8 @@ def fill(t):
             out.append(w.capitalize() if prev == "N" or nxt == "N" or rng.random() < 0.25 else w)
         elif ch == "\x05":
             out.append(ident)
+        elif ch == "K" and prev == "@":
+            out.append(handle())
         elif ch == "Q" and not prev.isalpha() and not nxt.isalpha():
             out.append("\x02" + brand + "\x03")
         elif ch == "#":
@@ -399,9 +508,12 @@ for path in sorted(glob.glob(NAMES + "/*")):
         rows.append((("dev-" if held else "") + kind, m))
         if held:
             continue
+        if kind == "wnut":
+            rows.append((kind, odd(m)))
         if "\x01" in m:
             for _ in range(3 if kind == "cross" else 4):
-                rows.append((kind, marked(sent, True)))
+                m = marked(sent, True)
+                rows.append((kind, odd(m) if kind == "wnut" and rng.random() < 0.5 else m))
             rows.append((kind, lower(marked(sent, True))))
             if rng.random() < 0.15:
                 rows.append((kind, marked(sent, True).upper()))
@@ -416,11 +528,15 @@ for t in TEMPLATES:
         if "\x04" in m and rng.random() < 0.1:
             quote = rng.choice([">", "> ", "| "])
             m = quote + m.replace("\x04", "\x04" + quote)
+        if rng.random() < 0.2:
+            m = odd(m)
         r = rng.random()
         rows.append(("tmpl", lower(m) if r < 0.22 else m.upper() if r < 0.27 else m))
 for t in NEGATIVE:
     for _ in range(12 if "Q" in t else 30):
         m = fill(t)
+        if rng.random() < 0.2:
+            m = odd(m)
         r = rng.random()
         rows.append(("tmpl", lower(m) if r < 0.2 else m.upper() if r < 0.25 else m))
 
