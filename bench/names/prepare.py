@@ -102,7 +102,19 @@ def street():
     return rng.choice([
         f"{n} {l} {rng.choice(['Street', 'St', 'Road', 'Avenue', 'Lane', 'Drive', 'Ave', 'Court', 'Blvd'])}", f"{n} rue {rng.choice(firsts)} {l}", f"{l}straße {n}",
         f"Calle {l} {n}", f"Via {rng.choice(firsts)} {l} {n}", f"{n} {invented()} {n % 90}", f"{l}vej {n}", f"{n} {rng.choice(firsts)} {l} Way",
+        f"{n} {rng.choice(['Rua', 'Via', 'Rue', 'Avenida', 'Boulevard', 'Travessa', 'Calle', 'Plaza'])} {rng.choice(firsts)} {l} {n % 300}",
+        f"{n} {l} {rng.choice(['u.', 'utca', 'ul.', 'gade', 'katu', 'tee'])} {n % 90}.", f"{n} {rng.choice(firsts)} {l}{rng.choice(['laan', 'straat', 'weg', 'hof', 'straße', 'gatan', 'vegen'])} {n % 200}",
+        f"{n} {l} {n % 90} Apt. {n % 700}", f"{n} {l} {n % 90} Suite {n % 900}",
     ])
+
+
+def town():
+    """A town of the list, or one that no list has, which looks like a surname."""
+    r = rng.random()
+    if r < 0.7:
+        return rng.choice(places)
+    name = rng.choice(lasts) if r < 0.8 else invented()
+    return rng.choice(["{}", "{}", "{}", "Villa {}", "Santa {}", "{} del Cid", "Bad {}", "{}-Dorp", "Horní {}", "Cite {}", "{}dorf", "{}ville", "{} City", "{}ovice"]).format(name)
 
 
 PROD = "Python Rust Java Kubernetes Docker Postgres Redis Linux Windows Android iPhone Chrome Firefox Excel Slack Jira Terraform Ubuntu Django React Claude Alexa Siri Jenkins Kafka Spark Ruby Perl Swift Julia Ada Pascal Elixir Flask Jupyter Maven Gradle Travis Tesla Mercedes Ford Playstation Claude Codex Gemini Cursor Copilot Llama Mistral Grok Opus Sonnet Haiku Vercel Netlify Heroku Grafana Prometheus Celery Puma Nginx Apache Helm Istio Vault Consul Ansible Huggingface Whisper Ollama Zed Vim Emacs".split()
@@ -209,18 +221,33 @@ F
 G S, J
 S, G
 1. F|2. F|3. F
+F resides at A, C
+Lunch on D at O, A, C
+Ship it to A, C, C #
+F|O|A|C|C #
+Bring it back to A|C # please
+O has its office at A|C and F works there
+F comes from O
+F, a J, grew up in C
+Check in with F before D
+please take my daughter G off the N
+I read the S novel last D, it is about N
+they called the boy G
+here is G's address:|A|C
+G: "what's up?"|G: "not much, G"
+There were #: G, G, G and G.
 why did G leave the N?
 How did G know about the N?
 When did G become a J?
 What happened to G in the N?
 Is G still alive?
-Why didn't G just kill S?
-Why was S in this N of P?
-Where did S find G in the N?
+Why won't G simply tell S?
+Who played S in this N of P?
+How come S met G in the N?
 Does anyone know where G went?
 RT @K: G is the best
 RT @K: i love G so much https://t.co/x#
-RT @K: F for O Magazine https://t.co/x#
+RT @K: F on the cover of O https://t.co/x#
 @K G is coming to C!
 @K @K G's N is so good
 G vs G tonight
@@ -234,50 +261,55 @@ G looks good today
 new N by F out now https://t.co/x#
 Now playing N N by F! Click the link below
 #NowPlaying N N by F on https://t.co/x#
-Free on eBook: The N by F https://t.co/x#
-Photo by G #love #photo
+new ebook: The N by F https://t.co/x#
+Pic by G #nature #N
 #N by F #art #N
-The N is the N. - F #quote
+the N makes the N ~ F #wisdom
 S scores again!
-S goal vs O (# - #)
-S penalty miss
-**title**: S signs for O
-Looks like S is linked with O
-what S did is a crime
-I think S is better than S
-attacks on S supporters
+S free kick against O (#-#)
+S misses from the spot
+**post**: S joins O on loan
+O want S this summer
+what S said is a lie
+S is way better than S imo
+S voters in C
 S's law does not hold here
-colluding with S, haha!
-S: I'm going to bring back the N
-S's budget would cut the N in C
-hey G can you comment on this?
-F trying her best https://t.co/x#
-I'd rather have G than that N
-I just want a man that loves me the way F loves G.
-I swear G, you can't do that
-you mean F, I just met her
-[F goal vs O (# - #)](https://x.test/#)
+in bed with S, lol!
+S: we'll fix the N
+S's plan will raise the N in C
+hey G any thoughts on this?
+F doing her thing https://t.co/x#
+give me G over that N any day
+nobody treats me the way F treats G
+G please, don't do that
+not him, I meant F
+[F hat-trick against O (#-#)](https://x.test/#)
 Original post: F leaves O
-Here is the background on G and G.
-On god G is unreliable asf https://t.co/x#
-G on the phone and I can't hear him
-N nominee F wants changes
-# G N video https://t.co/x#
+Here is the story of G and G.
+fr G never texts back https://t.co/x#
+G on the mic and nobody listens
+N secretary F resigns
+G N pics https://t.co/x#
 G N N https://t.co/x#
-G: G, I love you. G (2 yrs old): no!
-In the article linked by G in his answer there is a N
-Did G S's wife G know that F was a N?
-All those in favor say "G did it".
+G: stop it G. G (5yo): no!
+see the answer by G below for the N
+Was G S's brother G aware that F is a N?
+who else thinks "G did it"?
 F spotted in C with G and S
 shout out to G and G
 happy bday G S we love you
-G S is the GOAT
+G S is a legend
 ft. F
 feat. F and G
 w/ G and G
 Thread by F about the N
 Great point by S on the N""".split("\n")
 NEGATIVE = """I live in C
+A|C|C #
+A, C
+turn left at A and again at A
+Venue: C Golf Club
+Lunch on D at O, A, C
 We flew from C to C on D.
 The O office in C opens in D.
 O announced a N for P.
@@ -374,9 +406,9 @@ I love Q, best N ever
 RT @K: the N is so N https://t.co/x#
 RT @K: I just want to N and N
 @K @K thanks for the N!
-@K: That's possible too.
-@K I think you should N it
-RT @K: Do you ever N someone for the first time
+@K: good idea.
+@K you could N it
+RT @K: do you even N bro
 Why is the N so N in this N?
 Is there a N for N in P?
 watching the N tonight
@@ -388,13 +420,13 @@ The N of O is out now
 new N from O
 Just posted a photo @ C https://t.co/x#
 I'm at O in C https://t.co/x#
-**title**: O beats O (# - #)
+**post**: O beats O (#-#)
 Now playing N N on the N
 happy bday to me
 Good Morning C!
 Love this N
-On god the N is N
-Free N on eBook""".split("\n")
+fr the N is N
+Free N for all""".split("\n")
 
 
 def fill(t):
@@ -420,7 +452,7 @@ def fill(t):
                 else:
                     out.append("\x01" + a_last() + "\x03")
             elif ch == "C":
-                out.append("\x02" + rng.choice(places) + "\x03")
+                out.append("\x02" + town() + "\x03")
             elif ch == "O":
                 out.append("\x02" + org() + "\x03")
             elif ch == "A":
@@ -523,7 +555,7 @@ for path in sorted(glob.glob(NAMES + "/*")):
             rows.append((kind, m.upper()))
 
 for t in TEMPLATES:
-    for _ in range(36):
+    for _ in range(60):
         m = fill(t)
         if "\x04" in m and rng.random() < 0.1:
             quote = rng.choice([">", "> ", "| "])
@@ -533,7 +565,7 @@ for t in TEMPLATES:
         r = rng.random()
         rows.append(("tmpl", lower(m) if r < 0.22 else m.upper() if r < 0.27 else m))
 for t in NEGATIVE:
-    for _ in range(12 if "Q" in t else 30):
+    for _ in range(20 if "Q" in t else 48):
         m = fill(t)
         if rng.random() < 0.2:
             m = odd(m)

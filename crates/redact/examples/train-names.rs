@@ -19,7 +19,7 @@ const RATE: f32 = 0.15;
 const DECAY: f32 = 2e-6;
 const SCALE: f32 = 24.0;
 /// Part of the features forgotten at each visit.
-const DROP: f32 = 0.35;
+const DROP: f32 = 0.45;
 
 struct Sample {
     rows: Vec<Vec<u32>>,
@@ -51,8 +51,8 @@ fn main() {
         let kind = if all { kind.trim_start_matches("dev-") } else { kind };
         let weight = match kind {
             "cross" => 2.0,
-            "wnut" => 0.7,
-            "tmpl" => 0.5,
+            "wnut" => 1.0,
+            "tmpl" => 0.35,
             "clean" => 1.0,
             _ => continue,
         };

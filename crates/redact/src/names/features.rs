@@ -97,6 +97,13 @@ pub(crate) fn features(tokens: &[Token], at: usize, mut each: impl FnMut(usize))
     put(&[u32::from(before2.brown), kin_before, case]);
     put(&[kin_after, u32::from(after2.brown), case]);
     put(&[u32::from(before.usage >> 4), u32::from(here.usage >> 4), u32::from(after.usage >> 4), case]);
+    let tone = here.tone as u32;
+    put(&[tone, case, regime, u32::from(here.opens)]);
+    put(&[tone, own]);
+    put(&[tone, u32::from(here.usage), case]);
+    put(&[tone, kin, case]);
+    put(&[tone, kin_before & 0x3F, case]);
+    put(&[tone, case, kin_after & 0x3F]);
     put(&[u32::from(here.glue), case]);
     put(&[u32::from(here.glue), own, regime]);
 }

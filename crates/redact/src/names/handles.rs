@@ -61,7 +61,8 @@ fn is_personal(model: &Model, hump: &str) -> bool {
     let note = model.note(hump);
     let whole = (hump.len() >= 4 && is_first(note, 2))
         || (hump.len() == 3 && is_first(note, 3) && is_capital(note))
-        || (hump.len() >= 6 && note.flags & 12 != 0 && note.flags >> 4 == 0 && !is_small(note));
+        || (hump.len() >= 6 && note.flags & 12 != 0 && note.flags >> 4 == 0 && !is_small(note))
+        || (hump.len() >= 5 && note.usage >> 4 >= 6 && note.flags >> 4 == 0);
     whole
         || hump.char_indices().skip(2).take(10).any(|(cut, _)| {
             let (head, tail) = hump.split_at(cut);

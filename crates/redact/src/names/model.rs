@@ -148,7 +148,7 @@ impl Model {
 fn lean(token: &Token) -> i32 {
     match token.tone {
         Tone::Page => -16,
-        Tone::Talk => 26,
-        Tone::Post => 86,
+        Tone::Talk => 44,
+        Tone::Post => 100,
     }
 }
