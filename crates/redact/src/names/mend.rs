@@ -80,7 +80,8 @@ fn is_speaker(text: &str, tokens: &[Token], at: usize) -> bool {
 fn is_user(text: &str, tokens: &[Token], at: usize) -> bool {
     let back = |count: usize| at.checked_sub(count).and_then(|index| tokens.get(index));
     let (Some(token), Some(before)) = (tokens.get(at), back(1)) else { return false };
-    let named = !matches!(token.case, Case::Mark | Case::Break | Case::Letter | Case::Caseless) && common(token) < 3;
+    let named =
+        !matches!(token.case, Case::Mark | Case::Break | Case::Letter | Case::Caseless) && common(token) < 3;
     let said = |token: Option<&Token>, words: &[&str]| {
         token.is_some_and(|token| words.iter().any(|one| word(text, token).eq_ignore_ascii_case(one)))
     };
