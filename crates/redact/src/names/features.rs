@@ -5,7 +5,7 @@
 use super::text::{EDGE, Token};
 
 /// Features index a table of this many rows, as a power of two.
-pub(crate) const BITS: u32 = 18;
+pub(crate) const BITS: u32 = 19;
 /// Columns of the weight table: begin, inside, other entity. Outside is the zero they are measured from.
 pub(crate) const COLUMNS: usize = 3;
 
@@ -77,6 +77,33 @@ pub(crate) fn features(tokens: &[Token], at: usize, mut each: impl FnMut(usize))
     put(&[case, after.low]);
     put(&[before2.low, before.low, own]);
     put(&[before.low, case, after.low]);
+    let (brown, other) = (u32::from(here.brown), u32::from(here.other));
+    let (kin, kin_before, kin_after) = (brown & 0x3F, u32::from(before.brown), u32::from(after.brown));
+    put(&[brown, case]);
+    put(&[brown & 0xFF, case, regime]);
+    put(&[kin, case, own]);
+    put(&[other, case]);
+    put(&[u32::from(here.usage), case]);
+    put(&[u32::from(here.usage >> 4), case, regime, u32::from(here.opens)]);
+    put(&[u32::from(here.usage >> 4), own]);
+    put(&[kin_before, case]);
+    put(&[case, kin_after]);
+    put(&[kin_before & 0xFF, own]);
+    put(&[own, kin_after & 0xFF]);
+    put(&[kin_before & 0x3F, kin, case]);
+    put(&[kin, case, kin_after & 0x3F]);
+    put(&[kin_before & 0xFF, kin_after & 0xFF, case]);
+    put(&[kin_before & 0x3F, kin_after & 0x3F, own]);
+    put(&[u32::from(before2.brown), kin_before, case]);
+    put(&[kin_after, u32::from(after2.brown), case]);
+    put(&[u32::from(before.usage >> 4), u32::from(here.usage >> 4), u32::from(after.usage >> 4), case]);
+    let tone = here.tone as u32;
+    put(&[tone, case, regime, u32::from(here.opens)]);
+    put(&[tone, own]);
+    put(&[tone, u32::from(here.usage), case]);
+    put(&[tone, kin, case]);
+    put(&[tone, kin_before & 0x3F, case]);
+    put(&[tone, case, kin_after & 0x3F]);
     put(&[u32::from(here.glue), case]);
     put(&[u32::from(here.glue), own, regime]);
 }

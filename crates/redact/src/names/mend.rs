@@ -4,8 +4,9 @@
 
 use std::collections::HashSet;
 
+use super::handles::is_personal_handle;
 use super::model::{BEGIN, INSIDE, Model, OTHER, OUTSIDE};
-use super::text::{Case, Token};
+use super::text::{Case, Token, fold};
 
 /// Corrects the tags in place.
 pub(super) fn mend(text: &str, model: &Model, tokens: &[Token], tags: &mut [u8]) {
@@ -14,6 +15,7 @@ pub(super) fn mend(text: &str, model: &Model, tokens: &[Token], tags: &mut [u8])
         if is_personal_handle(text, model, tokens, at)
             || is_introduced(text, tokens, at)
             || is_speaker(text, tokens, at)
+            || is_user(text, tokens, at)
             || is_famous(text, tokens, at)
         {
             begin(tags, at);
@@ -22,6 +24,7 @@ pub(super) fn mend(text: &str, model: &Model, tokens: &[Token], tags: &mut [u8])
     (0..tokens.len()).for_each(|at| beside(text, tokens, tags, at, 2));
     (0..tokens.len()).rev().for_each(|at| beside(text, tokens, tags, at, -2));
     mention_again(tokens, tags);
+    mention_joined(text, tokens, tags);
     take_titles(text, tokens, tags);
 }
 
@@ -73,6 +76,21 @@ fn is_speaker(text: &str, tokens: &[Token], at: usize) -> bool {
         && common(name) < 2
 }
 
+/// Whether the token is what someone calls themselves on a site: `u/jane`, `redditor: jane`.
+fn is_user(text: &str, tokens: &[Token], at: usize) -> bool {
+    let back = |count: usize| at.checked_sub(count).and_then(|index| tokens.get(index));
+    let (Some(token), Some(before)) = (tokens.get(at), back(1)) else { return false };
+    let named =
+        !matches!(token.case, Case::Mark | Case::Break | Case::Letter | Case::Caseless) && common(token) < 3;
+    let said = |token: Option<&Token>, words: &[&str]| {
+        token.is_some_and(|token| words.iter().any(|one| word(text, token).eq_ignore_ascii_case(one)))
+    };
+    let listed = word(text, before) == "/" && said(back(2), &["u"]) && !said(back(3), &["/", ".", "-"]);
+    let marks = (1..5).take_while(|count| said(back(*count), &["*", ":"])).count();
+    let labelled = marks > 0 && said(back(marks + 1), &["redditor", "commenter", "tweeter", "retweeter"]);
+    named && (listed || labelled)
+}
+
 /// Whether the token is a name that everyone knows from one person, though it may be a word too.
 fn is_famous(text: &str, tokens: &[Token], at: usize) -> bool {
     let Some(token) = tokens.get(at).filter(|token| token.case == Case::Initial) else { return false };
@@ -94,61 +112,6 @@ fn beside(text: &str, tokens: &[Token], tags: &mut [u8], at: usize, step: isize)
     }
 }
 
-/// Whether the token is a user name made of a person's name: `@JaneDoe`, `@janedoe`.
-fn is_personal_handle(text: &str, model: &Model, tokens: &[Token], at: usize) -> bool {
-    let (Some(token), Some(sign)) = (tokens.get(at), at.checked_sub(1).and_then(|before| tokens.get(before)))
-    else {
-        return false;
-    };
-    let gap = text.get(sign.end..token.start).unwrap_or_default();
-    let left = text.get(..sign.start).and_then(|left| left.chars().next_back());
-    let right = text.get(token.end..).and_then(|right| right.chars().next());
-    let body = word(text, token);
-    if word(text, sign) != "@"
-        || !matches!(gap, "" | " ")
-        || left.is_some_and(|left| left.is_alphanumeric() || matches!(left, '.' | '_' | '-'))
-        || (gap.is_empty() && matches!(right, Some('/' | '(' | '-')))
-        || !(4..=40).contains(&body.len())
-    {
-        return false;
-    }
-    humps(body).iter().any(|hump| is_personal(model, hump))
-}
-
-/// Whether a part of a user name is a given name, or one with a surname run on to it.
-fn is_personal(model: &Model, hump: &str) -> bool {
-    let is_first = |part: &str, least: u8| {
-        let flags = model.flags(part);
-        flags & 3 >= least && flags >> 6 < 2
-    };
-    let is_any = |part: &str| model.flags(part) & 15 != 0;
-    (hump.len() >= 4 && is_first(hump, 2))
-        || hump.char_indices().skip(2).take(10).any(|(cut, _)| {
-            let (head, tail) = hump.split_at(cut);
-            match cut {
-                2 => tail.len() >= 5 && is_first(head, 2) && is_any(tail),
-                3 => tail.len() >= 4 && is_first(head, 3) && is_any(tail),
-                4 => tail.len() >= 3 && is_first(head, 2) && is_any(tail),
-                _ => tail.len() >= 3 && is_first(head, 3),
-            }
-        })
-}
-
-/// `realJaneDoe_7` in its parts.
-fn humps(body: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut start = 0;
-    for (at, letter) in body.char_indices() {
-        if letter.is_uppercase() || !letter.is_alphabetic() {
-            parts.extend(body.get(start..at));
-            start = if letter.is_alphabetic() { at } else { at + letter.len_utf8() };
-        }
-    }
-    parts.extend(body.get(start..));
-    parts.retain(|part| !part.is_empty());
-    parts
-}
-
 /// A word found as a name once is one wherever it is written alike.
 fn mention_again(tokens: &[Token], tags: &mut [u8]) {
     let telling = |token: &Token| {
@@ -167,6 +130,33 @@ fn mention_again(tokens: &[Token], tags: &mut [u8]) {
     }
     for (at, token) in pairs() {
         if tags.get(at) == Some(&OUTSIDE) && telling(token) && seen.contains(&token.low) {
+            begin(tags, at);
+        }
+    }
+}
+
+/// A full name written as one word is the same name: `Jane Doe … #janedoe`.
+fn mention_joined(text: &str, tokens: &[Token], tags: &mut [u8]) {
+    let mut joined: HashSet<String> = HashSet::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let mut end = at + 1;
+        if tags.get(at) == Some(&BEGIN) {
+            while tags.get(end) == Some(&INSIDE) {
+                end += 1;
+            }
+            if end - at > 1 {
+                let parts = tokens.get(at..end).unwrap_or_default();
+                joined.insert(parts.iter().map(|token| fold(word(text, token))).collect());
+            }
+        }
+        at = end;
+    }
+    if joined.is_empty() {
+        return;
+    }
+    for (at, token) in tokens.iter().enumerate() {
+        if token.end - token.start >= 7 && joined.contains(&fold(word(text, token))) {
             begin(tags, at);
         }
     }

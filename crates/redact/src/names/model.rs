@@ -3,7 +3,7 @@
 //! Owns the layout of `names.bin`; what a feature is, `text` says.
 
 use super::features::{self, BITS, COLUMNS};
-use super::text::{self, Lexicon, Token, Tone};
+use super::text::{self, Lexicon, NOTE, Note, Token, Tone};
 
 /// Outside any name.
 pub(super) const OUTSIDE: u8 = 0;
@@ -42,7 +42,7 @@ impl Model {
     }
 
     fn parse(bytes: &'static [u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(b"CFN1")?;
+        let rest = bytes.strip_prefix(b"CFN2")?;
         let words = usize::try_from(u32::from_le_bytes(*rest.first_chunk()?)).ok()?;
         let (head, body) = bytes.split_at_checked(HEADER)?;
         let mut numbers = head.get(8..)?.chunks_exact(2).map(|pair| match pair {
@@ -61,7 +61,7 @@ impl Model {
         }
         starts[usize::from(INSIDE)] = NEVER;
         let (hashes, body) = body.split_at_checked(words.checked_mul(4)?)?;
-        let (notes, weights) = body.split_at_checked(words * 2)?;
+        let (notes, weights) = body.split_at_checked(words * NOTE)?;
         (weights.len() == WEIGHTS).then_some(Self {
             lexicon: Lexicon::new(hashes, notes),
             weights,
@@ -75,9 +75,9 @@ impl Model {
         text::tokens(text, self.lexicon)
     }
 
-    /// Lexicon flags of a word in any spelling.
-    pub(super) fn flags(&self, word: &str) -> u8 {
-        self.lexicon.get(text::hash(&text::fold(word))).0
+    /// What the lexicon knows of a word in any spelling.
+    pub(super) fn note(&self, word: &str) -> Note {
+        self.lexicon.get(text::hash(&text::fold(word)))
     }
 
     /// A tag for each token.
@@ -148,7 +148,7 @@ impl Model {
 fn lean(token: &Token) -> i32 {
     match token.tone {
         Tone::Page => -16,
-        Tone::Talk => 26,
-        Tone::Post => 86,
+        Tone::Talk => 44,
+        Tone::Post => 100,
     }
 }

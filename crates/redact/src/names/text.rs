@@ -19,6 +19,13 @@ pub(crate) struct Token {
     pub(crate) flags: u8,
     /// Which of 255 groups of alike words it is in; 0 for none. Three bits less give a coarser group.
     pub(crate) cluster: u8,
+    /// The Brown cluster of the word as it is written here, with a capital or without; 0 for none. Fewer low bits
+    /// give a coarser one.
+    pub(crate) brown: u16,
+    /// The Brown cluster of the word written the other way.
+    pub(crate) other: u16,
+    /// Bits 0-3: how often people write the word; 4-6: how often with a capital.
+    pub(crate) usage: u8,
     /// What touches it on either side.
     pub(crate) glue: u8,
     /// How its line uses capitals.
@@ -69,7 +76,31 @@ pub(crate) enum Tone {
     Post,
 }
 
-/// What is known of single words before training: sorted hashes and two bytes for each.
+/// What is known of one word before training.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Note {
+    /// Bits as in [`Token::flags`].
+    pub(crate) flags: u8,
+    cluster: u8,
+    /// Brown clusters with a capital and without.
+    capital: u16,
+    small: u16,
+    /// Bits as in [`Token::usage`].
+    pub(crate) usage: u8,
+}
+
+/// Bytes of a note.
+pub(crate) const NOTE: usize = 7;
+
+impl Note {
+    fn read(bytes: [u8; NOTE]) -> Self {
+        let [flags, cluster, capital, capital_high, small, small_high, usage] = bytes;
+        let [capital, small] = [[capital, capital_high], [small, small_high]].map(u16::from_le_bytes);
+        Self { flags, cluster, capital, small, usage }
+    }
+}
+
+/// What is known of single words before training: sorted hashes and a note for each.
 #[derive(Clone, Copy)]
 pub(crate) struct Lexicon<'a> {
     hashes: &'a [u8],
@@ -77,13 +108,13 @@ pub(crate) struct Lexicon<'a> {
 }
 
 impl<'a> Lexicon<'a> {
-    /// `hashes` are little-endian and ascending; `notes` has flags and cluster for each.
+    /// `hashes` are little-endian and ascending; `notes` has [`NOTE`] bytes for each.
     pub(crate) fn new(hashes: &'a [u8], notes: &'a [u8]) -> Self {
         Self { hashes, notes }
     }
 
-    /// Flags and cluster of a word; zeros for one unknown.
-    pub(crate) fn get(self, hash: u32) -> (u8, u8) {
+    /// What is known of a word; zeros for one unknown.
+    pub(crate) fn get(self, hash: u32) -> Note {
         let (mut low, mut high) = (0, self.hashes.len() / 4);
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -94,12 +125,12 @@ impl<'a> Lexicon<'a> {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
                 std::cmp::Ordering::Equal => {
-                    let note = self.notes.get(middle * 2..).and_then(|rest| rest.first_chunk::<2>());
-                    return note.map_or((0, 0), |[flags, cluster]| (*flags, *cluster));
+                    let note = self.notes.get(middle * NOTE..).and_then(|rest| rest.first_chunk());
+                    return note.copied().map(Note::read).unwrap_or_default();
                 }
             }
         }
-        (0, 0)
+        Note::default()
     }
 }
 
@@ -187,7 +218,8 @@ fn word(text: &str, start: usize, end: usize, lexicon: Lexicon<'_>) -> Token {
     } else {
         hash(&folded)
     };
-    let (flags, cluster) = lexicon.get(hash(&folded));
+    let Note { flags, cluster, capital, small, usage } = lexicon.get(hash(&folded));
+    let (brown, other) = if case == Case::Lower { (small, capital) } else { (capital, small) };
     let mut affixes = [0; 7];
     for (size, slot) in (1..=4).zip(&mut affixes) {
         let from = folded.char_indices().rev().nth(size - 1).map_or(0, |(at, _)| at);
@@ -204,6 +236,9 @@ fn word(text: &str, start: usize, end: usize, lexicon: Lexicon<'_>) -> Token {
         case,
         flags,
         cluster,
+        brown,
+        other,
+        usage,
         glue,
         regime: 0,
         opens: false,
@@ -370,6 +405,9 @@ pub(crate) const EDGE: Token = Token {
     case: Case::Break,
     flags: 0,
     cluster: 0,
+    brown: 0,
+    other: 0,
+    usage: 0,
     glue: 0,
     regime: 0,
     opens: false,

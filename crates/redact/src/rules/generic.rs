@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::assignment::{self, Assignment};
+
 use super::name::Name;
 use super::services::Service;
 use super::value::{has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
@@ -93,6 +94,8 @@ pub(super) static RULES: &[Rule] = &[
             "nonMatchingToken := \"k0y4f4b1f2rlxtki\"",
             "export TOKEN=k0y4f4b1f2rlxtkiPq73...",
             "foreignKey=m-lbUjV8lF70fKxLp34dKI9",
+            "Resource: 'arn:aws:execute-api:eu-north-1:4711:rest-api-id/v1'",
+            "maven io.webtoken:web-client-0.11.2",
         ],
     },
 ];
@@ -203,6 +206,7 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     }
     let about = name.is_about();
     let dull = name.is_public()
+        || found.follows(&["arn:"], 24)
         || name.is_denied()
         || found.text[range.end..].starts_with(b"..")
         || (name.gap == b"-" && found.before(1) == b"/")

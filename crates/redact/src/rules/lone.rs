@@ -83,7 +83,13 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let shown = found.follows(&["public", "encrypted", "authenticity", "csrf", "wallet", "bitcoin"], 32);
     // A line of base64 among others is a document, not a key.
     let line = value.len() >= 60 && matches!(found.after().first(), Some(b'\n' | b'\r'));
-    if shown || line || is_stand_in(value) || hash_near(found.text, &found.secret) || is_known_form(value) {
+    if shown
+        || line
+        || is_alone(found, value.len())
+        || is_stand_in(value)
+        || hash_near(found.text, &found.secret)
+        || is_known_form(value)
+    {
         return None;
     }
     let begins = !found
@@ -96,6 +102,16 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     let switches = value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
     let busy = switches * 5 >= value.len() * 2;
     (begins && busy).then(|| found.secret.start..found.secret.start + value.len())
+}
+
+/// Nothing else stands on its line, which then says nothing of what the token is for: most such are ids and samples.
+fn is_alone(found: &Found<'_>, length: usize) -> bool {
+    let end = found.secret.start + length;
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let before =
+        found.text[..found.secret.start].iter().rev().take(LONGEST_SERVICE).find(|byte| !blank(byte));
+    let after = found.text[end..].iter().take(LONGEST_SERVICE).find(|byte| !blank(byte));
+    before.is_none_or(|byte| *byte == b'\n') && after.is_none_or(|byte| *byte == b'\n')
 }
 
 /// A token right behind the name of a service, with nothing but signs between them: `acme: …`, `acme=…`, `acme-…`.

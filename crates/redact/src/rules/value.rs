@@ -7,7 +7,9 @@ use crate::opaque::{self, Make};
 
 /// A vendor's token that ends where a word ends and is no stand-in.
 pub(crate) fn token_like(found: &Found<'_>) -> Option<Range<usize>> {
-    (found.ends_well() && !is_filler(found.value())).then(|| found.secret.clone())
+    // `xoxp-1234-####`: the rest is masked already.
+    let masked = found.after().starts_with(b"##") || found.after().starts_with(b"**");
+    (found.ends_well() && !masked && !is_filler(found.value())).then(|| found.secret.clone())
 }
 
 /// Made of one character over and over, or of the word `example`: nobody's secret.
@@ -85,11 +87,14 @@ pub(crate) fn is_ladder(value: &[u8]) -> bool {
     follows(1) || follows(2)
 }
 
-/// A package and its version: `io.acme:acme-client-1.2.3`, `httpd:2.4`.
+/// A package and its version: `io.acme:acme-client-1.2.3`, `acme-client-1.2.3`, `httpd:2.4`.
 pub(crate) fn is_coordinate(value: &[u8]) -> bool {
     let version =
         value.windows(3).any(|part| matches!(part, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit()));
-    version && value.contains(&b':')
+    let tail = value.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+    let (name, number) = value.split_at(value.len() - tail);
+    let words = name.ends_with(b"-") && name.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
+    version && (value.contains(&b':') || (words && number.len() >= 3))
 }
 
 /// How much a value looks like a key: bits per character, with what cost cannot judge put right.
