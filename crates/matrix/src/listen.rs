@@ -16,6 +16,7 @@ use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::sync::sync_events::v3::Filter;
 use matrix_sdk::ruma::{EventId, RoomId, uint};
 use matrix_sdk::sync::{JoinedRoomUpdate, SyncResponse};
+use tokio::time::Instant;
 
 use crate::catch_up::{Gap, OLDEST};
 use crate::determine::{Here, Rules, Verdict};
@@ -40,7 +41,7 @@ pub(crate) async fn listen(
         stands,
         behind: HashSet::new(),
         undecrypted: Undecrypted::default(),
-        invited: false,
+        invited: None,
         order: 0,
         told_of_clear: false,
     };
@@ -70,8 +71,8 @@ struct Ear<'a> {
     /// Rooms that could not be read back; their cursors stay, so that the next start tries again.
     behind: HashSet<String>,
     undecrypted: Undecrypted,
-    /// Whether invitations are left to be answered.
-    invited: bool,
+    /// When to answer the invitations that are left, if there are some.
+    invited: Option<Instant>,
     order: i64,
     told_of_clear: bool,
 }
@@ -83,7 +84,7 @@ impl Ear<'_> {
         filter.presence.not_types = vec!["*".to_owned()];
         let timeout = match () {
             () if first => Duration::ZERO,
-            () if !self.undecrypted.is_empty() || self.invited => SHORT_POLL,
+            () if !self.undecrypted.is_empty() => SHORT_POLL,
             () => POLL,
         };
         let settings = SyncSettings::new().timeout(timeout).filter(Filter::FilterDefinition(filter));
@@ -103,8 +104,10 @@ impl Ear<'_> {
         for (id, update) in synced.rooms.joined {
             self.room(&id, update).await?;
         }
-        if first || self.invited || !synced.rooms.invited.is_empty() {
-            self.invited = invites::answer(&self.session, &self.rules.allowed).await;
+        let due = self.invited.is_some_and(|at| at <= Instant::now());
+        if first || due || !synced.rooms.invited.is_empty() {
+            let left = invites::answer(&self.session, &self.rules.allowed).await;
+            self.invited = left.then(|| Instant::now() + INVITED);
         }
         let to_device = synced.to_device.iter().map(|event| event.as_raw().json().get());
         verification::decline_all(&self.session.client, &self.rules.allowed, to_device).await;
@@ -351,6 +354,7 @@ impl Ear<'_> {
     }
 }
 
+const INVITED: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_secs(30);
 /// While something waits that a sync may bring.
 const SHORT_POLL: Duration = Duration::from_secs(2);

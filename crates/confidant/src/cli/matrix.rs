@@ -125,8 +125,14 @@ async fn recovery_key(
         note("nothing was changed");
         return Ok(Outcome::NothingFound);
     }
-    let typed = if has_credential { None } else { Some(password()?) };
-    let key = account.recovery_key(vault, typed.as_ref(), args.reset).await?;
+    let key = match account.recovery_key(vault, None, args.reset).await {
+        // What is stored may be enough; if not, a password may help.
+        Err(trouble) if !has_credential && io::stdin().is_terminal() => {
+            note(&trouble.to_string());
+            account.recovery_key(vault, Some(&password()?), args.reset).await?
+        }
+        made => made?,
+    };
     output::line(key.0.expose_secret())?;
     note("keep it apart from this machine; a sealed copy is in the data folder");
     Ok(Outcome::Done)

@@ -37,10 +37,12 @@ pub(crate) struct Secrets {
     /// `CONCEPTS_GRAPH_PASSWORD`.
     pub(crate) graph: Option<SecretString>,
     /// What the account on Matrix signs in with.
+    #[cfg(feature = "matrix")]
     pub(crate) matrix: MatrixSecrets,
 }
 
 /// Secrets of the account on Matrix.
+#[cfg(feature = "matrix")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MatrixSecrets {
     /// `MATRIX_PASSWORD`.
@@ -51,6 +53,7 @@ pub(crate) struct MatrixSecrets {
     pub(crate) recovery_key: Option<SecretString>,
 }
 
+#[cfg(feature = "matrix")]
 impl MatrixSecrets {
     fn find(environment: &Environment) -> Result<Self, ConfigError> {
         let secret = |name: &str| {
@@ -152,6 +155,7 @@ impl Secrets {
             blobs: BlobSecrets::find(environment)?,
             tools: ToolSecrets::find(environment, &config.tools)?,
             graph: plain(environment, GRAPH)?.map(|(_, value)| SecretString::from(value)),
+            #[cfg(feature = "matrix")]
             matrix: MatrixSecrets::find(environment)?,
         })
     }
