@@ -34,12 +34,13 @@ impl Gap<'_> {
         let mut found = Vec::new();
         let mut ended = self.take(newest.into_iter().rev(), &mut found);
         let mut from = self.from.clone();
-        for _ in 0..MOST_PAGES {
+        for page in 0..MOST_PAGES {
             if ended || !more {
                 break;
             }
             let mut options = MessagesOptions::backward().from(from.as_deref());
-            options.limit = uint!(100);
+            // Mostly there is little.
+            options.limit = if page == 0 { uint!(20) } else { uint!(100) };
             let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
             let is_old = |event: &TimelineEvent| at(event) < self.oldest;
             let all_old = !page.chunk.is_empty() && page.chunk.iter().all(is_old);

@@ -21,7 +21,7 @@ use crate::determine::{PLATFORM, Rules};
 use crate::heard::{Heard, What, is_taken_back};
 use crate::identity::{self, RecoveryKey};
 use crate::route::Place;
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{Credential, Settings, SettingsError};
 use crate::sign_in::{self, Session, SignedIn, Way};
 use crate::{check, content, listen, room, trouble};
 
@@ -67,7 +67,7 @@ impl Matrix {
         let way = password.map_or(Way::Settings, Way::Password);
         let (session, _) = sign_in::sign_in(&self.settings, vault, &way).await?;
         let known = match &self.settings.credential {
-            Some(crate::Credential::Password(password)) => Some(password),
+            Some(Credential::Password(password)) => Some(password),
             _ => None,
         };
         identity::recovery_key(vault, &session.client, password.or(known), reset).await
@@ -211,7 +211,16 @@ impl Channel for Matrix {
     async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
         let session = self.session()?;
         let rules = self.rules(&session, intake);
-        Box::pin(listen::listen(session, rules, intake, stop)).await
+        let ended = Box::pin(listen::listen(session, rules, intake, stop)).await;
+        let has_password = matches!(self.settings.credential, Some(Credential::Password(_)));
+        match ended {
+            // The next sign-in makes a new one.
+            Err(trouble) if has_password && trouble == trouble::expired() => Err(Trouble::passing(
+                "the Matrix server has ended the session",
+                "a new one is made by itself",
+            )),
+            ended => ended,
+        }
     }
 
     async fn room(&self, route: &Route, _scope: &Scope) -> Result<RoomContext, Trouble> {

@@ -97,9 +97,7 @@ impl Ear<'_> {
             self.left(room).await?;
         }
         if first {
-            for room in self.session.client.joined_rooms() {
-                self.read_back(&room).await?;
-            }
+            self.read_back(&self.session.client.joined_rooms()).await?;
         }
         for (id, update) in synced.rooms.joined {
             self.room(&id, update).await?;
@@ -119,24 +117,33 @@ impl Ear<'_> {
         self.session.rooms.as_ref().is_none_or(|rooms| rooms.contains(room))
     }
 
-    /// Reads a room back from its newest event.
-    async fn read_back(&mut self, room: &Room) -> Result<(), Trouble> {
-        let id = room.room_id().to_owned();
-        if self.leave_if_alone(room).await? || !self.is_meant(&id) {
-            return Ok(());
-        }
-        let gap = self.gap(id.as_str(), None);
-        match gap.read(room, Vec::new(), true).await {
-            Ok(events) => self.hear_all(room, events).await,
-            Err(trouble @ Trouble::Passing { .. }) => Err(trouble),
-            Err(_) => {
-                self.behind.insert(id.to_string());
-                tracing::warn!(
-                    "a room could not be read back; what was said there meanwhile is not answered"
-                );
-                Ok(())
+    /// Reads rooms back from their newest events, some side by side.
+    async fn read_back(&mut self, rooms: &[Room]) -> Result<(), Trouble> {
+        for some in rooms.chunks(SIDE_BY_SIDE) {
+            let mut meant = Vec::new();
+            for room in some {
+                if !self.leave_if_alone(room).await? && self.is_meant(room.room_id()) {
+                    meant.push(room);
+                }
+            }
+            let gaps: Vec<_> = meant.iter().map(|room| self.gap(room.room_id().as_str(), None)).collect();
+            let reading = gaps.iter().zip(&meant).map(|(gap, room)| gap.read(room, Vec::new(), true));
+            let read = futures_util::future::join_all(reading).await;
+            drop(gaps);
+            for (room, events) in meant.into_iter().zip(read) {
+                match events {
+                    Ok(events) => self.hear_all(room, events).await?,
+                    Err(trouble @ Trouble::Passing { .. }) => return Err(trouble),
+                    Err(_) => {
+                        self.behind.insert(room.room_id().to_string());
+                        tracing::warn!(
+                            "a room could not be read back; what was said there meanwhile is not answered"
+                        );
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     fn gap(&self, room: &str, from: Option<String>) -> Gap<'_> {
@@ -354,6 +361,8 @@ impl Ear<'_> {
     }
 }
 
+/// How many rooms are read back at once.
+const SIDE_BY_SIDE: usize = 8;
 const INVITED: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_secs(30);
 /// While something waits that a sync may bring.

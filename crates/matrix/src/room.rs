@@ -32,7 +32,7 @@ pub(crate) async fn before(
     let mut from = None;
     for _ in 0..MOST_PAGES {
         let mut options = MessagesOptions::backward().from(from.as_deref());
-        options.limit = uint!(100);
+        options.limit = uint!(50);
         options.filter.types = Some(TYPES.iter().map(|&kind| kind.to_owned()).collect());
         let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
         for event in &page.chunk {
@@ -79,4 +79,4 @@ async fn called(room: &Room, lines: &[Line]) -> HashMap<String, String> {
 const TYPES: [&str; 5] =
     ["m.room.message", "m.room.encrypted", "m.room.redaction", "m.room.member", "m.room.history_visibility"];
 /// A room in which nothing but pictures was posted is not read for ever.
-const MOST_PAGES: usize = 8;
+const MOST_PAGES: usize = 16;

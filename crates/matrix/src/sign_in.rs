@@ -190,20 +190,20 @@ async fn fresh(
     way: &Way<'_>,
     before: Option<&Kept>,
 ) -> Result<(Session, bool), Trouble> {
-    let since = before.map_or_else(|| now(), |before| before.since);
-    let adopted = match (way, &settings.credential) {
-        (Way::Settings, Some(Credential::AccessToken(token))) => Some(adopted(settings, token).await?),
-        _ => None,
+    let since = before.map_or_else(now, |before| before.since);
+    // What was there is let go of only when there is something to put in its place.
+    let made = match (way, &settings.credential) {
+        (Way::Settings, Some(Credential::AccessToken(token))) => adopted(settings, token).await?,
+        _ => {
+            let asking = asking(settings).await?;
+            log_in(settings, way, &asking).await?;
+            asking.matrix_auth().session().ok_or_else(trouble::unread)?
+        }
     };
-    wipe(settings)?;
+    set_aside(settings)?;
     let client = open(settings, vault).await.map_err(Unopened::trouble)?;
-    if let Some(session) = adopted {
-        let restored = client.matrix_auth().restore_session(session, RoomLoadSettings::default()).await;
-        restored.map_err(|error| trouble::of(&error))?;
-    } else {
-        log_in(settings, way, &client).await?;
-    }
-    let Some(made) = client.matrix_auth().session() else { return Err(trouble::unread()) };
+    let restored = client.matrix_auth().restore_session(made.clone(), RoomLoadSettings::default()).await;
+    restored.map_err(|error| trouble::of(&error))?;
     let kept = Kept {
         user: made.meta.user_id.clone(),
         device: made.meta.device_id.clone(),
@@ -412,10 +412,32 @@ fn builder(settings: &Settings) -> matrix_sdk::ClientBuilder {
 /// Removes the databases: their keys are of no use to another device.
 fn wipe(settings: &Settings) -> Result<(), Trouble> {
     let Some(folder) = &settings.folder else { return Ok(()) };
+    each_database(folder, |path, _| std::fs::remove_file(path))?;
+    let _ = std::fs::remove_dir_all(folder.join(BEFORE));
+    Ok(())
+}
+
+/// Puts the databases aside, in the place of those that were there: somebody may still find out why they did not open.
+fn set_aside(settings: &Settings) -> Result<(), Trouble> {
+    let Some(folder) = &settings.folder else { return Ok(()) };
+    let before = folder.join(BEFORE);
+    if !folder.join(CRYPTO).exists() {
+        return wipe(settings);
+    }
+    let _ = std::fs::remove_dir_all(&before);
+    private(&before).map_err(|_| Unopened::Store.trouble())?;
+    each_database(folder, |path, name| std::fs::rename(path, before.join(name)))
+}
+
+fn each_database(
+    folder: &Path,
+    work: impl Fn(&Path, &std::ffi::OsStr) -> std::io::Result<()>,
+) -> Result<(), Trouble> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(DATABASES) {
-            std::fs::remove_file(entry.path()).map_err(|_| Unopened::Store.trouble())?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(DATABASES) {
+            work(&entry.path(), &name).map_err(|_| Unopened::Store.trouble())?;
         }
     }
     Ok(())
@@ -440,6 +462,8 @@ const SESSION: &str = "session";
 /// What the device is called, where people see a list of them.
 const DEVICE: &str = "Confidant";
 const DATABASES: &str = "matrix-sdk-";
+/// Where the databases of the device before this one are.
+const BEFORE: &str = "before";
 const CRYPTO: &str = "matrix-sdk-crypto.sqlite3";
 /// How long a request may take.
 const REQUEST: Duration = Duration::from_secs(30);

@@ -141,19 +141,25 @@ async fn recovery_key(
 /// Asks before something is lost.
 fn sure(what: &str) -> anyhow::Result<bool> {
     note(what);
-    eprint!("Go on? [y/N] ");
-    io::stderr().flush()?;
+    ask("Go on? [y/N] ")?;
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
+    if io::stdin().lock().read_line(&mut answer)? == 0 {
+        return Err(anyhow!("nobody said whether that is meant; hint: run it on a terminal, or with --yes"));
+    }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn ask(question: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(question.as_bytes())?;
+    stderr.flush()
 }
 
 /// Asks for the password, without showing it; or takes the line that was piped in.
 fn password() -> anyhow::Result<SecretString> {
     let stdin = io::stdin();
     let _hidden = if stdin.is_terminal() {
-        eprint!("Password of the Matrix account: ");
-        io::stderr().flush()?;
+        ask("Password of the Matrix account: ")?;
         Some(Hidden::begin()?)
     } else {
         None
@@ -187,6 +193,6 @@ impl Drop for Hidden {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-        eprintln!();
+        let _ = ask("\n");
     }
 }
