@@ -101,6 +101,12 @@ pub struct MessageId(pub String);
 pub struct Nonce(pub(crate) [u8; 16]);
 
 impl Nonce {
+    /// The nonce with these bytes; which they are is the runtime's to say, and a test's.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// 24 hexadecimal digits: as much as every platform takes.
     #[must_use]
     pub fn short(self) -> String {

@@ -135,6 +135,12 @@ impl Inbox {
         }
     }
 
+    /// Where the small secrets of an account's connection are kept, for who sets it up outside of a runtime.
+    #[must_use]
+    pub fn vault(&self, engine: &Engine, platform: &str, label: &str) -> Vault {
+        Vault::new(self, engine, platform, label)
+    }
+
     /// Stores something; nobody erases a session meanwhile.
     pub(crate) async fn storing(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
         self.still.read().await

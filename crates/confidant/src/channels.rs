@@ -29,7 +29,27 @@ pub(crate) fn configured(loaded: &Loaded) -> Vec<(String, anyhow::Result<Arc<dyn
         let place = at + 1;
         all.push((format!("discord bot-{place}"), discord(loaded, section, place)));
     }
+    if let Some(section) = &loaded.config.channels.matrix {
+        all.push(("matrix".to_owned(), matrix(loaded, section)));
+    }
     all
+}
+
+#[cfg(feature = "matrix")]
+fn matrix(loaded: &Loaded, section: &crate::config::MatrixSection) -> anyhow::Result<Arc<dyn Channel>> {
+    if section.allow_reactions {
+        crate::cli::note(
+            "channels.matrix.allow_reactions has no effect yet: approvals are given by their codes",
+        );
+    }
+    Ok(Arc::new(confidant_matrix::Matrix::new(section.settings(loaded)?)?))
+}
+
+#[cfg(not(feature = "matrix"))]
+fn matrix(_: &Loaded, _: &crate::config::MatrixSection) -> anyhow::Result<Arc<dyn Channel>> {
+    Err(anyhow::anyhow!(
+        "this program was built without Matrix; hint: build it with --features matrix, or remove [channels.matrix]"
+    ))
 }
 
 #[cfg(feature = "discord")]

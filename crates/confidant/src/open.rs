@@ -78,7 +78,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     } else {
         None
     };
-    let inbox = channels::inbox(loaded, matches!(purpose, Purpose::Answer | Purpose::Relay))?;
+    let inbox = channels::inbox(loaded, purpose != Purpose::LookAtData)?;
     let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
     let derived = derived.chain(inbox.iter().map(|inbox| Arc::new(inbox.clone()) as Arc<dyn Derived>));
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));

@@ -8,6 +8,8 @@ mod chat;
 mod concepts;
 mod doctor;
 mod keys;
+#[cfg(feature = "matrix")]
+mod matrix;
 mod mcp;
 mod memory;
 mod output;
@@ -92,6 +94,10 @@ enum Command {
     /// List the tools of MCP servers, and call one by hand
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Log the Matrix account in, and make its recovery key; `serve` does the first by itself if it has a password
+    #[cfg(feature = "matrix")]
+    #[command(subcommand)]
+    Matrix(matrix::MatrixCommand),
     /// Replace secrets and personal data in text or JSON; needs no data folder and no key
     Redact(redact::RedactArgs),
     /// Check everything and say what to do about what is wrong
@@ -159,6 +165,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Concepts(command) => concepts::run(command, &loaded).await,
         Command::Mcp(args) => mcp::run(args, loaded).await,
         Command::Tools(command) => tools::run(command, &loaded).await,
+        #[cfg(feature = "matrix")]
+        Command::Matrix(command) => matrix::run(command, &loaded).await,
         Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
     }
 }

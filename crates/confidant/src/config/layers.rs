@@ -26,6 +26,13 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
             layers.add_text(&name, &[section, key], &value)?;
         }
     }
+    for (name, key) in MATRIX {
+        // A name alone is somebody else's; with an address it is an account.
+        let wanted = key == "homeserver" || layers.has(&["channels", "matrix"]);
+        if let Some((name, value)) = super::secrets::plain(environment, name)?.filter(|_| wanted) {
+            layers.add_text(&name, &["channels", "matrix", key], &value)?;
+        }
+    }
     if let Some(folder) = &flags.data_dir {
         layers.put(&["server", "data_dir"], Value::String(folder.to_string_lossy().into_owned()));
     }
@@ -133,6 +140,12 @@ impl Layers {
         };
         self.put(path, value);
         Ok(())
+    }
+
+    /// Whether there is something at this path.
+    fn has(&self, path: &[&str]) -> bool {
+        let (first, rest) = path.split_first().expect("a path has at least a section");
+        rest.iter().try_fold(self.0.get(*first), |at, key| Some(at?.get(key))).flatten().is_some()
     }
 
     /// Lays a value over what is there; the path has a section and at least one key.
@@ -276,6 +289,8 @@ const DEFAULT_FILE: &str = "confidant.toml";
 const PREFIX: &str = "CONFIDANT_";
 const NO_NAME: &str = "\u{0}";
 const EXAMPLE_HINT: &str = "`confidant config` prints every key with its default";
+/// Names of the account on Matrix, the address first.
+const MATRIX: [(&str, &str); 2] = [("MATRIX_HOMESERVER", "homeserver"), ("MATRIX_USER", "user")];
 /// Names that older systems gave to settings, beside their secrets.
 const SEEDS: [(&str, &str, &str); 4] = [
     ("CHECKPOINT_TTL", "checkpoint", "ttl_seconds"),

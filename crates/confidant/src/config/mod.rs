@@ -33,13 +33,15 @@ use std::path::PathBuf;
 use confidant_engine::{Aspects, Instructions, Settings};
 use serde::Deserialize;
 
-pub(crate) use channels::DiscordSection;
+pub(crate) use channels::{DiscordSection, MatrixSection};
 pub(crate) use concepts::GraphKind;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
 pub(crate) use layers::{load, parse_file};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use memory::CardBy;
+#[cfg(feature = "matrix")]
+pub(crate) use secrets::MatrixSecrets;
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;
 
@@ -207,6 +209,7 @@ mod tests {
             (servers.flat_map(keys_of).collect::<Vec<_>>(), "[tools.servers.x]"),
             (keys_of(&tools["rules"][0]), "[[tools.rules]]"),
             (keys_of(&named["channels"]["discord"][0]), "[[channels.discord]]"),
+            (keys_of(&named["channels"]["matrix"]), "[channels.matrix]"),
         ] {
             let mut expected = layers::known(format!("{place}\n\"\\u0000\" = true").parse().unwrap());
             expected.sort_unstable();

@@ -36,6 +36,35 @@ pub(crate) struct Secrets {
     pub(crate) tools: ToolSecrets,
     /// `CONCEPTS_GRAPH_PASSWORD`.
     pub(crate) graph: Option<SecretString>,
+    /// What the account on Matrix signs in with.
+    #[cfg(feature = "matrix")]
+    pub(crate) matrix: MatrixSecrets,
+}
+
+/// Secrets of the account on Matrix.
+#[cfg(feature = "matrix")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MatrixSecrets {
+    /// `MATRIX_PASSWORD`.
+    pub(crate) password: Option<SecretString>,
+    /// `MATRIX_ACCESS_TOKEN`.
+    pub(crate) access_token: Option<SecretString>,
+    /// `MATRIX_RECOVERY_KEY`.
+    pub(crate) recovery_key: Option<SecretString>,
+}
+
+#[cfg(feature = "matrix")]
+impl MatrixSecrets {
+    fn find(environment: &Environment) -> Result<Self, ConfigError> {
+        let secret = |name: &str| {
+            plain(environment, name).map(|found| found.map(|(_, value)| SecretString::from(value)))
+        };
+        Ok(Self {
+            password: secret(MATRIX_PASSWORD)?,
+            access_token: secret(MATRIX_ACCESS_TOKEN)?,
+            recovery_key: secret(MATRIX_RECOVERY_KEY)?,
+        })
+    }
 }
 
 /// Credentials for stores of artifacts, under the names that their own tools use.
@@ -126,6 +155,8 @@ impl Secrets {
             blobs: BlobSecrets::find(environment)?,
             tools: ToolSecrets::find(environment, &config.tools)?,
             graph: plain(environment, GRAPH)?.map(|(_, value)| SecretString::from(value)),
+            #[cfg(feature = "matrix")]
+            matrix: MatrixSecrets::find(environment)?,
         })
     }
 }
@@ -199,7 +230,7 @@ impl PartialEq for Secret {
 }
 
 /// Variables that programs we start must not inherit.
-pub(super) const SECRETS: [&str; 14] = [
+pub(super) const SECRETS: [&str; 20] = [
     GRAPH,
     MASTER,
     RETIRED,
@@ -215,7 +246,16 @@ pub(super) const SECRETS: [&str; 14] = [
     "AWS_SESSION_TOKEN",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
+    MATRIX_PASSWORD,
+    MATRIX_ACCESS_TOKEN,
+    MATRIX_RECOVERY_KEY,
+    "CONFIDANT_CHANNELS__MATRIX__PASSWORD",
+    "CONFIDANT_CHANNELS__MATRIX__ACCESS_TOKEN",
+    "CONFIDANT_CHANNELS__MATRIX__RECOVERY_KEY",
 ];
+const MATRIX_PASSWORD: &str = "MATRIX_PASSWORD";
+const MATRIX_ACCESS_TOKEN: &str = "MATRIX_ACCESS_TOKEN";
+const MATRIX_RECOVERY_KEY: &str = "MATRIX_RECOVERY_KEY";
 const GRAPH: &str = "CONCEPTS_GRAPH_PASSWORD";
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
 const REDIS_PASSWORD: &str = "REDIS_PASSWORD";

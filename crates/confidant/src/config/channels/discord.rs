@@ -3,8 +3,11 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use secrecy::{ExposeSecret as _, SecretString};
+#[cfg(feature = "discord")]
+use secrecy::SecretString;
 use serde::Deserialize;
+
+use super::token::Token;
 
 /// One bot, with the keys of the requirement and where else its token may come from.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -43,35 +46,6 @@ pub(crate) enum Isolation {
     Place,
 }
 
-/// A token. Prints as stars.
-#[derive(Clone, Deserialize)]
-#[serde(from = "String")]
-pub(crate) struct Token(SecretString);
-
-impl From<String> for Token {
-    fn from(token: String) -> Self {
-        Self(SecretString::from(token))
-    }
-}
-
-impl Default for Token {
-    fn default() -> Self {
-        Self(SecretString::from(""))
-    }
-}
-
-impl PartialEq for Token {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.expose_secret() == other.0.expose_secret()
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(***)")
-    }
-}
-
 impl Default for DiscordSection {
     fn default() -> Self {
         Self {
@@ -94,22 +68,8 @@ impl DiscordSection {
     /// The token, from where it is.
     #[cfg(feature = "discord")]
     pub(crate) fn token(&self) -> anyhow::Result<SecretString> {
-        let given = !self.bot_token.0.expose_secret().is_empty();
-        match &self.bot_token_file {
-            Some(_) if given => {
-                Err(anyhow::anyhow!("bot_token and bot_token_file are both set; hint: keep one of them"))
-            }
-            Some(path) => {
-                let token = crate::files::read_secret(path).map_err(|error| match error {
-                    crate::files::ReadError::Io(..) => {
-                        anyhow::anyhow!("bot_token_file: {error}; hint: check the path and its owner")
-                    }
-                    crate::files::ReadError::Open(..) => anyhow::anyhow!("bot_token_file: {error}"),
-                })?;
-                Ok(SecretString::from(token.trim()))
-            }
-            None => Ok(self.bot_token.0.clone()),
-        }
+        let token = self.bot_token.or_file(self.bot_token_file.as_deref(), "bot_token")?;
+        Ok(token.unwrap_or_default())
     }
 
     /// The bot, as the channel wants it described. `place` is which one of the bots it is, counted from 1.
@@ -144,6 +104,8 @@ const MOST: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 #[cfg(test)]
 #[cfg(feature = "discord")]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     fn section(toml: &str) -> DiscordSection {

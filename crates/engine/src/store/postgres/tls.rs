@@ -32,6 +32,8 @@ impl MakeTls {
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             }
         }
+        // Another crate of the program may have brought a second provider; a second time it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         Some(Self(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())))
     }
 }

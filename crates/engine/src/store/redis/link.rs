@@ -271,6 +271,8 @@ impl Current {
 impl Source {
     fn new(address: &RedisAddress, ca: Option<&[u8]>) -> redis::RedisResult<Self> {
         let RedisAddress { kind, nodes, tls, user, password, database } = address;
+        // Another crate of the program may have brought a second provider; a second time it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = TlsCertificates { client_tls: None, root_cert: ca.map(<[u8]>::to_vec) };
         let mut settings = RedisConnectionInfo::default().set_db(*database);
         if let Some(user) = user {

@@ -1,0 +1,305 @@
+//! The account as a [`Channel`].
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use confidant_channel::{
+    Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
+    Route, Stop, Trouble, Vault,
+};
+use confidant_engine::{RoomContext, Scope};
+use matrix_sdk::Room;
+use matrix_sdk::attachment::AttachmentConfig;
+use matrix_sdk::room::MessagesOptions;
+use matrix_sdk::ruma::events::room::message::TextMessageEventContent;
+use matrix_sdk::ruma::{EventId, OwnedTransactionId, RoomId, UserId, uint};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use crate::determine::{PLATFORM, Rules};
+use crate::heard::{Heard, What, is_taken_back};
+use crate::identity::{self, RecoveryKey};
+use crate::route::Place;
+use crate::settings::{Credential, Settings, SettingsError};
+use crate::sign_in::{self, Session, SignedIn, Way};
+use crate::{check, content, listen, room, trouble};
+
+/// One account on Matrix.
+pub struct Matrix {
+    pub(crate) settings: Settings,
+    /// Who we are, once we have signed in.
+    session: Mutex<Option<Session>>,
+}
+
+impl Matrix {
+    /// An account as its operator described it. Asks its server nothing yet.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        settings.checked()?;
+        Ok(Self { settings, session: Mutex::default() })
+    }
+
+    /// Signs in and keeps the session: with this password, or as the settings say. With `reset`, what was there before is
+    /// ended first.
+    pub async fn log_in(&self, vault: &Vault, with: LogIn<'_>, reset: bool) -> Result<SignedIn, Trouble> {
+        if reset {
+            sign_in::forget(&self.settings, vault).await?;
+        }
+        let way = match with {
+            LogIn::Settings => Way::Settings,
+            LogIn::Password(password) => Way::Password(password),
+            LogIn::SsoToken(token) => Way::SsoToken(token),
+        };
+        let (session, is_new) = sign_in::sign_in(&self.settings, vault, &way).await?;
+        let is_verified = identity::is_ours(&session.client).await;
+        let (user, device) = (session.me.to_string(), session.device.to_string());
+        Ok(SignedIn { user, device, is_new, is_verified })
+    }
+
+    /// The account's recovery key, made with a backup of its keys if there is none. With `reset` a new one, and what is there
+    /// and cannot be opened is replaced.
+    pub async fn recovery_key(
+        &self,
+        vault: &Vault,
+        password: Option<&SecretString>,
+        reset: bool,
+    ) -> Result<RecoveryKey, Trouble> {
+        let way = password.map_or(Way::Settings, Way::Password);
+        let (session, _) = sign_in::sign_in(&self.settings, vault, &way).await?;
+        let known = match &self.settings.credential {
+            Some(Credential::Password(password)) => Some(password),
+            _ => None,
+        };
+        identity::recovery_key(vault, &session.client, password.or(known), reset).await
+    }
+
+    fn session(&self) -> Result<Session, Trouble> {
+        let session = self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        session.clone().ok_or_else(|| Trouble::passing("the account has not signed in", trouble::LATER))
+    }
+
+    fn set_session(&self, session: Option<Session>) {
+        *self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = session;
+    }
+
+    fn rules(&self, session: &Session, intake: &Intake) -> Rules {
+        let prefix = self.settings.prefix.as_deref().map(str::trim).filter(|prefix| !prefix.is_empty());
+        Rules {
+            me: session.me.to_string(),
+            allowed: self.settings.allowed.clone(),
+            listen_to_bots: self.settings.listen_to_bots,
+            prefix: prefix.map(str::to_owned),
+            reply_in_thread: self.settings.reply_in_thread,
+            tenant: intake.tenant().clone(),
+        }
+    }
+
+    /// The room, if the account is still in it.
+    fn room_of(&self, id: &RoomId) -> Result<Room, Trouble> {
+        let room = self.session()?.client.get_room(id).ok_or(Trouble::Gone)?;
+        if room.state() == matrix_sdk::RoomState::Joined { Ok(room) } else { Err(Trouble::Gone) }
+    }
+
+    /// The message of ours that answers this one, if there is one.
+    async fn reply_of_ours(&self, room: &Room, question: &EventId) -> Result<Option<MessageId>, Trouble> {
+        let me = self.session()?.me;
+        let mut from = None;
+        let mut found = None;
+        for _ in 0..MOST_PAGES {
+            let mut options = MessagesOptions::backward().from(from.as_deref());
+            options.limit = uint!(100);
+            let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
+            for event in &page.chunk {
+                let Some(heard) = Heard::read(event.raw().json().get()) else { continue };
+                if heard.id == question.as_str() {
+                    return Ok(found);
+                }
+                if let What::Message(message) = &heard.what
+                    && heard.sender == me.as_str()
+                    && message.reply_to.as_deref() == Some(question.as_str())
+                {
+                    // Going back, the first of them is met last.
+                    found = Some(MessageId(heard.id));
+                }
+            }
+            from = page.end;
+            if from.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn post(
+        &self,
+        room: &Room,
+        content: Value,
+        name: &OwnedTransactionId,
+    ) -> Result<MessageId, Trouble> {
+        let sent = room.send_raw("m.room.message", content).with_transaction_id(name).await;
+        let sent = sent.map_err(|error| trouble::of(&error))?;
+        Ok(MessageId(sent.response.event_id.to_string()))
+    }
+
+    /// A direct room with someone: the one there is, or a new one.
+    async fn direct_room(&self, user: &UserId) -> Result<Room, Trouble> {
+        let client = self.session()?.client;
+        let usable = |room: &Room| room.active_members_count() <= 2 && room.encryption_state().is_encrypted();
+        if let Some(room) = client.get_dm_rooms(user).find(usable) {
+            return Ok(room);
+        }
+        client.create_dm(user).await.map_err(|error| trouble::of(&error))
+    }
+}
+
+/// How to sign in.
+#[derive(Clone, Copy, Debug)]
+pub enum LogIn<'a> {
+    /// As the settings say.
+    Settings,
+    /// With this password.
+    Password(&'a SecretString),
+    /// With a token that a server's login page gave.
+    SsoToken(&'a SecretString),
+}
+
+#[async_trait]
+impl Channel for Matrix {
+    fn platform(&self) -> &'static str {
+        PLATFORM
+    }
+
+    fn label(&self) -> &str {
+        &self.settings.label
+    }
+
+    fn manners(&self) -> Manners {
+        Manners {
+            limit: LIMIT,
+            measure: Measure::Bytes,
+            // Ordinary servers allow one event every five seconds, with some to spare.
+            pace: Pace {
+                first: Duration::from_secs(2),
+                gap: Duration::from_secs(5),
+                longest_gap: Duration::from_secs(20),
+            },
+            typing_every: Duration::from_secs(3),
+            restore: None,
+            concurrency: self.settings.concurrency,
+        }
+    }
+
+    async fn sign_in(&self, vault: &Vault) -> Result<String, Trouble> {
+        if let Ok(session) = self.session() {
+            match session.client.whoami().await {
+                Ok(_) => return Ok(session.me.to_string()),
+                Err(error) if trouble::lost_token(&error).is_none() => return Err(trouble::of_http(&error)),
+                Err(_) => self.set_session(None),
+            }
+        }
+        let (session, _) = Box::pin(sign_in::sign_in(&self.settings, vault, &Way::Settings)).await?;
+        if self.settings.allowed.is_nobody() {
+            tracing::warn!(
+                "nobody may talk to the Matrix account: allowed_users is empty; hint: list Matrix ids, or \"*\""
+            );
+        }
+        let me = session.me.to_string();
+        self.set_session(Some(session));
+        Ok(me)
+    }
+
+    async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
+        let session = self.session()?;
+        let rules = self.rules(&session, intake);
+        let ended = Box::pin(listen::listen(session, rules, intake, stop)).await;
+        let has_password = matches!(self.settings.credential, Some(Credential::Password(_)));
+        match ended {
+            // The next sign-in makes a new one.
+            Err(trouble) if has_password && trouble == trouble::expired() => Err(Trouble::passing(
+                "the Matrix server has ended the session",
+                "a new one is made by itself",
+            )),
+            ended => ended,
+        }
+    }
+
+    async fn room(&self, route: &Route, _scope: &Scope) -> Result<RoomContext, Trouble> {
+        let place = Place::of(route)?;
+        // A direct room is the conversation itself, which the memory has.
+        if place.private || self.settings.room_lines == 0 {
+            return Ok(RoomContext::default());
+        }
+        let room = self.room_of(&place.room)?;
+        room::before(&self.session()?, &self.settings, &room, &place).await
+    }
+
+    async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble> {
+        let place = Place::of(route)?;
+        let room = self.room_of(&place.room)?;
+        // A server knows a transaction for half an hour only; after that, what it was sent for tells.
+        if outgoing.again
+            && outgoing.first
+            && let Some(earlier) = self.reply_of_ours(&room, &place.event).await?
+        {
+            return Ok(earlier);
+        }
+        self.post(&room, content::message(&outgoing, &place), &content::transaction(outgoing.nonce)).await
+    }
+
+    async fn edit(&self, route: &Route, message: &MessageId, outgoing: Outgoing<'_>) -> Result<(), Trouble> {
+        let place = Place::of(route)?;
+        let room = self.room_of(&place.room)?;
+        let id = EventId::parse(&message.0).map_err(|_| Trouble::Gone)?;
+        if outgoing.kind != Kind::Draft {
+            // A server takes an edit of something that was removed, and nobody would see it.
+            let there = room.event(&id, None).await.map_err(|error| trouble::of(&error))?;
+            if is_taken_back(there.raw().json().get()) {
+                return Err(Trouble::Gone);
+            }
+        }
+        let name = content::edit_transaction(&outgoing);
+        self.post(&room, content::edit(&outgoing, &id), &name).await.map(drop)
+    }
+
+    async fn typing(&self, route: &Route) -> Result<(), Trouble> {
+        let place = Place::of(route)?;
+        let room = self.room_of(&place.room)?;
+        room.typing_notice(true).await.map_err(|error| trouble::of(&error))
+    }
+
+    async fn send_privately(
+        &self,
+        route: &Route,
+        scope: &Scope,
+        nonce: Nonce,
+        document: Document,
+    ) -> Result<Private, Trouble> {
+        let place = Place::of(route)?;
+        let (room, where_to) = if place.private {
+            (self.room_of(&place.room)?, Private::Here)
+        } else {
+            let user = UserId::parse(scope.user().as_str()).map_err(|_| Trouble::Gone)?;
+            (self.direct_room(&user).await?, Private::Elsewhere)
+        };
+        let Document { name, words, bytes } = document;
+        let config = AttachmentConfig::new()
+            .txn_id(content::transaction(nonce))
+            .caption(Some(TextMessageEventContent::plain(words)));
+        let sent = room.send_attachment(name, &mime::APPLICATION_JSON, bytes.to_vec(), config).await;
+        sent.map(|_| where_to).map_err(|error| trouble::of(&error))
+    }
+
+    async fn check(&self) -> Vec<Finding> {
+        check::check(&self.settings).await
+    }
+}
+
+impl std::fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Matrix").field("label", &self.settings.label).finish_non_exhaustive()
+    }
+}
+
+/// The most that a message holds, in bytes: an event holds 64 KiB with the same as HTML beside it, encrypted.
+const LIMIT: usize = 15_000;
+const MOST_PAGES: usize = 10;

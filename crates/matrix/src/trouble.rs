@@ -1,0 +1,163 @@
+//! Matrix's errors in our words. Nothing of a body is passed on: it may quote what was sent.
+
+use std::time::Duration;
+
+use confidant_channel::{InboxError, Trouble};
+use matrix_sdk::ruma::api::error::{ErrorKind, FromHttpResponseError, RetryAfter};
+use matrix_sdk::{Error, HttpError};
+
+/// What a failed call means.
+pub(crate) fn of(error: &Error) -> Trouble {
+    match error {
+        Error::Http(error) => of_http(error),
+        Error::WrongRoomState(_) => Trouble::Gone,
+        Error::AuthenticationRequired => Trouble::passing("the account has not signed in", LATER),
+        Error::Timeout | Error::ConcurrentRequestFailed => {
+            Trouble::passing("the Matrix server did not answer in time", LATER)
+        }
+        Error::CryptoStoreError(_)
+        | Error::StateStore(_)
+        | Error::EventCacheStore(_)
+        | Error::MediaStore(_) => Trouble::passing(
+            "the Matrix databases in the data folder failed",
+            "check the folder's space and permissions",
+        ),
+        Error::OlmError(_) | Error::MegolmError(_) | Error::NoOlmMachine | Error::BadCryptoStoreState => {
+            Trouble::passing("a message could not be encrypted", LATER)
+        }
+        _ => Trouble::passing("the Matrix client failed", LATER),
+    }
+}
+
+/// What a failed request means.
+pub(crate) fn of_http(error: &HttpError) -> Trouble {
+    if let HttpError::Cached(error) = error {
+        return of_http(error);
+    }
+    if let HttpError::Reqwest(error) = error {
+        return if error.is_timeout() {
+            Trouble::passing("the Matrix server did not answer in time", LATER)
+        } else {
+            Trouble::passing(
+                "the Matrix server cannot be reached",
+                "check channels.matrix.homeserver and the network; it is tried again by itself",
+            )
+        };
+    }
+    if let HttpError::Api(error) = error
+        && matches!(**error, FromHttpResponseError::Deserialization(_))
+    {
+        return unread();
+    }
+    let Some(answer) = error.as_client_api_error() else {
+        return Trouble::refused(
+            "the Matrix server wants something more of this account",
+            "report this with the log",
+        );
+    };
+    let status = answer.status_code.as_u16();
+    match answer.error_kind() {
+        Some(ErrorKind::LimitExceeded(limit)) => Trouble::Passing {
+            what: "the Matrix server asks for fewer requests".to_owned(),
+            hint: LATER.to_owned(),
+            after: limit.retry_after.as_ref().and_then(wait),
+        },
+        Some(ErrorKind::UnknownToken(_) | ErrorKind::MissingToken) => expired(),
+        Some(ErrorKind::UserDeactivated | ErrorKind::UserLocked | ErrorKind::UserSuspended) => {
+            Trouble::refused(
+                "the Matrix account is closed, locked or suspended",
+                "ask whoever runs the server, or use another account",
+            )
+        }
+        Some(ErrorKind::NotFound) => Trouble::Gone,
+        Some(ErrorKind::TooLarge) => Trouble::refused(
+            "the Matrix server does not take something that large",
+            "ask whoever runs the server",
+        ),
+        Some(ErrorKind::Forbidden) => Trouble::refused(
+            "the Matrix server refuses this to the account",
+            "let it send messages in that room, or invite it again",
+        ),
+        Some(ErrorKind::Unrecognized) | None if status == 404 || status == 405 => not_matrix(),
+        _ if status >= 500 => {
+            Trouble::passing(format!("the Matrix server has trouble of its own ({status})"), LATER)
+        }
+        _ if status == 429 => Trouble::passing("the Matrix server asks for fewer requests", LATER),
+        _ => Trouble::refused(
+            format!("the Matrix server refused a request ({status})"),
+            "report this with the log",
+        ),
+    }
+}
+
+/// What a failed login means.
+pub(crate) fn of_login(error: &Error) -> Trouble {
+    let kind = error.as_client_api_error().and_then(|answer| answer.error_kind());
+    match kind {
+        Some(ErrorKind::Forbidden | ErrorKind::InvalidUsername) => Trouble::refused(
+            "the Matrix server does not take this name and password",
+            "check channels.matrix.user and password (or password_file), and start again",
+        ),
+        Some(ErrorKind::Unknown | ErrorKind::Unrecognized) => Trouble::refused(
+            "the Matrix server takes no passwords",
+            "log in by another way: `confidant matrix login --sso-token`, or an access_token",
+        ),
+        Some(ErrorKind::NotFound) => not_matrix(),
+        _ => of(error),
+    }
+}
+
+/// Whether a token is not known any more, and if so, whether the device still is.
+pub(crate) fn lost_token(error: &HttpError) -> Option<Lost> {
+    match error.client_api_error_kind()? {
+        ErrorKind::UnknownToken(data) if data.soft_logout => Some(Lost::Token),
+        ErrorKind::UnknownToken(_) | ErrorKind::MissingToken => Some(Lost::Device),
+        _ => None,
+    }
+}
+
+/// What an account has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The token: the same device may log in again.
+    Token,
+    /// The device.
+    Device,
+}
+
+/// How long a server wants to be left alone.
+fn wait(after: &RetryAfter) -> Option<Duration> {
+    match after {
+        RetryAfter::Delay(delay) => Some(*delay),
+        RetryAfter::DateTime(_) => None,
+    }
+}
+
+pub(crate) fn unread() -> Trouble {
+    Trouble::passing(
+        "the Matrix server answered something unexpected",
+        "check that channels.matrix.homeserver is a Matrix server; it is tried again by itself",
+    )
+}
+
+pub(crate) fn not_matrix() -> Trouble {
+    Trouble::refused(
+        "what answers at channels.matrix.homeserver is no Matrix server",
+        "give the address that its clients use, such as https://matrix.example.org",
+    )
+}
+
+pub(crate) fn expired() -> Trouble {
+    Trouble::refused(
+        "the Matrix server does not know the stored session any more",
+        "set channels.matrix.password, or run `confidant matrix login`",
+    )
+}
+
+pub(crate) fn inbox(error: InboxError) -> Trouble {
+    let message = error.to_string();
+    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
+    Trouble::passing(what, hint)
+}
+
+pub(crate) const LATER: &str = "it is tried again by itself";
