@@ -18,8 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import aiohttp
 import nio
 from matrix_server import NAME, Synapse
+from nio.crypto.attachments import decrypt_attachment
 from nio.store import SqliteMemoryStore
 
 logging.getLogger("nio").setLevel(logging.CRITICAL)
@@ -236,6 +238,20 @@ class Person:
             if not page.end or not page.chunk:
                 return events[::-1]
             start = page.end
+
+    @blocking
+    async def download(self, message: Message) -> bytes:
+        """The file of a message, opened if it is encrypted."""
+        sealed = message.content.get("file")
+        place = (sealed or message.content)["url"].removeprefix("mxc://")
+        address = f"{self.people.server.url}/_matrix/client/v1/media/download/{place}"
+        headers = {"Authorization": f"Bearer {self.client.access_token}"}
+        async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as response:
+            assert response.status == 200, await response.text()
+            content = await response.read()
+        if sealed is None:
+            return content
+        return decrypt_attachment(content, sealed["key"]["k"], sealed["hashes"]["sha256"], sealed["iv"])
 
     def _unreadable(self, room: str) -> int:
         return sum(isinstance(event, nio.MegolmEvent) for event in self._events.get(room, {}).values())

@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,8 @@ class Synapse:
             "macaroon_secret_key": SECRET,
             "form_secret": SECRET,
             "enable_registration": False,
+            # In the place of a single sign-on: whoever is logged in can have a token to log in with.
+            "login_via_existing_session": {"enabled": True, "require_ui_auth": False},
             "trusted_key_servers": [],
             "suppress_key_server_warning": True,
             "federation_domain_whitelist": [],
@@ -211,6 +214,20 @@ class Synapse:
         who = {"type": "m.id.user", "user": name}
         body = {"type": "m.login.password", "identifier": who, "password": password}
         return self.call("POST", "/_matrix/client/v3/login", body)["access_token"]
+
+
+    def tokens_of(self, user_id: str) -> list[str]:
+        """The tokens of all devices of an account, from the server's own table."""
+        with contextlib.closing(sqlite3.connect(self.folder / "synapse.db")) as database:
+            return [token for (token,) in database.execute("SELECT token FROM access_tokens WHERE user_id = ?", (user_id,))]
+
+    def devices_of(self, user_id: str, token: str) -> dict:
+        """What the server tells others of an account's devices: `keys`, by device, and the `master` key."""
+        asked = {"device_keys": {user_id: []}}
+        told = self.call("POST", "/_matrix/client/v3/keys/query", asked, token)
+        master = told.get("master_keys", {}).get(user_id, {}).get("keys", {})
+        signing = told.get("self_signing_keys", {}).get(user_id, {}).get("keys", {})
+        return {"keys": told["device_keys"].get(user_id, {}), "master": master, "signing": signing}
 
 
 @contextlib.contextmanager

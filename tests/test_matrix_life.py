@@ -1,0 +1,436 @@
+"""The Matrix bot when things end and begin again: restarts, kills, outages, lost keys, wrong settings. Each against a real Synapse."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import wait_until
+from matrix_bot import Bot
+from matrix_people import PATIENCE, Message, People, Person
+from matrix_server import NAME, Synapse
+from matrix_server import synapse as another_synapse
+from recording_model import RecordingModel
+from test_nothing_at_rest import needles
+
+MakeBot = Callable[..., Bot]
+
+
+@pytest.fixture
+def recorder() -> Iterator[RecordingModel]:
+    model = RecordingModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def make_bot(tmp_path: Path, synapse: Synapse, recorder: RecordingModel) -> Iterator[MakeBot]:
+    """Makes bots that ask the recorder; they are stopped at the end."""
+    made: list[Bot] = []
+
+    def make(**options) -> Bot:
+        options = {"server": synapse, "environment": recorder.environment} | options
+        made.append(Bot(tmp_path / f"bot-{len(made)}", **options))
+        return made[-1]
+
+    yield make
+    for bot in made:
+        bot.stop()
+
+
+@pytest.fixture
+def bot(make_bot: MakeBot) -> Bot:
+    bot = make_bot()
+    bot.start()
+    return bot
+
+
+# Ends and beginnings
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+def test_a_conversation_outlives_the_process(
+    bot: Bot, people: People, recorder: RecordingModel, encrypted: bool
+) -> None:
+    alice, bob = people.persons("alice", "bob")
+    room = alice.room(bob.id, encrypted=encrypted)
+    bob.join(room)
+    alice.wait_for_member(room, bob.id)
+    for n in range(3):
+        alice.say(room, f"before it came {n}", to=bot.pill)
+    alice.invite(room, bot.id)
+    for person in (alice, bob):
+        person.wait_for_member(room, bot.id)
+    bot.asked(alice, room, "remember avocet")
+    bot.restart()
+    bot.asked(alice, room, "after a restart")
+    assert "avocet" in str(recorder.prompts[-1][1:-1]), "the conversation goes on"
+    # Said while nobody listened.
+    bot.stop()
+    for person, text in ((alice, "while down 1"), (bob, "while down 2"), (alice, "while down 3")):
+        person.say(room, text, to=bot.pill)
+    bot.start()
+    alice.hears(room, bot.id, "noted: while down", 3)
+    bot.asked(alice, room, "enough")
+    assert_once(bot, alice, room, "remember avocet", "after a restart", *(f"while down {n}" for n in (1, 2, 3)), "enough")
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+def test_killed_in_the_middle_of_an_answer(
+    bot: Bot, people: People, recorder: RecordingModel, encrypted: bool
+) -> None:
+    alice = people.person("alice")
+    room = bot.direct(alice, encrypted=encrypted)
+    query = "tell me slowly"
+    recorder.answers[query] = ["It begins, ", "goes on, ", "and ends."]
+    gate = threading.Event()
+    recorder.between = lambda: gate.wait(PATIENCE)
+    alice.say(room, query)
+    (draft,) = alice.hears(room, bot.id, "It begins")
+    bot.kill()
+    recorder.between = lambda: None
+    gate.set()
+    bot.start()
+    (whole,) = alice.hears(room, bot.id, "and ends.")
+    assert whole.text.strip() == "It begins, goes on, and ends." and whole.id == draft.id
+    # And before anything of it can be seen.
+    recorder.hold = threading.Event()
+    asked = len(recorder.prompts)
+    alice.say(room, "another")
+    wait_until(lambda: len(recorder.prompts) > asked, PATIENCE, lambda: bot.log())
+    bot.kill()
+    recorder.hold.set()
+    recorder.hold = None
+    bot.start()
+    alice.hears(room, bot.id, "noted: another")
+    # Stopped in good order it finishes what it began.
+    recorder.hold = threading.Event()
+    asked = len(recorder.prompts)
+    alice.say(room, "a third")
+    wait_until(lambda: len(recorder.prompts) > asked, PATIENCE, lambda: bot.log())
+    threading.Timer(0.5, recorder.hold.set).start()
+    bot.restart()
+    alice.hears(room, bot.id, "noted: a third")
+    bot.asked(alice, room, "enough", to=None)
+    said = [message.text.strip() for message in bot.said(alice, room)]
+    assert said == ["It begins, goes on, and ends.", "noted: another", "noted: a third", "noted: enough"]
+
+
+def test_each_of_many_is_answered_once_however_often_it_dies(
+    bot: Bot, people: People, recorder: RecordingModel
+) -> None:
+    """Syncs are repeated and pages overlap, since it dies between storing, answering and noting."""
+    everyone = people.persons(*("person",) * 10)
+    groups = [everyone[2 * n : 2 * n + 2] for n in range(5)]
+    rooms = [bot.room(*group, encrypted=n >= 3) for n, group in enumerate(groups)]
+    recorder.delay = 0.1
+    texts = {room: [f"question {n} in room {at}" for n in range(40)] for at, room in enumerate(rooms)}
+
+    def talk(at: int) -> None:
+        for n, text in enumerate(texts[rooms[at]]):
+            groups[at][n % 2].say(rooms[at], text, to=bot.pill)
+
+    talking = threading.Thread(target=lambda: people.together([functools.partial(talk, at) for at in range(5)]))
+    talking.start()
+    for died in range(4):
+        answered = len(recorder.prompts)
+        wait_until(
+            lambda answered=answered: len(recorder.prompts) > answered + 15 or not talking.is_alive(),
+            PATIENCE,
+            lambda: bot.log(),
+        )
+        bot.kill() if died % 2 == 0 else bot.stop()
+        bot.start()
+    talking.join()
+    for group, room in zip(groups, rooms, strict=True):
+        group[0].hears(room, bot.id, "noted: question", 40)
+        bot.asked(group[0], room, "enough")
+        assert_once(bot, group[0], room, *texts[room], "enough")
+
+
+def assert_once(bot: Bot, person: Person, room: str, *queries: str) -> None:
+    said = Counter(message.text for message in bot.said(person, room))
+    assert said == Counter({f"noted: {query}": 1 for query in queries}), said
+
+
+def test_the_server_goes_away_and_comes_back(bot: Bot, people: People, synapse: Synapse) -> None:
+    alice = people.person("alice")
+    plain, sealed = bot.direct(alice), bot.direct(alice, encrypted=True)
+    bot.asked(alice, plain, "before", to=None)
+    synapse.kill()
+    down = bot.wait_for("down")
+    assert "hint: " in down["trouble"] and bot.request("GET", "/healthz").status == 200, down
+    found = bot.run("doctor")
+    assert found.returncode != 0 and "matrix" in found.stdout + found.stderr, found
+    synapse.start()
+    bot.wait_for("up")
+    for room in (plain, sealed):
+        bot.asked(alice, room, "after it came back", to=None)
+    # It hangs: nothing is refused, and nothing is answered.
+    alice.say(sealed, "just before it hangs")
+    with synapse.frozen():
+        time.sleep(3)
+    alice.hears(sealed, bot.id, "noted: just before it hangs")
+    bot.asked(alice, plain, "enough", to=None)
+    assert_once(bot, alice, plain, "before", "after it came back", "enough")
+    assert_once(bot, alice, sealed, "after it came back", "just before it hangs")
+
+
+# What is wrong is said
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"password_file": None, "password": "not-the-password"}, {"password_file": None, "access_token": "syt_not_a_token"}],
+    ids=["password", "token"],
+)
+def test_a_wrong_secret_is_said_and_nothing_else_suffers(make_bot: MakeBot, people: People, wrong: dict) -> None:
+    bot = make_bot(settings=wrong)
+    bot.start("refused")
+    trouble = bot.channel()["trouble"]
+    assert "hint: " in trouble and next(iter(wrong.values())) not in [trouble], trouble
+    secret = wrong.get("password") or wrong["access_token"]
+    assert secret not in trouble and secret not in bot.log()
+    assert "noted: " in bot.turn("http:r:main:alice", {"query": "still there?"})["content"]
+    found = bot.run("doctor")
+    said = found.stdout + found.stderr
+    assert found.returncode != 0 and "matrix" in said and secret not in said, said
+    # Set right, it works.
+    bot.stop()
+    bot.settings = {}
+    bot.start()
+    alice = people.person("alice")
+    bot.asked(alice, bot.direct(alice), "hello", to=None)
+    assert bot.run("doctor").returncode == 0, bot.run("doctor")
+
+
+def test_only_those_who_may_are_answered(make_bot: MakeBot, people: People) -> None:
+    alice, mallory = people.persons("alice", "mallory")
+    allowed = alice.room()
+    bot = make_bot(settings={"allowed_users": [alice.id]})
+    bot.start()
+    # An invitation of somebody who may not.
+    lure = mallory.room(bot.id)
+    line = bot.wait_for_log("invit", "hint: ")
+    assert mallory.id not in line and lure not in line
+    room = bot.room(alice, mallory)
+    mallory.say(room, "let me in", to=bot.pill)
+    bot.asked(alice, room, "hello")
+    assert_once(bot, alice, room, "hello")
+    assert bot.id not in joined(mallory, lure)
+    # Thrown out of a room: it says so and lives on.
+    alice.kick(room, bot.id)
+    line = bot.wait_for_log("removed from a room")
+    assert alice.id not in line and room not in line
+    assert bot.channel()["condition"] == "up"
+    bot.asked(alice, bot.direct(alice), "still there?", to=None)
+    # Only in rooms that are allowed, whoever asks.
+    bot.stop()
+    bot.settings = {"allowed_users": ["*"], "allowed_rooms": [allowed]}
+    bot.start()
+    other = alice.room(bot.id)
+    line = bot.wait_for_log("room", "allowed_rooms")
+    assert other not in line
+    alice.invite(allowed, bot.id)
+    alice.wait_for_member(allowed, bot.id)
+    bot.asked(alice, allowed, "here I may")
+    assert bot.id not in joined(alice, other)
+
+
+def joined(person: Person, room: str) -> set[str]:
+    path = f"/_matrix/client/v3/rooms/{room}/joined_members"
+    return set(person.people.server.call("GET", path, token=person.client.access_token)["joined"])
+
+
+# Keys
+
+
+def test_a_lost_crypto_store_is_recovered(bot: Bot, people: People, synapse: Synapse) -> None:
+    alice = people.person("alice")
+    room = bot.direct(alice, encrypted=True)
+    bot.asked(alice, room, "remember avocet", to=None)
+    before = synapse.devices_of(bot.id, alice.client.access_token)
+    assert before["master"] and is_cross_signed(bot, before), before
+    bot.stop()
+    assert (bot.data_dir / "matrix").is_dir()
+    shutil.rmtree(bot.data_dir / "matrix")
+    alice.say(room, "while it was lost")
+    bot.start()
+    alice.hears(room, bot.id, "noted: while it was lost")
+    bot.asked(alice, room, "and now?", to=None)
+    after = synapse.devices_of(bot.id, alice.client.access_token)
+    assert after["master"] == before["master"], "the identity was recovered, not made anew"
+    assert set(after["keys"]) - set(before["keys"]), "and the device is a new one"
+    assert is_cross_signed(bot, after), after
+    assert_once(bot, alice, room, "remember avocet", "while it was lost", "and now?")
+
+
+def is_cross_signed(bot: Bot, devices: dict) -> bool:
+    """Whether the newest device is signed by the account's own key."""
+    signers = set(devices["signing"])
+    return any(signers & set(keys["signatures"][bot.id]) for keys in devices["keys"].values())
+
+
+def test_the_recovery_key_brings_a_new_machine_in(make_bot: MakeBot, people: People, synapse: Synapse) -> None:
+    alice = people.person("alice")
+    first = make_bot()
+    first.start()
+    room = first.direct(alice, encrypted=True)
+    first.asked(alice, room, "hello", to=None)
+    first.stop()
+    shown = first.run("matrix", "recovery-key")
+    assert shown.returncode == 0, shown
+    key = shown.stdout.strip()
+    assert re.fullmatch(r"([A-Za-z0-9]{4} ?)+[A-Za-z0-9]*", key), key
+    master = synapse.devices_of(first.id, alice.client.access_token)["master"]
+    second = make_bot(settings={"recovery_key": key})
+    second.account, second.id, second.password, second.password_file = (
+        first.account, first.id, first.password, first.password_file
+    )  # fmt: skip
+    second.start()
+    second.asked(alice, room, "on another machine", to=None)
+    assert synapse.devices_of(first.id, alice.client.access_token)["master"] == master
+    second.stop()
+    # A key that is none: said, and the process lives.
+    third = make_bot(settings={"recovery_key": "EsT0 1234 5678 9abc"})
+    third.account, third.id, third.password, third.password_file = (
+        first.account, first.id, first.password, first.password_file
+    )  # fmt: skip
+    third.configure()
+    third.start("refused")
+    trouble = third.channel()["trouble"]
+    assert "recovery" in trouble and "hint: " in trouble and "1234" not in trouble + third.log(), trouble
+
+
+def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synapse) -> None:
+    alice = people.person("alice")
+    bot = make_bot(settings={"password_file": None})
+    bot.configure()
+    session = synapse.log_in(bot.account, bot.password)
+    token = synapse.call("POST", "/_matrix/client/v1/login/get_token", {}, session)["login_token"]
+    done = bot.run("matrix", "login", "--sso-token", token)
+    assert done.returncode == 0 and token not in done.stdout + done.stderr, done
+    bot.start()
+    room = bot.direct(alice, encrypted=True)
+    bot.asked(alice, room, "hello", to=None)
+    bot.stop()
+    # Beginning anew says what is lost, and does nothing unless it is told to.
+    master = synapse.devices_of(bot.id, alice.client.access_token)["master"]
+    asked = bot.run("matrix", "login", "--reset", said="no\n")
+    assert asked.returncode != 0 and "encrypted" in asked.stdout + asked.stderr, asked
+    assert synapse.devices_of(bot.id, alice.client.access_token)["master"] == master
+    bot.settings = {}
+    bot.configure()
+    done = bot.run("matrix", "login", "--reset", "--yes")
+    assert done.returncode == 0 and bot.password not in done.stdout + done.stderr, done
+    bot.start()
+    bot.asked(alice, room, "again", to=None)
+    assert synapse.devices_of(bot.id, alice.client.access_token)["master"] != master
+
+
+# Many at once
+
+
+def test_twenty_people_in_five_rooms_share_nothing(
+    make_bot: MakeBot, people: People, recorder: RecordingModel, synapse: Synapse
+) -> None:
+    recorder.delay = 0.3
+    bot = make_bot()
+    bot.environment |= {"CONFIDANT_LOG__LEVEL": "trace", "CONFIDANT_ROOM_CONTEXT__LIMIT": "20"}
+    bot.start()
+    everyone = people.persons(*("someone",) * 20)
+    groups = [everyone[4 * n : 4 * n + 4] for n in range(5)]
+    rooms = people.together(
+        [functools.partial(bot.room, *group, encrypted=n % 2 == 1) for n, group in enumerate(groups)]
+    )
+    words = {person.id: marker() for person in everyone}
+
+    def talk(person: Person, room: str) -> None:
+        """Each tells their word, and says something else until it is far back."""
+        bot.asked(person, room, f"my word is {words[person.id]}")
+        for n in range(2):
+            bot.asked(person, room, f"what is my word, {person.id} {n}?")
+
+    calls = [functools.partial(talk, person, room) for group, room in zip(groups, rooms, strict=True) for person in group]
+    people.together(calls)
+    where = {person.id: room for group, room in zip(groups, rooms, strict=True) for person in group}
+    for prompt in recorder.prompts:
+        asker = next((one for one in everyone if one.id in prompt[-1]["content"]), None)
+        if asker is None:
+            continue
+        own = "\n".join(str(line["content"]) for line in prompt if line["role"] != "system")
+        whole = str(prompt)
+        assert words[asker.id] in own, "each has what they said"
+        for other in everyone:
+            if other.id == asker.id:
+                continue
+            assert words[other.id] not in own, "nobody has another's memory"
+            assert where[other.id] == where[asker.id] or words[other.id] not in whole, "nor another room's lines"
+    for group, room in zip(groups, rooms, strict=True):
+        answers = bot.said(group[0], room)
+        assert len(answers) == 12, [message.text for message in answers]
+        for word in (words[person.id] for person in everyone if person not in group):
+            assert not [message for message in answers if word in message.text]
+    key = bot.run("matrix", "recovery-key").stdout.strip()
+    secrets = [*words.values(), bot.password, *synapse.tokens_of(bot.id), key, key.replace(" ", "")]
+    ids = [*words, *rooms, *(person.name for person in everyone[:0])]
+    assert len(key) > 20 and len(secrets) > 23
+    assert leaks(bot.folder, secrets + ids) == [], "while it runs"
+    bot.kill()
+    assert leaks(bot.folder, secrets + ids) == [], "as a power cut leaves it"
+    bot.start()
+    bot.stop()
+    assert leaks(bot.folder, secrets + ids) == [], "and in the end"
+
+
+def marker() -> str:
+    """A word that is nowhere else."""
+    return "".join(random.choice("bcdfghjklmnpqrstvwxz") + random.choice("aeiou") for _ in range(7))
+
+
+def leaks(folder: Path, words: list[str]) -> list[tuple[str, str]]:
+    sought = [(word, needles(word)) for word in words if word]
+    found = []
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        content = name.encode() + (path.read_bytes() if path.is_file() else b"")
+        found += [(word, name) for word, forms in sought if any(form in content for form in forms)]
+    return found
+
+
+def test_an_ordinary_servers_limits_are_kept(tmp_path: Path, recorder: RecordingModel) -> None:
+    """Synapse's own limit: ten messages at once, then one in five seconds."""
+    with another_synapse(limited=True) as server:
+        people = People(server)
+        bot = Bot(tmp_path / "bot", recorder.environment, server=server)
+        try:
+            bot.start()
+            alice, bob = people.persons("alice", "bob")
+            rooms = [bot.direct(alice), bot.direct(bob, encrypted=True)]
+            query = "tell me everything"
+            pieces = [f"part {n} " + "of a long answer " * 60 + "\n\n" for n in range(30)]
+            recorder.answers[query] = [*pieces, "the end"]
+            for person, room in zip((alice, bob), rooms, strict=True):
+                for n in range(4):
+                    bot.asked(person, room, f"short {n}", to=None)
+            recorder.between = lambda: time.sleep(0.2)
+            people.together([functools.partial(person.say, room, query) for person, room in ((alice, rooms[0]), (bob, rooms[1]))])
+            for person, room in ((alice, rooms[0]), (bob, rooms[1])):
+                person.hears(room, bot.id, "the end")
+                told = [message.text for message in bot.said(person, room)]
+                assert [text for text in told if "short" in text] == [f"noted: short {n}" for n in range(4)]
+                long = "\n".join(text for text in told if "short" not in text)
+                numbers = [int(found) for found in re.findall(r"part (\d+) ", long)]
+                assert numbers == list(range(30)), numbers
+            assert bot.channel()["condition"] == "up"
+        finally:
+            bot.stop()
+            people.close()
