@@ -30,11 +30,15 @@ class Bot(Confidant):
     # Other sections.
     more: str = field(default="", kw_only=True)
     name: str = field(default="Robin", kw_only=True)
+    # Made here, unless it is one that there is.
+    account: str = field(default="", kw_only=True)
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(16), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        self.account = f"{self.name.lower()}-{secrets.token_hex(3)}"
-        self.password = secrets.token_urlsafe(16)
-        self.id = self.server.register(self.account, self.password, self.name)
+        if not self.account:
+            self.account = f"{self.name.lower()}-{secrets.token_hex(3)}"
+            self.server.register(self.account, self.password, self.name)
+        self.id = f"@{self.account}:{NAME}"
         self.folder.mkdir(parents=True, exist_ok=True)
         # Beside the folder, not in it: what is in it is searched for secrets.
         self.password_file = self.folder.parent / f"{self.account}.password"
@@ -74,14 +78,14 @@ class Bot(Confidant):
         )
         return self.channel()
 
-    def wait_for_log(self, *words: str) -> str:
-        """Waits for a line of the log that has all these words; gives it."""
+    def wait_for_log(self, *words: str, count: int = 1) -> str:
+        """Waits for so many lines of the log that have all these words; gives the last."""
 
         def found() -> list[str]:
             return [line for line in self.log().splitlines() if all(word in line for word in words)]
 
-        wait_until(lambda: bool(found()), PATIENCE, lambda: f"no line has {words}:\n{self.log()}")
-        return found()[0]
+        wait_until(lambda: len(found()) >= count, PATIENCE, lambda: f"too few lines have {words}:\n{self.log()}")
+        return found()[-1]
 
     def kill(self) -> None:
         """As a power cut does it."""
@@ -103,6 +107,13 @@ class Bot(Confidant):
             text=True,
             timeout=REQUEST_SECONDS,
         )
+
+    def recovery_key(self) -> str:
+        """Makes one, with a device if there is none yet."""
+        self.configure()
+        shown = self.run("matrix", "recovery-key")
+        assert shown.returncode == 0, shown
+        return shown.stdout.strip().splitlines()[-1].strip()
 
     # Rooms
 

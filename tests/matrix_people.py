@@ -27,7 +27,7 @@ from nio.store import SqliteMemoryStore
 logging.getLogger("nio").setLevel(logging.CRITICAL)
 
 # Long enough for two busy cores; nothing is measured by it.
-PATIENCE = 90.0
+PATIENCE = float(__import__("os").environ.get("PAT", "90"))
 
 
 @dataclass
@@ -72,7 +72,7 @@ class People:
     @staticmethod
     def together(calls: list[Callable[[], Any]]) -> list:
         """All at once; what each gave, in their order."""
-        with ThreadPoolExecutor(len(calls)) as pool:
+        with ThreadPoolExecutor(len(calls) or 1) as pool:
             return [done.result() for done in [pool.submit(call) for call in calls]]
 
     def close(self) -> None:
