@@ -10,6 +10,7 @@ import asyncio
 import functools
 import html
 import logging
+import os
 import secrets
 import threading
 import time
@@ -27,7 +28,7 @@ from nio.store import SqliteMemoryStore
 logging.getLogger("nio").setLevel(logging.CRITICAL)
 
 # Long enough for two busy cores; nothing is measured by it.
-PATIENCE = float(__import__("os").environ.get("PAT", "90"))
+PATIENCE = float(os.environ.get("CONFIDANT_TEST_PATIENCE", "90"))
 
 
 @dataclass
