@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import pty
 import secrets
 import subprocess
 from collections.abc import Callable
@@ -94,19 +95,26 @@ class Bot(Confidant):
         self.process.wait()
         self.process = None
 
-    def run(self, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-        """A command beside the server."""
+    def run(self, *arguments: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+        """A command beside the server; on a terminal, if something is typed."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         ours = {"CONFIDANT_SERVER__DATA_DIR": str(self.data_dir), "CONFIDANT_SERVER__LISTEN": f"127.0.0.1:{self.port}"}
-        return subprocess.run(
+        person, terminal = pty.openpty() if typed is not None else (None, None)
+        if person is not None:
+            os.write(person, typed.encode())
+        done = subprocess.run(
             [Path(os.environ["CONFIDANT_BIN"]).resolve(), *arguments],
             cwd=self.folder,
             env=clean | ours | self.environment,
-            input=said,
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
             capture_output=True,
             text=True,
             timeout=REQUEST_SECONDS,
         )
+        for end in (person, terminal):
+            if end is not None:
+                os.close(end)
+        return done
 
     def recovery_key(self) -> str:
         """Makes one, with a device if there is none yet."""

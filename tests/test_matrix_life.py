@@ -327,8 +327,9 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     bot.stop()
     # Beginning anew says what is lost, and does nothing unless it is told to.
     before = set(synapse.devices_of(bot.id, alice.client.access_token)["keys"])
-    asked = bot.run("matrix", "login", "--reset", said="no\n")
-    assert asked.returncode != 0 and "encrypted" in asked.stdout + asked.stderr, asked
+    asked = bot.run("matrix", "login", "--reset", typed="n\n")
+    assert asked.returncode != 0 and "encrypted messages" in asked.stderr, asked
+    assert "--yes" in bot.run("matrix", "login", "--reset").stderr, "there is nobody to ask"
     assert set(synapse.devices_of(bot.id, alice.client.access_token)["keys"]) == before
     bot.settings = {}
     bot.configure()
