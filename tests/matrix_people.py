@@ -188,6 +188,11 @@ class Person:
         return await self._send(room, new | {"body": f"* {text}", "m.new_content": new, "m.relates_to": relation})
 
     @blocking
+    async def react(self, room: str, event: str, key: str) -> None:
+        relation = {"rel_type": "m.annotation", "event_id": event, "key": key}
+        good(await self.client.room_send(room, "m.reaction", {"m.relates_to": relation}, ignore_unverified_devices=True))
+
+    @blocking
     async def redact(self, room: str, event: str) -> None:
         good(await self.client.room_redact(room, event))
 

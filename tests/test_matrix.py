@@ -325,6 +325,8 @@ def test_approvals_are_the_right_persons(bot: Bot, people: People, encrypted: bo
     refused = bot.asked(mallory, room, f"approve {code}", "", reply_to=question.id)
     assert word not in refused.text.replace(order, ""), refused.text
     assert not bot.said(alice, room, lambda message: f"-> {word}" in message.text or "noted: " in message.text)
+    # Reactions are not encrypted: a server could forge them.
+    alice.react(room, question.id, "👍")
     wrong = "AAAAAA" if code != "AAAAAA" else "BBBBBB"
     bot.asked(alice, room, f"approve {wrong}", "", reply_to=question.id)
     # By reply, without a mention: that is what a person does.
@@ -334,7 +336,19 @@ def test_approvals_are_the_right_persons(bot: Bot, people: People, encrypted: bo
     assert len(bot.said(alice, room, lambda message: "noted: " in message.text)) == 1
 
 
-# Where it may be
+# Where it may be, and what it does not believe
+
+
+def test_a_plain_message_in_an_encrypted_room_is_not_answered(
+    bot: Bot, people: People, recorder: RecordingModel, synapse: Synapse
+) -> None:
+    alice = people.person("alice")
+    room = bot.direct(alice, encrypted=True)
+    path = f"/_matrix/client/v3/rooms/{room}/send/m.room.message/forged"
+    synapse.call("PUT", path, {"msgtype": "m.text", "body": "forged by the server"}, alice.client.access_token)
+    bot.asked(alice, room, "really mine", to=None)
+    assert [message.text for message in bot.said(alice, room)] == ["noted: really mine"]
+    assert "forged by the server" not in json.dumps(recorder.prompts)
 
 
 def test_it_joins_and_leaves_as_it_should(bot: Bot, people: People, synapse: Synapse) -> None:

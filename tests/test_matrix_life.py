@@ -255,6 +255,28 @@ def joined(person: Person, room: str) -> set[str]:
     return set(person.people.server.call("GET", path, token=person.client.access_token)["joined"])
 
 
+def test_bots_are_heard_and_threads_opened_where_that_is_set(make_bot: MakeBot, people: People) -> None:
+    alice, machine = people.persons("alice", "machine")
+    bot = make_bot(settings={"listen_to_bots": True, "reply_in_thread": True})
+    bot.start()
+    room = bot.room(alice, machine)
+    bot.asked(machine, room, "I am a bot", kind="m.notice")
+    event = alice.say(room, "and I a person", to=bot.pill)
+    (answer,) = alice.hears(room, bot.id, "noted: and I a person")
+    assert answer.thread == event
+
+
+def test_a_session_that_the_server_ends_is_made_anew(bot: Bot, people: People, synapse: Synapse) -> None:
+    alice = people.person("alice")
+    room = bot.direct(alice, encrypted=True)
+    bot.asked(alice, room, "before", to=None)
+    synapse.call("POST", "/_matrix/client/v3/logout/all", {}, synapse.log_in(bot.account, bot.password))
+    bot.wait_for_log("a Matrix device was made for this machine", count=2)
+    bot.wait_for("up")
+    bot.asked(alice, room, "after", to=None)
+    assert_once(bot, alice, room, "before", "after")
+
+
 # Keys
 
 
@@ -338,6 +360,12 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     bot.start()
     bot.asked(alice, room, "again", to=None)
     assert set(synapse.devices_of(bot.id, alice.client.access_token)["keys"]) - before, "a new device"
+    # Without a password it cannot begin anew by itself, and says so.
+    bot.stop()
+    bot.settings = {"password_file": None}
+    bot.start()
+    synapse.call("POST", "/_matrix/client/v3/logout/all", {}, synapse.log_in(bot.account, bot.password))
+    assert "confidant matrix login" in bot.wait_for("refused")["trouble"]
 
 
 # Many at once
