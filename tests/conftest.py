@@ -19,10 +19,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import matrix_server
 import openai
 import pytest
+from matrix_server import Synapse
+
+if TYPE_CHECKING:
+    from matrix_people import People
 
 TESTS = Path(__file__).parent
 START_SECONDS = 30
@@ -50,6 +56,23 @@ def npm() -> Path:
         made = subprocess.run([TESTS.parent / "scripts/services", "npm"], capture_output=True, text=True, check=True)
         folder = made.stdout.strip().splitlines()[-1]
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def synapse() -> Iterator[Synapse]:
+    """A real Matrix server for all tests; each has accounts of its own on it."""
+    with matrix_server.synapse() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def people(synapse: Synapse) -> Iterator[People]:
+    """Makes people on it."""
+    from matrix_people import People
+
+    made = People(synapse)
+    yield made
+    made.close()
 
 
 def free_port() -> int:

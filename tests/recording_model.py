@@ -12,12 +12,15 @@ import random
 import re
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class RecordingModel:
     """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
-    of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing; while `halfway` is one, nothing after `noted: `."""
+    of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing; while
+    `halfway` is one, nothing after `noted: `. A query that `answers` knows is answered in those pieces, with a call of
+    `between` after each."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
@@ -26,6 +29,8 @@ class RecordingModel:
         self.hold: threading.Event | None = None
         self.halfway: threading.Event | None = None
         self.concepts: dict[str, dict] = {}
+        self.answers: dict[str, list[str]] = {}
+        self.between: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         recorder = self
 
@@ -54,10 +59,11 @@ class RecordingModel:
                         function = {"name": name, "arguments": arguments}
                         call = {"index": index, "id": f"call-{index}", "type": "function", "function": function}
                         self._delta({"tool_calls": [call]})
-                    for piece in () if calls else ("noted: ", answer):
+                    for piece in () if calls else recorder.answers.get(query, ("noted: ", answer)):
                         self._delta({"content": piece})
                         if piece == "noted: " and recorder.halfway is not None:
                             recorder.halfway.wait(60)
+                        recorder.between()
                     named = recorder.concepts.get(query)
                     if named is not None and "capture_concepts" in recorder.offered[-1]:
                         function = {"name": "capture_concepts", "arguments": json.dumps(named)}
