@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import TESTS, Confidant
-from mcp_client import SESSION, environment
+from mcp_client import SESSION, Endpoint, call, environment, run
 
 # Scenarios of the suite that need no test tool in the server.
 BOTH = ["completion-complete", "dns-rebinding-protection", "prompts-list", "resources-list", "server-sse-multiple-streams", "tools-list"]
@@ -28,7 +28,8 @@ SCENARIOS = {
         "server-stateless",
     ],
 }
-# Parts of a scenario that want a tool which only a test server has are not ours to pass.
+# Parts of a scenario that want a tool which only a test server has are not ours to pass: four of `server-stateless` in
+# 0.2.0-alpha.12, for `test_missing_capability`, `test_streaming_elicitation` and `test_logging_tool`. See docs/MEMORY.md.
 NOT_OURS = "server does not list the diagnostic tool"
 
 
@@ -47,6 +48,12 @@ def node(npm: Path, *arguments: str | Path, **variables: str) -> subprocess.Comp
     ("revision", "scenario"), [(revision, name) for revision, names in SCENARIOS.items() for name in sorted(names)]
 )
 def test_conformance(npm: Path, server: Confidant, tmp_path: Path, revision: str, scenario: str) -> None:
+    async def store() -> None:
+        # What is read and listed must exist, or the suite skips it.
+        async with Endpoint("http", server).connect() as client:
+            await call(client, "store_session_to_cascade", {"session_id": "demo-001", "session": SESSION})
+
+    run(store)
     suite = npm / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
     ran = node(
         npm,

@@ -122,6 +122,27 @@ pub(super) static RULES: &[Rule] = &[
         ],
     ),
     critical(
+        "authorization_parameters",
+        "AUTHORIZATION",
+        Trigger::Anywhere(&["authorization", "authorisation"]),
+        concat!(
+            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}[:=,]\s{0,4}["'`\\]{0,4}"#,
+            r#"(?:digest|aws4-[a-z0-9-]{8,20}|oauth|hawk|mac|signature|goog4-[a-z0-9-]{8,20})\s{1,4}"#,
+            r#"([^\n]{0,500}?\b(?:response|oauth_signature|signature|mac)\s?=\s?[\\"']{0,3}[A-Za-z0-9+/=%_-]{16,})"#
+        ),
+        parameters,
+        &[
+            r#"Authorization: Digest username="jane", nonce="k3Jd9fQw", response="6629fae49393a05397450978507c4ef1""#,
+            "authorization: AWS4-HMAC-SHA256 Credential=k3Jd9fQw7eRt/20260830/aws4_request, Signature=5d672d79c15b13162d9279b0855cfba6",
+            r#""Authorization": "OAuth oauth_nonce=\"k3Jd\", oauth_signature=\"tnnArxj06cWHq44gCs1OSKk%2FjLY%3D\"""#,
+        ],
+        &[
+            r#"Authorization: Digest username="jane", response="<response>""#,
+            "Authorization: Digest is older than Basic",
+            "authorization: Signature=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        ],
+    ),
+    critical(
         "bearer_token",
         "BEARER_TOKEN",
         Trigger::Keyword(&["bearer"]),
@@ -237,6 +258,13 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
         value.len() >= 12 && (secretness(value) > 5.9 || value.starts_with(b"eyJ"))
     };
     real.then(|| found.secret.clone())
+}
+
+/// The list of parameters with which a request proves who sent it, as far as its proof, unless that is a stand-in.
+fn parameters(found: &Found<'_>) -> Option<Range<usize>> {
+    let proof = found.value().rsplit(|byte| matches!(byte, b' ' | b'"' | b'\'')).next().unwrap_or_default();
+    let proof = proof.splitn(2, |byte| *byte == b'=').last().unwrap_or_default();
+    (!is_filler(proof)).then(|| found.secret.clone())
 }
 
 fn bearer(found: &Found<'_>) -> Option<Range<usize>> {
