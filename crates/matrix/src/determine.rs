@@ -139,7 +139,10 @@ impl Rules {
                 if let Some(rest) = after_word(text, name) {
                     text = rest.trim_start().trim_start_matches([':', ',']);
                 }
-                text = before_word(text, name).unwrap_or(text);
+                // At the end, a bare name may be what is talked about.
+                let rest = before_word(text, name);
+                text = rest.filter(|rest| name.starts_with('@') || rest.ends_with(',')).unwrap_or(text);
+                text = text.trim_end_matches(',');
             }
             text = text.trim();
             if text == before {
@@ -160,7 +163,7 @@ fn before_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut from = 0;
     while let Some((start, end)) = find_word(&text[from..], word) {
         if from + end == text.len() && from + start > 0 {
-            return Some(text[..from + start].trim_end().trim_end_matches(','));
+            return Some(text[..from + start].trim_end());
         }
         from += end;
     }
@@ -178,9 +181,10 @@ fn find_word(text: &str, word: &str) -> Option<(usize, usize)> {
     let in_a_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = None;
     for (start, first) in text.char_indices() {
-        // A word of signs, such as a prefix, has its border where its own letters have it.
-        let free = before.is_none_or(|c| !in_a_word(c) || !word.first().is_some_and(|w| in_a_word(*w)))
-            && before.is_none_or(|c| !(word.first() == Some(&'@') && in_a_word(c)));
+        // A name after `@` is a part of something else, such as an address; our own with an `@` is a word of its own. A
+        // word of signs, such as a prefix, has no border before it.
+        let begins_in_word = word.first().is_some_and(|w| in_a_word(*w) || *w == '@');
+        let free = !begins_in_word || before.is_none_or(|c| !in_a_word(c) && c != '@');
         if free && let Some(length) = matches(&text[start..], &word) {
             let after = text[start + length..].chars().next();
             let ends_in_word = word.last().is_some_and(|w| in_a_word(*w));
@@ -307,6 +311,7 @@ mod tests {
             ("Ada Bot: what is it?", "what is it?"),
             ("@bot, what is it, bot", "what is it"),
             ("@bot:x: what is it", "what is it"),
+            ("@bot what is a bot", "what is a bot"),
             ("what is a bot for", "what is a bot for"),
             ("bot", ""),
             ("  bot   !help ", "!help"),

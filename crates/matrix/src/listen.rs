@@ -82,10 +82,12 @@ impl Ear<'_> {
         let mut filter = FilterDefinition::with_lazy_loading();
         filter.room.timeline.limit = Some(uint!(50));
         filter.presence.not_types = vec!["*".to_owned()];
-        let timeout = match () {
-            () if first => Duration::ZERO,
-            () if !self.undecrypted.is_empty() => SHORT_POLL,
-            () => POLL,
+        let timeout = if first {
+            Duration::ZERO
+        } else if self.undecrypted.is_empty() {
+            POLL
+        } else {
+            SHORT_POLL
         };
         let settings = SyncSettings::new().timeout(timeout).filter(Filter::FilterDefinition(filter));
         let synced = Box::pin(self.session.client.sync_once(settings)).await;

@@ -30,9 +30,11 @@ pub(crate) async fn before(
         .limits(settings.room_lines, settings.room_max_age)
         .readers(room.history_visibility_or_default().as_str(), &membership);
     let mut from = None;
-    for _ in 0..MOST_PAGES {
+    // Everything that is read is decrypted, so no more than is likely needed comes first.
+    let first = u32::try_from(settings.room_lines.saturating_mul(2).clamp(20, 100)).unwrap_or(100);
+    for page in 0..MOST_PAGES {
         let mut options = MessagesOptions::backward().from(from.as_deref());
-        options.limit = uint!(50);
+        options.limit = if page == 0 { first.into() } else { uint!(100) };
         options.filter.types = Some(TYPES.iter().map(|&kind| kind.to_owned()).collect());
         let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
         for event in &page.chunk {
@@ -79,4 +81,4 @@ async fn called(room: &Room, lines: &[Line]) -> HashMap<String, String> {
 const TYPES: [&str; 5] =
     ["m.room.message", "m.room.encrypted", "m.room.redaction", "m.room.member", "m.room.history_visibility"];
 /// A room in which nothing but pictures was posted is not read for ever.
-const MOST_PAGES: usize = 16;
+const MOST_PAGES: usize = 10;

@@ -251,7 +251,7 @@ mod tests {
         let all = ["long before", "since the invitation", "since they came"];
         for (visibility, seen) in [
             ("shared", &all[..]),
-            ("world_readable", &all),
+            ("world_readable", &all[..]),
             ("invited", &all[1..]),
             ("joined", &all[2..]),
             ("?", &all[2..]),
