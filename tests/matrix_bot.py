@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import pty
+import re
 import secrets
 import subprocess
 from collections.abc import Callable
@@ -19,6 +20,17 @@ from matrix_people import PATIENCE, Message, Person
 from matrix_server import NAME, Synapse
 
 EXTRACTIVE = "(Extractive answer"
+ROOM = re.compile(r"The people in this room said[^\n]*\n<<<room\n(.*?)\nroom>>>", re.DOTALL)
+
+
+def of_room(prompt: list[dict]) -> str:
+    """What a prompt quotes of the room."""
+    return "\n".join(found for line in prompt for found in ROOM.findall(str(line["content"])))
+
+
+def of_conversation(prompt: list[dict]) -> str:
+    """What a prompt has of the person and the agent alone."""
+    return "\n".join(ROOM.sub("", str(line["content"])) for line in prompt if line["role"] != "system")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import wait_until
-from matrix_bot import Bot
+from matrix_bot import Bot, of_conversation
 from matrix_people import PATIENCE, Message, People, Person
 from matrix_server import NAME, Synapse
 from matrix_server import synapse as another_synapse
@@ -74,8 +74,7 @@ def test_a_conversation_outlives_the_process(
     bot.asked(alice, room, "remember avocet")
     bot.restart()
     bot.asked(alice, room, "after a restart")
-    before = [line["content"] for line in recorder.prompts[-1][:-1] if line["role"] == "user"]
-    assert before == ["remember avocet"], "the conversation goes on"
+    assert "remember avocet" in of_conversation(recorder.prompts[-1]), "the conversation goes on"
     # Said while nobody listened.
     bot.stop()
     for person, text in ((alice, "while down 1"), (bob, "while down 2"), (alice, "while down 3")):
@@ -128,9 +127,12 @@ def test_killed_in_the_middle_of_an_answer(
 
 
 def test_each_of_many_is_answered_once_however_often_it_dies(
-    bot: Bot, people: People, recorder: RecordingModel
+    make_bot: MakeBot, people: People, recorder: RecordingModel
 ) -> None:
     """Syncs are repeated and pages overlap, since it dies between storing, answering and noting."""
+    # Reading the room for each of them would take longer than all the rest.
+    bot = make_bot(more="[room_context]\nlimit = 0\n")
+    bot.start()
     everyone = people.persons(*("person",) * 10)
     groups = [everyone[2 * n : 2 * n + 2] for n in range(5)]
     rooms = [bot.room(*group, encrypted=n >= 3) for n, group in enumerate(groups)]
@@ -351,7 +353,7 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     before = set(synapse.devices_of(bot.id, alice.client.access_token)["keys"])
     asked = bot.run("matrix", "login", "--reset", typed="n\n")
     assert asked.returncode != 0 and "encrypted messages" in asked.stderr, asked
-    assert "--yes" in bot.run("matrix", "login", "--reset").stderr, "there is nobody to ask"
+    assert bot.run("matrix", "login", "--reset").returncode != 0, "there is nobody to ask"
     assert set(synapse.devices_of(bot.id, alice.client.access_token)["keys"]) == before
     bot.settings = {}
     bot.configure()
@@ -396,11 +398,10 @@ def test_twenty_people_in_five_rooms_share_nothing(
     people.together(calls)
     where = {person.id: room for group, room in zip(groups, rooms, strict=True) for person in group}
     for prompt in recorder.prompts:
-        asker = next((one for one in everyone if one.id in prompt[-1]["content"]), None)
+        asker = next((one for one in everyone if one.id in of_conversation(prompt[-1:])), None)
         if asker is None:
             continue
-        own = "\n".join(str(line["content"]) for line in prompt if line["role"] != "system")
-        whole = str(prompt)
+        own, whole = of_conversation(prompt), str(prompt)
         assert words[asker.id] in own, "each has what they said"
         for other in everyone:
             if other.id == asker.id:
@@ -445,23 +446,19 @@ def test_an_ordinary_servers_limits_are_kept(tmp_path: Path, recorder: Recording
         bot = Bot(tmp_path / "bot", recorder.environment, server=server)
         try:
             bot.start()
-            alice, bob = people.persons("alice", "bob")
-            rooms = [bot.direct(alice), bot.direct(bob, encrypted=True)]
+            alice = people.person("alice")
+            room = bot.direct(alice, encrypted=True)
+            for n in range(8):
+                bot.asked(alice, room, f"short {n}", to=None)
             query = "tell me everything"
             pieces = [f"part {n} " + "of a long answer " * 60 + "\n\n" for n in range(30)]
             recorder.answers[query] = [*pieces, "the end"]
-            for person, room in zip((alice, bob), rooms, strict=True):
-                for n in range(4):
-                    bot.asked(person, room, f"short {n}", to=None)
             recorder.between = lambda: time.sleep(0.2)
-            people.together([functools.partial(person.say, room, query) for person, room in ((alice, rooms[0]), (bob, rooms[1]))])
-            for person, room in ((alice, rooms[0]), (bob, rooms[1])):
-                person.hears(room, bot.id, "the end")
-                told = [message.text for message in bot.said(person, room)]
-                assert [text for text in told if "short" in text] == [f"noted: short {n}" for n in range(4)]
-                long = "\n".join(text for text in told if "short" not in text)
-                numbers = [int(found) for found in re.findall(r"part (\d+) ", long)]
-                assert numbers == list(range(30)), numbers
+            alice.say(room, query)
+            alice.hears(room, bot.id, "the end")
+            told = [message.text for message in bot.said(alice, room)]
+            assert told[:8] == [f"noted: short {n}" for n in range(8)]
+            assert [int(n) for n in re.findall(r"part (\d+) ", "\n".join(told[8:]))] == list(range(30))
             assert bot.channel()["condition"] == "up"
         finally:
             bot.stop()
