@@ -230,8 +230,8 @@ def check(server: Confidant, campaign: Campaign) -> None:
         was_done = calls[case.name] == 1
         assert may_be_approved or not was_done, f"{case.name} was done and not approved"
         if case.counted == ["approve"]:
-            # Done, or nobody knows, and the answer says so: never silently left out.
-            assert was_done or "is not known" in answer, f"{case.name}: {answer}"
+            # Done, or nobody knows, or killed too often before it could be: the answer says so, never silently left out.
+            assert was_done or "is not known" in answer or "It was not called" in answer, f"{case.name}: {answer}"
         if case.counted == ["deny"]:
             assert "it was denied" in answer, answer
         if case.fate == "expire":

@@ -68,12 +68,12 @@ pub(super) fn stopped() -> String {
 /// What the calls of a turn did to the mode.
 pub(super) fn change(steps: &[Step]) -> Option<FocusChange> {
     let made = steps.iter().flat_map(|step| step.calls.iter().zip(&step.results));
-    let changes = made.filter_map(|(call, result)| match call.name.as_str() {
+    let mut changes = made.filter_map(|(call, result)| match call.name.as_str() {
         START if result.starts_with(STARTED) => Some(FocusChange::On(wanted(&call.arguments).to_owned())),
         STOP if result == STOPPED => Some(FocusChange::Off),
         _ => None,
     });
-    changes.last()
+    changes.next_back()
 }
 
 const STARTED: &str = "Focus mode on: ";

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::outlet::Outlet;
 use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
+use crate::approval::Work;
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
 use crate::concepts;
 use crate::engine::{Inner, Recovered, Recovery};
-use crate::entry::Entry;
+use crate::entry::{Entry, Reply};
 use crate::error::Error;
 use crate::model::Sampling;
 use crate::room::RoomContext;
@@ -166,8 +167,15 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     };
     let Outcome::Open { attempts, .. } = open.outcome else { return Ok(None) };
     if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
-        let entry =
-            Entry::Failed { request_id: open.request_id, at: inner.now(), reason: "interrupted".to_owned() };
+        let at = inner.now();
+        let entry = match open.work().map(interrupted) {
+            // Something may have been done. Whoever asks again must hear that, and must not have it done again.
+            Some(text) => {
+                let replies = vec![Reply::ai(text, None, "confidant".to_owned())];
+                Entry::Answered { request_id: open.request_id, at, replies }
+            }
+            None => Entry::Failed { request_id: open.request_id, at, reason: "interrupted".to_owned() },
+        };
         let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
         inner.counters.failed.add();
         return Ok((wrote == Wrote::Done).then_some(Settled::Reported));
@@ -193,6 +201,23 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         outcome => inner.notices.tell(session.scope(), &request_id, outcome),
     }
     settled
+}
+
+/// What is known of a turn that is not tried any more.
+fn interrupted(work: &Work) -> String {
+    let calling = work.calling.and_then(|at| work.current.as_ref()?.calls.get(at));
+    let waiting = work.waiting_call().filter(|_| work.approval.is_some());
+    match (calling, waiting) {
+        (Some(call), _) => format!(
+            "I was interrupted too often while calling {}. Whether it was done is not known: please check before you ask \
+             for it again.",
+            call.name
+        ),
+        (None, Some((_, call))) => {
+            format!("I was interrupted too often before I could call {}. It was not called.", call.name)
+        }
+        (None, None) => "I was interrupted too often. What I had done before stays done.".to_owned(),
+    }
 }
 
 /// What was begun with tools goes on with them: just after a start their servers may still be on their way.

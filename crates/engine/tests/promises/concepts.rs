@@ -134,7 +134,10 @@ impl Rig {
 
     pub(crate) async fn turn(&self, session: &Session, query: &str, audience: Audience) -> Final {
         let request = TurnRequest { capture: true, audience: Some(audience), ..says(query) };
-        session.turn(request).finish().await.unwrap()
+        let answer = session.turn(request).finish().await.unwrap();
+        // What the log hears afterwards must not be said in another time.
+        self.engine.settle().await;
+        answer
     }
 
     async fn audited(&self) -> Vec<(String, Option<u64>)> {
