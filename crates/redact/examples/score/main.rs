@@ -1,5 +1,5 @@
 //! Recall, precision and speed on a labelled file, beside the goals:
-//! `cargo run --release -p confidant-redact --example score -- redaction-dev.jsonl [--names] [--show FAMILY] [--half A|B]`
+//! `cargo run --release -p confidant-redact --example score -- redaction-dev.jsonl [--names | --names-only] [--show FAMILY] [--half A|B]`
 //!
 //! `--half` scores the cases whose text hashes to one half or the other: rules are fitted on A and believed on B.
 

@@ -6,7 +6,7 @@ fn names(text: &str) -> Vec<&str> {
 
 #[test]
 fn finds_the_people() {
-    let table: [(&str, &[&str]); 30] = [
+    let table: [(&str, &[&str]); 34] = [
         ("My name is Margaret Hollis and I live in Denver.", &["Margaret Hollis"]),
         ("my name is margaret hollis", &["margaret hollis"]),
         ("Hi, I'm Priya!", &["Priya"]),
@@ -40,6 +40,10 @@ fn finds_the_people() {
         ("my brother Kevin works at Google", &["Kevin"]),
         ("thank you @JaneDoe for the help", &["JaneDoe"]),
         ("ping @michaelsmith please", &["michaelsmith"]),
+        ("RT @ _ michaelsmith: lol", &["michaelsmith"]),
+        ("Laura Bennett on stage #laurabennett", &["Laura Bennett", "laurabennett"]),
+        ("I like what u/wanderer77 wrote", &["wanderer77"]),
+        ("so good #LauraBennett", &["LauraBennett"]),
         ("PATIENT: ROBERT JOHNSON", &["ROBERT JOHNSON"]),
         ("Barack Obama spoke first. Then Obama left.", &["Barack Obama", "Obama"]),
         ("Call Patricia at 555-0100", &["Patricia"]),
@@ -74,6 +78,7 @@ fn leaves_the_rest_alone() {
         "Hello everyone, the release is ready.",
         "TODO: fix the race in Scheduler",
         "# @return [Api::Account] if sid was passed.",
+        "use @Override and @media, then `npm i @types/node` #release",
         "The University of Cambridge and Harvard University",
         "SELECT name FROM users WHERE mark = 1;",
         "مرحبا بالعالم 😀👩‍👩‍👧 ＡＢＣ",

@@ -32,6 +32,41 @@ pub(super) static RULES: &[Rule] = &[
         misses: &["the road ahead", "on Main Street", "5 roads", "took 3 Drive tests off road", "   road"],
     },
     Rule {
+        id: "street_number",
+        label: "ADDRESS",
+        tier: Tier::Noncritical,
+        family: Family::Personal,
+        trigger: Trigger::Anywhere(&[
+            "straße", "strasse", "gasse", "allee", "platz", "gatan", "vägen", "vej", "straat", "laan", "katu",
+        ]),
+        pattern: r"(?i)(?:stra(?:ß|ss)e|gasse|allee|platz|gatan|vägen|vej|straat|laan|katu) {1,2}[0-9]{1,4}[a-z]?\b",
+        check: run_on,
+        matches: &[
+            "Musterstraße 12, 10115 Berlin",
+            "Lange Gasse 5a",
+            "at Drottninggatan 7",
+            "Hulsterlaan 100",
+        ],
+        misses: &["platz 5", "eine strasse 12", "Strasse ohne Nummer", "katu 3"],
+    },
+    Rule {
+        id: "street_named_first",
+        label: "ADDRESS",
+        tier: Tier::Noncritical,
+        family: Family::Personal,
+        trigger: Trigger::Keyword(&[
+            "rue ", "via ", "calle ", "rua ", "avenida ", "piazza ", "plaza ", "paseo ", "viale ", "corso ",
+        ]),
+        pattern: concat!(
+            r"(?:rue|[RVCAP](?:ue|ia|alle|ua|venida|iazza|laza|aseo|iale|orso))",
+            r"(?: (?:de|du|des|la|le|les|della|del|dei|da|do|dos|di|las|los)){0,3}",
+            r"(?: [A-Z\x80-\xff][a-z\x80-\xff'-]{2,20}){1,4}(?:,? ([0-9]{1,4})\b)?",
+        ),
+        check: named_first,
+        matches: &["12 rue de Rivoli, Paris", "Via Garibaldi 12", "Calle de Alcalá 45", "3, rue Victor Hugo"],
+        misses: &["rue the day", "Via Http and more", "Plaza Hotel", "via Port 8080"],
+    },
+    Rule {
         id: "post_box",
         label: "ADDRESS",
         tier: Tier::Noncritical,
@@ -74,6 +109,34 @@ fn numbered(found: &Found<'_>) -> Option<Range<usize>> {
         }
         end = start;
     }
+}
+
+/// The kind of street is the end of its name, or a word behind a capitalised one.
+fn run_on(found: &Found<'_>) -> Option<Range<usize>> {
+    let letter = |byte: &&u8| byte.is_ascii_alphabetic() || **byte >= 0x80 || **byte == b'-';
+    let before = found.before(LONGEST);
+    let mut lead = before.iter().rev().take_while(letter).count();
+    if lead == 0 && before.last() == Some(&b' ') {
+        lead = 1 + before.iter().rev().skip(1).take_while(letter).count();
+    }
+    let name = &before[before.len() - lead..];
+    let named = lead >= 3 && name.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte >= 0x80);
+    named.then(|| found.whole.start - lead..found.whole.end)
+}
+
+/// The number stands behind the street, or before it.
+fn named_first(found: &Found<'_>) -> Option<Range<usize>> {
+    if found.secret != found.whole {
+        return Some(found.whole.clone());
+    }
+    let before = found.before(LONGEST);
+    let trimmed = before.trim_ascii_end();
+    let gap = before.len() - trimmed.len();
+    let trimmed = trimmed.strip_suffix(b",").unwrap_or(trimmed);
+    let digits = trimmed.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let alone = trimmed.len().checked_sub(digits + 1).is_none_or(|at| !trimmed[at].is_ascii_alphanumeric());
+    let start = found.whole.start - (before.len() - trimmed.len()) - digits;
+    ((1..=4).contains(&digits) && gap == 1 && alone).then_some(start..found.whole.end)
 }
 
 const LONGEST: usize = 64;
