@@ -69,6 +69,7 @@ class Campaign:
         self.up = threading.Event()
         self.over = threading.Event()
         self.kills = 0
+        self.heard = 0
 
     def calls(self) -> list[str]:
         return self.done.read_text().split() if self.done.exists() else []
@@ -77,7 +78,9 @@ class Campaign:
         """Asks while the server is there; nothing where it went away meanwhile."""
         self.up.wait(60)
         try:
-            return self.server.request(method, path, body)
+            reply = self.server.request(method, path, body)
+            self.heard += 1
+            return reply
         except CUT_OFF:
             time.sleep(0.02)
             return None
@@ -143,7 +146,11 @@ class Campaign:
 
     def kill_now_and_then(self, luck: random.Random) -> None:
         while not self.over.is_set():
-            time.sleep(luck.uniform(0.2, 1.5))
+            # After some replies, however slow the machine is, and at any moment of the next ones.
+            enough, deadline = self.heard + luck.randint(1, 25), time.monotonic() + 10
+            while self.heard < enough and time.monotonic() < deadline and not self.over.is_set():
+                time.sleep(0.01)
+            time.sleep(luck.uniform(0, 0.2))
             if self.over.is_set():
                 return
             self.up.clear()
