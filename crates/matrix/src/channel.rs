@@ -194,7 +194,10 @@ impl Channel for Matrix {
             match session.client.whoami().await {
                 Ok(_) => return Ok(session.me.to_string()),
                 Err(error) if trouble::lost_token(&error).is_none() => return Err(trouble::of_http(&error)),
-                Err(_) => self.set_session(None),
+                Err(_) => {
+                    sign_in::close(&session.client).await;
+                    self.set_session(None);
+                }
             }
         }
         let (session, _) = Box::pin(sign_in::sign_in(&self.settings, vault, &Way::Settings)).await?;

@@ -123,10 +123,11 @@ pub(crate) async fn sign_in(
         Ok(_) => Ok((session(settings, client, &kept).await?, false)),
         Err(error) => match trouble::lost_token(&error) {
             Some(Lost::Token) => {
-                drop(client);
+                close(&client).await;
                 again(settings, vault, way, kept).await
             }
             Some(Lost::Device) => {
+                close(&client).await;
                 tracing::warn!("the Matrix server has ended this device's session: a new one is made");
                 fresh(settings, vault, way, Some(&kept)).await
             }
@@ -139,9 +140,13 @@ pub(crate) async fn sign_in(
 pub(crate) async fn forget(settings: &Settings, vault: &Vault) -> Result<(), Trouble> {
     if let Some(kept) = Kept::read(vault).await?
         && let Ok(Some(client)) = restored(settings, vault, &kept).await
-        && client.logout().await.is_err()
     {
-        tracing::warn!("the old Matrix device could not be removed from the server; hint: remove it by hand");
+        if client.logout().await.is_err() {
+            tracing::warn!(
+                "the old Matrix device could not be removed from the server; hint: remove it by hand"
+            );
+        }
+        close(&client).await;
     }
     vault.forget(SESSION).await.map_err(trouble::inbox)?;
     wipe(settings)
@@ -159,11 +164,22 @@ async fn restored(settings: &Settings, vault: &Vault, kept: &Kept) -> Result<Opt
     };
     let auth = client.matrix_auth();
     if auth.restore_session(kept.session(), RoomLoadSettings::default()).await.is_err() {
+        close(&client).await;
         return Ok(None);
     }
     // Databases that are there but empty would get new keys under the old name.
     let here = client.encryption().ed25519_key().await;
-    Ok((here.is_some() && here == kept.fingerprint).then_some(client))
+    if here.is_some() && here == kept.fingerprint {
+        return Ok(Some(client));
+    }
+    close(&client).await;
+    Ok(None)
+}
+
+/// Lets go of a client's databases, whoever still holds it. A connection that is closed later would take the journal of
+/// those that come in their place with it.
+pub(crate) async fn close(client: &Client) {
+    let _ = client.pause().await;
 }
 
 /// The same device with a new token.
@@ -437,7 +453,13 @@ fn each_database(
     for entry in entries.flatten() {
         let name = entry.file_name();
         if name.to_string_lossy().starts_with(DATABASES) {
-            work(&entry.path(), &name).map_err(|_| Unopened::Store.trouble())?;
+            match work(&entry.path(), &name) {
+                // Journals go by themselves.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Unopened::Store.trouble());
+                }
+                _ => {}
+            }
         }
     }
     Ok(())
