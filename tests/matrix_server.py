@@ -136,7 +136,6 @@ class Synapse:
         """Starts it, without waiting."""
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self._settings()
-        python = environment() / "bin/python"
         with (self.folder / "synapse.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [environment() / "bin/python", "-m", "synapse.app.homeserver", "-c", settings],

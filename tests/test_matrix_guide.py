@@ -1,4 +1,4 @@
-"""A Matrix bot as README and docs/MATRIX.md say it: their settings and commands as they stand, with this server's names in them."""
+"""A Matrix bot as README and docs/MATRIX.md say it: their settings and commands, with this server's names in them."""
 
 from __future__ import annotations
 
