@@ -77,6 +77,14 @@ pub(crate) fn features(tokens: &[Token], at: usize, mut each: impl FnMut(usize))
     put(&[case, after.low]);
     put(&[before2.low, before.low, own]);
     put(&[before.low, case, after.low]);
+    written([before2, before, here, after, after2], &mut put);
+    put(&[u32::from(here.glue), case]);
+    put(&[u32::from(here.glue), own, regime]);
+}
+
+/// How people write the word and its neighbours, and in what kind of text it stands.
+fn written([before2, before, here, after, after2]: [&Token; 5], put: &mut impl FnMut(&[u32])) {
+    let (case, own, regime) = (here.case as u32, known(here), u32::from(here.regime));
     let (brown, other) = (u32::from(here.brown), u32::from(here.other));
     let (kin, kin_before, kin_after) = (brown & 0x3F, u32::from(before.brown), u32::from(after.brown));
     put(&[brown, case]);
@@ -104,8 +112,6 @@ pub(crate) fn features(tokens: &[Token], at: usize, mut each: impl FnMut(usize))
     put(&[tone, kin, case]);
     put(&[tone, kin_before & 0x3F, case]);
     put(&[tone, case, kin_after & 0x3F]);
-    put(&[u32::from(here.glue), case]);
-    put(&[u32::from(here.glue), own, regime]);
 }
 
 /// Name, place and word bits with the case: coarse enough to combine.
