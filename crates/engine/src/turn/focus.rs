@@ -114,7 +114,7 @@ mod tests {
             results: vec![result],
         };
         let on = step(START, started("web.research", None));
-        assert_eq!(change(&[on.clone()]), Some(FocusChange::On("web.research".to_owned())));
+        assert_eq!(change(std::slice::from_ref(&on)), Some(FocusChange::On("web.research".to_owned())));
         assert_eq!(change(&[on.clone(), step(STOP, stopped())]), Some(FocusChange::Off));
         assert_eq!(change(&[step(START, "Not called: it was denied.".to_owned())]), None);
         // A server's tool cannot say that it was.
