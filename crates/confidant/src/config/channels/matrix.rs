@@ -134,7 +134,6 @@ mod tests {
     use confidant_matrix::Credential;
     use secrecy::ExposeSecret as _;
 
-    use super::*;
     use crate::config::{Environment, Flags, load};
 
     fn settings<const N: usize>(
