@@ -338,9 +338,11 @@ impl Checkpoint {
             (self.dropped..).zip(&self.exchanges).find(|(_, exchange)| exchange.is_open()).map(|(n, _)| n);
     }
 
-    /// Drops the oldest exchanges until at most `max_messages` messages are left; an open one is never dropped.
+    /// Drops the oldest exchanges until at most `max_messages` messages are left, an open one aside, which is never
+    /// dropped.
     pub(crate) fn trim(&mut self, max_messages: usize) {
-        let mut messages: usize = self.exchanges.iter().map(Exchange::messages).sum();
+        let ended = self.exchanges.iter().filter(|exchange| !exchange.is_open());
+        let mut messages: usize = ended.map(Exchange::messages).sum();
         while messages > max_messages
             && let Some(oldest) = self.exchanges.pop_front_if(|exchange| !exchange.is_open())
         {

@@ -20,6 +20,9 @@ use crate::store::Loaded;
 const SMALLEST_FOLD: usize = 4 << 20;
 /// and then only when they are this many times the snapshot: every byte is written about once more, however long the log.
 const OUTGROWN: usize = 4;
+/// A fold that drops waits for as many exchanges as are kept, and for no fewer than these: whoever keeps less for a while and
+/// then more again finds them.
+const FEWEST_DROPPED: u64 = 64;
 /// Nor are fewer records than this folded, whatever they hold.
 const FEWEST_FOLDED: u64 = 16;
 /// Every object in a log is written once.
@@ -138,8 +141,8 @@ impl Log {
         if self.checkpoint.exchanges().len() > max_messages / 2 {
             self.checkpoint.trim(max_messages);
         }
-        // As many as are kept wait to be dropped.
-        let overfull = self.checkpoint.dropped().saturating_sub(self.dropped) > (max_messages / 2) as u64;
+        let dropped = self.checkpoint.dropped().saturating_sub(self.dropped);
+        let overfull = dropped > FEWEST_DROPPED.max(max_messages as u64 / 2);
         // What was taken back must not stay in an older record.
         let fold = takes_back || ((outgrown || overfull) && self.version - self.covers >= FEWEST_FOLDED);
         let snapshot = fold.then(|| (self.version, self.fold(max_messages)));

@@ -271,11 +271,12 @@ async fn what_cannot_be_taken_up_is_left_alone_for_a_while() {
 async fn promise_4_an_old_snapshot_is_refused() {
     let place = Place::sqlite();
     let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    let long = "word ".repeat(400);
+    let few =
+        Settings { history: HistoryLimits { max_messages: 10, token_budget: 6000 }, ..Settings::default() };
+    let engine = place.engine_with(&model, few).await;
     let mut copies = Vec::new();
-    for i in 0..60 {
-        session(&engine, ALICE).turn(says(&format!("{i} {long}"))).finish().await.unwrap();
+    for i in 0..150 {
+        session(&engine, ALICE).turn(says(&format!("message {i}"))).finish().await.unwrap();
         let db = open(&place);
         let snapshot = db.query_row("SELECT seq, sealed FROM session_snapshots", [], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))

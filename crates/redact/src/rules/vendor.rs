@@ -32,7 +32,7 @@ pub(super) const fn vendor(
 pub(super) static RULES: &[Rule] = &[
     vendor("aws_access_key", &["AKIA", "ASIA", "ABIA", "ACCA", "A3T"],
         "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}",
-        &[concat!("key ", "AKIAU", "JZDE8GXD6NCF10E")], &["AKIAUJ"]),
+        &[concat!("key ", "AKIAU", "JZDE8GXD6NCF10E"), concat!("**", "AKIAU", "JZDE8GXD6NCF10E", "**")], &["AKIAUJ"]),
     vendor("aws_bedrock_key", &["ABSK"],
         "ABSK[A-Za-z0-9+/]{100,300}={0,2}",
         &[concat!("key ", "ABSKP", "FjbD0kH8Oool8DklZDOCj2ISaJiHkTj0rLGlkoMXGjtEkDnNfribxUdl7dXTPyLsxPFkThf4VucSmEHgaKwVJ7faC9qEwjky40U")], &["ABSKPF"]),
