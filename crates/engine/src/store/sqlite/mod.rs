@@ -18,7 +18,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use confidant_seal::{Kid, Sealed, Tag};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -58,13 +58,13 @@ impl File {
     }
 
     fn prepare(self, connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
-        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Temporary tables and sorts stay in memory: nothing of ours is ever in a file that we do not know of.
         connection.execute_batch(
             "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;",
         )?;
-        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        let mode = write_ahead(connection)?;
         debug_assert_eq!(mode, "wal");
         // 16 MB instead of 4: pages that every turn touches are then copied back a quarter as often.
         connection.execute_batch("PRAGMA wal_autocheckpoint = 4000")?;
@@ -123,6 +123,27 @@ impl File {
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| self.error(&e))
     }
 }
+
+/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
+/// whoever waits would keep the others from it. So it is asked for again, a little later.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match &switched {
+            Err(rusqlite::Error::SqliteFailure(cause, _))
+                if matches!(cause.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+                    && Instant::now() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            _ => return switched,
+        }
+    }
+}
+
+/// How long another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connections for reading, made as needed and kept.
 #[derive(Debug)]
