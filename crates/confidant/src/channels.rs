@@ -37,11 +37,6 @@ pub(crate) fn configured(loaded: &Loaded) -> Vec<(String, anyhow::Result<Arc<dyn
 
 #[cfg(feature = "matrix")]
 fn matrix(loaded: &Loaded, section: &crate::config::MatrixSection) -> anyhow::Result<Arc<dyn Channel>> {
-    if section.allow_reactions {
-        crate::cli::note(
-            "channels.matrix.allow_reactions has no effect yet: approvals are given by their codes",
-        );
-    }
     Ok(Arc::new(confidant_matrix::Matrix::new(section.settings(loaded)?)?))
 }
 

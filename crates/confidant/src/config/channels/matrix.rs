@@ -37,8 +37,6 @@ pub(crate) struct MatrixSection {
     pub(crate) prefix: Option<String>,
     /// Whether questions in a room's main timeline are answered in a thread of their own.
     pub(crate) reply_in_thread: bool,
-    /// Whether approvals may be given by reactions, in rooms that are not encrypted.
-    pub(crate) allow_reactions: bool,
     /// How many messages are worked on side by side.
     pub(crate) concurrency: NonZeroUsize,
 }
@@ -59,7 +57,6 @@ impl Default for MatrixSection {
             listen_to_bots: false,
             prefix: None,
             reply_in_thread: false,
-            allow_reactions: false,
             concurrency: MOST,
         }
     }
