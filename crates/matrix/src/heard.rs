@@ -213,7 +213,7 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn anything_can_be_read(text in "\\PC*", kind in "m\\.room\\.(message|member|redaction)", at in any::<f64>()) {
-            crate::fuzz_event(text.as_bytes());
+            let _ = Heard::read(&text);
             let odd = json!({ "event_id": text, "sender": "", "type": kind, "origin_server_ts": at,
                 "state_key": text, "content": { "msgtype": text, "body": 1, "m.relates_to": [text],
                 "m.mentions": { "user_ids": text } } });

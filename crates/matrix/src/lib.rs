@@ -17,7 +17,6 @@ mod channel;
 mod check;
 mod content;
 mod determine;
-mod fuzzing;
 mod heard;
 mod html;
 mod identity;
@@ -34,7 +33,6 @@ mod verification;
 mod walk;
 
 pub use channel::{LogIn, Matrix};
-pub use fuzzing::fuzz_event;
 pub use identity::RecoveryKey;
 pub use people::People;
 pub use settings::{Credential, Settings, SettingsError};
