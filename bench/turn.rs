@@ -1,5 +1,5 @@
 //! What Confidant itself takes of a turn, with every stage on and models that take no time; and what the local rules take
-//! of that. `cargo run --release -p confidant-bench --bin turn-overhead > bench/results/TURN.md`.
+//! of that. `cargo run --profile dist -p confidant-bench --bin turn-overhead > bench/results/TURN.md`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -169,5 +169,5 @@ const ANSWER: &str = "Plan the move in four steps: copy the schema, replicate th
 switch the writers. Sequences must be set past the highest id, and times stored without a zone must be read as UTC. \
 Rehearse all of it on a copy, with the same load, and keep the way back open for a day.";
 const INTRO: &str = "# What Confidant takes of a turn\n\nFrom the call to the answer, with models that take no time, warm \
-sessions on the embedded store, one turn at a time; requests and answers of about 300 bytes. Made by `cargo run --release -p \
+sessions on the embedded store, one turn at a time; requests and answers of about 300 bytes. Made by `cargo run --profile dist -p \
 confidant-bench --bin turn-overhead`. Milliseconds are of the machine it ran on.\n";

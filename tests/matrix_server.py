@@ -214,6 +214,12 @@ class Synapse:
         body = {"type": "m.login.password", "identifier": who, "password": password}
         return self.call("POST", "/_matrix/client/v3/login", body)["access_token"]
 
+    def tokens_run_out(self, user_id: str) -> None:
+        """All tokens of an account are past their time, while its devices stay."""
+        self.kill()
+        with contextlib.closing(sqlite3.connect(self.folder / "synapse.db")) as database, database:
+            database.execute("UPDATE access_tokens SET valid_until_ms = 1 WHERE user_id = ?", (user_id,))
+        self.start()
 
     def tokens_of(self, user_id: str) -> list[str]:
         """The tokens of all devices of an account, from the server's own table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import wait_until
@@ -332,6 +333,32 @@ def test_approvals_are_the_right_persons(bot: Bot, people: People, encrypted: bo
     assert word in done.text.split(" -> ")[-1], done.text
     bot.asked(alice, room, f"approve {code}", "", reply_to=question.id)
     assert len(bot.said(alice, room, lambda message: "noted: " in message.text)) == 1
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+def test_a_reaction_decides_where_the_operator_allows_it(
+    tmp_path: Path, synapse: Synapse, people: People, recorder: RecordingModel, encrypted: bool
+) -> None:
+    tools = entry("bad", command=HOSTILE, tools=["echo"]) + '[[tools.rules]]\ntool = "bad.echo"\nthen = "approve"\n'
+    settings = {"allow_reactions": True}
+    bot = Bot(tmp_path / "bot", recorder.environment, server=synapse, settings=settings, more=tools)
+    alice, mallory = people.persons("alice", "mallory")
+    try:
+        bot.start()
+        room = bot.room(alice, mallory, encrypted=encrypted)
+        for word, sign, outcome in (("dunlin", "✅", "noted: "), ("knot", "👎🏽", "")):
+            question = bot.asked(alice, room, f'call bad.echo {{"text": "{word}"}}', "May I call bad.echo")
+            mallory.react(room, question.id, sign)
+            refused = mallory.hears(room, bot.id, lambda said, to=question.id: said.reply_to == to)[-1]
+            assert f"-> {word}" not in refused.text and "noted: " not in refused.text, refused.text
+            alice.react(room, question.id, "👀")
+            alice.react(room, question.id, sign)
+            heard = lambda said, to=question.id, outcome=outcome: said.reply_to == to and outcome in said.text
+            alice.hears(room, bot.id, heard, 1 if outcome else 2)
+        done = [message.text for message in bot.said(alice, room) if "noted: " in message.text]
+        assert len(done) == 1 and "dunlin" in done[0], done
+    finally:
+        bot.stop()
 
 
 # Where it may be, and what it does not believe

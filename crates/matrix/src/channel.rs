@@ -90,6 +90,7 @@ impl Matrix {
             listen_to_bots: self.settings.listen_to_bots,
             prefix: prefix.map(str::to_owned),
             reply_in_thread: self.settings.reply_in_thread,
+            allow_reactions: self.settings.allow_reactions,
             tenant: intake.tenant().clone(),
         }
     }

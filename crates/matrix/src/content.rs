@@ -57,7 +57,7 @@ fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Draft => "draft",
         Kind::Answer => ANSWER,
-        Kind::Question => "question",
+        Kind::Question => QUESTION,
         Kind::Notice => "notice",
     }
 }
@@ -82,6 +82,8 @@ fn fnv(bytes: &[u8]) -> u64 {
 
 /// The kind that a line of a room has if we said it and it is whole.
 pub(crate) const ANSWER: &str = "answer";
+/// The kind of a message that asks for an approval.
+pub(crate) const QUESTION: &str = "question";
 /// An event holds 64 KiB, encrypted and with everything around it.
 const MOST_HTML: usize = 25_000;
 const FALLBACK: usize = 200;

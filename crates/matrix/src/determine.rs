@@ -4,7 +4,8 @@ use confidant_channel::Said;
 use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use matrix_sdk::ruma::{EventId, OwnedUserId, RoomId};
 
-use crate::heard::{Heard, Message};
+use crate::content::QUESTION;
+use crate::heard::{Heard, Message, What};
 use crate::people::People;
 use crate::route::Place;
 
@@ -16,6 +17,7 @@ pub(crate) struct Rules {
     pub(crate) listen_to_bots: bool,
     pub(crate) prefix: Option<String>,
     pub(crate) reply_in_thread: bool,
+    pub(crate) allow_reactions: bool,
     pub(crate) tenant: TenantId,
 }
 
@@ -59,6 +61,37 @@ impl Rules {
             (Some(to), false) => Verdict::IfOurs(to.clone(), Box::new(said)),
             (None, false) => Verdict::No,
         }
+    }
+
+    /// What a reaction to this question of ours says, as if it had been typed: `approve K7QM2A`.
+    pub(crate) fn decided(
+        &self,
+        heard: &Heard,
+        sign: &str,
+        question: &Heard,
+        here: &Here,
+        order: i64,
+    ) -> Option<Said> {
+        let What::Message(asked) = &question.what else { return None };
+        if question.sender != self.me || asked.ours.as_deref() != Some(QUESTION) {
+            return None;
+        }
+        // Arguments are quoted before it and hold no backtick.
+        let code = asked.text.rsplit_once("`approve ")?.1.split('`').next()?;
+        let text = format!("{} {code}", decision(sign)?);
+        let message = Message { thread: asked.thread.clone(), ..Message::default() };
+        let said = self.said(heard, &message, here, order, text)?;
+        // Clients show no answers to reactions.
+        let place = Place { event: EventId::parse(&question.id).ok()?, ..Place::of(&said.route).ok()? };
+        Some(Said { route: place.route(), ..said })
+    }
+
+    /// Whether a reaction of this person's may decide something.
+    pub(crate) fn may_react(&self, heard: &Heard, sign: &str) -> bool {
+        self.allow_reactions
+            && heard.sender != self.me
+            && self.allowed.has(&heard.sender)
+            && decision(sign).is_some()
     }
 
     fn said(&self, heard: &Heard, message: &Message, here: &Here, order: i64, text: String) -> Option<Said> {
@@ -152,6 +185,16 @@ impl Rules {
     }
 }
 
+/// What a sign says to a question, whatever its colour.
+fn decision(sign: &str) -> Option<&'static str> {
+    let plain = sign.trim_end_matches(|c: char| c == '\u{fe0f}' || ('\u{1f3fb}'..='\u{1f3ff}').contains(&c));
+    match plain {
+        "\u{2705}" | "\u{2714}" | "\u{1f44d}" => Some("approve"),
+        "\u{274c}" | "\u{2716}" | "\u{1f44e}" => Some("deny"),
+        _ => None,
+    }
+}
+
 /// What comes after a word that a text begins with.
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let end = find_word(text, word).filter(|(start, _)| *start == 0)?.1;
@@ -223,7 +266,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::heard::What;
     use crate::heard::tests::{event, read};
 
     fn rules(change: impl FnOnce(&mut Rules)) -> Rules {
@@ -233,6 +275,7 @@ mod tests {
             listen_to_bots: false,
             prefix: None,
             reply_in_thread: false,
+            allow_reactions: false,
             tenant: TenantId::new("acme").unwrap(),
         };
         change(&mut rules);
@@ -302,6 +345,49 @@ mod tests {
         );
         let verification = json!({ "msgtype": "m.key.verification.request", "body": "hi" });
         assert!(said(&usual, verification, &direct()).is_none());
+    }
+
+    #[test]
+    fn a_reaction_to_a_question_of_ours_is_an_answer_where_it_may_be() {
+        let allowing = rules(|r| r.allow_reactions = true);
+        let mut asked = event(
+            "m.room.message",
+            json!({ "msgtype": "m.text", "confidant.kind": "question",
+            "body": "May I call a.b with 'approve X'? Answer `approve K7QM2A` or `deny K7QM2A`.",
+            "m.relates_to": { "rel_type": "m.thread", "event_id": "$0" } }),
+        );
+        (asked["sender"], asked["event_id"]) = ("@bot:x".into(), "$q".into());
+        let reaction = |sign: &str| {
+            let relation = json!({ "rel_type": "m.annotation", "event_id": "$q", "key": sign });
+            let heard = read(&event("m.reaction", json!({ "m.relates_to": relation })));
+            assert!(matches!(&heard.what, What::Reaction { target, sign: s } if target == "$q" && s == sign));
+            heard
+        };
+        let decided = |rules: &Rules, asked: &Value, sign: &str| {
+            let heard = reaction(sign);
+            let may = rules.may_react(&heard, sign);
+            rules.decided(&heard, sign, &read(asked), &room(), 5).filter(|_| may)
+        };
+        for (sign, text) in [
+            ("\u{2705}", "approve K7QM2A"),
+            ("\u{1f44d}\u{1f3fd}", "approve K7QM2A"),
+            ("\u{274c}", "deny K7QM2A"),
+            ("\u{2716}\u{fe0f}", "deny K7QM2A"),
+        ] {
+            let said = decided(&allowing, &asked, sign).unwrap();
+            assert_eq!((said.text.as_str(), said.event.as_str()), (text, "$1"));
+            assert_eq!(said.scope.session_id(), "!r:x:$0:@a:x", "where it was asked");
+            assert_eq!(Place::of(&said.route).unwrap().event, "$q");
+        }
+        assert!(decided(&allowing, &asked, "\u{2764}").is_none());
+        assert!(decided(&rules(|_| ()), &asked, "\u{2705}").is_none(), "only where the operator allows it");
+        let nobody = rules(|r| (r.allow_reactions, r.allowed) = (true, People::default()));
+        assert!(decided(&nobody, &asked, "\u{2705}").is_none());
+        let mut others = asked.clone();
+        others["sender"] = "@c:x".into();
+        assert!(decided(&allowing, &others, "\u{2705}").is_none(), "somebody else's message");
+        asked["content"]["confidant.kind"] = "answer".into();
+        assert!(decided(&allowing, &asked, "\u{2705}").is_none(), "an answer that quotes a code");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) enum What {
     Edit { target: String, message: Message },
     /// Something that was said is gone.
     Redaction { target: String },
+    /// Somebody put a sign on something that was said.
+    Reaction { target: String, sign: String },
     /// Somebody came, went, or was invited.
     Member { user: String, membership: String, before: Option<String> },
     /// Who may read what is said from here on.
@@ -59,6 +61,7 @@ impl Heard {
         let state_key = text("state_key");
         let what = match (kind.as_str(), state_key) {
             ("m.room.message", None) => message_or_edit(content),
+            ("m.reaction", None) => reaction(content),
             ("m.room.redaction", None) => {
                 let target = text("redacts").or_else(|| string(content, "redacts"));
                 target.map_or(What::Other, |target| What::Redaction { target })
@@ -108,6 +111,17 @@ fn message_or_edit(content: &Value) -> What {
             }
             None => What::Other,
         },
+    }
+}
+
+fn reaction(content: &Value) -> What {
+    let relation = content.get("m.relates_to").unwrap_or(&Value::Null);
+    let text = |name: &str| relation.get(name).and_then(Value::as_str);
+    match (text("rel_type"), text("event_id"), text("key")) {
+        (Some("m.annotation"), Some(target), Some(sign)) => {
+            What::Reaction { target: target.to_owned(), sign: sign.to_owned() }
+        }
+        _ => What::Other,
     }
 }
 

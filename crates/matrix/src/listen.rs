@@ -231,6 +231,12 @@ impl Ear<'_> {
         self.order
     }
 
+    /// Where the next event of a room stands. While something before it is missing, it does not move the room's cursor.
+    fn order_in(&mut self, here: &Here) -> i64 {
+        let held = self.undecrypted.holds(&here.room) || self.behind.contains(&here.room);
+        if held { i64::MIN } else { self.next_order() }
+    }
+
     async fn here(&self, room: &Room) -> Result<Here, Trouble> {
         let members = room.active_members_count();
         let two = (1..=2).contains(&members);
@@ -298,8 +304,7 @@ impl Ear<'_> {
                 return Ok(());
             }
             What::Message(message) => {
-                let held = self.undecrypted.holds(&here.room) || self.behind.contains(&here.room);
-                let order = if held { i64::MIN } else { self.next_order() };
+                let order = self.order_in(here);
                 match self.rules.judge(heard, message, here, order) {
                     Verdict::Yes(said) => Event::Said(*said),
                     Verdict::IfOurs(id, said) => match self.fetch(room, &id).await? {
@@ -323,6 +328,17 @@ impl Ear<'_> {
                 let Ok(scope) = self.rules.scope(&here.room, thread, &heard.sender) else { return Ok(()) };
                 let text = self.rules.text(message, here).0;
                 Event::Edited(Edited { event: heard.id.clone(), target: target.clone(), scope, text })
+            }
+            What::Reaction { target, sign } => {
+                if !self.rules.may_react(heard, sign) {
+                    return Ok(());
+                }
+                let Some(question) = self.fetch(room, target).await? else { return Ok(()) };
+                let order = self.order_in(here);
+                match self.rules.decided(heard, sign, &question, here, order) {
+                    Some(said) => Event::Said(said),
+                    None => return Ok(()),
+                }
             }
             What::Redaction { target } => {
                 Event::Removed(Removed { event: heard.id.clone(), target: target.clone() })

@@ -30,6 +30,8 @@ pub struct Settings {
     pub prefix: Option<String>,
     /// Whether questions in a room's main timeline are answered in a thread of their own.
     pub reply_in_thread: bool,
+    /// Whether a reaction to a question for an approval is an answer to it.
+    pub allow_reactions: bool,
     /// Where the SDK keeps keys and room states; in memory if missing.
     pub folder: Option<PathBuf>,
     /// How many lines of a room are read.

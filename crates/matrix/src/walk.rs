@@ -96,7 +96,7 @@ impl Walk {
             What::Visibility { before, .. } => {
                 self.visibility = before.unwrap_or_else(|| "joined".to_owned());
             }
-            What::Member { .. } | What::Other => {}
+            What::Reaction { .. } | What::Member { .. } | What::Other => {}
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct MatrixSection {
     pub(crate) prefix: Option<String>,
     /// Whether questions in a room's main timeline are answered in a thread of their own.
     pub(crate) reply_in_thread: bool,
+    /// Whether approvals may be given by reactions, which are not encrypted.
+    pub(crate) allow_reactions: bool,
     /// How many messages are worked on side by side.
     pub(crate) concurrency: NonZeroUsize,
 }
@@ -57,6 +59,7 @@ impl Default for MatrixSection {
             listen_to_bots: false,
             prefix: None,
             reply_in_thread: false,
+            allow_reactions: false,
             concurrency: MOST,
         }
     }
@@ -112,6 +115,7 @@ impl MatrixSection {
             listen_to_bots: self.listen_to_bots,
             prefix: self.prefix.clone(),
             reply_in_thread: self.reply_in_thread,
+            allow_reactions: self.allow_reactions,
             folder: config.local_folders().map(|(data, _)| data.join("matrix")),
             room_lines: limits.lines,
             room_max_age: limits.max_age_seconds.map(std::time::Duration::from_secs),
