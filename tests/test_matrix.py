@@ -346,7 +346,7 @@ def test_a_reaction_decides_where_the_operator_allows_it(
     try:
         bot.start()
         room = bot.room(alice, mallory, encrypted=encrypted)
-        for word, sign, outcome in (("dunlin", "✅", "noted: "), ("knot", "👎🏽", "")):
+        for word, sign, outcome in (("dunlin", "✅", "The tool said"), ("knot", "👎🏽", "it was denied")):
             question = bot.asked(alice, room, f'call bad.echo {{"text": "{word}"}}', "May I call bad.echo")
             mallory.react(room, question.id, sign)
             refused = mallory.hears(room, bot.id, lambda said, to=question.id: said.reply_to == to)[-1]
@@ -354,9 +354,9 @@ def test_a_reaction_decides_where_the_operator_allows_it(
             alice.react(room, question.id, "👀")
             alice.react(room, question.id, sign)
             heard = lambda said, to=question.id, outcome=outcome: said.reply_to == to and outcome in said.text
-            alice.hears(room, bot.id, heard, 1 if outcome else 2)
-        done = [message.text for message in bot.said(alice, room) if "noted: " in message.text]
-        assert len(done) == 1 and "dunlin" in done[0], done
+            alice.hears(room, bot.id, heard)
+        done = [message.text.split(" -> ")[1] for message in bot.said(alice, room) if "noted: " in message.text]
+        assert len(done) == 2 and "dunlin" in done[0] and "knot" not in done[1], done
     finally:
         bot.stop()
 

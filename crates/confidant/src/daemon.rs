@@ -44,9 +44,8 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let opened = open::open(loaded, purpose).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let engine = opened.engine.clone();
-    match bus {
-        Some(bus) => engine.become_gateway(bus).await?,
-        None => engine.warm_up(),
+    if let Some(bus) = bus {
+        engine.become_gateway(bus).await?;
     }
     admin_token(&engine, loaded).await?;
 

@@ -370,12 +370,19 @@ impl Engine {
         Ok(Self { inner })
     }
 
-    /// Reads what the first turn would otherwise wait for (vocabulary, word lists, patterns), on a thread of its own.
+    /// Reads what the first turn would otherwise wait for (vocabulary, word lists, patterns), once, on a thread of its own.
+    /// Not for a gateway, which runs no turns; and not before somebody speaks, since it takes memory.
     pub fn warm_up(&self) {
-        // One that nobody waits for, also not at the end of the program.
-        std::thread::spawn(|| {
-            let _ = crate::tokens::count("warm");
-            turn::prepare::warm_up();
+        static WARM: std::sync::Once = std::sync::Once::new();
+        if self.inner.gateway.get().is_some() {
+            return;
+        }
+        // A thread that nobody waits for, also not at the end of the program.
+        WARM.call_once(|| {
+            std::thread::spawn(|| {
+                let _ = crate::tokens::count("warm");
+                turn::prepare::warm_up();
+            });
         });
     }
 

@@ -41,7 +41,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -231,6 +231,10 @@ fn around(guarded: Router<App>, open: Router<App>, app: &App) -> Router {
 async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
+    if method == Method::POST {
+        // Somebody is about to speak.
+        app.engine.warm_up();
+    }
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
