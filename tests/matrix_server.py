@@ -118,6 +118,8 @@ class Synapse:
             "report_stats": False,
             "presence": {"enabled": False},
             "bcrypt_rounds": 4,
+            # People here look now and then only, and want to see everything.
+            "filter_timeline_limit": 10_000,
         } | {name: limit for name, limit in LIMITS.items() if not (self.limited and name == "rc_message")}
         key = self.folder / "signing.key"
         if not key.exists():
