@@ -1,6 +1,6 @@
 //! The memory of everyone: what owners share, what is left undone, and the end of an owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
 use crate::documents::TruthSource;
 use crate::index::{Encoder, Index};
 use crate::instances::Instances;
-use crate::keys::{KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
+use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
 use crate::truth::{Kind, Task, Truth, Why};
@@ -87,6 +87,32 @@ struct Unfinished {
     blob: Vec<u8>,
     seal: LocatorSeal,
     resume: Option<Locator>,
+}
+
+/// What became of a task.
+enum TakenUp {
+    Finished,
+    Dropped,
+    Removed,
+    /// Somebody is at it, or was faster.
+    ByAnother,
+}
+
+/// Whether a store is worth asking.
+#[derive(Clone, Copy)]
+enum Store {
+    Asked,
+    /// It did not answer a moment ago.
+    Silent,
+}
+
+impl Store {
+    fn is_asked(self) -> Result<()> {
+        match self {
+            Self::Asked => Ok(()),
+            Self::Silent => Err(Error::unavailable("the store does not answer", "it is tried again")),
+        }
+    }
 }
 
 /// What was left undone and is done now.
@@ -243,8 +269,11 @@ impl Inner {
     ) -> Result<Option<Pointer>> {
         let noted = AtomicBool::new(false);
         let note = |locator: &Locator| {
-            let kept = self.truth.note_locator(memory, &begun.seal(locator)).is_ok();
-            noted.store(kept, Ordering::Relaxed);
+            // Nothing to go on with is nothing that has begun.
+            if !locator.0.is_empty() {
+                let kept = self.truth.note_locator(memory, &begun.seal(locator)).is_ok();
+                noted.store(kept, Ordering::Relaxed);
+            }
         };
         let put = store.put(&begun.pointer, &begun.ciphertext, None, &note).await;
         let inner = Arc::clone(self);
@@ -253,10 +282,7 @@ impl Inner {
                 let sealed = begun.seal(&locator);
                 blocking(move || inner.truth.finish(memory, &sealed)).await
             }
-            Err(error) if noted.load(Ordering::Relaxed) => Err(Error::unavailable(
-                format!("the upload has begun but did not end: {}", error.parted().0),
-                "it is kept and goes on at the next start; nothing has to be stored again",
-            )),
+            Err(error) if noted.load(Ordering::Relaxed) => Err(begun_and_kept(&error)),
             Err(error) => {
                 blocking(move || inner.give_up(memory)).await?;
                 Err(error)
@@ -291,67 +317,91 @@ impl Inner {
         for owner in blocking(move || inner.truth.erasing()).await? {
             self.erase(owner).await?;
         }
-        let mut alive = self.instances.alive();
         let tasks = self.tasks().await?;
-        let orphans: Vec<Task> = tasks
-            .into_iter()
-            .filter(|task| {
-                task.instance == self.instances.own() && task.kind == Kind::Remove || !alive(task.instance)
-            })
-            .collect();
-        for task in orphans {
-            let (inner, claimed) = (Arc::clone(self), task.clone());
-            if !blocking(move || inner.truth.claim(&claimed, inner.instances.own())).await? {
-                continue;
-            }
-            match task.kind {
-                Kind::Remove => {
-                    let (inner, of) = (Arc::clone(self), task.clone());
-                    blocking(move || {
-                        inner.keys.destroy_artifacts(&[of.artifact])?;
-                        match inner.keys.owner_of_tag(of.owner)? {
-                            Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
-                            None => Ok(()),
-                        }
-                    })
-                    .await?;
-                    match self.remove_blob(&task).await {
-                        Ok(_) => recovered.removed += 1,
-                        Err(_) => recovered.waiting += 1,
+        let mut silent: HashSet<String> = HashSet::new();
+        for task in self.left_undone(tasks) {
+            // A store that does not answer is asked once, not once for each of a thousand tasks.
+            let store = if silent.contains(&task.mode) { Store::Silent } else { Store::Asked };
+            match self.take_up(&task, store).await {
+                Ok(TakenUp::Finished) => recovered.finished += 1,
+                Ok(TakenUp::Dropped) => recovered.dropped += 1,
+                Ok(TakenUp::Removed) => recovered.removed += 1,
+                Ok(TakenUp::ByAnother) => {}
+                Err(error) => {
+                    recovered.waiting += 1;
+                    if matches!(error, Error::Unavailable { .. }) {
+                        silent.insert(task.mode);
+                    } else {
+                        tracing::warn!(error = error.code(), "a task of the memory cannot be done");
                     }
                 }
-                Kind::Put => self.resume_put(&task, &mut recovered).await?,
             }
         }
         Ok(recovered)
     }
 
+    /// Goes on with the upload of an artifact that somebody began, unless they are at it.
+    pub(crate) async fn go_on(self: &Arc<Self>, artifact: ArtifactId) -> Result<()> {
+        let mut tasks = self.tasks().await?;
+        tasks.retain(|task| task.kind == Kind::Put && task.artifact == artifact);
+        for task in self.left_undone(tasks) {
+            self.take_up(&task, Store::Asked).await.map_err(|error| begun_and_kept(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Those of processes that are gone, and of this one.
+    fn left_undone(&self, mut tasks: Vec<Task>) -> Vec<Task> {
+        let (own, mut alive) = (self.instances.own(), self.instances.alive());
+        tasks.retain(|task| task.instance == own || !alive(task.instance));
+        tasks
+    }
+
+    /// Does a task, unless somebody is at it.
+    async fn take_up(self: &Arc<Self>, task: &Task, store: Store) -> Result<TakenUp> {
+        let Some(_at_work) = self.instances.start(task.artifact) else { return Ok(TakenUp::ByAnother) };
+        let (inner, claimed) = (Arc::clone(self), task.clone());
+        if !blocking(move || inner.truth.claim(&claimed, inner.instances.own())).await? {
+            return Ok(TakenUp::ByAnother);
+        }
+        match task.kind {
+            Kind::Remove => {
+                let (inner, of) = (Arc::clone(self), task.clone());
+                blocking(move || {
+                    inner.keys.destroy_artifacts(&[of.artifact])?;
+                    match inner.keys.owner_of_tag(of.owner)? {
+                        Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
+                        None => Ok(()),
+                    }
+                })
+                .await?;
+                store.is_asked()?;
+                self.remove_blob(task).await.map(|_| TakenUp::Removed)
+            }
+            Kind::Put => {
+                store.is_asked()?;
+                self.resume_put(task).await
+            }
+        }
+    }
+
     /// Goes on with an upload that was cut off. One whose key was never written has nothing to open it and is dropped.
-    async fn resume_put(self: &Arc<Self>, task: &Task, recovered: &mut Recovered) -> Result<()> {
+    async fn resume_put(self: &Arc<Self>, task: &Task) -> Result<TakenUp> {
         let (inner, of) = (Arc::clone(self), task.clone());
         let found = blocking(move || inner.unfinished(&of)).await?;
         let inner = Arc::clone(self);
         let memory = task.memory;
         let Some(Unfinished { blob, seal, resume }) = found else {
             blocking(move || inner.give_up(memory)).await?;
-            recovered.dropped += 1;
-            return Ok(());
+            return Ok(TakenUp::Dropped);
         };
-        let Ok((_, store)) = self.store_of(Some(&task.mode)) else {
-            recovered.waiting += 1;
-            return Ok(());
-        };
+        let (_, store) = self.store_of(Some(&task.mode))?;
         let truth = Arc::clone(&self.truth);
         let note = |locator: &Locator| drop(truth.note_locator(memory, &seal.seal(locator)));
-        match store.put(&task.pointer, &blob, resume.as_ref(), &note).await {
-            Ok(locator) => {
-                let sealed = seal.seal(&locator);
-                blocking(move || inner.truth.finish(memory, &sealed)).await?;
-                recovered.finished += 1;
-            }
-            Err(_) => recovered.waiting += 1,
-        }
-        Ok(())
+        let locator = store.put(&task.pointer, &blob, resume.as_ref(), &note).await?;
+        let sealed = seal.seal(&locator);
+        blocking(move || inner.truth.finish(memory, &sealed)).await?;
+        Ok(TakenUp::Finished)
     }
 
     /// What it takes to go on with an upload; nothing if it cannot be gone on with.
@@ -437,6 +487,14 @@ pub(crate) async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     tokio::spawn(work).await.unwrap_or_else(|_| Err(cut_off()))
+}
+
+fn begun_and_kept(error: &Error) -> Error {
+    let (what, hint) = error.parted();
+    Error::unavailable(
+        format!("the upload has begun but did not end: {what}"),
+        format!("{hint}; it is kept, and goes on by itself or when the session is stored again"),
+    )
 }
 
 fn cut_off() -> Error {

@@ -12,6 +12,7 @@ use crate::api::{
 use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Locator, Pointer, Removed};
 use crate::index::Query;
+use crate::instances::AtWork;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
 use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts, Why};
@@ -238,16 +239,16 @@ impl OwnMemory {
             let (own, asked, mode) = (self.clone(), request.session_id.clone(), mode.to_owned());
             let what = Arc::clone(&prepared);
             match blocking(move || own.begin(&what, &asked, &mode)).await? {
-                Some(begun) => break begun,
-                // Somebody else is at it. Theirs will do, when it is done; if they died, it is taken over.
-                None if patience > 0 => {
+                Start::Begun(begun) => break begun,
+                // Theirs will do, when it is done; what nobody is at any more is gone on with.
+                Start::ByAnother(artifact) if patience > 0 => {
                     patience -= 1;
-                    self.inner.recover().await?;
+                    self.inner.go_on(artifact).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }
-                None => {
+                Start::ByAnother(_) => {
                     return Err(Error::unavailable(
-                        "exactly this session is being stored by another process, which takes long",
+                        "exactly this session is being stored by somebody else, which takes long",
                         "wait a moment and ask again",
                     ));
                 }
@@ -266,11 +267,12 @@ impl OwnMemory {
         Ok(stored)
     }
 
-    /// Seals the payload and writes it down, pending, with its upload; nothing while somebody else uploads the same.
-    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Option<Beginning>> {
+    /// Seals the payload and writes it down, pending, with its upload, unless the same is being uploaded.
+    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Start> {
         let inner = &self.inner;
         let owner = inner.keys.owner(&self.owner)?;
         let id = ArtifactId::random();
+        let at_work = inner.instances.start(id);
         let key = confidant_seal::Key::random();
         let place = ArtifactPlace {
             owner: &owner,
@@ -301,10 +303,10 @@ impl OwnMemory {
             Inserted::New(memory) => {
                 let made = inner.keys.create_artifact(&owner, id, &key);
                 let (kid, state) = (key.kid(), Begun::Pending(memory));
-                let begun =
-                    Beginning { pointer, ciphertext, kid, state, seal: LocatorSeal { owner, id, key } };
+                let seal = LocatorSeal { owner, id, key };
+                let begun = Beginning { pointer, ciphertext, kid, state, seal, _at_work: at_work };
                 match made {
-                    Ok(()) => Ok(Some(begun)),
+                    Ok(()) => Ok(Start::Begun(begun)),
                     Err(error) => {
                         // Nothing was uploaded and nothing opens the row: as if it had never been.
                         inner.truth.undo(memory)?;
@@ -315,11 +317,11 @@ impl OwnMemory {
             Inserted::Same(row) => {
                 let known = inner.keys.artifact(&owner, row.artifact)?.map_or(key.kid(), |key| key.kid());
                 if !row.live {
-                    return Ok(None);
+                    return Ok(Start::ByAnother(row.artifact));
                 }
-                let pointer = row.pointer.clone();
+                let (pointer, state) = (row.pointer.clone(), Begun::Already);
                 let seal = LocatorSeal { owner, id, key };
-                Ok(Some(Beginning { pointer, ciphertext, kid: known, seal, state: Begun::Already }))
+                Ok(Start::Begun(Beginning { pointer, ciphertext, kid: known, seal, state, _at_work: None }))
             }
         }
     }
@@ -440,6 +442,13 @@ impl LocatorSeal {
     }
 }
 
+/// How storing begins.
+enum Start {
+    Begun(Beginning),
+    /// The same payload is pending, as this artifact.
+    ByAnother(ArtifactId),
+}
+
 /// An artifact that is sealed and written down.
 #[derive(Debug)]
 pub(crate) struct Beginning {
@@ -448,6 +457,8 @@ pub(crate) struct Beginning {
     kid: Kid,
     seal: LocatorSeal,
     state: Begun,
+    /// As long as it is in here, no recovery takes the upload for one that was left.
+    _at_work: Option<AtWork>,
 }
 
 #[derive(Clone, Copy, Debug)]

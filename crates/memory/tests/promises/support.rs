@@ -25,6 +25,8 @@ pub(crate) enum Weather {
     LostAnswer,
     /// It never ends, as if the process died meanwhile.
     Hangs,
+    /// It takes the money, says for what, and breaks off.
+    Paid,
 }
 
 /// Blobs in memory. Clones are the same store, as if it were elsewhere.
@@ -33,6 +35,8 @@ pub(crate) struct Shelf {
     pub(crate) blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     pub(crate) weather: Arc<Mutex<Weather>>,
     pub(crate) puts: Arc<AtomicU64>,
+    /// How often it was paid.
+    pub(crate) paid: Arc<AtomicU64>,
 }
 
 impl Shelf {
@@ -59,11 +63,18 @@ impl Blobs for Shelf {
         &self,
         pointer: &Pointer,
         ciphertext: &[u8],
-        _: Option<&Locator>,
-        _: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
+        resume: Option<&Locator>,
+        noted: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
     ) -> Result<Locator> {
         match self.weather() {
             Weather::Down => return Err(down()),
+            Weather::Paid => {
+                if resume.is_none() {
+                    self.paid.fetch_add(1, Ordering::SeqCst);
+                    noted(&Locator("receipt".to_owned()));
+                }
+                return Err(down());
+            }
             Weather::Hangs => std::future::pending().await,
             Weather::Fine | Weather::LostAnswer => {}
         }
@@ -134,12 +145,23 @@ impl Place {
         self.try_open_in(self.folder.path())
     }
 
+    /// A process that opens it with something else than usual.
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut Parts)) -> Memory {
+        let mut parts = self.parts(self.folder.path());
+        change(&mut parts);
+        Memory::open(parts).unwrap()
+    }
+
     fn try_open_in(&self, folder: &Path) -> Result<Memory> {
+        Memory::open(self.parts(folder))
+    }
+
+    fn parts(&self, folder: &Path) -> Parts {
         let mut options = confidant_redact::Options::default();
         options.names = true;
         let stores: BTreeMap<String, Arc<dyn Blobs>> =
             BTreeMap::from([("mock".to_owned(), Arc::new(self.shelf.clone()) as Arc<dyn Blobs>)]);
-        Memory::open(Parts {
+        Parts {
             folder: folder.join("memory"),
             keys_folder: folder.join("keys"),
             roots: Box::new(self.safe.clone()),
@@ -152,7 +174,14 @@ impl Place {
             encoder: None,
             prices: confidant_memory::cost::Prices::default(),
             witness: None,
-        })
+        }
+    }
+
+    /// What is still to be done outside the file.
+    pub(crate) fn outbox(&self, kind: &str) -> i64 {
+        let Ok(db) = rusqlite::Connection::open(self.folder.path().join("memory/memory.db")) else { return 0 };
+        let sql = "SELECT count(*) FROM outbox WHERE kind = ?1";
+        db.query_row(sql, [kind], |row| row.get(0)).unwrap_or(0)
     }
 
     /// Every byte that is kept, here or on the shelf.
