@@ -53,7 +53,7 @@ pub struct Stored {
     pub cascade_uri: String,
     /// `artifact_only` or `raw_plus_artifact`.
     pub artifact_type: ArtifactType,
-    /// Whether a search finds it from now on.
+    /// Whether a search finds it from now on; not if what the session became meanwhile was stored first.
     pub indexed: bool,
     /// The card.
     pub memory_card: Card,

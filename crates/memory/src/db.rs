@@ -7,8 +7,9 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::{Error, Result};
 
-/// Opens or makes a file with this schema. Safe beside other processes that do the same.
-pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
+/// Opens a file, made or brought up to date by those of these steps that it lacks. Safe beside other processes that do
+/// the same. Steps are only ever added.
+pub(crate) fn open(path: &Path, steps: &[&str]) -> Result<Connection> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
@@ -21,18 +22,17 @@ pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
              PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
         )
         .map_err(failed)?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-    match version {
-        VERSION => {}
-        0 => {
+    match version(&connection)? {
+        have if have == steps.len() => {}
+        have if have < steps.len() => {
             let tx = connection
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
                 .map_err(failed)?;
-            let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-            if version == 0 {
-                tx.execute_batch(schema).map_err(failed)?;
-                tx.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            // Asked again: another process may have done it while we waited for the lock.
+            for step in steps.iter().skip(version(&tx)?) {
+                tx.execute_batch(step).map_err(failed)?;
             }
+            tx.pragma_update(None, "user_version", steps.len()).map_err(failed)?;
             tx.commit().map_err(failed)?;
         }
         _ => {
@@ -43,6 +43,10 @@ pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
         }
     }
     Ok(connection)
+}
+
+fn version(connection: &Connection) -> Result<usize> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)
 }
 
 /// Leaves nothing of deleted rows in the journal.
@@ -110,4 +114,3 @@ fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
-const VERSION: i64 = 1;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use confidant_seal::{Kid, Tag};
 
-use crate::blobs::{Blobs, Locator, Pointer, Removed};
+use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
 use crate::documents::TruthSource;
 use crate::index::{Encoder, Index};
@@ -16,7 +16,7 @@ use crate::instances::Instances;
 use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Kind, Task, Truth, Why};
+use crate::truth::{Finished, Kind, Task, Truth, Why};
 use crate::witness::Witness;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
@@ -266,7 +266,7 @@ impl Inner {
         store: &Arc<dyn Blobs>,
         begun: &Beginning,
         memory: u64,
-    ) -> Result<Option<Pointer>> {
+    ) -> Result<Finished> {
         let noted = AtomicBool::new(false);
         let note = |locator: &Locator| {
             // Nothing to go on with is nothing that has begun.

@@ -15,7 +15,7 @@ use crate::index::Query;
 use crate::instances::AtWork;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
-use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts, Why};
+use crate::truth::{Finished, Inserted, Kind, NewRow, StoredRow, Texts, Why};
 use crate::witness::Act;
 use crate::{Card, Error, Owner, Result, Session, when};
 
@@ -258,8 +258,12 @@ impl OwnMemory {
         match begun.state {
             Begun::Already => stored.already_stored = true,
             Begun::Pending(memory) => {
-                let before = self.inner.upload(store, &begun, memory).await?;
-                stored.supersedes = before.map(|pointer| pointer.to_string());
+                match self.inner.upload(store, &begun, memory).await? {
+                    Finished::Shown { instead_of } => {
+                        stored.supersedes = instead_of.map(|pointer| pointer.to_string());
+                    }
+                    Finished::Superseded => stored.indexed = false,
+                }
             }
         }
         self.catch_up();

@@ -3,7 +3,7 @@
 //! The table `memories` has the columns of the seed document's schema; every text that says anything is sealed, with the
 //! artifact's own key, for exactly its column and row. Beside it the outbox: whatever has to happen outside this file (an
 //! upload, a removal) is written here first, in the same transaction, and struck off when it has happened. Easy to get
-//! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox.
+//! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox, and get their final id when they are.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,6 +79,15 @@ pub(crate) enum Inserted {
     Same(Box<StoredRow>),
 }
 
+/// What became of a row whose upload is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// It is there for everyone, in the place of this one.
+    Shown { instead_of: Option<Pointer> },
+    /// What was stored of the session meanwhile stands in for it.
+    Superseded,
+}
+
 /// Something to be done outside the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
@@ -114,7 +123,7 @@ pub(crate) enum Kind {
 
 impl Truth {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Ok(Self { writer: Mutex::new(db::open(path, SCHEMA)?), reader: Mutex::new(db::open(path, SCHEMA)?) })
+        Ok(Self { writer: Mutex::new(db::open(path, STEPS)?), reader: Mutex::new(db::open(path, STEPS)?) })
     }
 
     /// Adds a pending row and its upload, together.
@@ -163,6 +172,7 @@ impl Truth {
                 ],
             )?;
             let id = tx.last_insert_rowid();
+            tx.execute("UPDATE memories SET begun = id WHERE id = ?1", [id])?;
             tx.execute(
                 "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, blob, instance)
                  VALUES ('put', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -173,35 +183,45 @@ impl Truth {
     }
 
     /// The upload is done: the row is there for everyone, in the place of older ones of the same session and type.
-    /// Says which of them was the newest.
-    pub(crate) fn finish(&self, memory: u64, locator: &[u8]) -> Result<Option<Pointer>> {
+    ///
+    /// It gets a new id if anything was begun after it, so that whoever goes through the rows in order of id, as the search
+    /// index does, meets it however long its upload took.
+    pub(crate) fn finish(&self, memory: u64, locator: &[u8]) -> Result<Finished> {
         self.write(|tx| {
             let id = number(memory);
+            tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
             let row = tx
                 .query_row(
-                    "UPDATE memories SET state = 1, locator = ?2 WHERE id = ?1 AND state = 0
-                     RETURNING owner, session_tag, artifact_type",
-                    params![id, locator],
+                    "SELECT owner, session_tag, artifact_type FROM memories WHERE id = ?1 AND state = 0",
+                    [id],
                     |row| {
                         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
                     },
                 )
                 .optional()?;
-            tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
-            let Some((owner, session, kind)) = row else { return Ok(None) };
-            let older = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND id < ?4";
+            let Some((owner, session, kind)) = row else { return Ok(Finished::Shown { instead_of: None }) };
+            let same = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND begun";
+            let of = params![owner, session, kind, id];
+            if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?4"))?.exists(of)? {
+                let sql = format!("UPDATE memories SET state = {SUPERSEDED}, locator = ?2 WHERE id = ?1");
+                tx.execute(&sql, params![id, locator])?;
+                return Ok(Finished::Superseded);
+            }
             let before = tx
                 .query_row(
-                    &format!("SELECT pointer FROM memories WHERE {older} ORDER BY id DESC LIMIT 1"),
-                    params![owner, session, kind, id],
+                    &format!("SELECT pointer FROM memories WHERE {same} < ?4 ORDER BY begun DESC LIMIT 1"),
+                    of,
                     |row| row.get::<_, String>(0),
                 )
                 .optional()?;
-            tx.execute(
-                &format!("UPDATE memories SET state = {SUPERSEDED} WHERE {older}"),
-                params![owner, session, kind, id],
-            )?;
-            Ok(before.and_then(|text| Pointer::parse(&text).ok()))
+            tx.execute(&format!("UPDATE memories SET state = {SUPERSEDED} WHERE {same} < ?4"), of)?;
+            let last = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'";
+            let last: i64 = tx.query_row(last, [], |row| row.get(0))?;
+            let shown = if last > id { last + 1 } else { id };
+            tx.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'memories'", [last.max(shown)])?;
+            let sql = "UPDATE memories SET id = ?2, state = 1, locator = ?3 WHERE id = ?1";
+            tx.execute(sql, params![id, shown, locator])?;
+            Ok(Finished::Shown { instead_of: before.and_then(|text| Pointer::parse(&text).ok()) })
         })
     }
 
@@ -608,6 +628,14 @@ const TEXT_COLUMNS: [&str; 6] =
     ["tags_json", "source_session_id", "source_tool", "title", "snippet", "metadata_json"];
 const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
     tags_json, source_session_id, source_tool, title, snippet, metadata_json, vector";
+
+const STEPS: &[&str] = &[SCHEMA, BEGUN];
+
+/// `id` says in which order memories came to be there for everyone, `begun` in which they were begun.
+const BEGUN: &str = "
+    ALTER TABLE memories ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
+    UPDATE memories SET begun = id;
+";
 
 const SCHEMA: &str = "
     CREATE TABLE memories (

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use confidant_memory::api::{QueryRequest, StoreRequest};
+use confidant_memory::api::{QueryRequest, StoreRequest, Stored};
 use confidant_memory::blobs::{Blobs, Locator, Pointer, Removed};
 use confidant_memory::source::Sources;
 use confidant_memory::{Error, Gate, Key, Memory, OwnMemory, Owner, Parts, Result, RootSource, Roots};
 use confidant_seal::{TenantId, UserId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 /// What the next calls of a store do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Weather {
     LostAnswer,
     /// It never ends, as if the process died meanwhile.
     Hangs,
+    /// What arrives waits at the gate until it is let in, one after the other.
+    Held,
     /// It takes the money, says for what, and breaks off.
     Paid,
 }
@@ -37,11 +40,19 @@ pub(crate) struct Shelf {
     pub(crate) puts: Arc<AtomicU64>,
     /// How often it was paid.
     pub(crate) paid: Arc<AtomicU64>,
+    /// How many came to the gate.
+    held: Arc<AtomicU64>,
+    gate: Arc<tokio::sync::Notify>,
 }
 
 impl Shelf {
     pub(crate) fn set(&self, weather: Weather) {
         *self.weather.lock().unwrap() = weather;
+    }
+
+    /// Lets in one of those that wait.
+    pub(crate) fn let_in(&self) {
+        self.gate.notify_one();
     }
 
     fn weather(&self) -> Weather {
@@ -76,6 +87,11 @@ impl Blobs for Shelf {
                 return Err(down());
             }
             Weather::Hangs => std::future::pending().await,
+            Weather::Held => {
+                let gate = self.gate.notified();
+                self.held.fetch_add(1, Ordering::SeqCst);
+                gate.await;
+            }
             Weather::Fine | Weather::LostAnswer => {}
         }
         self.puts.fetch_add(1, Ordering::SeqCst);
@@ -260,4 +276,17 @@ pub(crate) fn request(id: &str, session: &Value) -> StoreRequest {
 
 pub(crate) fn query(text: &str) -> QueryRequest {
     QueryRequest { query: text.to_owned(), limit: 5, ..QueryRequest::default() }
+}
+
+/// A store that waits at the gate until it is let in.
+pub(crate) async fn held(place: &Place, own: &OwnMemory, wish: &StoreRequest) -> JoinHandle<Result<Stored>> {
+    let before = place.shelf.held.load(Ordering::SeqCst);
+    place.shelf.set(Weather::Held);
+    let (own, wish) = (own.clone(), wish.clone());
+    let storing = tokio::spawn(async move { own.store(&wish).await });
+    while place.shelf.held.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+    place.shelf.set(Weather::Fine);
+    storing
 }
