@@ -16,7 +16,7 @@ use crate::instances::Instances;
 use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Finished, Kind, Task, Truth, Why};
+use crate::truth::{Finished, Kind, Task, Truth, Upload, Why};
 use crate::witness::Witness;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
@@ -265,8 +265,9 @@ impl Inner {
         self: &Arc<Self>,
         store: &Arc<dyn Blobs>,
         begun: &Beginning,
-        memory: u64,
+        upload: Upload,
     ) -> Result<Finished> {
+        let memory = upload.memory;
         let noted = AtomicBool::new(false);
         let note = |locator: &Locator| {
             // Nothing to go on with is nothing that has begun.
@@ -278,16 +279,35 @@ impl Inner {
         let put = store.put(&begun.pointer, &begun.ciphertext, None, &note).await;
         let inner = Arc::clone(self);
         match put {
-            Ok(locator) => {
-                let sealed = begun.seal(&locator);
-                blocking(move || inner.truth.finish(memory, &sealed)).await
-            }
+            Ok(locator) => self.arrived(upload, begun.seal(&locator)).await,
             Err(error) if noted.load(Ordering::Relaxed) => Err(begun_and_kept(&error)),
             Err(error) => {
                 blocking(move || inner.give_up(memory)).await?;
                 Err(error)
             }
         }
+    }
+
+    /// Shows what was uploaded. What was forgotten during the upload goes again, with a key that was made meanwhile.
+    async fn arrived(self: &Arc<Self>, upload: Upload, locator: Vec<u8>) -> Result<Finished> {
+        let (inner, artifact) = (Arc::clone(self), upload.artifact);
+        let finished = blocking(move || {
+            let finished = inner.truth.finish(&upload, &locator, inner.instances.own())?;
+            if finished == Finished::Gone {
+                inner.keys.destroy_artifacts(&[artifact])?;
+            }
+            Ok(finished)
+        })
+        .await?;
+        if finished == Finished::Gone {
+            for task in self.tasks().await? {
+                let ours = task.kind == Kind::Remove && task.artifact == artifact;
+                if ours && self.remove_blob(&task).await.is_err() {
+                    tracing::warn!("a blob that was forgotten during its upload is still to be removed");
+                }
+            }
+        }
+        Ok(finished)
     }
 
     /// Takes back a store that failed. The blob may be there for all we know, so its removal is a task.
@@ -399,9 +419,10 @@ impl Inner {
         let truth = Arc::clone(&self.truth);
         let note = |locator: &Locator| drop(truth.note_locator(memory, &seal.seal(locator)));
         let locator = store.put(&task.pointer, &blob, resume.as_ref(), &note).await?;
-        let sealed = seal.seal(&locator);
-        blocking(move || inner.truth.finish(memory, &sealed)).await?;
-        Ok(TakenUp::Finished)
+        Ok(match self.arrived(task.upload(), seal.seal(&locator)).await? {
+            Finished::Gone => TakenUp::Dropped,
+            Finished::Shown { .. } | Finished::Superseded => TakenUp::Finished,
+        })
     }
 
     /// What it takes to go on with an upload; nothing if it cannot be gone on with.

@@ -15,7 +15,7 @@ use crate::index::Query;
 use crate::instances::AtWork;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
-use crate::truth::{Finished, Inserted, Kind, NewRow, StoredRow, Texts, Why};
+use crate::truth::{Finished, Inserted, Kind, NewRow, StoredRow, Texts, Upload, Why};
 use crate::witness::Act;
 use crate::{Card, Error, Owner, Result, Session, when};
 
@@ -258,11 +258,24 @@ impl OwnMemory {
         match begun.state {
             Begun::Already => stored.already_stored = true,
             Begun::Pending(memory) => {
-                match self.inner.upload(store, &begun, memory).await? {
+                let upload = Upload {
+                    owner: begun.seal.owner.tag,
+                    memory,
+                    artifact: begun.seal.id,
+                    pointer: begun.pointer.clone(),
+                    mode: mode.to_owned(),
+                };
+                match self.inner.upload(store, &begun, upload).await? {
                     Finished::Shown { instead_of } => {
                         stored.supersedes = instead_of.map(|pointer| pointer.to_string());
                     }
                     Finished::Superseded => stored.indexed = false,
+                    Finished::Gone => {
+                        return Err(Error::not_found(
+                            "this was forgotten while it was being stored, so nothing of it is kept",
+                            "store the session again if that was not meant",
+                        ));
+                    }
                 }
             }
         }

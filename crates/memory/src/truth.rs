@@ -86,6 +86,18 @@ pub(crate) enum Finished {
     Shown { instead_of: Option<Pointer> },
     /// What was stored of the session meanwhile stands in for it.
     Superseded,
+    /// It was forgotten, or its owner erased, during the upload. The outbox has the removal.
+    Gone,
+}
+
+/// What an upload, or its removal, is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Upload {
+    pub(crate) owner: Tag,
+    pub(crate) memory: u64,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) pointer: Pointer,
+    pub(crate) mode: String,
 }
 
 /// Something to be done outside the file.
@@ -186,9 +198,9 @@ impl Truth {
     ///
     /// It gets a new id if anything was begun after it, so that whoever goes through the rows in order of id, as the search
     /// index does, meets it however long its upload took.
-    pub(crate) fn finish(&self, memory: u64, locator: &[u8]) -> Result<Finished> {
+    pub(crate) fn finish(&self, upload: &Upload, locator: &[u8], by: Instance) -> Result<Finished> {
         self.write(|tx| {
-            let id = number(memory);
+            let id = number(upload.memory);
             tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
             let row = tx
                 .query_row(
@@ -199,7 +211,14 @@ impl Truth {
                     },
                 )
                 .optional()?;
-            let Some((owner, session, kind)) = row else { return Ok(Finished::Shown { instead_of: None }) };
+            let Some((owner, session, kind)) = row else {
+                let there = "SELECT 1 FROM memories WHERE artifact = ?1";
+                if tx.prepare(there)?.exists([upload.artifact.0])? {
+                    return Ok(Finished::Shown { instead_of: None });
+                }
+                note_removal(tx, upload, by)?;
+                return Ok(Finished::Gone);
+            };
             let same = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND begun";
             let of = params![owner, session, kind, id];
             if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?4"))?.exists(of)? {
@@ -260,18 +279,7 @@ impl Truth {
                     )?;
                 }
                 tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
-                tx.execute(
-                    "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
-                     VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![
-                        owner.as_bytes(),
-                        number(row.id),
-                        row.artifact.0,
-                        row.pointer.to_string(),
-                        row.mode,
-                        by.0
-                    ],
-                )?;
+                note_removal(tx, &row.upload(owner), by)?;
             }
             Ok(())
         })?;
@@ -470,7 +478,48 @@ impl Truth {
     }
 }
 
+/// Writes down that a blob is to be removed, with its key and what the index says of it.
+fn note_removal(tx: &Transaction<'_>, of: &Upload, by: Instance) -> rusqlite::Result<()> {
+    tx.execute(
+        "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
+         VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            of.owner.as_bytes(),
+            number(of.memory),
+            of.artifact.0,
+            of.pointer.to_string(),
+            of.mode,
+            by.0
+        ],
+    )
+    .map(drop)
+}
+
+impl Task {
+    /// What it is about.
+    pub(crate) fn upload(&self) -> Upload {
+        Upload {
+            owner: self.owner,
+            memory: self.memory,
+            artifact: self.artifact,
+            pointer: self.pointer.clone(),
+            mode: self.mode.clone(),
+        }
+    }
+}
+
 impl StoredRow {
+    /// What removing it is about.
+    fn upload(&self, owner: Tag) -> Upload {
+        Upload {
+            owner,
+            memory: self.id,
+            artifact: self.artifact,
+            pointer: self.pointer.clone(),
+            mode: self.mode.clone(),
+        }
+    }
+
     /// Opens its texts.
     pub(crate) fn texts(&self, owner: &OwnerKey, key: &Key) -> Result<Texts> {
         let place = self.place(owner);
