@@ -223,7 +223,7 @@ pub struct Verified {
 /// What to forget.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Forget {
-    /// One artifact, by its `cascade_uri`.
+    /// One artifact, by its `cascade_uri`, and the earlier ones of its session that it stands in for.
     Uri(String),
     /// All that was stored of a session, by its id.
     Session(String),

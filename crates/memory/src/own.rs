@@ -399,7 +399,12 @@ impl OwnMemory {
         let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(None) };
         let rows = match what {
             Forget::Uri(uri) => {
-                self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?.into_iter().collect()
+                let mut rows = Vec::from_iter(self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?);
+                // Earlier forms of the same are in no list, so nobody would know to forget them.
+                for row in rows.clone() {
+                    rows.extend(self.inner.truth.superseded_by(owner.tag, &row)?);
+                }
+                rows
             }
             Forget::Session(id) => {
                 let session = self.inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);

@@ -295,6 +295,15 @@ impl Truth {
         found.optional().map_err(db::failed)
     }
 
+    /// The rows that this one stands in for; none if another stands in for it.
+    pub(crate) fn superseded_by(&self, owner: Tag, row: &StoredRow) -> Result<Vec<StoredRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND artifact_type = ?2 AND state = {SUPERSEDED}
+             AND session_tag = (SELECT session_tag FROM memories WHERE id = ?3 AND state = 1) ORDER BY id"
+        );
+        self.rows(&sql, params![owner.as_bytes(), row.artifact_type.as_str(), number(row.id)])
+    }
+
     /// All rows of a session.
     pub(crate) fn by_session(&self, owner: Tag, session: Tag) -> Result<Vec<StoredRow>> {
         let sql = format!("SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND session_tag = ?2 ORDER BY id");

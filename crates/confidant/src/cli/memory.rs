@@ -105,7 +105,7 @@ pub(super) struct RetrieveArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ForgetArgs {
-    /// The memory, as query and list print it
+    /// The memory, as query and list print it; the earlier ones of its session that it replaced go with it
     #[arg(required_unless_present = "session_id", conflicts_with = "session_id")]
     cascade_uri: Option<String>,
     /// All that was stored of this session

@@ -159,7 +159,7 @@ pub(super) fn retrieve_output() -> Schema {
 pub(super) fn forget_input() -> Schema {
     input(
         json!({
-            "cascade_uri": text("Forget this one memory. Give this or session_id, not both."),
+            "cascade_uri": text("Forget this memory and the earlier ones of its session that it replaced. Give this or session_id, not both."),
             "session_id": text("Forget all that was stored of this session."),
             "dry_run": flag("Only say what would be forgotten.")
         }),

@@ -121,3 +121,25 @@ async fn what_is_forgotten_or_erased_during_its_upload_is_not_there_afterwards()
         assert_eq!(kept, left);
     }
 }
+
+#[tokio::test]
+async fn forgetting_a_memory_forgets_the_earlier_ones_that_it_stands_in_for() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let mut uris = Vec::new();
+    for at in 0..3 {
+        let session = json!({"summary": format!("JWT validation, attempt {at}.")});
+        uris.push(own.store(&request("a", &session)).await.unwrap().cascade_uri);
+    }
+    own.store(&request("b", &bug_report())).await.unwrap();
+    // One that is not the latest goes alone.
+    let gone = own.forget(&Forget::Uri(uris[0].clone()), false).await.unwrap();
+    assert_eq!((gone.forgotten, own.count().await.unwrap()), (1, 3));
+    let dry = own.forget(&Forget::Uri(uris[2].clone()), true).await.unwrap();
+    let gone = own.forget(&Forget::Uri(uris[2].clone()), false).await.unwrap();
+    assert_eq!((&gone.cascade_uris, gone.forgotten), (&dry.cascade_uris, 2));
+    assert_eq!((own.count().await.unwrap(), place.shelf.len()), (1, 1));
+    for uri in &uris {
+        assert_eq!(own.retrieve(uri, None).await.unwrap_err().code(), "not_found");
+    }
+}
