@@ -38,7 +38,7 @@ pub use confidant_seal::{Key, Roots};
 pub use error::{Error, Place};
 pub use gate::{Gate, Passed, Redacted};
 pub use keys::{KeyState, RootSource};
-pub use memory::{CardWriter, Checked, Erased, Memory, Parts, Recovered};
+pub use memory::{CardWriter, Checked, Erased, Memory, Parts, Recovered, Undone};
 pub use own::OwnMemory;
 pub use owner::Owner;
 pub use session::Session;

@@ -128,6 +128,15 @@ pub struct Recovered {
     pub waiting: u64,
 }
 
+/// What is to be done outside the memory's own files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Blobs that are to be uploaded.
+    pub uploads: u64,
+    /// Blobs that are to be removed; their keys are destroyed.
+    pub removals: u64,
+}
+
 /// What a check of everything found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
@@ -188,6 +197,13 @@ impl Memory {
     pub async fn recover(&self) -> Result<Recovered> {
         let inner = Arc::clone(&self.inner);
         detached(async move { inner.recover().await }).await
+    }
+
+    /// How much is under way, or waits for a store that does not answer.
+    pub async fn undone(&self) -> Result<Undone> {
+        let tasks = self.inner.tasks().await?;
+        let uploads = tasks.iter().filter(|task| task.kind == Kind::Put).count() as u64;
+        Ok(Undone { uploads, removals: tasks.len() as u64 - uploads })
     }
 
     /// Ends everything of an owner: keys first, so that from that moment nothing opens.

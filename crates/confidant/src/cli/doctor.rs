@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use confidant_engine::{Actor, ChosenModel, Engine, Instructions, KeySource as _};
-use confidant_memory::{Checked, Memory};
+use confidant_memory::{Checked, Memory, Undone};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -108,6 +108,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 checks.extend(contents(&opened.engine).await);
                 if let Some(memory) = &opened.memory {
                     checks.push(memories(memory).await);
+                    checks.extend(undone(memory).await);
                 }
                 super::stop(&opened.engine).await;
             }
@@ -238,6 +239,23 @@ async fn memories(memory: &Memory) -> Check {
             ),
         ),
         Err(error) => Check::fail("memory", &error.to_string()),
+    }
+}
+
+/// What a memory has still to do with its stores; nothing if that is nothing.
+async fn undone(memory: &Memory) -> Option<Check> {
+    match memory.undone().await {
+        Ok(Undone { uploads: 0, removals: 0 }) => None,
+        Ok(Undone { uploads, removals }) => Some(Check::warn(
+            "memory",
+            &format!(
+                "{} and {} are under way or wait for their store; hint: `confidant serve` and `confidant mcp` try again \
+                 every minute, and so does the next `confidant memory` command that writes",
+                counted(uploads, "upload"),
+                counted(removals, "removal")
+            ),
+        )),
+        Err(error) => Some(Check::fail("memory", &error.to_string())),
     }
 }
 

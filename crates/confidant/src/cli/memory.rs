@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
 use confidant_engine::Actor;
 use confidant_memory::api::{Forget, Forgotten, Hits, QueryRequest};
-use confidant_memory::{Card, Error, OwnMemory};
+use confidant_memory::{Card, Error, Memory, OwnMemory};
 use serde::Serialize;
 
 use super::output::{self, Paint, clean, counted, note};
@@ -149,31 +149,64 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::Store(args) => {
             // What is wrong with the arguments is said before anything is made.
             let request = store::request(&args)?;
+            let leftovers = Leftovers::unless(args.dry_run);
             let work = async |own: &OwnMemory| store::run(&args, request, own).await;
-            with_own(loaded, &args.owner, Purpose::SetUp, work).await
+            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
         }
         MemoryCommand::Import(args) => {
             let (request, json) = import::request(&args, loaded.home.clone())?;
             let work = async |own: &OwnMemory| import::run(&request, json, own).await;
-            with_own(loaded, &args.owner, Purpose::SetUp, work).await
+            let leftovers = Leftovers::unless(request.dry_run);
+            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
         }
         MemoryCommand::Query(args) => {
             let request = QueryRequest { query: args.words.join(" "), ..page(args.page, args.limit) };
             let work = async |own: &OwnMemory| hits(own.query(&request).await, &args.output, args.limit);
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::List(args) => {
             let request = page(args.page, args.limit);
             let work = async |own: &OwnMemory| hits(own.list(&request).await, &args.output, args.limit);
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::Retrieve(args) => {
             let work = async |own: &OwnMemory| retrieve(&args, own).await;
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::Forget(args) => {
             let work = async |own: &OwnMemory| forget(&args, own).await;
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            let leftovers = Leftovers::unless(args.dry_run);
+            with_own(loaded, &args.owner, Purpose::LookAtData, leftovers, work).await
+        }
+    }
+}
+
+/// What becomes of uploads and removals that an earlier process left undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leftovers {
+    /// Done beside the command, which writes anyway.
+    TakeUp,
+    /// Not touched by a command that only looks.
+    Leave,
+}
+
+impl Leftovers {
+    fn unless(dry_run: bool) -> Self {
+        if dry_run { Self::Leave } else { Self::TakeUp }
+    }
+
+    /// To the end: an upload that is cut off may have been paid for.
+    async fn see_to(self, memory: &Memory) {
+        if self == Self::Leave {
+            return;
+        }
+        match memory.recover().await {
+            Ok(found) if found.waiting > 0 => note(&format!(
+                "{} of earlier commands wait for a store that does not answer; `confidant doctor` says more",
+                counted(found.waiting, "task")
+            )),
+            Ok(_) => {}
+            Err(error) => note(&format!("what earlier commands left undone could not be done: {error}")),
         }
     }
 }
@@ -183,6 +216,7 @@ async fn with_own(
     loaded: &Loaded,
     owner: &OwnerArgs,
     purpose: Purpose,
+    leftovers: Leftovers,
     work: impl AsyncFnOnce(&OwnMemory) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {
     let owner = owner.owner(loaded)?;
@@ -192,7 +226,8 @@ async fn with_own(
             return Ok(Outcome::NothingFound);
         };
         let own = memory.of(owner, Actor::cli().as_str()).reading_files();
-        work(&own).await.or_else(explained)
+        let (done, ()) = tokio::join!(work(&own), leftovers.see_to(memory));
+        done.or_else(explained)
     })
     .await
 }

@@ -73,6 +73,7 @@ async fn open(loaded: &Loaded) -> Result<(Engine, Memory), Failure> {
     })?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let memory = opened.memory.ok_or_else(missing)?;
+    tokio::spawn(crate::memory::keep(memory.clone()));
     Ok((opened.engine, memory))
 }
 
