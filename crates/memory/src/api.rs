@@ -175,6 +175,14 @@ pub struct Hits {
     pub ok: bool,
     /// The best first.
     pub hits: Vec<MemoryHit>,
+    /// How many more there are that do not open in their place.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unreadable: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "made for serde")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One memory, in short.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use confidant_seal::{Kid, Tag};
+use confidant_seal::{Key, Kid, Tag};
 
 use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
@@ -16,7 +16,7 @@ use crate::instances::Instances;
 use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Finished, Kind, Task, Truth, Upload, Why};
+use crate::truth::{Finished, Kind, StoredRow, Task, Texts, Truth, Upload, Why};
 use crate::witness::Witness;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
@@ -138,12 +138,12 @@ pub struct Undone {
 }
 
 /// What a check of everything found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Memories whose rows open.
     pub memories: u64,
-    /// Those that do not.
-    pub refused: u64,
+    /// The `cascade_uri` of those that do not.
+    pub refused: Vec<String>,
 }
 
 /// What an owner's erasure ended.
@@ -258,6 +258,14 @@ impl Inner {
         })
     }
 
+    /// A row's key and texts; nothing if it was forgotten a moment ago.
+    pub(crate) fn open_row(&self, owner: &OwnerKey, row: &StoredRow) -> Result<Option<(Key, Texts)>> {
+        row.sound()?;
+        let Some(key) = self.keys.artifact(owner, row.artifact)? else { return Ok(None) };
+        let texts = row.texts(owner, &key)?;
+        Ok(Some((key, texts)))
+    }
+
     fn verify(&self) -> Result<Checked> {
         let mut checked = Checked::default();
         for owner in self.keys.owners()? {
@@ -267,9 +275,10 @@ impl Inner {
                 let Some(last) = rows.last() else { break };
                 after = last.id;
                 for row in &rows {
-                    let key = self.keys.artifact(&owner, row.artifact);
-                    let opens = matches!(key, Ok(Some(key)) if row.texts(&owner, &key).is_ok());
-                    *if opens { &mut checked.memories } else { &mut checked.refused } += 1;
+                    match self.open_row(&owner, row) {
+                        Ok(Some(_)) => checked.memories += 1,
+                        _ => checked.refused.push(row.pointer.to_string()),
+                    }
                 }
             }
         }

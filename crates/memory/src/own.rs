@@ -111,8 +111,7 @@ impl OwnMemory {
         let found = blocking(move || {
             let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
             let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
-            let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { return Ok(None) };
-            let texts = row.texts(&owner, &key)?;
+            let Some((key, texts)) = own.inner.open_row(&owner, &row)? else { return Ok(None) };
             Ok(Some((owner, row, key, texts)))
         })
         .await?;
@@ -151,17 +150,20 @@ impl OwnMemory {
         .await
     }
 
-    /// Everything that is kept, opened: the export that a person has a right to. The card is always there; where a store
-    /// does not give the artifact, `unreadable` has the word for why.
+    /// Everything that is kept, opened: the export that a person has a right to. Where a row does not open, or a store does
+    /// not give the artifact, `unreadable` has the word for why.
     pub async fn export(&self) -> Result<Vec<Value>> {
         let own = self.clone();
         let found = blocking(move || {
             let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
             let mut opened = Vec::new();
             for row in own.inner.truth.after(owner.tag, 0, false, usize::MAX)? {
-                let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { continue };
-                let texts = row.texts(&owner, &key)?;
-                opened.push((row, key, texts));
+                match own.inner.open_row(&owner, &row) {
+                    Ok(None) => {}
+                    Ok(Some((key, texts))) => opened.push((row, Ok((key, texts)))),
+                    Err(error @ Error::Tampered { .. }) => opened.push((row, Err(error))),
+                    Err(error) => return Err(error),
+                }
             }
             Ok(Some((owner, opened)))
         })
@@ -170,7 +172,14 @@ impl OwnMemory {
         let mut exported = Vec::with_capacity(opened.len());
         // A store that does not answer is not waited for once for each of a thousand memories.
         let mut silent: Option<(String, Error)> = None;
-        for (row, key, texts) in &opened {
+        for (row, opened) in &opened {
+            let (key, texts) = match opened {
+                Ok(opened) => opened,
+                Err(error) => {
+                    exported.push(exported_row(row, None, Err(error.clone())));
+                    continue;
+                }
+            };
             let artifact = match &silent {
                 Some((mode, error)) if *mode == row.mode => Err(error.clone()),
                 _ => self.fetch(&owner, row, key, texts).await,
@@ -178,7 +187,7 @@ impl OwnMemory {
             if let Err(error @ Error::Unavailable { .. }) = &artifact {
                 silent = Some((row.mode.clone(), error.clone()));
             }
-            exported.push(exported_row(row, texts, artifact));
+            exported.push(exported_row(row, Some(texts), artifact));
         }
         Ok(exported)
     }
@@ -344,20 +353,25 @@ impl OwnMemory {
     }
 
     fn search(&self, query: &Query) -> Result<Hits> {
-        let nothing = Hits { ok: true, hits: Vec::new() };
+        let nothing = Hits { ok: true, hits: Vec::new(), unreadable: 0 };
         let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(nothing) };
         let index = self.inner.index(&owner)?;
         let source = self.inner.source(&owner);
         let found = index.search(query, &source)?;
         let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
         let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
-        let mut hits = Vec::with_capacity(rows.len());
+        let mut told = Hits { hits: Vec::with_capacity(rows.len()), ..nothing };
         for row in &rows {
-            let Some(key) = self.inner.keys.artifact(&owner, row.artifact)? else { continue };
             let score = found.iter().find(|hit| hit.id == row.id).map_or(0.0, |hit| hit.score);
-            hits.push(hit(row, row.texts(&owner, &key)?, score));
+            match self.inner.open_row(&owner, row) {
+                Ok(Some((_, texts))) => told.hits.push(hit(row, texts, score)),
+                Ok(None) => {}
+                // The others are what was asked for.
+                Err(Error::Tampered { .. }) => told.unreadable += 1,
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Hits { ok: true, hits })
+        Ok(told)
     }
 
     async fn forget_to_the_end(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
@@ -550,20 +564,22 @@ fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
     }
 }
 
-/// What the row says, and what only the artifact has.
-fn exported_row(row: &StoredRow, texts: &Texts, artifact: Result<Value>) -> Value {
-    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
-    let tags: Value = serde_json::from_str(&texts.tags_json).unwrap_or_default();
+/// What the row says, as far as it opens, and what only the artifact has.
+fn exported_row(row: &StoredRow, texts: Option<&Texts>, artifact: Result<Value>) -> Value {
     let mut exported = serde_json::json!({
         "cascade_uri": row.pointer.to_string(),
         "artifact_type": row.artifact_type,
-        "session_id": texts.source_session_id,
-        "tool": texts.source_tool,
         "created_at": row.created_at,
-        "tags": tags,
-        "memory_card": metadata.get("memory_card"),
-        "redaction_report": metadata.get("redaction_report"),
     });
+    if let Some(texts) = texts {
+        let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+        exported["session_id"] = texts.source_session_id.as_str().into();
+        exported["tool"] = texts.source_tool.as_str().into();
+        exported["tags"] = serde_json::from_str(&texts.tags_json).unwrap_or_default();
+        for name in ["memory_card", "redaction_report"] {
+            exported[name] = metadata.get(name).cloned().unwrap_or_default();
+        }
+    }
     match artifact {
         Ok(artifact) => {
             for name in ["raw_session", "metadata"] {

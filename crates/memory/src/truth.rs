@@ -66,6 +66,8 @@ pub(crate) struct StoredRow {
     pub(crate) locator: Vec<u8>,
     pub(crate) created_at: String,
     pub(crate) live: bool,
+    /// Whether what is readable of it can be read.
+    sound: bool,
     sealed: [Vec<u8>; 6],
     vector: Option<Vec<u8>>,
 }
@@ -397,7 +399,9 @@ impl Truth {
             )
             .map_err(db::failed)?;
         let tasks = statement.query_map([], task).map_err(db::failed)?;
-        tasks.collect::<rusqlite::Result<_>>().map_err(db::failed)
+        // One that was damaged cannot be done, but the others can.
+        let readable = tasks.filter(|task| !task.as_ref().is_err_and(|e| e.sqlite_error_code().is_none()));
+        readable.collect::<rusqlite::Result<_>>().map_err(db::failed)
     }
 
     /// Takes a task over from an instance that is gone; false if somebody else was faster.
@@ -529,8 +533,14 @@ impl StoredRow {
         }
     }
 
+    /// Fails if what is readable of it was damaged, so that even its key cannot be looked for.
+    pub(crate) fn sound(&self) -> Result<()> {
+        if self.sound { Ok(()) } else { Err(row_refused()) }
+    }
+
     /// Opens its texts.
     pub(crate) fn texts(&self, owner: &OwnerKey, key: &Key) -> Result<Texts> {
+        self.sound()?;
         let place = self.place(owner);
         let text = |column: usize| place.open(key, TEXT_COLUMNS[column], &self.sealed[column]);
         Ok(Texts {
@@ -625,25 +635,26 @@ pub(crate) fn row_refused() -> Error {
     )
 }
 
+/// Reads a row. One that is damaged is a row that does not open, not one over which everything else fails.
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
-    let text = |at: usize| {
-        // A plaintext in a sealed column is a row that does not open, not one that cannot be read.
-        Ok::<_, rusqlite::Error>(match row.get::<_, SqlValue>(at)? {
-            SqlValue::Blob(bytes) => bytes,
-            _ => Vec::new(),
-        })
+    let sealed = |at: usize| match row.get::<_, SqlValue>(at) {
+        Ok(SqlValue::Blob(bytes)) => bytes,
+        _ => Vec::new(),
     };
+    let (pointer, artifact) = (pointer_at(row, 1).ok(), row.get(2).ok());
+    let kind = row.get::<_, String>(3).ok().and_then(|kind| ArtifactType::parse(&kind));
     Ok(StoredRow {
         id: row.get::<_, i64>(0)?.unsigned_abs(),
-        pointer: pointer_at(row, 1)?,
-        artifact: ArtifactId(row.get(2)?),
-        artifact_type: ArtifactType::parse(&row.get::<_, String>(3)?).ok_or_else(|| unreadable(3))?,
-        mode: row.get(4)?,
-        locator: row.get(5)?,
-        created_at: row.get(6)?,
+        sound: pointer.is_some() && artifact.is_some() && kind.is_some(),
+        pointer: pointer.unwrap_or_else(|| Pointer::of(&[])),
+        artifact: ArtifactId(artifact.unwrap_or_default()),
+        artifact_type: kind.unwrap_or(ArtifactType::ArtifactOnly),
+        mode: row.get(4).unwrap_or_default(),
+        locator: sealed(5),
+        created_at: row.get(6).unwrap_or_default(),
         live: row.get::<_, i64>(7)? == 1,
-        sealed: [text(8)?, text(9)?, text(10)?, text(11)?, text(12)?, text(13)?],
-        vector: row.get(14)?,
+        sealed: [sealed(8), sealed(9), sealed(10), sealed(11), sealed(12), sealed(13)],
+        vector: Some(sealed(14)).filter(|sealed| !sealed.is_empty()),
     })
 }
 

@@ -226,18 +226,24 @@ async fn memories(memory: &Memory) -> Check {
         Err(error) => Err(error),
     };
     match checked {
-        Ok(Checked { memories, refused: 0, .. }) => {
+        Ok(Checked { memories, refused }) if refused.is_empty() => {
             let what =
                 if memories == 1 { "1 memory opens".to_owned() } else { format!("{memories} memories open") };
             Check::ok("memory", what)
         }
-        Ok(Checked { refused, .. }) => Check::fail(
-            "memory",
-            &format!(
-                "{refused} of the memories do not open; hint: restore memory.db and memory-keys.db from a backup, \
-                 or forget them"
-            ),
-        ),
+        Ok(Checked { refused, .. }) => {
+            let named = &refused[..refused.len().min(MOST_NAMED)];
+            let more = if refused.len() > named.len() { ", …" } else { "" };
+            Check::fail(
+                "memory",
+                &format!(
+                    "{} of the memories do not open: {}{more}; hint: restore memory.db and memory-keys.db from a backup, \
+                     or forget them",
+                    refused.len(),
+                    named.join(", ")
+                ),
+            )
+        }
         Err(error) => Check::fail("memory", &error.to_string()),
     }
 }
@@ -261,7 +267,7 @@ async fn undone(memory: &Memory) -> Option<Check> {
 
 fn refused(refused: &[(String, String)]) -> String {
     let named: Vec<String> =
-        refused.iter().take(5).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
+        refused.iter().take(MOST_NAMED).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
     let more = if refused.len() > named.len() { ", …" } else { "" };
     let hint = if refused.iter().any(|(_, reason)| reason == "rolled-back") {
         "if you restored a backup on purpose, run it again with --accept-restore"
@@ -400,3 +406,5 @@ fn tell(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<Outcome> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
+/// More would flood whoever asked; the counts are complete.
+const MOST_NAMED: usize = 5;

@@ -278,6 +278,10 @@ fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: usize) -
             output::line(&paint.dim(&place))?;
         }
     }
+    if found.unreadable > 0 {
+        let what = if found.unreadable == 1 { "memory does" } else { "memories do" };
+        note(&format!("{} more {what} not open; `confidant doctor` says which", found.unreadable));
+    }
     if found.hits.is_empty() {
         note("no memories");
         return Ok(Outcome::NothingFound);

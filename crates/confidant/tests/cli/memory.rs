@@ -116,6 +116,7 @@ fn what_a_command_left_undone_is_done_by_a_server_for_agents() {
     });
     let mut input = server.stdin.take().unwrap();
     writeln!(input, "{hello}").unwrap();
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
     while home.run(&["doctor"]).out.contains("under way") {}
     drop(input);
     server.wait().unwrap();
