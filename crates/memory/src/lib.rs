@@ -32,6 +32,7 @@ pub mod source;
 mod truth;
 pub mod when;
 mod witness;
+mod written;
 
 pub use card::Card;
 pub use confidant_seal::{Key, Roots};

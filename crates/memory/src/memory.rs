@@ -18,6 +18,7 @@ use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
 use crate::truth::{Finished, Kind, StoredRow, Task, Texts, Truth, Upload, Why};
 use crate::witness::Witness;
+use crate::written::Writer;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
 /// What a memory is made of.
@@ -70,7 +71,7 @@ pub(crate) struct Inner {
     pub(crate) truth: Arc<Truth>,
     pub(crate) instances: Instances,
     pub(crate) gate: Gate,
-    pub(crate) card_writer: Option<Arc<dyn CardWriter>>,
+    pub(crate) card_writer: Option<Writer>,
     pub(crate) stores: BTreeMap<String, Arc<dyn Blobs>>,
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
@@ -173,7 +174,7 @@ impl Memory {
             truth: Arc::new(truth),
             instances,
             gate: parts.gate,
-            card_writer: parts.card_writer,
+            card_writer: parts.card_writer.map(Writer::new),
             stores: parts.stores,
             default_mode: parts.default_mode,
             sources: parts.sources,

@@ -220,15 +220,15 @@ impl OwnMemory {
         let (inner, again) = (Arc::clone(&self.inner), request.clone());
         let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
         let written = match &self.inner.card_writer {
-            Some(writer) => writer.write(&cleared.session()).await,
+            Some(writer) => writer.card(&self.owner, &cleared.session(), (self.inner.clock)()).await,
             None => None,
         };
         let (inner, raw) = (Arc::clone(&self.inner), request.raw);
         blocking(move || {
-            let card = match written {
-                Some(card) => card,
-                None => Card::derive(&cleared.session()).settled(&inner.gate).0,
-            };
+            // One that is not clean is not worth refusing the session for: the rules make another.
+            let clean = |card: &Card| inner.gate.again(&serde_json::json!(card)).is_ok();
+            let written = written.map(|card| card.settled(&inner.gate).0).filter(clean);
+            let card = written.unwrap_or_else(|| Card::derive(&cleared.session()).settled(&inner.gate).0);
             artifact::prepare(&inner.gate, &cleared, card, raw)
         })
         .await

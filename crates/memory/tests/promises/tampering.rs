@@ -83,7 +83,10 @@ async fn a_damaged_key_fails_its_own_memory_only() {
     let a = own.store(&request("a", &bug_report())).await.unwrap();
     own.store(&request("b", &json!({"summary": "JWT again, elsewhere."}))).await.unwrap();
     let keys = Connection::open(place.folder.path().join("keys/memory-keys.db")).unwrap();
-    keys.execute_batch("UPDATE artifacts SET sealed_key = zeroblob(64) WHERE rowid = 1").unwrap();
+    let db = Connection::open(place.folder.path().join("memory/memory.db")).unwrap();
+    let artifact = "SELECT artifact FROM memories WHERE id = 1";
+    let artifact: Vec<u8> = db.query_row(artifact, [], |row| row.get(0)).unwrap();
+    keys.execute("UPDATE artifacts SET sealed_key = zeroblob(64) WHERE id = ?1", [artifact]).unwrap();
     assert_eq!(own.retrieve(&a.cascade_uri, None).await.unwrap_err().code(), "tampered");
     assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
     assert_eq!(own.export().await.unwrap().len(), 2);
