@@ -27,6 +27,7 @@ mod keys;
 mod memory;
 mod own;
 mod owner;
+mod process;
 pub mod session;
 pub mod source;
 mod truth;

@@ -152,7 +152,7 @@ impl MemorySection {
                     "memory.cascade_supernode_url is not set; hint: live_url is the chain's address only"
                 ));
             };
-            let registrar = cascade::command(self.cascade_command.clone(), REGISTRATION)?;
+            let registrar = cascade::command(self.cascade_command.clone(), hidden(), REGISTRATION)?;
             let mut settings = CascadeSettings::new(chain, supernode);
             settings.transport = transport;
             settings.max_fee_ulume = self.cascade_max_fee_ulume;
@@ -197,12 +197,15 @@ impl MemorySection {
         roots.extend(home.filter(|_| self.search_home).map(|home| Root::Home(home.to_owned())));
         let adapter = match self.adapter.as_slice() {
             [] => None,
-            argv => {
-                Some(Adapter::new(argv.to_vec())?.hiding(SECRETS.iter().map(|&s| s.to_owned()).collect()))
-            }
+            argv => Some(Adapter::new(argv.to_vec())?.hiding(hidden())),
         };
         Ok(Sources { roots, adapter, fixtures: self.fixtures.clone() })
     }
+}
+
+/// The variables in which keys arrive: programs that we start are not to see them.
+fn hidden() -> Vec<String> {
+    SECRETS.iter().map(|&secret| secret.to_owned()).collect()
 }
 
 /// How long a program may take to register an artifact. Generous: it may have paid by then.
