@@ -265,6 +265,8 @@ pub struct ImportRequest {
     pub mode: Option<String>,
     /// Do everything but write.
     pub dry_run: bool,
+    /// Also what has not changed since the last import, as after a change of rules, tags or mode.
+    pub again: bool,
 }
 
 /// What `import_sessions` did, or would do.

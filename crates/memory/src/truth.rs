@@ -221,6 +221,9 @@ impl Truth {
                 note_removal(tx, upload, by)?;
                 return Ok(Finished::Gone);
             };
+            // Whoever stores a session that was forgotten wants it back.
+            let back = "DELETE FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
+            tx.execute(back, params![owner, session])?;
             let same = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND begun";
             let of = params![owner, session, kind, id];
             if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?4"))?.exists(of)? {
