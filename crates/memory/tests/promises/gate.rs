@@ -106,10 +106,22 @@ async fn names_of_sessions_stay_names_unless_they_tell_something() {
     let place = Place::new();
     let own = of(&place.open(), "alice");
     let session = json!({"summary": "A note about builds."});
-    for id in
-        ["ses_7fGh2kLmNpQ9rStUvWxYz", "01JCXQ5T7N8V9W0XYZABCDEFGH", "0199c2f1-7a3b-7c44-9d2e-1f2a3b4c5d6e"]
-    {
+    for id in [
+        "ses_7fGh2kLmNpQ9rStUvWxYz",
+        "session_7fGh2kLmNpQ9rStUvWxYz",
+        "session:7fGh2kLmNpQ9rStUvWxYz",
+        "session_id=7fGh2kLmNpQ9rStUvWxYz",
+        "01JCXQ5T7N8V9W0XYZABCDEFGH",
+        "0199c2f1-7a3b-7c44-9d2e-1f2a3b4c5d6e",
+    ] {
         assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, id);
+    }
+    for (id, told) in [
+        ("deploy DB_PASSWORD=tr0ub4dor", "deploy DB_PASSWORD=<REDACTED:PASSWORD>"),
+        ("deploy client_secret: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c", "deploy client_secret: <REDACTED:SECRET>"),
+    ] {
+        assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, told);
+        assert!(!place.holds(id));
     }
     let stored = own.store(&request("chat with nora@mail.example", &session)).await.unwrap();
     assert_eq!(stored.session_id, "chat with <REDACTED:EMAIL>");
