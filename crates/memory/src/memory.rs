@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use confidant_seal::{Key, Kid, Tag};
 
 use crate::blobs::{Blobs, Locator, Removed};
-use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
+use crate::cost::Prices;
 use crate::documents::TruthSource;
 use crate::index::{Encoder, Index};
 use crate::instances::Instances;
@@ -231,9 +231,10 @@ impl Memory {
         blocking(move || inner.verify()).await
     }
 
-    /// What storing costs, by the price tables that are configured.
-    pub fn estimate(&self, question: Question) -> Result<Estimate> {
-        estimate_storage_cost(question, &self.inner.prices)
+    /// The price tables that are configured.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.inner.prices
     }
 
     /// Checks the files and the stores.
@@ -353,7 +354,11 @@ impl Inner {
         // What could be found by a locator alone cannot be removed: such stores are permanent.
         let removed = store.remove(&task.pointer, &Locator::default()).await?;
         let (inner, task) = (Arc::clone(self), task.clone());
-        blocking(move || inner.truth.done(&task)).await?;
+        blocking(move || {
+            inner.truth.scrub()?;
+            inner.truth.done(&task)
+        })
+        .await?;
         Ok(removed)
     }
 
@@ -361,7 +366,10 @@ impl Inner {
         let mut recovered = Recovered::default();
         let inner = Arc::clone(self);
         for owner in blocking(move || inner.truth.erasing()).await? {
-            self.erase(owner).await?;
+            if let Err(error) = self.erase(owner).await {
+                tracing::warn!(error = error.code(), "an erasure that was cut off cannot be gone on with yet");
+                recovered.waiting += 1;
+            }
         }
         let tasks = self.tasks().await?;
         let mut silent: HashSet<String> = HashSet::new();

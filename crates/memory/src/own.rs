@@ -388,13 +388,17 @@ impl OwnMemory {
         }
         let inner = Arc::clone(&self.inner);
         let (tag, doomed) = (owner.tag, rows.clone());
-        blocking(move || {
+        let cleared = blocking(move || {
             inner.truth.remove(&doomed, tag, Why::Forgotten, inner.instances.own())?;
-            inner.keys.destroy_artifacts(&doomed.iter().map(|row| row.artifact).collect::<Vec<_>>())?;
+            // One that cannot be cleared to the end now keeps nothing else from going, and is gone on with by the outbox.
+            let artifacts: Vec<ArtifactId> = doomed.iter().map(|row| row.artifact).collect();
             let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
-            inner.index(&owner)?.forget(&ids)
+            let keys = inner.keys.destroy_artifacts(&artifacts);
+            Ok(inner.index(&owner).and_then(|index| index.forget(&ids)).and(keys))
         })
         .await?;
+        self.note(Act::Forgotten, forgotten).await?;
+        cleared?;
         let ours: Vec<u64> = rows.iter().map(|row| row.id).collect();
         for task in self.inner.tasks().await? {
             if task.kind == Kind::Remove && ours.contains(&task.memory) {
@@ -405,7 +409,6 @@ impl OwnMemory {
                 }
             }
         }
-        self.note(Act::Forgotten, forgotten).await?;
         Ok(told)
     }
 

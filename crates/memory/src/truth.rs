@@ -6,6 +6,7 @@
 //! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox, and get their final id when they are.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
@@ -23,6 +24,8 @@ use crate::{Error, Result, db};
 pub(crate) struct Truth {
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
+    /// Whether the journal may have something of rows that were removed; nobody knows after a start.
+    unscrubbed: AtomicBool,
 }
 
 /// A memory that is about to be.
@@ -137,7 +140,8 @@ pub(crate) enum Kind {
 
 impl Truth {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Ok(Self { writer: Mutex::new(db::open(path, STEPS)?), reader: Mutex::new(db::open(path, STEPS)?) })
+        let (writer, reader) = (Mutex::new(db::open(path, STEPS)?), Mutex::new(db::open(path, STEPS)?));
+        Ok(Self { writer, reader, unscrubbed: AtomicBool::new(true) })
     }
 
     /// Adds a pending row and its upload, together.
@@ -288,7 +292,16 @@ impl Truth {
             }
             Ok(())
         })?;
-        db::scrub(&self.writer())
+        self.unscrubbed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Leaves nothing of removed rows in the journal; until then a removal is not done.
+    pub(crate) fn scrub(&self) -> Result<()> {
+        if self.unscrubbed.swap(false, Ordering::SeqCst) {
+            db::scrub(&self.writer()).inspect_err(|_| self.unscrubbed.store(true, Ordering::SeqCst))?;
+        }
+        Ok(())
     }
 
     /// A row by its pointer.
@@ -338,9 +351,9 @@ impl Truth {
         self.rows(&sql, params![owner.as_bytes(), number(after), limit])
     }
 
-    /// The highest id of an owner's rows.
+    /// The highest id of an owner's rows, superseded ones included: they were there for everyone once.
     pub(crate) fn newest(&self, owner: Tag) -> Result<u64> {
-        let sql = "SELECT max(id) FROM memories WHERE owner = ?1 AND state = 1";
+        let sql = "SELECT max(id) FROM memories WHERE owner = ?1 AND state <> 0";
         let reader = self.reader();
         let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
         let newest = statement.query_row([owner.as_bytes()], |row| row.get::<_, Option<i64>>(0));

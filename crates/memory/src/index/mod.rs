@@ -69,7 +69,7 @@ pub struct Document {
 
 /// Where documents come from: the truth. Ids grow: a document that appears later has a higher id than all before it.
 pub trait Source: Send + Sync {
-    /// The highest id of any document, 0 without any.
+    /// The highest id of any document, live or not any more, 0 without any.
     fn newest(&self) -> Result<u64>;
     /// Live documents with a higher id than `after`, in order of id.
     fn documents(&self, after: u64, limit: usize) -> Result<Vec<Document>>;
