@@ -7,7 +7,7 @@ mod import;
 mod store;
 
 use anyhow::anyhow;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 use confidant_engine::Actor;
 use confidant_memory::api::{Forget, Forgotten, Hits, QueryRequest};
 use confidant_memory::{Card, Error, Memory, OwnMemory};
@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::output::{self, Paint, clean, counted, note};
 use super::{JsonArg, Outcome, OwnerArgs, with_engine};
 use crate::config::Loaded;
+use crate::mcp::{FARTHEST, LIST_LIMIT, MOST_HITS, QUERY_LIMIT};
 use crate::open::Purpose;
 
 #[derive(Debug, Subcommand)]
@@ -54,8 +55,8 @@ pub(super) struct QueryArgs {
     #[command(flatten)]
     page: PageArgs,
     /// The most to show
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = QUERY_LIMIT, value_parser = value_parser!(u64).range(1..=MOST_HITS))]
+    limit: u64,
     #[command(flatten)]
     owner: OwnerArgs,
     #[command(flatten)]
@@ -67,8 +68,8 @@ pub(super) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
     /// The most to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = LIST_LIMIT, value_parser = value_parser!(u64).range(1..=MOST_HITS))]
+    limit: u64,
     #[command(flatten)]
     owner: OwnerArgs,
     #[command(flatten)]
@@ -87,8 +88,8 @@ struct PageArgs {
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     until: Option<i64>,
     /// After so many
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    offset: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=FARTHEST))]
+    offset: u64,
 }
 
 #[derive(Debug, Args)]
@@ -239,7 +240,7 @@ fn explained(error: anyhow::Error) -> anyhow::Result<Outcome> {
             note(&format!("{what}\nhint: {hint}"));
             Ok(Outcome::NothingFound)
         }
-        Some(Error::Blocked { places } | Error::Unclean { places }) => {
+        Some(Error::Blocked { places }) => {
             for place in places {
                 note(&format!(
                     "  {} at {}",
@@ -257,12 +258,13 @@ fn json(value: &impl Serialize) -> anyhow::Result<Outcome> {
     output::json(value).map(|()| Outcome::Done)
 }
 
-fn page(args: PageArgs, limit: usize) -> QueryRequest {
+fn page(args: PageArgs, limit: u64) -> QueryRequest {
     let PageArgs { tags, since: from, until, offset } = args;
-    QueryRequest { query: String::new(), tags, limit, offset, from, until }
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    QueryRequest { query: String::new(), tags, limit: size(limit), offset: size(offset), from, until }
 }
 
-fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: usize) -> anyhow::Result<Outcome> {
+fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: u64) -> anyhow::Result<Outcome> {
     let found = found?;
     if output.json {
         output::json(&found)?;
@@ -286,7 +288,7 @@ fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: usize) -
         note("no memories");
         return Ok(Outcome::NothingFound);
     }
-    if found.hits.len() == limit {
+    if found.hits.len() as u64 == limit {
         note("there may be more; raise --limit or --offset");
     }
     Ok(Outcome::Done)

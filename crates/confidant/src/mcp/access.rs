@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_engine::{Administrator, Engine, TenantId, UserId};
+use confidant_memory::cost::Prices;
 use confidant_memory::{Memory, OwnMemory, Owner};
 use tokio::sync::OnceCell;
 
@@ -45,6 +46,17 @@ impl LazyMemory {
             Lazy::Later { loaded, opened } => {
                 let opened = opened.get_or_try_init(|| open(loaded)).await;
                 opened.map(|(_, memory)| memory)
+            }
+        }
+    }
+
+    /// What storage costs; the built-in tables where there is no memory. Tables that cannot be read are not passed over.
+    pub(super) fn prices(&self) -> Result<Prices, Failure> {
+        match &*self.0 {
+            Lazy::Ready(memory) => Ok(memory.prices().clone()),
+            Lazy::Missing => Ok(Prices::default()),
+            Lazy::Later { loaded, .. } => {
+                loaded.config.memory.prices().map_err(|error| Failure::unopened(&error))
             }
         }
     }

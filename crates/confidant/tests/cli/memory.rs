@@ -123,6 +123,30 @@ fn what_a_command_left_undone_is_done_by_a_server_for_agents() {
 }
 
 #[test]
+fn a_page_that_the_memory_does_not_give_is_refused_not_cut() {
+    let home = Home::new();
+    for (flag, value) in [("--limit", "0"), ("--limit", "101"), ("--offset", "10001")] {
+        for command in [&["memory", "list"][..], &["memory", "query", "login"]] {
+            let ran = home.run(&[command, &[flag, value]].concat());
+            assert_eq!(ran.code, 2, "{flag} {value}");
+            assert!(ran.err.contains(flag) && ran.err.contains("is not in"), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn the_price_table_in_the_guide_is_one() {
+    let guide = include_str!("../../../../docs/MEMORY.md");
+    let table = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let home = Home::new().set("CONFIDANT_MEMORY__PRICES_FILE", "prices.toml");
+    std::fs::write(home.path("prices.toml"), table).unwrap();
+    let told = home.run(&["memory", "estimate", "1024", "--json"]).done().json();
+    assert_eq!(told["assumptions"]["price_table"], "our contract");
+    std::fs::write(home.path("prices.toml"), "[s3]\nprice = 1\n").unwrap();
+    home.run(&["memory", "estimate", "1024"]).failed("no table of prices", "docs/MEMORY.md");
+}
+
+#[test]
 fn one_person_does_not_see_anothers() {
     let home = Home::new();
     let file = session(&home);
