@@ -8,7 +8,8 @@ use confidant_engine::{
     Action, Actor, Derived, KeySource as _, MasterKey, Model, Prompt, Sampling, TenantId, UserId, WeakEngine,
 };
 use confidant_memory::{
-    Act, Card, CardWriter, Error, Memory, Owner, Parts, Recovered, Redacted, Result, RootSource, Roots, Witness, card,
+    Act, Card, CardWriter, Error, Memory, Owner, Parts, Recovered, Redacted, Result, RootSource, Roots,
+    Witness, card,
 };
 use secrecy::ExposeSecret as _;
 

@@ -146,7 +146,10 @@ mod tests {
         let place = |path: &str| Place { rule: "email".to_owned(), path: path.to_owned() };
         let places = ["/memory_card/title", "/tags/0", "/tags/1", "/tags/2"].map(place).to_vec();
         let (what, hint) = Error::Unclean { places }.parted();
-        assert!(what.contains("(email at /memory_card/title, email at /tags/0, email at /tags/1, …)"), "{what}");
+        assert!(
+            what.contains("(email at /memory_card/title, email at /tags/0, email at /tags/1, …)"),
+            "{what}"
+        );
         // A dry run fails in the same way, so it shows nothing.
         assert!(hint.contains("memory.always_redact") && !hint.contains("dry run"), "{hint}");
     }

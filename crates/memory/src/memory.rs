@@ -367,7 +367,10 @@ impl Inner {
         let inner = Arc::clone(self);
         for owner in blocking(move || inner.truth.erasing()).await? {
             if let Err(error) = self.erase(owner).await {
-                tracing::warn!(error = error.code(), "an erasure that was cut off cannot be gone on with yet");
+                tracing::warn!(
+                    error = error.code(),
+                    "an erasure that was cut off cannot be gone on with yet"
+                );
                 recovered.waiting += 1;
             }
         }

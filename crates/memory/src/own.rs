@@ -332,7 +332,7 @@ impl OwnMemory {
                 let seal = LocatorSeal { owner, id, key };
                 let begun = Beginning { pointer, ciphertext, kid, state, seal, _at_work: at_work };
                 match made {
-                    Ok(()) => Ok(Start::Begun(begun)),
+                    Ok(()) => Ok(Start::Begun(Box::new(begun))),
                     Err(error) => {
                         // Nothing was uploaded and nothing opens the row: as if it had never been.
                         inner.truth.undo(memory)?;
@@ -347,7 +347,8 @@ impl OwnMemory {
                 }
                 let (pointer, state) = (row.pointer.clone(), Begun::Already);
                 let seal = LocatorSeal { owner, id, key };
-                Ok(Start::Begun(Beginning { pointer, ciphertext, kid: known, seal, state, _at_work: None }))
+                let begun = Beginning { pointer, ciphertext, kid: known, seal, state, _at_work: None };
+                Ok(Start::Begun(Box::new(begun)))
             }
         }
     }
@@ -483,7 +484,7 @@ impl LocatorSeal {
 
 /// How storing begins.
 enum Start {
-    Begun(Beginning),
+    Begun(Box<Beginning>),
     /// The same payload is pending, as this artifact.
     ByAnother(ArtifactId),
 }

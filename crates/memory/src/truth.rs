@@ -512,14 +512,7 @@ fn note_removal(tx: &Transaction<'_>, of: &Upload, by: Instance) -> rusqlite::Re
     tx.execute(
         "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
          VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            of.owner.as_bytes(),
-            number(of.memory),
-            of.artifact.0,
-            of.pointer.to_string(),
-            of.mode,
-            by.0
-        ],
+        params![of.owner.as_bytes(), number(of.memory), of.artifact.0, of.pointer.to_string(), of.mode, by.0],
     )
     .map(drop)
 }

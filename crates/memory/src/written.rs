@@ -4,7 +4,7 @@
 //! a dry run or a question to its person gets the card that was made then. In memory only, and not for long.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::memory::CardWriter;
 use crate::{Card, Owner, Redacted};
@@ -12,9 +12,11 @@ use crate::{Card, Owner, Redacted};
 /// A writer, and what it wrote.
 pub(crate) struct Writer {
     writer: Arc<dyn CardWriter>,
-    /// By owner and redacted session, as a hash; with the moment until which it holds.
-    written: Mutex<HashMap<[u8; 32], (i64, Option<Card>)>>,
+    written: Mutex<Written>,
 }
+
+/// By owner and redacted session, as a hash: the card, and the moment until which it holds.
+type Written = HashMap<[u8; 32], (i64, Option<Card>)>;
 
 impl Writer {
     pub(crate) fn new(writer: Arc<dyn CardWriter>) -> Self {
@@ -39,7 +41,7 @@ impl Writer {
         written.entry(name).or_insert((now.saturating_add(LIFETIME), card)).1.clone()
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (i64, Option<Card>)>> {
+    fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

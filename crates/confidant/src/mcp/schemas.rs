@@ -117,7 +117,8 @@ pub(super) fn hits_output() -> Schema {
         "required": ["cass_session_id", "cascade_uri", "artifact_type", "title", "snippet", "tags", "created_at", "score"]
     });
     let hits = json!({ "type": "array", "items": hit, "description": "The best first." });
-    let unreadable = whole("How many more there are that do not open; whoever runs the server can see which.");
+    let unreadable =
+        whole("How many more there are that do not open; whoever runs the server can see which.");
     output(json!({ "ok": ok(), "hits": hits, "unreadable": unreadable }), json!([{ "required": ["hits"] }]))
 }
 

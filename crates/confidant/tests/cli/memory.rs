@@ -106,7 +106,8 @@ fn what_a_command_left_undone_is_done_by_a_server_for_agents() {
     let home = Home::new();
     leave_a_removal(&home);
     let mut server = home.command(&["mcp"]);
-    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server =
+        server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {

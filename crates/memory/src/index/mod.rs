@@ -194,7 +194,7 @@ impl Index {
     /// The best candidates, `spare` more than are asked for; and whether there are no others.
     fn find(&self, query: &Query, source: &dyn Source, spare: usize) -> Result<Found> {
         let search = || -> Result<std::result::Result<Found, tantivy::TantivyError>> {
-            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare))
+            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare, source))
         };
         search()?.or_else(|error| {
             // Damage that shows only now. What was found so far is not used.

@@ -80,7 +80,10 @@ async fn an_upload_that_was_paid_for_is_kept_and_gone_on_with_by_the_same_proces
     // Again does not wait for a stranger who is not there: it goes on with what was begun.
     for _ in 0..2 {
         let error = own.store(&wish()).await.unwrap_err().to_string();
-        assert!(error.contains("does not answer") && error.contains("hint: try again; it is kept"), "{error}");
+        assert!(
+            error.contains("does not answer") && error.contains("hint: try again; it is kept"),
+            "{error}"
+        );
     }
     assert_eq!(memory.recover().await.unwrap().waiting, 1);
     assert_eq!((own.count().await.unwrap(), place.outbox("put")), (0, 1));

@@ -195,7 +195,9 @@ impl Place {
 
     /// What is still to be done outside the file.
     pub(crate) fn outbox(&self, kind: &str) -> i64 {
-        let Ok(db) = rusqlite::Connection::open(self.folder.path().join("memory/memory.db")) else { return 0 };
+        let Ok(db) = rusqlite::Connection::open(self.folder.path().join("memory/memory.db")) else {
+            return 0;
+        };
         let sql = "SELECT count(*) FROM outbox WHERE kind = ?1";
         db.query_row(sql, [kind], |row| row.get(0)).unwrap_or(0)
     }
