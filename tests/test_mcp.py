@@ -112,7 +112,7 @@ def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str
             hits = (await call(client, "query_memories", {"query": "JWT", "tags": ["imported"]}))["hits"]
             assert [hit["cass_session_id"] for hit in hits] == ["test-session-001"]
             again = await call(client, "import_sessions", asked | {"dry_run": False})
-            assert again["stored"] == 0 and again["unchanged_files"] == 1
+            assert (again["stored"], again["unchanged"], again["blocked"]) == (0, 1, 1)
 
             cost = await call(client, "estimate_storage_cost", {"bytes": 1024, "redundancy": 3})
             assert cost["bytes"] == 1024 and cost["gb"] == pytest.approx(1024 / 2**30)

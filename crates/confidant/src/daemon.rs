@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use confidant_engine::{Actor, Ending, Engine, Notice, Role as TokenRole, TenantId};
-use confidant_memory::Memory;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -57,7 +56,7 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     // In a gateway, what was left undone is a worker's to do.
     let left = (role == Role::All).then(|| engine.clone());
     let recovering = tokio::spawn(recover(left, first, stopped.clone()));
-    let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
+    let remembering = opened.memory.clone().map(|memory| tokio::spawn(crate::memory::keep(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let http = config.server.http();
     let mcp =
@@ -105,7 +104,7 @@ async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()
     let (stop, stopped) = watch::channel(());
     let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
     let recovering = tokio::spawn(recover(Some(engine.clone()), Duration::ZERO, stopped.clone()));
-    let remembering = opened.memory.clone().map(|memory| tokio::spawn(keep_memory(memory)));
+    let remembering = opened.memory.clone().map(|memory| tokio::spawn(crate::memory::keep(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let mut until = stopped;
     let shutdown = async move {
@@ -267,26 +266,6 @@ async fn listen(engine: Engine, mut notices: broadcast::Receiver<std::sync::Arc<
     }
 }
 
-/// Does what was left undone for memories at the start, and now and then what waits for a store that was away.
-async fn keep_memory(memory: Memory) {
-    let mut ticks = tokio::time::interval(MEMORY_ROUNDS);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        match memory.recover().await {
-            Ok(found) if found == confidant_memory::Recovered::default() => {}
-            Ok(found) => tracing::info!(
-                memory.finished = found.finished,
-                memory.dropped = found.dropped,
-                memory.removed = found.removed,
-                memory.waiting = found.waiting,
-                "did what was left undone for memories"
-            ),
-            Err(error) => tracing::warn!(error = error.code(), "memories could not be looked after"),
-        }
-    }
-}
-
 async fn sweep(engine: Engine, every: Duration) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -325,5 +304,4 @@ const ADMIN_TOKEN: &str = "admin.token";
 /// How often to look for what was left: a decision that another process left to us waits no longer than this.
 const ROUNDS: Duration = Duration::from_secs(2);
 const CHANNELS_FIRST: Duration = Duration::from_secs(5);
-const MEMORY_ROUNDS: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_secs(2);

@@ -1,14 +1,15 @@
 //! From settings to a memory, and what ties it to the engine: a person's rights cover it, and the audit log knows of it.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use confidant_engine::{
     Action, Actor, Derived, KeySource as _, MasterKey, Model, Prompt, Sampling, TenantId, UserId, WeakEngine,
 };
 use confidant_memory::{
-    Act, Card, CardWriter, Error, Memory, Owner, Parts, Redacted, Result, RootSource, Roots, Witness, card,
+    Act, Card, CardWriter, Error, Memory, Owner, Parts, Recovered, Redacted, Result, RootSource, Roots,
+    Witness, card,
 };
 use secrecy::ExposeSecret as _;
 
@@ -78,6 +79,29 @@ impl CardWriter for ModelCards {
 
 /// Characters of a session that a model is shown.
 const MOST_PROMPT: usize = 24_000;
+
+/// Does what was left undone for memories at the start, and now and then what waits for a store that was away.
+pub(crate) async fn keep(memory: Memory) {
+    let mut ticks = tokio::time::interval(ROUNDS);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match memory.recover().await {
+            Ok(found) if found == Recovered::default() => {}
+            Ok(found) => tracing::info!(
+                memory.finished = found.finished,
+                memory.dropped = found.dropped,
+                memory.removed = found.removed,
+                memory.waiting = found.waiting,
+                "did what was left undone for memories"
+            ),
+            Err(error) => tracing::warn!(error = error.code(), "memories could not be looked after"),
+        }
+    }
+}
+
+/// How often what was left undone is looked at.
+const ROUNDS: Duration = Duration::from_secs(60);
 
 /// Whether there is a memory already.
 pub(crate) fn is_there(loaded: &Loaded) -> bool {

@@ -53,7 +53,7 @@ pub struct Stored {
     pub cascade_uri: String,
     /// `artifact_only` or `raw_plus_artifact`.
     pub artifact_type: ArtifactType,
-    /// Whether a search finds it from now on.
+    /// Whether a search finds it from now on; not if what the session became meanwhile was stored first.
     pub indexed: bool,
     /// The card.
     pub memory_card: Card,
@@ -175,6 +175,14 @@ pub struct Hits {
     pub ok: bool,
     /// The best first.
     pub hits: Vec<MemoryHit>,
+    /// How many more there are that do not open in their place.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unreadable: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "made for serde")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One memory, in short.
@@ -223,7 +231,7 @@ pub struct Verified {
 /// What to forget.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Forget {
-    /// One artifact, by its `cascade_uri`.
+    /// One artifact, by its `cascade_uri`, and the earlier ones of its session that it stands in for.
     Uri(String),
     /// All that was stored of a session, by its id.
     Session(String),
@@ -257,6 +265,8 @@ pub struct ImportRequest {
     pub mode: Option<String>,
     /// Do everything but write.
     pub dry_run: bool,
+    /// Also what has not changed since the last import, as after a change of rules, tags or mode.
+    pub again: bool,
 }
 
 /// What `import_sessions` did, or would do.

@@ -1,38 +1,39 @@
 //! How both of a memory's SQLite files are opened, and what their errors mean to people.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
 use crate::{Error, Result};
 
-/// Opens or makes a file with this schema. Safe beside other processes that do the same.
-pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
+/// Opens a file, made or brought up to date by those of these steps that it lacks. Safe beside other processes that do
+/// the same. Steps are only ever added.
+pub(crate) fn open(path: &Path, steps: &[&str]) -> Result<Connection> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
     private_file(path)?;
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
+    write_ahead(&connection).map_err(failed)?;
     connection
         .execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
-             PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+            "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
+             PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
         )
         .map_err(failed)?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-    match version {
-        VERSION => {}
-        0 => {
+    match version(&connection)? {
+        have if have == steps.len() => {}
+        have if have < steps.len() => {
             let tx = connection
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
                 .map_err(failed)?;
-            let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-            if version == 0 {
-                tx.execute_batch(schema).map_err(failed)?;
-                tx.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            // Asked again: another process may have done it while we waited for the lock.
+            for step in steps.iter().skip(version(&tx)?) {
+                tx.execute_batch(step).map_err(failed)?;
             }
+            tx.pragma_update(None, "user_version", steps.len()).map_err(failed)?;
             tx.commit().map_err(failed)?;
         }
         _ => {
@@ -45,9 +46,39 @@ pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Leaves nothing of deleted rows in the journal.
+fn version(connection: &Connection) -> Result<usize> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)
+}
+
+/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
+/// whoever waits would keep the others from it. So it is asked for again, a little later.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
+            Err(error) if is_busy(&error) && Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            switched => return switched,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Leaves nothing of deleted rows in the journal. Readers are waited for; an error says that they are still at it, and
+/// that there may still be something.
 pub(crate) fn scrub(connection: &Connection) -> Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    match busy.map_err(failed)? {
+        0 => Ok(()),
+        _ => Err(Error::unavailable(
+            "what is gone may still be in a journal, because another process is reading it",
+            "end what reads for so long; it is tried again by itself",
+        )),
+    }
 }
 
 /// What a failure of SQLite means, without a word of what it was working on.
@@ -110,4 +141,42 @@ fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
-const VERSION: i64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: &[&str] = &["CREATE TABLE things (name TEXT)"];
+
+    #[test]
+    fn a_journal_that_somebody_reads_is_not_said_to_be_clean() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let (writer, reader) = (open(&path, STEPS).unwrap(), open(&path, STEPS).unwrap());
+        writer.busy_timeout(Duration::ZERO).unwrap();
+        writer.execute_batch("INSERT INTO things VALUES ('a')").unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM things").unwrap();
+        writer.execute_batch("DELETE FROM things").unwrap();
+        assert_eq!(scrub(&writer).unwrap_err().code(), "unavailable");
+        reader.execute_batch("COMMIT").unwrap();
+        scrub(&writer).unwrap();
+        assert_eq!(std::fs::metadata(folder.path().join("some.db-wal")).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn many_can_make_one_file_at_once() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("some.db");
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        open(&path, STEPS).unwrap();
+                    });
+                }
+            });
+        }
+    }
+}

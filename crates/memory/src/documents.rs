@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::index::{Document, Source};
 use crate::keys::{Keys, OwnerKey};
 use crate::truth::{StoredRow, Texts, Truth};
-use crate::{Card, Result, when};
+use crate::{Card, Error, Result, when};
 
 /// One owner's live memories, opened as they are asked for.
 #[derive(Debug)]
@@ -23,15 +23,25 @@ impl Source for TruthSource {
     }
 
     fn documents(&self, after: u64, limit: usize) -> Result<Vec<Document>> {
-        let rows = self.truth.after(self.owner.tag, after, true, limit)?;
-        let mut documents = Vec::with_capacity(rows.len());
-        for row in &rows {
-            // A key that is gone is a memory that was forgotten a moment ago. One that does not open is not shown
-            // either: a search goes on without it, and `doctor` names it.
-            let Some(key) = self.keys.artifact(&self.owner, row.artifact)? else { continue };
-            let Ok(texts) = row.texts(&self.owner, &key) else { continue };
-            let vector = row.vector(&self.owner, &key).ok().flatten();
-            documents.push(Document { vector, ..document(row, texts) });
+        let mut documents = Vec::new();
+        let mut after = after;
+        // Nothing is returned only if nothing is left, however many in a row do not open.
+        while documents.is_empty() {
+            let rows = self.truth.after(self.owner.tag, after, true, limit)?;
+            let Some(last) = rows.last() else { break };
+            after = last.id;
+            for row in &rows {
+                // A key that is gone is a memory that was forgotten a moment ago. One that does not open is not shown
+                // either: a search goes on without it, and `doctor` names it.
+                let key = match row.sound().and_then(|()| self.keys.artifact(&self.owner, row.artifact)) {
+                    Ok(Some(key)) => key,
+                    Ok(None) | Err(Error::Tampered { .. }) => continue,
+                    Err(error) => return Err(error),
+                };
+                let Ok(texts) = row.texts(&self.owner, &key) else { continue };
+                let vector = row.vector(&self.owner, &key).ok().flatten();
+                documents.push(Document { vector, ..document(row, texts) });
+            }
         }
         Ok(documents)
     }

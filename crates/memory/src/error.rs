@@ -43,8 +43,10 @@ pub enum Error {
     },
     /// The scan of what was derived found something.
     #[error(
-        "the second scan found something in what was derived from the redacted session, so nothing was stored; \
-         hint: look at the dry run, and add what it shows to memory.always_redact"
+        "the second scan found something in what was derived from the redacted session ({}), so nothing was stored; \
+         hint: add the words that stand there to memory.always_redact, which replaces them before anything is derived, or \
+         leave them out of the session",
+        told(.places)
     )]
     Unclean {
         /// Rule and place of each.
@@ -82,6 +84,15 @@ pub struct Place {
     /// A JSON pointer into the session, its keys redacted.
     pub path: String,
 }
+
+/// Rule and place of the first few.
+fn told(places: &[Place]) -> String {
+    let told = places.iter().take(MOST_TOLD).map(|Place { rule, path }| format!("{rule} at {path}"));
+    let more = if places.len() > MOST_TOLD { ", …" } else { "" };
+    told.collect::<Vec<_>>().join(", ") + more
+}
+
+const MOST_TOLD: usize = 3;
 
 impl Error {
     pub(crate) fn invalid(what: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -123,5 +134,23 @@ impl Error {
             Self::Tampered { .. } => "tampered",
             Self::Unavailable { .. } => "unavailable",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_second_scan_found_is_named_by_rule_and_place_with_a_hint_that_can_be_followed() {
+        let place = |path: &str| Place { rule: "email".to_owned(), path: path.to_owned() };
+        let places = ["/memory_card/title", "/tags/0", "/tags/1", "/tags/2"].map(place).to_vec();
+        let (what, hint) = Error::Unclean { places }.parted();
+        assert!(
+            what.contains("(email at /memory_card/title, email at /tags/0, email at /tags/1, …)"),
+            "{what}"
+        );
+        // A dry run fails in the same way, so it shows nothing.
+        assert!(hint.contains("memory.always_redact") && !hint.contains("dry run"), "{hint}");
     }
 }

@@ -88,11 +88,11 @@ impl Gate {
         }
     }
 
-    /// Redacts the name of a session. An id is made of what elsewhere looks like a secret, so the rules that go by
-    /// looks alone do not count here.
+    /// Redacts the name of a session. An id is made of what elsewhere looks like a secret, so what goes by looks alone
+    /// does not count here.
     pub(crate) fn name(&self, name: &str) -> (String, Vec<(Place, Tier)>) {
         let redacted = self.redactor.redact_text(name);
-        let counts = |finding: &&Finding| !BY_LOOKS.contains(&finding.rule);
+        let counts = |finding: &&Finding| !goes_by_looks(name, finding);
         let told: Vec<_> = redacted.findings.iter().filter(counts).map(|f| (named(f), f.tier)).collect();
         if told.is_empty() { (name.to_owned(), told) } else { (redacted.text, told) }
     }
@@ -116,8 +116,20 @@ fn named(finding: &Finding) -> Place {
     Place { rule: finding.rule.to_owned(), path: "/session_id".to_owned() }
 }
 
-/// The rules that hold for whatever looks random.
-const BY_LOOKS: [&str; 3] = ["secret", "password", "opaque_token"];
+/// Whether what was found in a session's name would be an id there: it looks random, and nothing assigns it to the name
+/// of a secret. That of a session is none.
+fn goes_by_looks(name: &str, finding: &Finding) -> bool {
+    match finding.rule {
+        "opaque_token" => true,
+        "secret" => {
+            let before: String = name.chars().take(finding.start).collect();
+            let word = before.trim_end_matches([' ', '"', '\'']).strip_suffix(['=', ':']);
+            let word = word.map(|word| word.trim_end_matches([' ', '"', '\'']).to_lowercase());
+            word.is_none_or(|word| ["session", "id"].iter().any(|of_sessions| word.ends_with(of_sessions)))
+        }
+        _ => false,
+    }
+}
 
 fn fired(count: &Count) -> Fired {
     Fired { rule: count.rule.to_owned(), count: count.count }

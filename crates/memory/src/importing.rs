@@ -1,7 +1,7 @@
 //! Sessions by the file: what agents wrote themselves becomes memories, each through the same gate as any other.
 //!
 //! An import can be run again and again: files that have not changed are not read, sessions that have not changed are
-//! not stored, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
+//! not stored, what could not be stored is tried again, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
 //! confirms a guess of it.
 
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl OwnMemory {
                 request: &request,
                 runtime,
                 progress: &progress,
+                left: false,
                 report: ImportReport { ok: true, dry_run: request.dry_run, ..ImportReport::default() },
             };
             let done = import::import(&found.files, &mut importer)?;
@@ -63,6 +64,8 @@ struct Importer<'i> {
     request: &'i ImportRequest,
     runtime: Handle,
     progress: &'i dyn Fn(Progress),
+    /// Whether something of the file that is being read was not stored, and may be when rules or settings change.
+    left: bool,
     report: ImportReport,
 }
 
@@ -75,7 +78,8 @@ impl Importer<'_> {
             if self.inner.truth.is_forgotten(owner.tag, session)? {
                 return Ok((ImportOutcome::Forgotten, None, None));
             }
-            if self.known_note(owner, self.note_of(owner, imported))?.is_some_and(|seen| *seen == content) {
+            let note = self.known_note(owner, self.note_of(owner, imported))?;
+            if !self.request.again && note.is_some_and(|seen| *seen == content) {
                 return Ok((ImportOutcome::Unchanged, None, None));
             }
         }
@@ -104,7 +108,8 @@ impl Importer<'_> {
             // A disk that is full or a store that is down will not be better at the next session.
             Err(error) => return Err(error),
         };
-        if let Some(owner) = &self.owner {
+        let kept = matches!(outcome.0, ImportOutcome::Stored | ImportOutcome::Unchanged);
+        if let (true, Some(owner)) = (kept, &self.owner) {
             self.write_down(owner, self.note_of(owner, imported), &content)?;
         }
         Ok(outcome)
@@ -135,7 +140,7 @@ impl Importer<'_> {
 
 impl Visitor for Importer<'_> {
     fn known(&mut self, file: &SessionFile) -> Option<Fingerprint> {
-        let owner = self.owner.as_ref()?;
+        let owner = self.owner.as_ref().filter(|_| !self.request.again)?;
         let note = self.known_note(owner, self.note_of_file(owner, file)).ok().flatten()?;
         Fingerprint::from_bytes(&note).ok()
     }
@@ -143,6 +148,7 @@ impl Visitor for Importer<'_> {
     fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
         (self.progress)(progress);
         let (outcome, title, cascade_uri) = self.one(&imported)?;
+        self.left |= matches!(outcome, ImportOutcome::Blocked | ImportOutcome::Refused);
         let report = &mut self.report;
         report.sessions += 1;
         *match outcome {
@@ -162,6 +168,9 @@ impl Visitor for Importer<'_> {
 
     fn file_done(&mut self, file: &SessionFile, outcome: FileOutcome, progress: Progress) -> Result<()> {
         (self.progress)(progress);
+        if std::mem::take(&mut self.left) {
+            return Ok(());
+        }
         match (outcome, &self.owner) {
             (FileOutcome::Read(fingerprint) | FileOutcome::Unchanged(fingerprint), Some(owner)) => {
                 self.write_down(owner, self.note_of_file(owner, file), &fingerprint.to_bytes())

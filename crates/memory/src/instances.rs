@@ -1,11 +1,14 @@
 //! Which processes on this folder are alive, so that what a dead one left undone is taken up, and only that.
 //!
-//! A process holds a lock on a file of its own for as long as it lives; the system lets go of it however it ends.
+//! A process holds a lock on a file of its own for as long as it lives; the system lets go of it however it ends. What
+//! it is at itself it knows by heart: a task of its own that nobody here is at was left undone as well.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::keys::ArtifactId;
 use crate::{Error, Result, db};
 
 /// A running process, as the one who does a task.
@@ -17,7 +20,21 @@ pub(crate) struct Instance(pub(crate) [u8; 16]);
 pub(crate) struct Instances {
     folder: PathBuf,
     own: Instance,
+    at_work: Arc<Mutex<HashSet<ArtifactId>>>,
     _lock: File,
+}
+
+/// That somebody in this process is at an artifact; over when it is dropped.
+#[derive(Debug)]
+pub(crate) struct AtWork {
+    on: ArtifactId,
+    all: Arc<Mutex<HashSet<ArtifactId>>>,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.on);
+    }
 }
 
 impl Instances {
@@ -32,7 +49,13 @@ impl Instances {
         let own = Instance(own);
         let lock = File::create(path(folder, own)).map_err(fail)?;
         lock.lock().map_err(fail)?;
-        Ok(Self { folder: folder.to_owned(), own, _lock: lock })
+        Ok(Self { folder: folder.to_owned(), own, at_work: Arc::default(), _lock: lock })
+    }
+
+    /// Starts work on an artifact; nothing if somebody in this process is at it.
+    pub(crate) fn start(&self, on: ArtifactId) -> Option<AtWork> {
+        let started = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(on);
+        started.then(|| AtWork { on, all: Arc::clone(&self.at_work) })
     }
 
     pub(crate) fn own(&self) -> Instance {

@@ -72,7 +72,7 @@ pub struct KeyState {
 
 impl Keys {
     pub(crate) fn open(path: &Path, source: Box<dyn RootSource>) -> Result<Self> {
-        let db = Mutex::new(db::open(path, SCHEMA)?);
+        let db = Mutex::new(db::open(path, &[SCHEMA])?);
         Ok(Self { db, source, roots: Mutex::new(None), names: OnceLock::new() })
     }
 

@@ -1,23 +1,24 @@
 //! The memory of everyone: what owners share, what is left undone, and the end of an owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use confidant_seal::{Kid, Tag};
+use confidant_seal::{Key, Kid, Tag};
 
-use crate::blobs::{Blobs, Locator, Pointer, Removed};
-use crate::cost::{Estimate, Prices, Question, estimate_storage_cost};
+use crate::blobs::{Blobs, Locator, Removed};
+use crate::cost::Prices;
 use crate::documents::TruthSource;
 use crate::index::{Encoder, Index};
 use crate::instances::Instances;
-use crate::keys::{KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
+use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Kind, Task, Truth, Why};
+use crate::truth::{Finished, Kind, StoredRow, Task, Texts, Truth, Upload, Why};
 use crate::witness::Witness;
+use crate::written::Writer;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
 /// What a memory is made of.
@@ -70,7 +71,7 @@ pub(crate) struct Inner {
     pub(crate) truth: Arc<Truth>,
     pub(crate) instances: Instances,
     pub(crate) gate: Gate,
-    pub(crate) card_writer: Option<Arc<dyn CardWriter>>,
+    pub(crate) card_writer: Option<Writer>,
     pub(crate) stores: BTreeMap<String, Arc<dyn Blobs>>,
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
@@ -89,6 +90,32 @@ struct Unfinished {
     resume: Option<Locator>,
 }
 
+/// What became of a task.
+enum TakenUp {
+    Finished,
+    Dropped,
+    Removed,
+    /// Somebody is at it, or was faster.
+    ByAnother,
+}
+
+/// Whether a store is worth asking.
+#[derive(Clone, Copy)]
+enum Store {
+    Asked,
+    /// It did not answer a moment ago.
+    Silent,
+}
+
+impl Store {
+    fn is_asked(self) -> Result<()> {
+        match self {
+            Self::Asked => Ok(()),
+            Self::Silent => Err(Error::unavailable("the store does not answer", "it is tried again")),
+        }
+    }
+}
+
 /// What was left undone and is done now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
@@ -102,13 +129,22 @@ pub struct Recovered {
     pub waiting: u64,
 }
 
-/// What a check of everything found.
+/// What is to be done outside the memory's own files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Blobs that are to be uploaded.
+    pub uploads: u64,
+    /// Blobs that are to be removed; their keys are destroyed.
+    pub removals: u64,
+}
+
+/// What a check of everything found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Memories whose rows open.
     pub memories: u64,
-    /// Those that do not.
-    pub refused: u64,
+    /// The `cascade_uri` of those that do not.
+    pub refused: Vec<String>,
 }
 
 /// What an owner's erasure ended.
@@ -138,7 +174,7 @@ impl Memory {
             truth: Arc::new(truth),
             instances,
             gate: parts.gate,
-            card_writer: parts.card_writer,
+            card_writer: parts.card_writer.map(Writer::new),
             stores: parts.stores,
             default_mode: parts.default_mode,
             sources: parts.sources,
@@ -162,6 +198,13 @@ impl Memory {
     pub async fn recover(&self) -> Result<Recovered> {
         let inner = Arc::clone(&self.inner);
         detached(async move { inner.recover().await }).await
+    }
+
+    /// How much is under way, or waits for a store that does not answer.
+    pub async fn undone(&self) -> Result<Undone> {
+        let tasks = self.inner.tasks().await?;
+        let uploads = tasks.iter().filter(|task| task.kind == Kind::Put).count() as u64;
+        Ok(Undone { uploads, removals: tasks.len() as u64 - uploads })
     }
 
     /// Ends everything of an owner: keys first, so that from that moment nothing opens.
@@ -188,9 +231,10 @@ impl Memory {
         blocking(move || inner.verify()).await
     }
 
-    /// What storing costs, by the price tables that are configured.
-    pub fn estimate(&self, question: Question) -> Result<Estimate> {
-        estimate_storage_cost(question, &self.inner.prices)
+    /// The price tables that are configured.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.inner.prices
     }
 
     /// Checks the files and the stores.
@@ -216,6 +260,14 @@ impl Inner {
         })
     }
 
+    /// A row's key and texts; nothing if it was forgotten a moment ago.
+    pub(crate) fn open_row(&self, owner: &OwnerKey, row: &StoredRow) -> Result<Option<(Key, Texts)>> {
+        row.sound()?;
+        let Some(key) = self.keys.artifact(owner, row.artifact)? else { return Ok(None) };
+        let texts = row.texts(owner, &key)?;
+        Ok(Some((key, texts)))
+    }
+
     fn verify(&self) -> Result<Checked> {
         let mut checked = Checked::default();
         for owner in self.keys.owners()? {
@@ -225,9 +277,10 @@ impl Inner {
                 let Some(last) = rows.last() else { break };
                 after = last.id;
                 for row in &rows {
-                    let key = self.keys.artifact(&owner, row.artifact);
-                    let opens = matches!(key, Ok(Some(key)) if row.texts(&owner, &key).is_ok());
-                    *if opens { &mut checked.memories } else { &mut checked.refused } += 1;
+                    match self.open_row(&owner, row) {
+                        Ok(Some(_)) => checked.memories += 1,
+                        _ => checked.refused.push(row.pointer.to_string()),
+                    }
                 }
             }
         }
@@ -239,29 +292,49 @@ impl Inner {
         self: &Arc<Self>,
         store: &Arc<dyn Blobs>,
         begun: &Beginning,
-        memory: u64,
-    ) -> Result<Option<Pointer>> {
+        upload: Upload,
+    ) -> Result<Finished> {
+        let memory = upload.memory;
         let noted = AtomicBool::new(false);
         let note = |locator: &Locator| {
-            let kept = self.truth.note_locator(memory, &begun.seal(locator)).is_ok();
-            noted.store(kept, Ordering::Relaxed);
+            // Nothing to go on with is nothing that has begun.
+            if !locator.0.is_empty() {
+                let kept = self.truth.note_locator(memory, &begun.seal(locator)).is_ok();
+                noted.store(kept, Ordering::Relaxed);
+            }
         };
         let put = store.put(&begun.pointer, &begun.ciphertext, None, &note).await;
         let inner = Arc::clone(self);
         match put {
-            Ok(locator) => {
-                let sealed = begun.seal(&locator);
-                blocking(move || inner.truth.finish(memory, &sealed)).await
-            }
-            Err(error) if noted.load(Ordering::Relaxed) => Err(Error::unavailable(
-                format!("the upload has begun but did not end: {}", error.parted().0),
-                "it is kept and goes on at the next start; nothing has to be stored again",
-            )),
+            Ok(locator) => self.arrived(upload, begun.seal(&locator)).await,
+            Err(error) if noted.load(Ordering::Relaxed) => Err(begun_and_kept(&error)),
             Err(error) => {
                 blocking(move || inner.give_up(memory)).await?;
                 Err(error)
             }
         }
+    }
+
+    /// Shows what was uploaded. What was forgotten during the upload goes again, with a key that was made meanwhile.
+    async fn arrived(self: &Arc<Self>, upload: Upload, locator: Vec<u8>) -> Result<Finished> {
+        let (inner, artifact) = (Arc::clone(self), upload.artifact);
+        let finished = blocking(move || {
+            let finished = inner.truth.finish(&upload, &locator, inner.instances.own())?;
+            if finished == Finished::Gone {
+                inner.keys.destroy_artifacts(&[artifact])?;
+            }
+            Ok(finished)
+        })
+        .await?;
+        if finished == Finished::Gone {
+            for task in self.tasks().await? {
+                let ours = task.kind == Kind::Remove && task.artifact == artifact;
+                if ours && self.remove_blob(&task).await.is_err() {
+                    tracing::warn!("a blob that was forgotten during its upload is still to be removed");
+                }
+            }
+        }
+        Ok(finished)
     }
 
     /// Takes back a store that failed. The blob may be there for all we know, so its removal is a task.
@@ -281,7 +354,11 @@ impl Inner {
         // What could be found by a locator alone cannot be removed: such stores are permanent.
         let removed = store.remove(&task.pointer, &Locator::default()).await?;
         let (inner, task) = (Arc::clone(self), task.clone());
-        blocking(move || inner.truth.done(&task)).await?;
+        blocking(move || {
+            inner.truth.scrub()?;
+            inner.truth.done(&task)
+        })
+        .await?;
         Ok(removed)
     }
 
@@ -289,69 +366,100 @@ impl Inner {
         let mut recovered = Recovered::default();
         let inner = Arc::clone(self);
         for owner in blocking(move || inner.truth.erasing()).await? {
-            self.erase(owner).await?;
-        }
-        let mut alive = self.instances.alive();
-        let tasks = self.tasks().await?;
-        let orphans: Vec<Task> = tasks
-            .into_iter()
-            .filter(|task| {
-                task.instance == self.instances.own() && task.kind == Kind::Remove || !alive(task.instance)
-            })
-            .collect();
-        for task in orphans {
-            let (inner, claimed) = (Arc::clone(self), task.clone());
-            if !blocking(move || inner.truth.claim(&claimed, inner.instances.own())).await? {
-                continue;
+            if let Err(error) = self.erase(owner).await {
+                tracing::warn!(
+                    error = error.code(),
+                    "an erasure that was cut off cannot be gone on with yet"
+                );
+                recovered.waiting += 1;
             }
-            match task.kind {
-                Kind::Remove => {
-                    let (inner, of) = (Arc::clone(self), task.clone());
-                    blocking(move || {
-                        inner.keys.destroy_artifacts(&[of.artifact])?;
-                        match inner.keys.owner_of_tag(of.owner)? {
-                            Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
-                            None => Ok(()),
-                        }
-                    })
-                    .await?;
-                    match self.remove_blob(&task).await {
-                        Ok(_) => recovered.removed += 1,
-                        Err(_) => recovered.waiting += 1,
+        }
+        let tasks = self.tasks().await?;
+        let mut silent: HashSet<String> = HashSet::new();
+        for task in self.left_undone(tasks) {
+            // A store that does not answer is asked once, not once for each of a thousand tasks.
+            let store = if silent.contains(&task.mode) { Store::Silent } else { Store::Asked };
+            match self.take_up(&task, store).await {
+                Ok(TakenUp::Finished) => recovered.finished += 1,
+                Ok(TakenUp::Dropped) => recovered.dropped += 1,
+                Ok(TakenUp::Removed) => recovered.removed += 1,
+                Ok(TakenUp::ByAnother) => {}
+                Err(error) => {
+                    recovered.waiting += 1;
+                    if matches!(error, Error::Unavailable { .. }) {
+                        silent.insert(task.mode);
+                    } else {
+                        tracing::warn!(error = error.code(), "a task of the memory cannot be done");
                     }
                 }
-                Kind::Put => self.resume_put(&task, &mut recovered).await?,
             }
         }
         Ok(recovered)
     }
 
+    /// Goes on with the upload of an artifact that somebody began, unless they are at it.
+    pub(crate) async fn go_on(self: &Arc<Self>, artifact: ArtifactId) -> Result<()> {
+        let mut tasks = self.tasks().await?;
+        tasks.retain(|task| task.kind == Kind::Put && task.artifact == artifact);
+        for task in self.left_undone(tasks) {
+            self.take_up(&task, Store::Asked).await.map_err(|error| begun_and_kept(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Those of processes that are gone, and of this one.
+    fn left_undone(&self, mut tasks: Vec<Task>) -> Vec<Task> {
+        let (own, mut alive) = (self.instances.own(), self.instances.alive());
+        tasks.retain(|task| task.instance == own || !alive(task.instance));
+        tasks
+    }
+
+    /// Does a task, unless somebody is at it.
+    async fn take_up(self: &Arc<Self>, task: &Task, store: Store) -> Result<TakenUp> {
+        let Some(_at_work) = self.instances.start(task.artifact) else { return Ok(TakenUp::ByAnother) };
+        let (inner, claimed) = (Arc::clone(self), task.clone());
+        if !blocking(move || inner.truth.claim(&claimed, inner.instances.own())).await? {
+            return Ok(TakenUp::ByAnother);
+        }
+        match task.kind {
+            Kind::Remove => {
+                let (inner, of) = (Arc::clone(self), task.clone());
+                blocking(move || {
+                    inner.keys.destroy_artifacts(&[of.artifact])?;
+                    match inner.keys.owner_of_tag(of.owner)? {
+                        Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
+                        None => Ok(()),
+                    }
+                })
+                .await?;
+                store.is_asked()?;
+                self.remove_blob(task).await.map(|_| TakenUp::Removed)
+            }
+            Kind::Put => {
+                store.is_asked()?;
+                self.resume_put(task).await
+            }
+        }
+    }
+
     /// Goes on with an upload that was cut off. One whose key was never written has nothing to open it and is dropped.
-    async fn resume_put(self: &Arc<Self>, task: &Task, recovered: &mut Recovered) -> Result<()> {
+    async fn resume_put(self: &Arc<Self>, task: &Task) -> Result<TakenUp> {
         let (inner, of) = (Arc::clone(self), task.clone());
         let found = blocking(move || inner.unfinished(&of)).await?;
         let inner = Arc::clone(self);
         let memory = task.memory;
         let Some(Unfinished { blob, seal, resume }) = found else {
             blocking(move || inner.give_up(memory)).await?;
-            recovered.dropped += 1;
-            return Ok(());
+            return Ok(TakenUp::Dropped);
         };
-        let Ok((_, store)) = self.store_of(Some(&task.mode)) else {
-            recovered.waiting += 1;
-            return Ok(());
-        };
+        let (_, store) = self.store_of(Some(&task.mode))?;
         let truth = Arc::clone(&self.truth);
         let note = |locator: &Locator| drop(truth.note_locator(memory, &seal.seal(locator)));
-        match store.put(&task.pointer, &blob, resume.as_ref(), &note).await {
-            Ok(locator) => {
-                let sealed = seal.seal(&locator);
-                blocking(move || inner.truth.finish(memory, &sealed)).await?;
-                recovered.finished += 1;
-            }
-            Err(_) => recovered.waiting += 1,
-        }
-        Ok(())
+        let locator = store.put(&task.pointer, &blob, resume.as_ref(), &note).await?;
+        Ok(match self.arrived(task.upload(), seal.seal(&locator)).await? {
+            Finished::Gone => TakenUp::Dropped,
+            Finished::Shown { .. } | Finished::Superseded => TakenUp::Finished,
+        })
     }
 
     /// What it takes to go on with an upload; nothing if it cannot be gone on with.
@@ -437,6 +545,14 @@ pub(crate) async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     tokio::spawn(work).await.unwrap_or_else(|_| Err(cut_off()))
+}
+
+fn begun_and_kept(error: &Error) -> Error {
+    let (what, hint) = error.parted();
+    Error::unavailable(
+        format!("the upload has begun but did not end: {what}"),
+        format!("{hint}; it is kept, and goes on by itself or when the session is stored again"),
+    )
 }
 
 fn cut_off() -> Error {

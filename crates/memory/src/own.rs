@@ -12,9 +12,10 @@ use crate::api::{
 use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Locator, Pointer, Removed};
 use crate::index::Query;
+use crate::instances::AtWork;
 use crate::keys::{ArtifactId, OwnerKey};
 use crate::memory::{Inner, blocking, detached};
-use crate::truth::{Inserted, Kind, NewRow, StoredRow, Texts, Why};
+use crate::truth::{Finished, Inserted, Kind, NewRow, StoredRow, Texts, Upload, Why};
 use crate::witness::Act;
 use crate::{Card, Error, Owner, Result, Session, when};
 
@@ -110,8 +111,7 @@ impl OwnMemory {
         let found = blocking(move || {
             let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
             let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
-            let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { return Ok(None) };
-            let texts = row.texts(&owner, &key)?;
+            let Some((key, texts)) = own.inner.open_row(&owner, &row)? else { return Ok(None) };
             Ok(Some((owner, row, key, texts)))
         })
         .await?;
@@ -150,17 +150,20 @@ impl OwnMemory {
         .await
     }
 
-    /// Everything that is kept, opened: the export that a person has a right to. The card is always there; where a store
-    /// does not give the artifact, `unreadable` has the word for why.
+    /// Everything that is kept, opened: the export that a person has a right to. Where a row does not open, or a store does
+    /// not give the artifact, `unreadable` has the word for why.
     pub async fn export(&self) -> Result<Vec<Value>> {
         let own = self.clone();
         let found = blocking(move || {
             let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
             let mut opened = Vec::new();
             for row in own.inner.truth.after(owner.tag, 0, false, usize::MAX)? {
-                let Some(key) = own.inner.keys.artifact(&owner, row.artifact)? else { continue };
-                let texts = row.texts(&owner, &key)?;
-                opened.push((row, key, texts));
+                match own.inner.open_row(&owner, &row) {
+                    Ok(None) => {}
+                    Ok(Some((key, texts))) => opened.push((row, Ok((key, texts)))),
+                    Err(error @ Error::Tampered { .. }) => opened.push((row, Err(error))),
+                    Err(error) => return Err(error),
+                }
             }
             Ok(Some((owner, opened)))
         })
@@ -169,7 +172,14 @@ impl OwnMemory {
         let mut exported = Vec::with_capacity(opened.len());
         // A store that does not answer is not waited for once for each of a thousand memories.
         let mut silent: Option<(String, Error)> = None;
-        for (row, key, texts) in &opened {
+        for (row, opened) in &opened {
+            let (key, texts) = match opened {
+                Ok(opened) => opened,
+                Err(error) => {
+                    exported.push(exported_row(row, None, Err(error.clone())));
+                    continue;
+                }
+            };
             let artifact = match &silent {
                 Some((mode, error)) if *mode == row.mode => Err(error.clone()),
                 _ => self.fetch(&owner, row, key, texts).await,
@@ -177,7 +187,7 @@ impl OwnMemory {
             if let Err(error @ Error::Unavailable { .. }) = &artifact {
                 silent = Some((row.mode.clone(), error.clone()));
             }
-            exported.push(exported_row(row, texts, artifact));
+            exported.push(exported_row(row, Some(texts), artifact));
         }
         Ok(exported)
     }
@@ -210,15 +220,15 @@ impl OwnMemory {
         let (inner, again) = (Arc::clone(&self.inner), request.clone());
         let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
         let written = match &self.inner.card_writer {
-            Some(writer) => writer.write(&cleared.session()).await,
+            Some(writer) => writer.card(&self.owner, &cleared.session(), (self.inner.clock)()).await,
             None => None,
         };
         let (inner, raw) = (Arc::clone(&self.inner), request.raw);
         blocking(move || {
-            let card = match written {
-                Some(card) => card,
-                None => Card::derive(&cleared.session()).settled(&inner.gate).0,
-            };
+            // One that is not clean is not worth refusing the session for: the rules make another.
+            let clean = |card: &Card| inner.gate.again(&serde_json::json!(card)).is_ok();
+            let written = written.map(|card| card.settled(&inner.gate).0).filter(clean);
+            let card = written.unwrap_or_else(|| Card::derive(&cleared.session()).settled(&inner.gate).0);
             artifact::prepare(&inner.gate, &cleared, card, raw)
         })
         .await
@@ -238,16 +248,16 @@ impl OwnMemory {
             let (own, asked, mode) = (self.clone(), request.session_id.clone(), mode.to_owned());
             let what = Arc::clone(&prepared);
             match blocking(move || own.begin(&what, &asked, &mode)).await? {
-                Some(begun) => break begun,
-                // Somebody else is at it. Theirs will do, when it is done; if they died, it is taken over.
-                None if patience > 0 => {
+                Start::Begun(begun) => break begun,
+                // Theirs will do, when it is done; what nobody is at any more is gone on with.
+                Start::ByAnother(artifact) if patience > 0 => {
                     patience -= 1;
-                    self.inner.recover().await?;
+                    self.inner.go_on(artifact).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }
-                None => {
+                Start::ByAnother(_) => {
                     return Err(Error::unavailable(
-                        "exactly this session is being stored by another process, which takes long",
+                        "exactly this session is being stored by somebody else, which takes long",
                         "wait a moment and ask again",
                     ));
                 }
@@ -257,8 +267,25 @@ impl OwnMemory {
         match begun.state {
             Begun::Already => stored.already_stored = true,
             Begun::Pending(memory) => {
-                let before = self.inner.upload(store, &begun, memory).await?;
-                stored.supersedes = before.map(|pointer| pointer.to_string());
+                let upload = Upload {
+                    owner: begun.seal.owner.tag,
+                    memory,
+                    artifact: begun.seal.id,
+                    pointer: begun.pointer.clone(),
+                    mode: mode.to_owned(),
+                };
+                match self.inner.upload(store, &begun, upload).await? {
+                    Finished::Shown { instead_of } => {
+                        stored.supersedes = instead_of.map(|pointer| pointer.to_string());
+                    }
+                    Finished::Superseded => stored.indexed = false,
+                    Finished::Gone => {
+                        return Err(Error::not_found(
+                            "this was forgotten while it was being stored, so nothing of it is kept",
+                            "store the session again if that was not meant",
+                        ));
+                    }
+                }
             }
         }
         self.catch_up();
@@ -266,11 +293,12 @@ impl OwnMemory {
         Ok(stored)
     }
 
-    /// Seals the payload and writes it down, pending, with its upload; nothing while somebody else uploads the same.
-    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Option<Beginning>> {
+    /// Seals the payload and writes it down, pending, with its upload, unless the same is being uploaded.
+    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Start> {
         let inner = &self.inner;
         let owner = inner.keys.owner(&self.owner)?;
         let id = ArtifactId::random();
+        let at_work = inner.instances.start(id);
         let key = confidant_seal::Key::random();
         let place = ArtifactPlace {
             owner: &owner,
@@ -301,10 +329,10 @@ impl OwnMemory {
             Inserted::New(memory) => {
                 let made = inner.keys.create_artifact(&owner, id, &key);
                 let (kid, state) = (key.kid(), Begun::Pending(memory));
-                let begun =
-                    Beginning { pointer, ciphertext, kid, state, seal: LocatorSeal { owner, id, key } };
+                let seal = LocatorSeal { owner, id, key };
+                let begun = Beginning { pointer, ciphertext, kid, state, seal, _at_work: at_work };
                 match made {
-                    Ok(()) => Ok(Some(begun)),
+                    Ok(()) => Ok(Start::Begun(Box::new(begun))),
                     Err(error) => {
                         // Nothing was uploaded and nothing opens the row: as if it had never been.
                         inner.truth.undo(memory)?;
@@ -315,30 +343,36 @@ impl OwnMemory {
             Inserted::Same(row) => {
                 let known = inner.keys.artifact(&owner, row.artifact)?.map_or(key.kid(), |key| key.kid());
                 if !row.live {
-                    return Ok(None);
+                    return Ok(Start::ByAnother(row.artifact));
                 }
-                let pointer = row.pointer.clone();
+                let (pointer, state) = (row.pointer.clone(), Begun::Already);
                 let seal = LocatorSeal { owner, id, key };
-                Ok(Some(Beginning { pointer, ciphertext, kid: known, seal, state: Begun::Already }))
+                let begun = Beginning { pointer, ciphertext, kid: known, seal, state, _at_work: None };
+                Ok(Start::Begun(Box::new(begun)))
             }
         }
     }
 
     fn search(&self, query: &Query) -> Result<Hits> {
-        let nothing = Hits { ok: true, hits: Vec::new() };
+        let nothing = Hits { ok: true, hits: Vec::new(), unreadable: 0 };
         let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(nothing) };
         let index = self.inner.index(&owner)?;
         let source = self.inner.source(&owner);
         let found = index.search(query, &source)?;
         let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
         let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
-        let mut hits = Vec::with_capacity(rows.len());
+        let mut told = Hits { hits: Vec::with_capacity(rows.len()), ..nothing };
         for row in &rows {
-            let Some(key) = self.inner.keys.artifact(&owner, row.artifact)? else { continue };
             let score = found.iter().find(|hit| hit.id == row.id).map_or(0.0, |hit| hit.score);
-            hits.push(hit(row, row.texts(&owner, &key)?, score));
+            match self.inner.open_row(&owner, row) {
+                Ok(Some((_, texts))) => told.hits.push(hit(row, texts, score)),
+                Ok(None) => {}
+                // The others are what was asked for.
+                Err(Error::Tampered { .. }) => told.unreadable += 1,
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Hits { ok: true, hits })
+        Ok(told)
     }
 
     async fn forget_to_the_end(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
@@ -355,13 +389,17 @@ impl OwnMemory {
         }
         let inner = Arc::clone(&self.inner);
         let (tag, doomed) = (owner.tag, rows.clone());
-        blocking(move || {
+        let cleared = blocking(move || {
             inner.truth.remove(&doomed, tag, Why::Forgotten, inner.instances.own())?;
-            inner.keys.destroy_artifacts(&doomed.iter().map(|row| row.artifact).collect::<Vec<_>>())?;
+            // One that cannot be cleared to the end now keeps nothing else from going, and is gone on with by the outbox.
+            let artifacts: Vec<ArtifactId> = doomed.iter().map(|row| row.artifact).collect();
             let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
-            inner.index(&owner)?.forget(&ids)
+            let keys = inner.keys.destroy_artifacts(&artifacts);
+            Ok(inner.index(&owner).and_then(|index| index.forget(&ids)).and(keys))
         })
         .await?;
+        self.note(Act::Forgotten, forgotten).await?;
+        cleared?;
         let ours: Vec<u64> = rows.iter().map(|row| row.id).collect();
         for task in self.inner.tasks().await? {
             if task.kind == Kind::Remove && ours.contains(&task.memory) {
@@ -372,7 +410,6 @@ impl OwnMemory {
                 }
             }
         }
-        self.note(Act::Forgotten, forgotten).await?;
         Ok(told)
     }
 
@@ -380,7 +417,12 @@ impl OwnMemory {
         let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(None) };
         let rows = match what {
             Forget::Uri(uri) => {
-                self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?.into_iter().collect()
+                let mut rows = Vec::from_iter(self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?);
+                // Earlier forms of the same are in no list, so nobody would know to forget them.
+                for row in rows.clone() {
+                    rows.extend(self.inner.truth.superseded_by(owner.tag, &row)?);
+                }
+                rows
             }
             Forget::Session(id) => {
                 let session = self.inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);
@@ -440,6 +482,13 @@ impl LocatorSeal {
     }
 }
 
+/// How storing begins.
+enum Start {
+    Begun(Box<Beginning>),
+    /// The same payload is pending, as this artifact.
+    ByAnother(ArtifactId),
+}
+
 /// An artifact that is sealed and written down.
 #[derive(Debug)]
 pub(crate) struct Beginning {
@@ -448,6 +497,8 @@ pub(crate) struct Beginning {
     kid: Kid,
     seal: LocatorSeal,
     state: Begun,
+    /// As long as it is in here, no recovery takes the upload for one that was left.
+    _at_work: Option<AtWork>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -517,20 +568,22 @@ fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
     }
 }
 
-/// What the row says, and what only the artifact has.
-fn exported_row(row: &StoredRow, texts: &Texts, artifact: Result<Value>) -> Value {
-    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
-    let tags: Value = serde_json::from_str(&texts.tags_json).unwrap_or_default();
+/// What the row says, as far as it opens, and what only the artifact has.
+fn exported_row(row: &StoredRow, texts: Option<&Texts>, artifact: Result<Value>) -> Value {
     let mut exported = serde_json::json!({
         "cascade_uri": row.pointer.to_string(),
         "artifact_type": row.artifact_type,
-        "session_id": texts.source_session_id,
-        "tool": texts.source_tool,
         "created_at": row.created_at,
-        "tags": tags,
-        "memory_card": metadata.get("memory_card"),
-        "redaction_report": metadata.get("redaction_report"),
     });
+    if let Some(texts) = texts {
+        let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+        exported["session_id"] = texts.source_session_id.as_str().into();
+        exported["tool"] = texts.source_tool.as_str().into();
+        exported["tags"] = serde_json::from_str(&texts.tags_json).unwrap_or_default();
+        for name in ["memory_card", "redaction_report"] {
+            exported[name] = metadata.get(name).cloned().unwrap_or_default();
+        }
+    }
     match artifact {
         Ok(artifact) => {
             for name in ["raw_session", "metadata"] {

@@ -3,9 +3,10 @@
 //! The table `memories` has the columns of the seed document's schema; every text that says anything is sealed, with the
 //! artifact's own key, for exactly its column and row. Beside it the outbox: whatever has to happen outside this file (an
 //! upload, a removal) is written here first, in the same transaction, and struck off when it has happened. Easy to get
-//! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox.
+//! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox, and get their final id when they are.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
@@ -23,6 +24,8 @@ use crate::{Error, Result, db};
 pub(crate) struct Truth {
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
+    /// Whether the journal may have something of rows that were removed; nobody knows after a start.
+    unscrubbed: AtomicBool,
 }
 
 /// A memory that is about to be.
@@ -66,6 +69,8 @@ pub(crate) struct StoredRow {
     pub(crate) locator: Vec<u8>,
     pub(crate) created_at: String,
     pub(crate) live: bool,
+    /// Whether what is readable of it can be read.
+    sound: bool,
     sealed: [Vec<u8>; 6],
     vector: Option<Vec<u8>>,
 }
@@ -77,6 +82,27 @@ pub(crate) enum Inserted {
     New(u64),
     /// The same payload is there already, or is being uploaded by somebody.
     Same(Box<StoredRow>),
+}
+
+/// What became of a row whose upload is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// It is there for everyone, in the place of this one.
+    Shown { instead_of: Option<Pointer> },
+    /// What was stored of the session meanwhile stands in for it.
+    Superseded,
+    /// It was forgotten, or its owner erased, during the upload. The outbox has the removal.
+    Gone,
+}
+
+/// What an upload, or its removal, is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Upload {
+    pub(crate) owner: Tag,
+    pub(crate) memory: u64,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) pointer: Pointer,
+    pub(crate) mode: String,
 }
 
 /// Something to be done outside the file.
@@ -114,7 +140,8 @@ pub(crate) enum Kind {
 
 impl Truth {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Ok(Self { writer: Mutex::new(db::open(path, SCHEMA)?), reader: Mutex::new(db::open(path, SCHEMA)?) })
+        let (writer, reader) = (Mutex::new(db::open(path, STEPS)?), Mutex::new(db::open(path, STEPS)?));
+        Ok(Self { writer, reader, unscrubbed: AtomicBool::new(true) })
     }
 
     /// Adds a pending row and its upload, together.
@@ -163,6 +190,7 @@ impl Truth {
                 ],
             )?;
             let id = tx.last_insert_rowid();
+            tx.execute("UPDATE memories SET begun = id WHERE id = ?1", [id])?;
             tx.execute(
                 "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, blob, instance)
                  VALUES ('put', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -173,35 +201,55 @@ impl Truth {
     }
 
     /// The upload is done: the row is there for everyone, in the place of older ones of the same session and type.
-    /// Says which of them was the newest.
-    pub(crate) fn finish(&self, memory: u64, locator: &[u8]) -> Result<Option<Pointer>> {
+    ///
+    /// It gets a new id if anything was begun after it, so that whoever goes through the rows in order of id, as the search
+    /// index does, meets it however long its upload took.
+    pub(crate) fn finish(&self, upload: &Upload, locator: &[u8], by: Instance) -> Result<Finished> {
         self.write(|tx| {
-            let id = number(memory);
+            let id = number(upload.memory);
+            tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
             let row = tx
                 .query_row(
-                    "UPDATE memories SET state = 1, locator = ?2 WHERE id = ?1 AND state = 0
-                     RETURNING owner, session_tag, artifact_type",
-                    params![id, locator],
+                    "SELECT owner, session_tag, artifact_type FROM memories WHERE id = ?1 AND state = 0",
+                    [id],
                     |row| {
                         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
                     },
                 )
                 .optional()?;
-            tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
-            let Some((owner, session, kind)) = row else { return Ok(None) };
-            let older = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND id < ?4";
+            let Some((owner, session, kind)) = row else {
+                let there = "SELECT 1 FROM memories WHERE artifact = ?1";
+                if tx.prepare(there)?.exists([upload.artifact.0])? {
+                    return Ok(Finished::Shown { instead_of: None });
+                }
+                note_removal(tx, upload, by)?;
+                return Ok(Finished::Gone);
+            };
+            // Whoever stores a session that was forgotten wants it back.
+            let back = "DELETE FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
+            tx.execute(back, params![owner, session])?;
+            let same = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND begun";
+            let of = params![owner, session, kind, id];
+            if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?4"))?.exists(of)? {
+                let sql = format!("UPDATE memories SET state = {SUPERSEDED}, locator = ?2 WHERE id = ?1");
+                tx.execute(&sql, params![id, locator])?;
+                return Ok(Finished::Superseded);
+            }
             let before = tx
                 .query_row(
-                    &format!("SELECT pointer FROM memories WHERE {older} ORDER BY id DESC LIMIT 1"),
-                    params![owner, session, kind, id],
+                    &format!("SELECT pointer FROM memories WHERE {same} < ?4 ORDER BY begun DESC LIMIT 1"),
+                    of,
                     |row| row.get::<_, String>(0),
                 )
                 .optional()?;
-            tx.execute(
-                &format!("UPDATE memories SET state = {SUPERSEDED} WHERE {older}"),
-                params![owner, session, kind, id],
-            )?;
-            Ok(before.and_then(|text| Pointer::parse(&text).ok()))
+            tx.execute(&format!("UPDATE memories SET state = {SUPERSEDED} WHERE {same} < ?4"), of)?;
+            let last = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'";
+            let last: i64 = tx.query_row(last, [], |row| row.get(0))?;
+            let shown = if last > id { last + 1 } else { id };
+            tx.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'memories'", [last.max(shown)])?;
+            let sql = "UPDATE memories SET id = ?2, state = 1, locator = ?3 WHERE id = ?1";
+            tx.execute(sql, params![id, shown, locator])?;
+            Ok(Finished::Shown { instead_of: before.and_then(|text| Pointer::parse(&text).ok()) })
         })
     }
 
@@ -240,22 +288,20 @@ impl Truth {
                     )?;
                 }
                 tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
-                tx.execute(
-                    "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
-                     VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![
-                        owner.as_bytes(),
-                        number(row.id),
-                        row.artifact.0,
-                        row.pointer.to_string(),
-                        row.mode,
-                        by.0
-                    ],
-                )?;
+                note_removal(tx, &row.upload(owner), by)?;
             }
             Ok(())
         })?;
-        db::scrub(&self.writer())
+        self.unscrubbed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Leaves nothing of removed rows in the journal; until then a removal is not done.
+    pub(crate) fn scrub(&self) -> Result<()> {
+        if self.unscrubbed.swap(false, Ordering::SeqCst) {
+            db::scrub(&self.writer()).inspect_err(|_| self.unscrubbed.store(true, Ordering::SeqCst))?;
+        }
+        Ok(())
     }
 
     /// A row by its pointer.
@@ -265,6 +311,15 @@ impl Truth {
         let mut statement = reader.prepare_cached(&sql).map_err(db::failed)?;
         let found = statement.query_row(params![pointer.to_string(), owner.as_bytes()], stored);
         found.optional().map_err(db::failed)
+    }
+
+    /// The rows that this one stands in for; none if another stands in for it.
+    pub(crate) fn superseded_by(&self, owner: Tag, row: &StoredRow) -> Result<Vec<StoredRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND artifact_type = ?2 AND state = {SUPERSEDED}
+             AND session_tag = (SELECT session_tag FROM memories WHERE id = ?3 AND state = 1) ORDER BY id"
+        );
+        self.rows(&sql, params![owner.as_bytes(), row.artifact_type.as_str(), number(row.id)])
     }
 
     /// All rows of a session.
@@ -296,9 +351,9 @@ impl Truth {
         self.rows(&sql, params![owner.as_bytes(), number(after), limit])
     }
 
-    /// The highest id of an owner's rows.
+    /// The highest id of an owner's rows, superseded ones included: they were there for everyone once.
     pub(crate) fn newest(&self, owner: Tag) -> Result<u64> {
-        let sql = "SELECT max(id) FROM memories WHERE owner = ?1 AND state = 1";
+        let sql = "SELECT max(id) FROM memories WHERE owner = ?1 AND state <> 0";
         let reader = self.reader();
         let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
         let newest = statement.query_row([owner.as_bytes()], |row| row.get::<_, Option<i64>>(0));
@@ -360,7 +415,9 @@ impl Truth {
             )
             .map_err(db::failed)?;
         let tasks = statement.query_map([], task).map_err(db::failed)?;
-        tasks.collect::<rusqlite::Result<_>>().map_err(db::failed)
+        // One that was damaged cannot be done, but the others can.
+        let readable = tasks.filter(|task| !task.as_ref().is_err_and(|e| e.sqlite_error_code().is_none()));
+        readable.collect::<rusqlite::Result<_>>().map_err(db::failed)
     }
 
     /// Takes a task over from an instance that is gone; false if somebody else was faster.
@@ -450,9 +507,49 @@ impl Truth {
     }
 }
 
+/// Writes down that a blob is to be removed, with its key and what the index says of it.
+fn note_removal(tx: &Transaction<'_>, of: &Upload, by: Instance) -> rusqlite::Result<()> {
+    tx.execute(
+        "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
+         VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
+        params![of.owner.as_bytes(), number(of.memory), of.artifact.0, of.pointer.to_string(), of.mode, by.0],
+    )
+    .map(drop)
+}
+
+impl Task {
+    /// What it is about.
+    pub(crate) fn upload(&self) -> Upload {
+        Upload {
+            owner: self.owner,
+            memory: self.memory,
+            artifact: self.artifact,
+            pointer: self.pointer.clone(),
+            mode: self.mode.clone(),
+        }
+    }
+}
+
 impl StoredRow {
+    /// What removing it is about.
+    fn upload(&self, owner: Tag) -> Upload {
+        Upload {
+            owner,
+            memory: self.id,
+            artifact: self.artifact,
+            pointer: self.pointer.clone(),
+            mode: self.mode.clone(),
+        }
+    }
+
+    /// Fails if what is readable of it was damaged, so that even its key cannot be looked for.
+    pub(crate) fn sound(&self) -> Result<()> {
+        if self.sound { Ok(()) } else { Err(row_refused()) }
+    }
+
     /// Opens its texts.
     pub(crate) fn texts(&self, owner: &OwnerKey, key: &Key) -> Result<Texts> {
+        self.sound()?;
         let place = self.place(owner);
         let text = |column: usize| place.open(key, TEXT_COLUMNS[column], &self.sealed[column]);
         Ok(Texts {
@@ -547,25 +644,26 @@ pub(crate) fn row_refused() -> Error {
     )
 }
 
+/// Reads a row. One that is damaged is a row that does not open, not one over which everything else fails.
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
-    let text = |at: usize| {
-        // A plaintext in a sealed column is a row that does not open, not one that cannot be read.
-        Ok::<_, rusqlite::Error>(match row.get::<_, SqlValue>(at)? {
-            SqlValue::Blob(bytes) => bytes,
-            _ => Vec::new(),
-        })
+    let sealed = |at: usize| match row.get::<_, SqlValue>(at) {
+        Ok(SqlValue::Blob(bytes)) => bytes,
+        _ => Vec::new(),
     };
+    let (pointer, artifact) = (pointer_at(row, 1).ok(), row.get(2).ok());
+    let kind = row.get::<_, String>(3).ok().and_then(|kind| ArtifactType::parse(&kind));
     Ok(StoredRow {
         id: row.get::<_, i64>(0)?.unsigned_abs(),
-        pointer: pointer_at(row, 1)?,
-        artifact: ArtifactId(row.get(2)?),
-        artifact_type: ArtifactType::parse(&row.get::<_, String>(3)?).ok_or_else(|| unreadable(3))?,
-        mode: row.get(4)?,
-        locator: row.get(5)?,
-        created_at: row.get(6)?,
+        sound: pointer.is_some() && artifact.is_some() && kind.is_some(),
+        pointer: pointer.unwrap_or_else(|| Pointer::of(&[])),
+        artifact: ArtifactId(artifact.unwrap_or_default()),
+        artifact_type: kind.unwrap_or(ArtifactType::ArtifactOnly),
+        mode: row.get(4).unwrap_or_default(),
+        locator: sealed(5),
+        created_at: row.get(6).unwrap_or_default(),
         live: row.get::<_, i64>(7)? == 1,
-        sealed: [text(8)?, text(9)?, text(10)?, text(11)?, text(12)?, text(13)?],
-        vector: row.get(14)?,
+        sealed: [sealed(8), sealed(9), sealed(10), sealed(11), sealed(12), sealed(13)],
+        vector: Some(sealed(14)).filter(|sealed| !sealed.is_empty()),
     })
 }
 
@@ -608,6 +706,14 @@ const TEXT_COLUMNS: [&str; 6] =
     ["tags_json", "source_session_id", "source_tool", "title", "snippet", "metadata_json"];
 const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
     tags_json, source_session_id, source_tool, title, snippet, metadata_json, vector";
+
+const STEPS: &[&str] = &[SCHEMA, BEGUN];
+
+/// `id` says in which order memories came to be there for everyone, `begun` in which they were begun.
+const BEGUN: &str = "
+    ALTER TABLE memories ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
+    UPDATE memories SET begun = id;
+";
 
 const SCHEMA: &str = "
     CREATE TABLE memories (

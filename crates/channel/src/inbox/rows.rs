@@ -1,8 +1,10 @@
 //! Rows and the statements that move them. Knows nothing of what is sealed in them.
 
+use std::time::{Duration, Instant};
+
 use confidant_engine::Millis;
 use confidant_seal::{Sealed, Tag};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use super::{InboxError, MOST_KEPT, failed};
 
@@ -80,10 +82,11 @@ pub(crate) enum Whose {
 
 pub(super) fn prepare(c: &Connection) -> Result<(), InboxError> {
     let run = || -> rusqlite::Result<i64> {
-        c.busy_timeout(std::time::Duration::from_secs(10))?;
+        c.busy_timeout(PATIENCE)?;
+        write_ahead(c)?;
         c.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
-             PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+            "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
+             PRAGMA trusted_schema = OFF;",
         )?;
         c.query_row("PRAGMA user_version", [], |row| row.get(0))
     };
@@ -94,6 +97,25 @@ pub(super) fn prepare(c: &Connection) -> Result<(), InboxError> {
     }
 }
 
+/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
+/// whoever waits would keep the others from it. So it is asked for again, a little later.
+fn write_ahead(c: &Connection) -> rusqlite::Result<()> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
+            Err(rusqlite::Error::SqliteFailure(cause, _))
+                if matches!(cause.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+                    && Instant::now() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            switched => return switched,
+        }
+    }
+}
+
+/// How long another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 const VERSION: i64 = 1;
 
 /// Made in one go, however many processes open the file at once.
@@ -430,4 +452,26 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 
 fn tag_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Tag> {
     Ok(Tag::from_bytes(row.get(index)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_can_make_one_file_at_once() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("inbox.db");
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        prepare(&Connection::open(&path).unwrap()).unwrap();
+                    });
+                }
+            });
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use confidant_engine::{Actor, ChosenModel, Engine, Instructions, KeySource as _};
-use confidant_memory::{Checked, Memory};
+use confidant_memory::{Checked, Memory, Undone};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -108,6 +108,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 checks.extend(contents(&opened.engine).await);
                 if let Some(memory) = &opened.memory {
                     checks.push(memories(memory).await);
+                    checks.extend(undone(memory).await);
                 }
                 super::stop(&opened.engine).await;
             }
@@ -225,25 +226,48 @@ async fn memories(memory: &Memory) -> Check {
         Err(error) => Err(error),
     };
     match checked {
-        Ok(Checked { memories, refused: 0, .. }) => {
+        Ok(Checked { memories, refused }) if refused.is_empty() => {
             let what =
                 if memories == 1 { "1 memory opens".to_owned() } else { format!("{memories} memories open") };
             Check::ok("memory", what)
         }
-        Ok(Checked { refused, .. }) => Check::fail(
+        Ok(Checked { refused, .. }) => {
+            let named = &refused[..refused.len().min(MOST_NAMED)];
+            let more = if refused.len() > named.len() { ", …" } else { "" };
+            Check::fail(
+                "memory",
+                &format!(
+                    "{} of the memories do not open: {}{more}; hint: restore memory.db and memory-keys.db from a backup, \
+                     or forget them",
+                    refused.len(),
+                    named.join(", ")
+                ),
+            )
+        }
+        Err(error) => Check::fail("memory", &error.to_string()),
+    }
+}
+
+/// What a memory has still to do with its stores; nothing if that is nothing.
+async fn undone(memory: &Memory) -> Option<Check> {
+    match memory.undone().await {
+        Ok(Undone { uploads: 0, removals: 0 }) => None,
+        Ok(Undone { uploads, removals }) => Some(Check::warn(
             "memory",
             &format!(
-                "{refused} of the memories do not open; hint: restore memory.db and memory-keys.db from a backup, \
-                 or forget them"
+                "{} and {} are under way or wait for their store; hint: `confidant serve` and `confidant mcp` try again \
+                 every minute, and so does the next `confidant memory` command that writes",
+                counted(uploads, "upload"),
+                counted(removals, "removal")
             ),
-        ),
-        Err(error) => Check::fail("memory", &error.to_string()),
+        )),
+        Err(error) => Some(Check::fail("memory", &error.to_string())),
     }
 }
 
 fn refused(refused: &[(String, String)]) -> String {
     let named: Vec<String> =
-        refused.iter().take(5).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
+        refused.iter().take(MOST_NAMED).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
     let more = if refused.len() > named.len() { ", …" } else { "" };
     let hint = if refused.iter().any(|(_, reason)| reason == "rolled-back") {
         "if you restored a backup on purpose, run it again with --accept-restore"
@@ -382,3 +406,5 @@ fn tell(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<Outcome> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
+/// More would flood whoever asked; the counts are complete.
+const MOST_NAMED: usize = 5;

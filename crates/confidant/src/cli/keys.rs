@@ -165,13 +165,13 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     }
     if let Some(memory) = &opened.memory {
         let checked = memory.verify().await?;
-        if checked.refused > 0 {
+        if !checked.refused.is_empty() {
             output::error(&format!(
-                "{} not open; hint: restore memory.db and memory-keys.db from a backup, or forget them",
-                if checked.refused == 1 {
-                    "1 memory does".to_owned()
-                } else {
-                    format!("{} memories do", checked.refused)
+                "{} not open; hint: restore memory.db and memory-keys.db from a backup, or forget them; \
+                 `confidant doctor` names them",
+                match checked.refused.len() {
+                    1 => "1 memory does".to_owned(),
+                    many => format!("{many} memories do"),
                 }
             ));
             return Ok(Outcome::Faulty);

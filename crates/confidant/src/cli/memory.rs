@@ -7,15 +7,16 @@ mod import;
 mod store;
 
 use anyhow::anyhow;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 use confidant_engine::Actor;
 use confidant_memory::api::{Forget, Forgotten, Hits, QueryRequest};
-use confidant_memory::{Card, Error, OwnMemory};
+use confidant_memory::{Card, Error, Memory, OwnMemory};
 use serde::Serialize;
 
 use super::output::{self, Paint, clean, counted, note};
 use super::{JsonArg, Outcome, OwnerArgs, with_engine};
 use crate::config::Loaded;
+use crate::mcp::{FARTHEST, LIST_LIMIT, MOST_HITS, QUERY_LIMIT};
 use crate::open::Purpose;
 
 #[derive(Debug, Subcommand)]
@@ -54,8 +55,8 @@ pub(super) struct QueryArgs {
     #[command(flatten)]
     page: PageArgs,
     /// The most to show
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = QUERY_LIMIT, value_parser = value_parser!(u64).range(1..=MOST_HITS))]
+    limit: u64,
     #[command(flatten)]
     owner: OwnerArgs,
     #[command(flatten)]
@@ -67,8 +68,8 @@ pub(super) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
     /// The most to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = LIST_LIMIT, value_parser = value_parser!(u64).range(1..=MOST_HITS))]
+    limit: u64,
     #[command(flatten)]
     owner: OwnerArgs,
     #[command(flatten)]
@@ -87,8 +88,8 @@ struct PageArgs {
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     until: Option<i64>,
     /// After so many
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    offset: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=FARTHEST))]
+    offset: u64,
 }
 
 #[derive(Debug, Args)]
@@ -105,7 +106,7 @@ pub(super) struct RetrieveArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ForgetArgs {
-    /// The memory, as query and list print it
+    /// The memory, as query and list print it; the earlier ones of its session that it replaced go with it
     #[arg(required_unless_present = "session_id", conflicts_with = "session_id")]
     cascade_uri: Option<String>,
     /// All that was stored of this session
@@ -149,31 +150,64 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::Store(args) => {
             // What is wrong with the arguments is said before anything is made.
             let request = store::request(&args)?;
+            let leftovers = Leftovers::unless(args.dry_run);
             let work = async |own: &OwnMemory| store::run(&args, request, own).await;
-            with_own(loaded, &args.owner, Purpose::SetUp, work).await
+            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
         }
         MemoryCommand::Import(args) => {
             let (request, json) = import::request(&args, loaded.home.clone())?;
             let work = async |own: &OwnMemory| import::run(&request, json, own).await;
-            with_own(loaded, &args.owner, Purpose::SetUp, work).await
+            let leftovers = Leftovers::unless(request.dry_run);
+            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
         }
         MemoryCommand::Query(args) => {
             let request = QueryRequest { query: args.words.join(" "), ..page(args.page, args.limit) };
             let work = async |own: &OwnMemory| hits(own.query(&request).await, &args.output, args.limit);
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::List(args) => {
             let request = page(args.page, args.limit);
             let work = async |own: &OwnMemory| hits(own.list(&request).await, &args.output, args.limit);
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::Retrieve(args) => {
             let work = async |own: &OwnMemory| retrieve(&args, own).await;
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            with_own(loaded, &args.owner, Purpose::LookAtData, Leftovers::Leave, work).await
         }
         MemoryCommand::Forget(args) => {
             let work = async |own: &OwnMemory| forget(&args, own).await;
-            with_own(loaded, &args.owner, Purpose::LookAtData, work).await
+            let leftovers = Leftovers::unless(args.dry_run);
+            with_own(loaded, &args.owner, Purpose::LookAtData, leftovers, work).await
+        }
+    }
+}
+
+/// What becomes of uploads and removals that an earlier process left undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leftovers {
+    /// Done beside the command, which writes anyway.
+    TakeUp,
+    /// Not touched by a command that only looks.
+    Leave,
+}
+
+impl Leftovers {
+    fn unless(dry_run: bool) -> Self {
+        if dry_run { Self::Leave } else { Self::TakeUp }
+    }
+
+    /// To the end: an upload that is cut off may have been paid for.
+    async fn see_to(self, memory: &Memory) {
+        if self == Self::Leave {
+            return;
+        }
+        match memory.recover().await {
+            Ok(found) if found.waiting > 0 => note(&format!(
+                "{} of earlier commands wait for a store that does not answer; `confidant doctor` says more",
+                counted(found.waiting, "task")
+            )),
+            Ok(_) => {}
+            Err(error) => note(&format!("what earlier commands left undone could not be done: {error}")),
         }
     }
 }
@@ -183,6 +217,7 @@ async fn with_own(
     loaded: &Loaded,
     owner: &OwnerArgs,
     purpose: Purpose,
+    leftovers: Leftovers,
     work: impl AsyncFnOnce(&OwnMemory) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {
     let owner = owner.owner(loaded)?;
@@ -192,7 +227,8 @@ async fn with_own(
             return Ok(Outcome::NothingFound);
         };
         let own = memory.of(owner, Actor::cli().as_str()).reading_files();
-        work(&own).await.or_else(explained)
+        let (done, ()) = tokio::join!(work(&own), leftovers.see_to(memory));
+        done.or_else(explained)
     })
     .await
 }
@@ -204,7 +240,7 @@ fn explained(error: anyhow::Error) -> anyhow::Result<Outcome> {
             note(&format!("{what}\nhint: {hint}"));
             Ok(Outcome::NothingFound)
         }
-        Some(Error::Blocked { places } | Error::Unclean { places }) => {
+        Some(Error::Blocked { places }) => {
             for place in places {
                 note(&format!(
                     "  {} at {}",
@@ -222,12 +258,13 @@ fn json(value: &impl Serialize) -> anyhow::Result<Outcome> {
     output::json(value).map(|()| Outcome::Done)
 }
 
-fn page(args: PageArgs, limit: usize) -> QueryRequest {
+fn page(args: PageArgs, limit: u64) -> QueryRequest {
     let PageArgs { tags, since: from, until, offset } = args;
-    QueryRequest { query: String::new(), tags, limit, offset, from, until }
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    QueryRequest { query: String::new(), tags, limit: size(limit), offset: size(offset), from, until }
 }
 
-fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: usize) -> anyhow::Result<Outcome> {
+fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: u64) -> anyhow::Result<Outcome> {
     let found = found?;
     if output.json {
         output::json(&found)?;
@@ -243,11 +280,15 @@ fn hits(found: confidant_memory::Result<Hits>, output: &JsonArg, limit: usize) -
             output::line(&paint.dim(&place))?;
         }
     }
+    if found.unreadable > 0 {
+        let what = if found.unreadable == 1 { "memory does" } else { "memories do" };
+        note(&format!("{} more {what} not open; `confidant doctor` says which", found.unreadable));
+    }
     if found.hits.is_empty() {
         note("no memories");
         return Ok(Outcome::NothingFound);
     }
-    if found.hits.len() == limit {
+    if found.hits.len() as u64 == limit {
         note("there may be more; raise --limit or --offset");
     }
     Ok(Outcome::Done)

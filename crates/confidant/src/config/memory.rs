@@ -152,7 +152,7 @@ impl MemorySection {
                     "memory.cascade_supernode_url is not set; hint: live_url is the chain's address only"
                 ));
             };
-            let registrar = cascade::command(self.cascade_command.clone(), REGISTRATION)?;
+            let registrar = cascade::command(self.cascade_command.clone(), hidden(), REGISTRATION)?;
             let mut settings = CascadeSettings::new(chain, supernode);
             settings.transport = transport;
             settings.max_fee_ulume = self.cascade_max_fee_ulume;
@@ -185,7 +185,7 @@ impl MemorySection {
         let text = std::fs::read_to_string(path).map_err(|error| {
             anyhow!("memory.prices_file cannot be read ({}); hint: check the path", error.kind())
         })?;
-        toml::from_str(&text).map_err(|error| {
+        priced(&text).map_err(|error| {
             let what = error.message().lines().next().unwrap_or_default();
             anyhow!("memory.prices_file is no table of prices: {what}; hint: docs/MEMORY.md shows one")
         })
@@ -197,12 +197,35 @@ impl MemorySection {
         roots.extend(home.filter(|_| self.search_home).map(|home| Root::Home(home.to_owned())));
         let adapter = match self.adapter.as_slice() {
             [] => None,
-            argv => {
-                Some(Adapter::new(argv.to_vec())?.hiding(SECRETS.iter().map(|&s| s.to_owned()).collect()))
-            }
+            argv => Some(Adapter::new(argv.to_vec())?.hiding(hidden())),
         };
         Ok(Sources { roots, adapter, fixtures: self.fixtures.clone() })
     }
+}
+
+/// The built-in prices, with what this text says in the place of some of them.
+fn priced(text: &str) -> Result<Prices, toml::de::Error> {
+    let given: toml::Table = toml::from_str(text)?;
+    let mut prices = toml::Table::try_from(Prices::default()).map_err(serde::de::Error::custom)?;
+    for (name, value) in given {
+        match (prices.get_mut(&name), value) {
+            (Some(toml::Value::Table(ours)), toml::Value::Table(given)) => {
+                // Prices that are not ours are not of the day that ours are of.
+                if given.keys().any(|key| key.starts_with("usd_per_1000_") || key == "usd_per_gb_month") {
+                    ours.insert("name".to_owned(), "memory.prices_file".into());
+                    ours.insert("as_of".to_owned(), "not said".into());
+                }
+                ours.extend(given);
+            }
+            (_, value) => drop(prices.insert(name, value)),
+        }
+    }
+    prices.try_into()
+}
+
+/// The variables in which keys arrive: programs that we start are not to see them.
+fn hidden() -> Vec<String> {
+    SECRETS.iter().map(|&secret| secret.to_owned()).collect()
 }
 
 /// How long a program may take to register an artifact. Generous: it may have paid by then.
@@ -224,6 +247,12 @@ mod tests {
         assert!(format!("{:#}", prices().unwrap_err()).contains("cannot be read"));
         std::fs::write(&path, "[cascade]\nusd_per_lume = 0.05\n").unwrap();
         assert_eq!(prices().unwrap().cascade.usd_per_lume, Some(0.05));
+        // What is not said is as it was, but is not said to be of the same day.
+        std::fs::write(&path, "reads_per_month = 7\n[s3]\nusd_per_gb_month = 0.01\n").unwrap();
+        let (ours, theirs) = (Prices::default(), prices().unwrap());
+        assert_eq!((theirs.reads_per_month, theirs.s3.usd_per_gb_month), (7, 0.01));
+        assert_eq!(theirs.s3.usd_per_1000_reads, ours.s3.usd_per_1000_reads);
+        assert_eq!((theirs.s3.as_of.as_str(), theirs.azure), ("not said", ours.azure));
         std::fs::write(&path, "[cascade]\nusd = 1\n").unwrap();
         assert!(format!("{:#}", prices().unwrap_err()).contains("hint: "));
     }

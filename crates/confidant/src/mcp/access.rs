@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_engine::{Administrator, Engine, TenantId, UserId};
+use confidant_memory::cost::Prices;
 use confidant_memory::{Memory, OwnMemory, Owner};
 use tokio::sync::OnceCell;
 
@@ -49,6 +50,17 @@ impl LazyMemory {
         }
     }
 
+    /// What storage costs; the built-in tables where there is no memory. Tables that cannot be read are not passed over.
+    pub(super) fn prices(&self) -> Result<Prices, Failure> {
+        match &*self.0 {
+            Lazy::Ready(memory) => Ok(memory.prices().clone()),
+            Lazy::Missing => Ok(Prices::default()),
+            Lazy::Later { loaded, .. } => {
+                loaded.config.memory.prices().map_err(|error| Failure::unopened(&error))
+            }
+        }
+    }
+
     fn is_to_be_opened(&self) -> bool {
         matches!(&*self.0, Lazy::Later { opened, .. } if !opened.initialized())
     }
@@ -73,6 +85,7 @@ async fn open(loaded: &Loaded) -> Result<(Engine, Memory), Failure> {
     })?;
     crate::cli::tell_of_new_key(&opened.prepared);
     let memory = opened.memory.ok_or_else(missing)?;
+    tokio::spawn(crate::memory::keep(memory.clone()));
     Ok((opened.engine, memory))
 }
 

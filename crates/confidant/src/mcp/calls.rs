@@ -79,7 +79,7 @@ async fn run(
             });
             reply(&progress.following(steps, importing).await?)
         }
-        ToolName::Estimate => reply(&estimate::estimate(arguments, &access.memory).await?),
+        ToolName::Estimate => reply(&estimate::estimate(arguments, &access.memory)?),
     }
 }
 

@@ -161,8 +161,8 @@ Returns {ok, cascade_uri, artifact_type, artifact {session_id, timestamp, memory
 raw_session?}, crypto {verified}}, or {ok: false, error {code, message, hint}}.";
 
 const FORGET: &str = "\
-Forget for good: destroys the keys of a memory (cascade_uri) or of all memories of a session (session_id), their index \
-entries and their blobs. It cannot be undone; \"dry_run\": true only says what would go.
+Forget for good: destroys the keys of a memory and of those it replaced (cascade_uri) or of all memories of a session \
+(session_id), their index entries and their blobs. It cannot be undone; \"dry_run\": true only says what would go.
 Returns {ok, dry_run, forgotten, permanent, pending, cascade_uris}, or {ok: false, error {code, message, hint}}.";
 
 const LIST: &str = "\

@@ -1,6 +1,6 @@
 //! `estimate_storage_cost`: arithmetic on dated price tables.
 
-use confidant_memory::cost::{Estimate, Prices, Provider, Question, estimate_storage_cost};
+use confidant_memory::cost::{Estimate, Provider, Question, estimate_storage_cost};
 use serde_json::{Map, Value};
 
 use super::access::LazyMemory;
@@ -8,16 +8,9 @@ use super::arguments::Arguments;
 use super::failure::Failure;
 
 /// Reads the arguments and answers, by the prices that the settings name.
-pub(super) async fn estimate(
-    arguments: &Map<String, Value>,
-    memory: &LazyMemory,
-) -> Result<Estimate, Failure> {
-    let question = read(arguments)?;
-    match memory.open().await {
-        Ok(memory) => Ok(memory.estimate(question)?),
-        // Without a memory nothing can be stored, but it can still be said what it would cost.
-        Err(_) => Ok(estimate_storage_cost(question, &Prices::default())?),
-    }
+pub(super) fn estimate(arguments: &Map<String, Value>, memory: &LazyMemory) -> Result<Estimate, Failure> {
+    // Without a memory nothing can be stored, but it can still be said what it would cost.
+    Ok(estimate_storage_cost(read(arguments)?, &memory.prices()?)?)
 }
 
 pub(super) fn read(arguments: &Map<String, Value>) -> Result<Question, Failure> {
@@ -48,6 +41,7 @@ pub(crate) const PROVIDERS: [&str; 5] = ["local", "s3", "azure", "gcs", "cascade
 
 #[cfg(test)]
 mod tests {
+    use confidant_memory::cost::Prices;
     use serde_json::json;
 
     use super::*;

@@ -44,6 +44,7 @@ pub(crate) use access::{Access, Files, Forgetting, LazyMemory};
 pub(crate) use estimate::{PROVIDERS, provider};
 pub(crate) use import::root as import_root;
 pub(crate) use mount::{Hosts, Mount};
+pub(crate) use requests::{FARTHEST, LIST_LIMIT, MOST_HITS, QUERY_LIMIT};
 
 use consent::Consent;
 use failure::Failure;

@@ -166,6 +166,7 @@ pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> R
         tags: given.texts("tags")?,
         mode: given.word("mode", MODES)?.map(str::to_owned),
         dry_run: given.flag("dry_run")?.unwrap_or(true),
+        again: false,
     })
 }
 
@@ -185,11 +186,11 @@ pub(super) fn cascade_uri(uri: &str) -> String {
 /// Where artifacts are kept.
 pub(super) const MODES: &[&str] = &["mock", "live"];
 /// How many hits there are if nothing is said: an answer must not fill a context.
-pub(super) const QUERY_LIMIT: u64 = 5;
-pub(super) const LIST_LIMIT: u64 = 20;
-pub(super) const MOST_HITS: u64 = 100;
+pub(crate) const QUERY_LIMIT: u64 = 5;
+pub(crate) const LIST_LIMIT: u64 = 20;
+pub(crate) const MOST_HITS: u64 = 100;
 /// As far as the memory goes.
-pub(super) const FARTHEST: u64 = 10_000;
+pub(crate) const FARTHEST: u64 = 10_000;
 
 const NO_ACK: &str = "The transcript was not stored, only the card: metadata.raw_export_ack was not given. It takes both \
                       metadata.allow_raw_export = true and metadata.raw_export_ack = \"I understand the risk\".";

@@ -1,6 +1,6 @@
 //! Memories as resources: `memory://<64 hexadecimal digits>`, each the artifact as JSON.
 
-use confidant_memory::api::{MemoryHit, QueryRequest};
+use confidant_memory::api::{Hits, MemoryHit, QueryRequest};
 use rmcp::model::{
     CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, ListResourcesResult,
     ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
@@ -29,18 +29,19 @@ pub(super) fn template() -> ResourceTemplate {
 pub(super) async fn list(access: &Access, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let offset = match cursor {
         None => 0,
-        Some(cursor) => cursor.parse::<usize>().ok().filter(|at| *at <= FARTHEST).ok_or_else(|| {
+        Some(cursor) => cursor.parse::<usize>().ok().filter(|at| *at <= LAST).ok_or_else(|| {
             let message = "the cursor is not one of ours; hint: pass nextCursor on as it was given, or none";
             ErrorData::invalid_params(message, None)
         })?,
     };
     // One more than is shown tells whether there is a next page.
     let request = QueryRequest { limit: PAGE + 1, offset, ..QueryRequest::default() };
-    let mut hits = newest(access, &request).await.map_err(|failure| unavailable(&failure))?;
-    let more = hits.len() > PAGE;
+    let Hits { mut hits, unreadable, .. } =
+        newest(access, &request).await.map_err(|failure| unavailable(&failure))?;
+    let more = hits.len() + usize::try_from(unreadable).unwrap_or(PAGE) > PAGE;
     hits.truncate(PAGE);
     let mut page = ListResourcesResult::with_all_items(hits.into_iter().filter_map(resource).collect());
-    page.next_cursor = more.then(|| (offset + PAGE).to_string());
+    page.next_cursor = next(offset).filter(|_| more);
     Ok(page)
 }
 
@@ -70,7 +71,7 @@ pub(super) async fn complete(access: &Access, request: &CompleteRequestParams) -
         return CompleteResult::default();
     }
     let newest = newest(access, &QueryRequest { limit: LOOKED_AT, ..QueryRequest::default() }).await;
-    let ids = newest.unwrap_or_default().into_iter().filter_map(|hit| {
+    let ids = newest.map(|found| found.hits).unwrap_or_default().into_iter().filter_map(|hit| {
         let id = hit.cascade_uri.strip_prefix("cascade://")?.to_owned();
         id.starts_with(&request.argument.value).then_some(id)
     });
@@ -78,8 +79,14 @@ pub(super) async fn complete(access: &Access, request: &CompleteRequestParams) -
     CompleteResult::new(CompletionInfo::new(values).unwrap_or_default())
 }
 
-async fn newest(access: &Access, request: &QueryRequest) -> Result<Vec<MemoryHit>, Failure> {
-    Ok(access.own().await?.list(request).await?.hits)
+async fn newest(access: &Access, request: &QueryRequest) -> Result<Hits, Failure> {
+    Ok(access.own().await?.list(request).await?)
+}
+
+/// The cursor of the page after the one that begins here; none that would be refused.
+fn next(offset: usize) -> Option<String> {
+    let next = offset + PAGE;
+    (next <= LAST).then(|| next.to_string())
 }
 
 fn resource(hit: MemoryHit) -> Option<Resource> {
@@ -107,7 +114,20 @@ const TEMPLATE: &str = "memory://{id}";
 const JSON: &str = "application/json";
 /// How many memories a page has.
 const PAGE: usize = 50;
-/// As far as the memory goes.
-const FARTHEST: usize = 10_000;
+/// Where the last page begins: as far as the memory goes.
+const LAST: usize = 10_000;
 /// Among how many of the newest a completion looks.
 const LOOKED_AT: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cursor_is_handed_out_that_would_be_refused() {
+        assert_eq!(next(0).as_deref(), Some("50"));
+        assert_eq!(next(LAST - PAGE), Some(LAST.to_string()));
+        assert_eq!(next(LAST - PAGE + 1), None);
+        assert_eq!(next(LAST), None);
+    }
+}

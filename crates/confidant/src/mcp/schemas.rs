@@ -117,7 +117,9 @@ pub(super) fn hits_output() -> Schema {
         "required": ["cass_session_id", "cascade_uri", "artifact_type", "title", "snippet", "tags", "created_at", "score"]
     });
     let hits = json!({ "type": "array", "items": hit, "description": "The best first." });
-    output(json!({ "ok": ok(), "hits": hits }), json!([{ "required": ["hits"] }]))
+    let unreadable =
+        whole("How many more there are that do not open; whoever runs the server can see which.");
+    output(json!({ "ok": ok(), "hits": hits, "unreadable": unreadable }), json!([{ "required": ["hits"] }]))
 }
 
 pub(super) fn retrieve_input() -> Schema {
@@ -159,7 +161,7 @@ pub(super) fn retrieve_output() -> Schema {
 pub(super) fn forget_input() -> Schema {
     input(
         json!({
-            "cascade_uri": text("Forget this one memory. Give this or session_id, not both."),
+            "cascade_uri": text("Forget this memory and the earlier ones of its session that it replaced. Give this or session_id, not both."),
             "session_id": text("Forget all that was stored of this session."),
             "dry_run": flag("Only say what would be forgotten.")
         }),

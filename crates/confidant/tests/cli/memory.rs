@@ -74,6 +74,79 @@ fn a_memory_from_dry_run_to_forgotten() {
     assert!(!home.holds(CONTENT));
 }
 
+/// Stores something, and forgets it while a folder stands where its blob was: the removal is left undone.
+fn leave_a_removal(home: &Home) {
+    let file = session(home);
+    let stored = home.run(&["memory", "store", "left", "--session", &file]).done();
+    let uri = stored.out.trim_end();
+    let hash = uri.trim_start_matches("cascade://");
+    let blob = home.data("memory/blobs").join(&hash[..2]).join(&hash[2..4]).join(hash);
+    std::fs::remove_file(&blob).unwrap();
+    std::fs::create_dir(&blob).unwrap();
+    let told = home.run(&["memory", "forget", uri]).done();
+    assert!(told.err.contains("1 blob is still to be deleted"), "{}", told.err);
+    assert!(home.run(&["doctor"]).out.contains("0 uploads and 1 removal are under way"));
+    std::fs::remove_dir(&blob).unwrap();
+}
+
+#[test]
+fn what_a_command_left_undone_is_done_by_the_next_one_that_writes() {
+    let home = Home::new();
+    leave_a_removal(&home);
+    let file = session(&home);
+    let store = ["memory", "store", "next", "--session", &file];
+    home.run(&[&store[..], &["--dry-run"]].concat()).done();
+    assert!(home.run(&["doctor"]).out.contains("1 removal are under way"), "a dry run writes nothing");
+    home.run(&store).done();
+    assert!(!home.run(&["doctor"]).out.contains("under way"));
+}
+
+#[test]
+fn what_a_command_left_undone_is_done_by_a_server_for_agents() {
+    let home = Home::new();
+    leave_a_removal(&home);
+    let mut server = home.command(&["mcp"]);
+    let mut server =
+        server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}
+        }
+    });
+    let mut input = server.stdin.take().unwrap();
+    writeln!(input, "{hello}").unwrap();
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+    while home.run(&["doctor"]).out.contains("under way") {}
+    drop(input);
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_page_that_the_memory_does_not_give_is_refused_not_cut() {
+    let home = Home::new();
+    for (flag, value) in [("--limit", "0"), ("--limit", "101"), ("--offset", "10001")] {
+        for command in [&["memory", "list"][..], &["memory", "query", "login"]] {
+            let ran = home.run(&[command, &[flag, value]].concat());
+            assert_eq!(ran.code, 2, "{flag} {value}");
+            assert!(ran.err.contains(flag) && ran.err.contains("is not in"), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn the_price_table_in_the_guide_is_one() {
+    let guide = include_str!("../../../../docs/MEMORY.md");
+    let table = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let home = Home::new().set("CONFIDANT_MEMORY__PRICES_FILE", "prices.toml");
+    std::fs::write(home.path("prices.toml"), table).unwrap();
+    let told = home.run(&["memory", "estimate", "1024", "--json"]).done().json();
+    assert_eq!(told["assumptions"]["price_table"], "our contract");
+    std::fs::write(home.path("prices.toml"), "[s3]\nprice = 1\n").unwrap();
+    home.run(&["memory", "estimate", "1024"]).failed("no table of prices", "docs/MEMORY.md");
+}
+
 #[test]
 fn one_person_does_not_see_anothers() {
     let home = Home::new();

@@ -102,9 +102,10 @@ pub fn open(settings: &CascadeSettings, registrar: Arc<dyn Registrar>) -> Result
 /// `argv` is the program and its arguments; no shell is involved. It reads one line of JSON,
 /// `{"data_hash", "file_name", "size_kbs", "data"}` with the sealed bytes in base64 as `data`, and prints
 /// `{"action_id", "signature", "download_signature"}`. What it writes to stderr is not read. It is ended after
-/// `limit`, which should be generous: it may have paid by then.
-pub fn command(argv: Vec<String>, limit: Duration) -> Result<Arc<dyn Registrar>> {
-    implementation::command(argv, limit)
+/// `limit`, with whatever it started, which should be generous: it may have paid by then. It does not see the environment
+/// variables that are `hidden`, such as those in which keys arrive.
+pub fn command(argv: Vec<String>, hidden: Vec<String>, limit: Duration) -> Result<Arc<dyn Registrar>> {
+    implementation::command(argv, hidden, limit)
 }
 
 /// Asks the chain what registering so many bytes costs today, in ulume.
@@ -131,7 +132,11 @@ mod implementation {
         Err(disabled())
     }
 
-    pub(super) fn command(_argv: Vec<String>, _limit: Duration) -> Result<Arc<dyn Registrar>> {
+    pub(super) fn command(
+        _argv: Vec<String>,
+        _hidden: Vec<String>,
+        _limit: Duration,
+    ) -> Result<Arc<dyn Registrar>> {
         Err(disabled())
     }
 

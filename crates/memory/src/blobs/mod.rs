@@ -110,9 +110,10 @@ pub enum Removed {
 pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// Keeps the bytes; keeping the same ones twice is keeping them once.
     ///
-    /// `noted` is called with the locator as soon as the back end has one, even if the upload then fails: a caller
-    /// that notes it durably can go on after a crash instead of uploading twice. It may be called again with a fuller
-    /// locator, which replaces the one before. `resume` is the latest such note.
+    /// `noted` is called with the locator as soon as the back end has something to go on with that would be lost
+    /// otherwise, even if the upload then fails: a caller that notes it durably can go on after a crash instead of paying
+    /// twice. It may be called again with a fuller locator, which replaces the one before. `resume` is the latest such
+    /// note. A back end that can simply be tried again notes nothing.
     async fn put(
         &self,
         pointer: &Pointer,

@@ -69,7 +69,7 @@ pub struct Document {
 
 /// Where documents come from: the truth. Ids grow: a document that appears later has a higher id than all before it.
 pub trait Source: Send + Sync {
-    /// The highest id of any document, 0 without any.
+    /// The highest id of any document, live or not any more, 0 without any.
     fn newest(&self) -> Result<u64>;
     /// Live documents with a higher id than `after`, in order of id.
     fn documents(&self, after: u64, limit: usize) -> Result<Vec<Document>>;
@@ -194,7 +194,7 @@ impl Index {
     /// The best candidates, `spare` more than are asked for; and whether there are no others.
     fn find(&self, query: &Query, source: &dyn Source, spare: usize) -> Result<Found> {
         let search = || -> Result<std::result::Result<Found, tantivy::TantivyError>> {
-            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare))
+            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare, source))
         };
         search()?.or_else(|error| {
             // Damage that shows only now. What was found so far is not used.

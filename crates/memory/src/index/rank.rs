@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::io;
 
 use super::search::{Asked, Candidate, Place, Snapshot, Top};
-use super::vectors;
+use super::{Source, vectors};
 
 /// What is mixed into BM25, and how much of it. For measurements; the default is what was measured to be best.
 #[doc(hidden)]
@@ -33,8 +33,9 @@ pub(super) fn rank(
     mut found: Vec<Candidate>,
     meaning: Option<&[i8]>,
     mix: Mix,
+    source: &dyn Source,
 ) -> io::Result<Vec<Candidate>> {
-    lend(&mut found, mix.neighbour);
+    lend(&mut found, mix.neighbour, source);
     if let Some(meaning) = meaning {
         let best = found.iter().map(|candidate| candidate.score).fold(f32::MIN_POSITIVE, f32::max);
         for candidate in &mut found {
@@ -50,10 +51,18 @@ pub(super) fn rank(
 }
 
 /// A card gains from the card before or after it in the same session, if not much time lies between: what was said just
-/// then is about the same.
-fn lend(found: &mut [Candidate], share: f32) {
+/// then is about the same. What the truth no longer has lends nothing: mostly it is the same card as it was before.
+fn lend(found: &mut [Candidate], share: f32, source: &dyn Source) {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_unstable_by_key(|&i| (found[i].session, found[i].id));
+    let beside = order.chunk_by(|&a, &b| found[a].session == found[b].session).filter(|some| some.len() > 1);
+    let beside: Vec<u64> = beside.flatten().map(|&i| found[i].id).collect();
+    if beside.is_empty() {
+        return;
+    }
+    // A truth that does not answer is met again when its rows are read.
+    let live: HashSet<u64> = source.live(&beside).unwrap_or_default().into_iter().collect();
+    order.retain(|&i| live.contains(&found[i].id));
     let gain = |me: usize, other: Option<&usize>| match other {
         Some(&other)
             if found[other].session == found[me].session

@@ -17,7 +17,7 @@ use super::plan::Plan;
 use super::rank::{self, Mix};
 use super::segment::Segment;
 use super::tail::{Row, Tail};
-use super::{Encoder, Query, words};
+use super::{Encoder, Query, Source, words};
 
 /// Everything there is at one moment.
 #[derive(Clone, Debug)]
@@ -77,6 +77,7 @@ impl Snapshot {
         encoder: Option<&dyn Encoder>,
         mix: Mix,
         spare: usize,
+        source: &dyn Source,
     ) -> tantivy::Result<Found> {
         let wanted = query.offset.saturating_add(query.limit).min(DEEPEST) + spare;
         let asked = Asked::new(query, mix.recency);
@@ -102,7 +103,7 @@ impl Snapshot {
         };
         let found = top.into_sorted();
         let all = found.len() < depth;
-        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_deref(), mix)?, all })
+        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_deref(), mix, source)?, all })
     }
 
     fn has_vectors(&self) -> bool {

@@ -113,6 +113,8 @@ impl Index {
             }
         }
         if changed {
+            // No further than there is something: what knows more than the memories do is taken for damaged.
+            manifest.covered = manifest.segments.last().map_or(0, |info| info.last);
             manifest.write(&self.folder, &*self.keys)?;
         }
         // Even if nothing changed now: a crash may have left what an earlier call replaced.

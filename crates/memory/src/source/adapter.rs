@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{ChildStdout, Command};
 
+use crate::process::Group;
 use crate::{Error, Result, Session};
 
 /// The variable in which the command finds the id.
@@ -67,7 +68,7 @@ impl Adapter {
         if id.starts_with('-') {
             return Ok(None);
         }
-        let mut group = Group::start(&mut self.command(id))?;
+        let mut group = Group::start(&mut self.command(id), &self.hidden).map_err(|_| cannot_start())?;
         let Some(stdout) = group.child.stdout.take() else { return Err(cannot_start()) };
         let run = async {
             let output = read_all(stdout, self.most_output).await?;
@@ -82,14 +83,8 @@ impl Adapter {
 
     fn command(&self, id: &str) -> Command {
         let mut command = Command::new(&self.argv[0]);
-        command.args(&self.argv[1..]).arg(id);
-        for variable in &self.hidden {
-            command.env_remove(variable);
-        }
-        command.env(ID_VARIABLE, id);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        #[cfg(unix)]
-        command.process_group(0);
+        command.args(&self.argv[1..]).arg(id).env(ID_VARIABLE, id);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
 
@@ -105,35 +100,6 @@ impl Adapter {
 impl std::fmt::Debug for Adapter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Adapter(***)")
-    }
-}
-
-/// A process and those that it started. Unless it is done, all end when this is dropped.
-struct Group {
-    child: Child,
-    is_done: bool,
-}
-
-impl Group {
-    fn start(command: &mut Command) -> Result<Self> {
-        let child = command.spawn().map_err(|_| cannot_start())?;
-        Ok(Self { child, is_done: false })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        #[cfg(unix)]
-        if let Some(leader) = self.child.id().and_then(|id| i32::try_from(id).ok())
-            && let Some(leader) = rustix::process::Pid::from_raw(leader)
-        {
-            // It may have ended by itself.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
-        let _ = self.child.start_kill();
     }
 }
 

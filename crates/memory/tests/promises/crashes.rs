@@ -1,6 +1,10 @@
 //! Promise 5 for memories: nothing is orphaned, nothing doubled, whatever breaks off.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use confidant_memory::api::StoreRequest;
+use confidant_memory::blobs::local::Local;
 
 use crate::support::{Place, Weather, bug_report, of, query, request};
 
@@ -26,6 +30,70 @@ async fn an_upload_that_fails_leaves_nothing() {
     }
 }
 
+#[tokio::test]
+async fn a_folder_that_fails_leaves_nothing_and_says_what_to_do() {
+    let place = Place::new();
+    let blobs = place.folder.path().join("blobs");
+    let local = Local::open(&blobs).unwrap();
+    let memory = place.open_with(|parts| drop(parts.stores.insert("mock".to_owned(), Arc::new(local))));
+    let own = of(&memory, "alice");
+    std::fs::write(blobs.join("incoming"), "in the way").unwrap();
+    let error = own.store(&wish()).await.unwrap_err().to_string();
+    assert!(error.contains("a file stands where a folder must be; hint: move that file"), "{error}");
+    assert_eq!((own.count().await.unwrap(), place.outbox("put")), (0, 0));
+    std::fs::remove_file(blobs.join("incoming")).unwrap();
+    assert!(!own.store(&wish()).await.unwrap().already_stored);
+    memory.recover().await.unwrap();
+    assert_eq!((own.count().await.unwrap(), place.outbox("put"), place.outbox("remove")), (1, 0, 0));
+    assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
+}
+
+#[cfg(feature = "cloud")]
+#[tokio::test]
+async fn a_bucket_that_cannot_be_reached_leaves_nothing_and_says_what_to_do() {
+    use confidant_memory::blobs::object::{Credentials, Limits, ObjectSettings, open};
+    // A port that was free a moment ago.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let limits = Limits { retries: 0, ..Limits::default() };
+    let settings = ObjectSettings {
+        endpoint: Some(url),
+        limits,
+        ..ObjectSettings::new("s3://bucket", Credentials::Anonymous)
+    };
+    let place = Place::new();
+    let bucket = open(&settings).unwrap();
+    let memory = place.open_with(|parts| drop(parts.stores.insert("mock".to_owned(), bucket)));
+    let own = of(&memory, "alice");
+    let error = own.store(&wish()).await.unwrap_err().to_string();
+    assert!(error.starts_with("the object store cannot be reached; hint: "), "{error}");
+    assert_eq!((own.count().await.unwrap(), place.outbox("put")), (0, 0));
+}
+
+#[tokio::test]
+async fn an_upload_that_was_paid_for_is_kept_and_gone_on_with_by_the_same_process() {
+    let place = Place::new();
+    let memory = place.open();
+    let own = of(&memory, "alice");
+    place.shelf.set(Weather::Paid);
+    // Again does not wait for a stranger who is not there: it goes on with what was begun.
+    for _ in 0..2 {
+        let error = own.store(&wish()).await.unwrap_err().to_string();
+        assert!(
+            error.contains("does not answer") && error.contains("hint: try again; it is kept"),
+            "{error}"
+        );
+    }
+    assert_eq!(memory.recover().await.unwrap().waiting, 1);
+    assert_eq!((own.count().await.unwrap(), place.outbox("put")), (0, 1));
+    place.shelf.set(Weather::Fine);
+    assert_eq!(memory.recover().await.unwrap().finished, 1);
+    assert!(own.store(&wish()).await.unwrap().already_stored);
+    let paid = place.shelf.paid.load(Ordering::SeqCst);
+    assert_eq!((paid, place.shelf.len(), place.outbox("put")), (1, 1, 0));
+}
+
 #[test]
 fn a_process_that_dies_during_an_upload_has_it_finished_by_the_next() {
     let place = Place::new();
@@ -36,7 +104,7 @@ fn a_process_that_dies_during_an_upload_has_it_finished_by_the_next() {
         let own = of(&memory, "alice");
         let storing = tokio::spawn(async move { own.store(&wish()).await });
         // Until it is written down; the upload then never ends.
-        while pending(&place) == 0 {
+        while place.outbox("put") == 0 {
             tokio::task::yield_now().await;
         }
         let own = of(&memory, "alice");
@@ -57,7 +125,7 @@ fn a_process_that_dies_during_an_upload_has_it_finished_by_the_next() {
         let own = of(&memory, "alice");
         assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
         assert!(own.store(&wish()).await.unwrap().already_stored);
-        assert_eq!((place.shelf.len(), own.count().await.unwrap(), pending(&place)), (1, 1, 0));
+        assert_eq!((place.shelf.len(), own.count().await.unwrap(), place.outbox("put")), (1, 1, 0));
         assert_eq!(memory.recover().await.unwrap(), confidant_memory::Recovered::default());
     });
 }
@@ -91,9 +159,4 @@ async fn an_erasure_that_was_cut_off_is_gone_on_with() {
     assert!(of(&memory, "bob").retrieve(&his.cascade_uri, None).await.is_ok());
     let left: i64 = db.query_row("SELECT count(*) FROM erasing", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
-}
-
-fn pending(place: &Place) -> i64 {
-    let Ok(db) = rusqlite::Connection::open(place.folder.path().join("memory/memory.db")) else { return 0 };
-    db.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 use confidant_memory::api::Forget;
 use serde_json::json;
 
-use crate::support::{Place, Weather, bug_report, copy, of, owner, query, request};
+use crate::support::{Place, Weather, bug_report, copy, held, of, owner, query, request};
 
 #[tokio::test]
 async fn promise_6_a_forgotten_memory_is_gone_from_rows_index_keys_and_blobs() {
@@ -94,4 +94,52 @@ async fn after_a_rotation_the_old_root_is_not_needed_and_opens_nothing() {
     assert!(of(&memory, "alice").retrieve(&stored.cascade_uri, None).await.is_ok());
     *place.safe.0.lock().unwrap() = vec![[7; 32]];
     assert!(of(&place.open(), "alice").retrieve(&stored.cascade_uri, None).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_forgotten_or_erased_during_its_upload_is_not_there_afterwards() {
+    for erased in [false, true] {
+        let place = Place::new();
+        let memory = place.open();
+        let own = of(&memory, "alice");
+        // Somebody who has nothing yet has no key either.
+        own.store(&request("b", &json!({"summary": "Another session."}))).await.unwrap();
+        let storing = held(&place, &own, &request("a", &bug_report())).await;
+        if erased {
+            memory.erase(&owner("alice")).await.unwrap();
+        } else {
+            own.forget(&Forget::Session("a".to_owned()), false).await.unwrap();
+        }
+        place.shelf.let_in();
+        let error = storing.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("forgotten while it was being stored"), "{error}");
+        let left = if erased { 0 } else { 1 };
+        assert_eq!((place.shelf.len(), own.count().await.unwrap()), (left, left as u64));
+        assert_eq!((place.outbox("put"), place.outbox("remove")), (0, 0));
+        let keys = rusqlite::Connection::open(place.folder.path().join("keys/memory-keys.db")).unwrap();
+        let kept: usize = keys.query_row("SELECT count(*) FROM artifacts", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, left);
+    }
+}
+
+#[tokio::test]
+async fn forgetting_a_memory_forgets_the_earlier_ones_that_it_stands_in_for() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let mut uris = Vec::new();
+    for at in 0..3 {
+        let session = json!({"summary": format!("JWT validation, attempt {at}.")});
+        uris.push(own.store(&request("a", &session)).await.unwrap().cascade_uri);
+    }
+    own.store(&request("b", &bug_report())).await.unwrap();
+    // One that is not the latest goes alone.
+    let gone = own.forget(&Forget::Uri(uris[0].clone()), false).await.unwrap();
+    assert_eq!((gone.forgotten, own.count().await.unwrap()), (1, 3));
+    let dry = own.forget(&Forget::Uri(uris[2].clone()), true).await.unwrap();
+    let gone = own.forget(&Forget::Uri(uris[2].clone()), false).await.unwrap();
+    assert_eq!((&gone.cascade_uris, gone.forgotten), (&dry.cascade_uris, 2));
+    assert_eq!((own.count().await.unwrap(), place.shelf.len()), (1, 1));
+    for uri in &uris {
+        assert_eq!(own.retrieve(uri, None).await.unwrap_err().code(), "not_found");
+    }
 }

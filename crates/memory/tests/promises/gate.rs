@@ -1,10 +1,14 @@
 //! Promise 7: secrets do not leave. Whatever comes in is redacted, derived, scanned again; critical secrets block.
 
-use confidant_memory::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
 use confidant_memory::api::Raw;
+use confidant_memory::{Card, CardWriter, Error, Redacted};
 use serde_json::{Value, json};
 
-use crate::support::{Place, of, query, request};
+use crate::support::{Place, bug_report, of, query, request};
 
 /// Each with what of it must not be found anywhere.
 fn secrets() -> Vec<(&'static str, String)> {
@@ -102,11 +106,73 @@ async fn names_of_sessions_stay_names_unless_they_tell_something() {
     let place = Place::new();
     let own = of(&place.open(), "alice");
     let session = json!({"summary": "A note about builds."});
-    for id in
-        ["ses_7fGh2kLmNpQ9rStUvWxYz", "01JCXQ5T7N8V9W0XYZABCDEFGH", "0199c2f1-7a3b-7c44-9d2e-1f2a3b4c5d6e"]
-    {
+    for id in [
+        "ses_7fGh2kLmNpQ9rStUvWxYz",
+        "session_7fGh2kLmNpQ9rStUvWxYz",
+        "session:7fGh2kLmNpQ9rStUvWxYz",
+        "session_id=7fGh2kLmNpQ9rStUvWxYz",
+        "01JCXQ5T7N8V9W0XYZABCDEFGH",
+        "0199c2f1-7a3b-7c44-9d2e-1f2a3b4c5d6e",
+    ] {
         assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, id);
+    }
+    for (id, told) in [
+        ("deploy DB_PASSWORD=tr0ub4dor", "deploy DB_PASSWORD=<REDACTED:PASSWORD>"),
+        ("deploy client_secret: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c", "deploy client_secret: <REDACTED:SECRET>"),
+    ] {
+        assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, told);
+        assert!(!place.holds(id));
     }
     let stored = own.store(&request("chat with nora@mail.example", &session)).await.unwrap();
     assert_eq!(stored.session_id, "chat with <REDACTED:EMAIL>");
+}
+
+/// A model that never says the same twice, and says this besides.
+#[derive(Debug)]
+struct Moody {
+    calls: AtomicUsize,
+    todo: &'static str,
+}
+
+#[async_trait]
+impl CardWriter for Moody {
+    async fn write(&self, _: &Redacted) -> Option<Card> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        Some(Card {
+            title: format!("JWT validation, take {call}"),
+            todos: vec![self.todo.to_owned()],
+            ..Card::default()
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_wrote_for_a_dry_run_is_what_is_stored() {
+    let model = Arc::new(Moody { calls: AtomicUsize::new(0), todo: "fix JWT validation" });
+    let place = Place::new();
+    let memory = place.open_with(|parts| parts.card_writer = Some(model.clone()));
+    let own = of(&memory, "alice");
+    let mut wish = request("demo-001", &bug_report());
+    wish.raw = Raw::Acknowledged;
+    let shown = own.preview(&wish).await.unwrap();
+    assert_eq!(own.preview(&wish).await.unwrap(), shown);
+    wish.expect_sha256 = Some(shown.preview.sha256);
+    assert_eq!(own.store(&wish).await.unwrap().memory_card.title, "JWT validation, take 0");
+    assert_eq!(model.calls.load(Ordering::SeqCst), 1);
+    // Not for somebody else, and not for what the session became.
+    assert_ne!(of(&memory, "bob").preview(&wish).await.unwrap().memory_card, shown.memory_card);
+    let other = request("demo-001", &json!({"summary": "JWT validation works now."}));
+    assert_ne!(own.preview(&other).await.unwrap().memory_card, shown.memory_card);
+}
+
+#[tokio::test]
+async fn a_model_that_makes_up_names_or_secrets_does_not_keep_a_session_from_being_stored() {
+    for todo in ["Jonathan Smith", "mail nora.quist@secretmail.example"] {
+        let place = Place::new();
+        let model = Arc::new(Moody { calls: AtomicUsize::new(0), todo });
+        let memory = place.open_with(|parts| parts.card_writer = Some(model));
+        let stored = of(&memory, "alice").store(&request("demo-001", &bug_report())).await.unwrap();
+        assert!(!serde_json::to_string(&stored).unwrap().contains(todo));
+        assert!(!stored.memory_card.title.is_empty());
+    }
 }

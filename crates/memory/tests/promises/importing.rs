@@ -6,7 +6,7 @@ use confidant_memory::OwnMemory;
 use confidant_memory::api::{Forget, ImportReport, ImportRequest};
 use confidant_memory::import::Root;
 
-use crate::support::{Place, of, query};
+use crate::support::{Place, of, query, request};
 
 fn write(folder: &Path, name: &str, request: &str) {
     let line = |role: &str, text: &str| {
@@ -41,8 +41,9 @@ async fn an_import_stores_what_is_new_once_and_leaves_the_forgotten_alone() {
     let hits = own.query(&query("basalt")).await.unwrap().hits;
     assert_eq!(hits.len(), 1);
 
+    // What was stored is passed over, what was blocked is not: the rules may have changed.
     let again = import(&own, files.path(), false).await;
-    assert_eq!((again.files, again.stored), (0, 0), "{again:?}");
+    assert_eq!((again.files, again.stored, again.blocked), (1, 0, 1), "{again:?}");
 
     own.forget(&Forget::Session("two".to_owned()), false).await.unwrap();
     write(files.path(), "two", "Why does the basalt build fail, still?");
@@ -51,4 +52,29 @@ async fn an_import_stores_what_is_new_once_and_leaves_the_forgotten_alone() {
     assert_eq!((later.stored, later.forgotten, later.unchanged), (1, 1, 0), "{later:?}");
     assert!(own.query(&query("basalt")).await.unwrap().hits.is_empty());
     assert_eq!(own.query(&query("feldspar")).await.unwrap().hits.len(), 1);
+
+    // Stored on purpose, it is no longer left alone.
+    let session = serde_json::json!({"summary": "The basalt build is back."});
+    own.store(&request("two", &session)).await.unwrap();
+    write(files.path(), "two", "Why does the basalt build fail, again?");
+    let back = import(&own, files.path(), false).await;
+    assert_eq!((back.stored, back.forgotten), (1, 0), "{back:?}");
+}
+
+#[tokio::test]
+async fn an_import_again_takes_what_has_not_changed_with_other_tags() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    write(files.path(), "one", "Please rename the quartz module");
+    assert_eq!(import(&own, files.path(), false).await.stored, 1);
+    let tagged = ImportRequest {
+        roots: vec![Root::path(files.path())],
+        tags: vec!["stones".to_owned()],
+        ..ImportRequest::default()
+    };
+    assert_eq!(own.import(&tagged, |_| {}).await.unwrap().files, 0);
+    let again = ImportRequest { again: true, ..tagged };
+    assert_eq!(own.import(&again, |_| {}).await.unwrap().stored, 1);
+    assert_eq!(own.query(&query("quartz")).await.unwrap().hits[0].tags, ["stones"]);
+    assert_eq!(own.import(&again, |_| {}).await.unwrap().unchanged, 1);
 }

@@ -5,7 +5,7 @@ use confidant_memory::api::{ArtifactType, Raw};
 use confidant_memory::blobs::Pointer;
 use serde_json::json;
 
-use crate::support::{Place, Weather, bug_report, of, query, request};
+use crate::support::{Place, Weather, bug_report, held, of, query, request};
 
 #[tokio::test]
 async fn a_session_is_stored_found_and_retrieved() {
@@ -93,6 +93,54 @@ async fn a_session_that_went_on_replaces_its_memory_in_searches_and_the_old_one_
     let hits = own.query(&query("JWT")).await.unwrap().hits;
     assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&after.cascade_uri]);
     assert!(own.retrieve(&before.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_memory_whose_upload_took_long_is_found_like_any_other() {
+    let place = Place::new();
+    let memory = place.open();
+    let own = of(&memory, "alice");
+    let slow = held(&place, &own, &request("slow", &bug_report())).await;
+    own.store(&request("quick", &json!({"summary": "JWT again, elsewhere."}))).await.unwrap();
+    assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
+    place.shelf.let_in();
+    assert!(slow.await.unwrap().unwrap().indexed);
+    // By whoever looked before, and by whoever did not.
+    for own in [own, of(&place.open(), "alice")] {
+        assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 2);
+        assert_eq!(own.list(&query("")).await.unwrap().hits.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn of_what_was_stored_of_a_session_at_once_the_last_begun_is_found_and_no_other() {
+    let mut later = bug_report();
+    later["summary"] = json!("JWT validation is fixed in auth-service v2.3.2.");
+    let (old, new) = (request("demo-001", &bug_report()), request("demo-001", &later));
+    for quick_is_newer in [true, false] {
+        let place = Place::new();
+        let memory = place.open();
+        let own = of(&memory, "alice");
+        let first = held(&place, &own, &old).await;
+        let second = if quick_is_newer {
+            let newer = own.store(&new).await.unwrap();
+            place.shelf.let_in();
+            let older = first.await.unwrap().unwrap();
+            assert_eq!((older.indexed, older.supersedes), (false, None));
+            assert!(own.retrieve(&older.cascade_uri, None).await.is_ok());
+            newer
+        } else {
+            let second = held(&place, &own, &new).await;
+            place.shelf.let_in();
+            let older = first.await.unwrap().unwrap();
+            place.shelf.let_in();
+            let newer = second.await.unwrap().unwrap();
+            assert_eq!(newer.supersedes, Some(older.cascade_uri));
+            newer
+        };
+        let hits = own.query(&query("JWT")).await.unwrap().hits;
+        assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&second.cascade_uri]);
+    }
 }
 
 #[tokio::test]

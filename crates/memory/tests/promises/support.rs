@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use confidant_memory::api::{QueryRequest, StoreRequest};
+use confidant_memory::api::{QueryRequest, StoreRequest, Stored};
 use confidant_memory::blobs::{Blobs, Locator, Pointer, Removed};
 use confidant_memory::source::Sources;
 use confidant_memory::{Error, Gate, Key, Memory, OwnMemory, Owner, Parts, Result, RootSource, Roots};
 use confidant_seal::{TenantId, UserId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 /// What the next calls of a store do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub(crate) enum Weather {
     LostAnswer,
     /// It never ends, as if the process died meanwhile.
     Hangs,
+    /// What arrives waits at the gate until it is let in, one after the other.
+    Held,
+    /// It takes the money, says for what, and breaks off.
+    Paid,
 }
 
 /// Blobs in memory. Clones are the same store, as if it were elsewhere.
@@ -33,11 +38,21 @@ pub(crate) struct Shelf {
     pub(crate) blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     pub(crate) weather: Arc<Mutex<Weather>>,
     pub(crate) puts: Arc<AtomicU64>,
+    /// How often it was paid.
+    pub(crate) paid: Arc<AtomicU64>,
+    /// How many came to the gate.
+    held: Arc<AtomicU64>,
+    gate: Arc<tokio::sync::Notify>,
 }
 
 impl Shelf {
     pub(crate) fn set(&self, weather: Weather) {
         *self.weather.lock().unwrap() = weather;
+    }
+
+    /// Lets in one of those that wait.
+    pub(crate) fn let_in(&self) {
+        self.gate.notify_one();
     }
 
     fn weather(&self) -> Weather {
@@ -59,12 +74,24 @@ impl Blobs for Shelf {
         &self,
         pointer: &Pointer,
         ciphertext: &[u8],
-        _: Option<&Locator>,
-        _: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
+        resume: Option<&Locator>,
+        noted: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
     ) -> Result<Locator> {
         match self.weather() {
             Weather::Down => return Err(down()),
+            Weather::Paid => {
+                if resume.is_none() {
+                    self.paid.fetch_add(1, Ordering::SeqCst);
+                    noted(&Locator("receipt".to_owned()));
+                }
+                return Err(down());
+            }
             Weather::Hangs => std::future::pending().await,
+            Weather::Held => {
+                let gate = self.gate.notified();
+                self.held.fetch_add(1, Ordering::SeqCst);
+                gate.await;
+            }
             Weather::Fine | Weather::LostAnswer => {}
         }
         self.puts.fetch_add(1, Ordering::SeqCst);
@@ -134,12 +161,23 @@ impl Place {
         self.try_open_in(self.folder.path())
     }
 
+    /// A process that opens it with something else than usual.
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut Parts)) -> Memory {
+        let mut parts = self.parts(self.folder.path());
+        change(&mut parts);
+        Memory::open(parts).unwrap()
+    }
+
     fn try_open_in(&self, folder: &Path) -> Result<Memory> {
+        Memory::open(self.parts(folder))
+    }
+
+    fn parts(&self, folder: &Path) -> Parts {
         let mut options = confidant_redact::Options::default();
         options.names = true;
         let stores: BTreeMap<String, Arc<dyn Blobs>> =
             BTreeMap::from([("mock".to_owned(), Arc::new(self.shelf.clone()) as Arc<dyn Blobs>)]);
-        Memory::open(Parts {
+        Parts {
             folder: folder.join("memory"),
             keys_folder: folder.join("keys"),
             roots: Box::new(self.safe.clone()),
@@ -152,7 +190,16 @@ impl Place {
             encoder: None,
             prices: confidant_memory::cost::Prices::default(),
             witness: None,
-        })
+        }
+    }
+
+    /// What is still to be done outside the file.
+    pub(crate) fn outbox(&self, kind: &str) -> i64 {
+        let Ok(db) = rusqlite::Connection::open(self.folder.path().join("memory/memory.db")) else {
+            return 0;
+        };
+        let sql = "SELECT count(*) FROM outbox WHERE kind = ?1";
+        db.query_row(sql, [kind], |row| row.get(0)).unwrap_or(0)
     }
 
     /// Every byte that is kept, here or on the shelf.
@@ -231,4 +278,17 @@ pub(crate) fn request(id: &str, session: &Value) -> StoreRequest {
 
 pub(crate) fn query(text: &str) -> QueryRequest {
     QueryRequest { query: text.to_owned(), limit: 5, ..QueryRequest::default() }
+}
+
+/// A store that waits at the gate until it is let in.
+pub(crate) async fn held(place: &Place, own: &OwnMemory, wish: &StoreRequest) -> JoinHandle<Result<Stored>> {
+    let before = place.shelf.held.load(Ordering::SeqCst);
+    place.shelf.set(Weather::Held);
+    let (own, wish) = (own.clone(), wish.clone());
+    let storing = tokio::spawn(async move { own.store(&wish).await });
+    while place.shelf.held.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+    place.shelf.set(Weather::Fine);
+    storing
 }

@@ -1,5 +1,6 @@
 //! Promise 4: tampering has a name, and what does not verify is not returned.
 
+use confidant_memory::api::Forget;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -31,28 +32,65 @@ async fn blobs_that_were_altered_swapped_or_lost_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn rows_that_were_altered_swapped_relabelled_or_are_plain_are_refused() {
+async fn rows_that_were_altered_swapped_relabelled_or_are_plain_are_refused_and_others_are_not() {
     let attacks = [
-        "UPDATE memories SET title = 'plain'",
-        "UPDATE memories SET title = (SELECT snippet FROM memories m WHERE m.id = memories.id)",
-        "UPDATE memories SET title = (SELECT title FROM memories m WHERE m.id <> memories.id)",
-        "UPDATE memories SET created_at = '2020-01-01T00:00:00Z'",
-        "UPDATE memories SET artifact_type = 'raw_plus_artifact'",
-        "UPDATE memories SET title = zeroblob(64)",
+        "UPDATE memories SET title = 'plain' WHERE id = 1",
+        "UPDATE memories SET title = snippet WHERE id = 1",
+        "UPDATE memories SET title = (SELECT title FROM memories WHERE id = 2) WHERE id = 1",
+        "UPDATE memories SET title = zeroblob(64) WHERE id = 1",
+        "UPDATE memories SET created_at = '2020-01-01T00:00:00Z' WHERE id = 1",
+        "UPDATE memories SET created_at = x'00' WHERE id = 1",
+        "UPDATE memories SET artifact_type = 'raw_plus_artifact' WHERE id = 1",
+        "UPDATE memories SET artifact_type = 'nonsense' WHERE id = 1",
+        "UPDATE memories SET artifact_type = x'00' WHERE id = 1",
+        "UPDATE memories SET artifact = x'00' WHERE id = 1",
     ];
     for attack in attacks {
         let place = Place::new();
-        let own = of(&place.open(), "alice");
+        let memory = place.open();
+        let own = of(&memory, "alice");
         let a = own.store(&request("a", &bug_report())).await.unwrap();
-        own.store(&request("b", &json!({"summary": "JWT again, elsewhere."}))).await.unwrap();
+        let b = own.store(&request("b", &json!({"summary": "JWT again, elsewhere."}))).await.unwrap();
+        assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 2);
         let db = Connection::open(place.folder.path().join("memory/memory.db")).unwrap();
         db.execute_batch(attack).unwrap();
         let refused = own.retrieve(&a.cascade_uri, None).await.unwrap_err();
         assert_eq!(refused.code(), "tampered", "{attack}");
-        // A search shows nothing that does not open.
-        let found = own.query(&query("JWT")).await;
-        assert!(found.map_or(true, |found| found.hits.is_empty()), "{attack}");
+        // The one that does not open is counted and not shown; whoever comes later does not even meet it.
+        for (own, unreadable) in [(&own, 1), (&of(&place.open(), "alice"), 0)] {
+            for found in [own.query(&query("JWT")).await.unwrap(), own.list(&query("")).await.unwrap()] {
+                let uris: Vec<_> = found.hits.iter().map(|hit| &hit.cascade_uri).collect();
+                assert_eq!((uris, found.unreadable), (vec![&b.cascade_uri], unreadable), "{attack}");
+            }
+        }
+        let exported = own.export().await.unwrap();
+        assert_eq!(exported.len(), 2, "{attack}");
+        assert_eq!((&exported[0]["unreadable"], exported[0].get("memory_card")), (&json!("tampered"), None));
+        assert_eq!(exported[1].get("unreadable"), None, "{attack}");
+        let checked = memory.verify().await.unwrap();
+        assert_eq!((checked.memories, checked.refused), (1, vec![a.cascade_uri.clone()]), "{attack}");
+        // The hint can be followed.
+        assert_eq!(own.forget(&Forget::Uri(a.cascade_uri), false).await.unwrap().forgotten, 1, "{attack}");
+        assert_eq!(memory.verify().await.unwrap().refused, Vec::<String>::new(), "{attack}");
     }
+}
+
+#[tokio::test]
+async fn a_damaged_key_fails_its_own_memory_only() {
+    let place = Place::new();
+    let memory = place.open();
+    let own = of(&memory, "alice");
+    let a = own.store(&request("a", &bug_report())).await.unwrap();
+    own.store(&request("b", &json!({"summary": "JWT again, elsewhere."}))).await.unwrap();
+    let keys = Connection::open(place.folder.path().join("keys/memory-keys.db")).unwrap();
+    let db = Connection::open(place.folder.path().join("memory/memory.db")).unwrap();
+    let artifact = "SELECT artifact FROM memories WHERE id = 1";
+    let artifact: Vec<u8> = db.query_row(artifact, [], |row| row.get(0)).unwrap();
+    keys.execute("UPDATE artifacts SET sealed_key = zeroblob(64) WHERE id = ?1", [artifact]).unwrap();
+    assert_eq!(own.retrieve(&a.cascade_uri, None).await.unwrap_err().code(), "tampered");
+    assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
+    assert_eq!(own.export().await.unwrap().len(), 2);
+    assert_eq!(memory.verify().await.unwrap().refused, [a.cascade_uri]);
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ use crate::mcp::import_root;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines, and changes nothing of
-theirs. It can be run again and again: what has not changed is not read again, and what was forgotten stays forgotten.
+theirs. It can be run again and again: what has not changed is not read again, what was blocked or refused is tried again,
+and what was forgotten stays forgotten.
 
 Examples:
   confidant memory import --dry-run              what the agents of this home folder left
@@ -39,6 +40,9 @@ pub(in crate::cli) struct ImportArgs {
     /// Say what would be stored, and store nothing
     #[arg(long)]
     dry_run: bool,
+    /// Read what has not changed, too, as after a change of rules or tags
+    #[arg(long)]
+    again: bool,
     #[command(flatten)]
     pub(super) owner: OwnerArgs,
     #[command(flatten)]
@@ -53,6 +57,7 @@ pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Resul
         tags: args.tags.clone(),
         mode: args.mode.name().map(str::to_owned),
         dry_run: args.dry_run,
+        again: args.again,
     };
     Ok((request, args.output.json))
 }

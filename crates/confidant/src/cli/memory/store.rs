@@ -41,7 +41,7 @@ pub(in crate::cli) struct StoreArgs {
     mode: ModeArg,
     /// Show exactly what would be stored, and store nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Store only if the payload has this hash, which a dry run shows
     #[arg(long, value_name = "SHA256")]
     expect_sha256: Option<String>,

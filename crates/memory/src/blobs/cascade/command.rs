@@ -12,20 +12,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use crate::blobs::cascade::{Registered, Registrar, Registration};
+use crate::process::Group;
 use crate::{Error, Result};
 
-pub(in super::super) fn command(argv: Vec<String>, limit: Duration) -> Result<Arc<dyn Registrar>> {
+pub(in super::super) fn command(
+    argv: Vec<String>,
+    hidden: Vec<String>,
+    limit: Duration,
+) -> Result<Arc<dyn Registrar>> {
     if argv.first().is_none_or(String::is_empty) {
         return Err(Error::invalid(
             "the command that registers uploads on Cascade is empty",
             "give a program and its arguments",
         ));
     }
-    Ok(Arc::new(CommandRegistrar { argv, limit }))
+    Ok(Arc::new(CommandRegistrar { argv, hidden, limit }))
 }
 
 struct CommandRegistrar {
     argv: Vec<String>,
+    hidden: Vec<String>,
     limit: Duration,
 }
 
@@ -86,20 +92,16 @@ impl CommandRegistrar {
                 "try it by hand",
             )
         };
-        let mut child = Command::new(&self.argv[0])
-            .args(&self.argv[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|_| {
-                Error::unavailable(
-                    "the command that registers uploads on Cascade cannot be started",
-                    "check that the program is there and may be run",
-                )
-            })?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let mut command = Command::new(&self.argv[0]);
+        command.args(&self.argv[1..]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut group = Group::start(&mut command, &self.hidden).map_err(|_| {
+            Error::unavailable(
+                "the command that registers uploads on Cascade cannot be started",
+                "check that the program is there and may be run",
+            )
+        })?;
+        let (stdin, stdout) = (group.child.stdin.take(), group.child.stdout.take());
         // Both at once, or a program that prints before it has read everything would wait for ever.
         let write = async {
             if let Some(mut stdin) = stdin {
@@ -116,7 +118,8 @@ impl CommandRegistrar {
         };
         let ((), printed) = tokio::join!(write, read);
         let printed = printed.map_err(broken)?;
-        let status = child.wait().await.map_err(broken)?;
+        let status = group.child.wait().await.map_err(broken)?;
+        group.is_done = true;
         if status.success() {
             return Ok(printed);
         }

@@ -381,7 +381,7 @@ mod by_command {
         let argv = ["sh", "-c", script].map(String::from).to_vec();
         let registration =
             Registration { data_hash: "hash", file_name: "name.bin", size_kbs: 65, data: &[7; 66_000] };
-        command(argv, limit)?.register(&registration).await
+        command(argv, vec!["HOME".into()], limit)?.register(&registration).await
     }
 
     #[tokio::test]
@@ -391,6 +391,8 @@ mod by_command {
             for part in '"data":"BwcH' '"data_hash":"hash"' '"file_name":"name.bin"' '"size_kbs":65'; do
                 case "$line" in *"$part"*) ;; *) exit 1 ;; esac
             done
+            # It sees its environment, but not the keys that are in ours.
+            [ -n "$PATH" ] && [ -z "$HOME" ] || exit 2
             echo '{"action_id":"5","signature":"s","download_signature":"d"}'"#;
         let registered = register(script, Duration::from_secs(60)).await.unwrap();
         let expected =
@@ -416,8 +418,8 @@ mod by_command {
         }
         let error = register("sleep 1000", Duration::from_millis(20)).await.unwrap_err();
         assert!(error.to_string().contains("did not end in time; it may have paid"), "{error}");
-        assert!(command(Vec::new(), Duration::ZERO).is_err());
-        let missing = command(vec!["/no/such/program".into()], Duration::from_secs(60)).unwrap();
+        assert!(command(Vec::new(), Vec::new(), Duration::ZERO).is_err());
+        let missing = command(vec!["/no/such/program".into()], Vec::new(), Duration::from_secs(60)).unwrap();
         let registration = Registration { data_hash: "", file_name: "", size_kbs: 0, data: &[] };
         let error = missing.register(&registration).await.unwrap_err();
         assert!(error.to_string().contains("cannot be started"), "{error}");

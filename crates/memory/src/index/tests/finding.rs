@@ -249,3 +249,21 @@ proptest! {
         prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));
     }
 }
+
+#[test]
+fn a_card_gains_nothing_from_what_it_was_before() {
+    let scored = |sessions: [&str; 2]| {
+        let rig = Rig::new();
+        let truth = Truth::default();
+        for (id, session) in (1..).zip(sessions) {
+            truth.add(Document { session_id: session.to_owned(), ..titled(id, "same words") });
+        }
+        rig.index.catch_up(&truth, true).unwrap();
+        let both = rig.index.search(&query("same words"), &truth).unwrap();
+        truth.delete(1);
+        (both, rig.index.search(&query("same words"), &truth).unwrap())
+    };
+    let ((near, left), (_, alone)) = (scored(["s", "s"]), scored(["other", "s"]));
+    assert!(near[0].score > left[0].score, "a live neighbour lends");
+    assert_eq!(left, alone);
+}

@@ -37,6 +37,24 @@ fn what_is_forgotten_is_in_no_file_and_has_no_key() {
 }
 
 #[test]
+fn forgetting_the_newest_does_not_throw_the_others_away() {
+    let rig = Rig::new();
+    let truth = Truth::of((1..=300).map(generated));
+    rig.index.catch_up(&truth, true).unwrap();
+    for newest in [300, 299] {
+        truth.delete(newest);
+        rig.index.forget(&[newest]).unwrap();
+        let kept = rig.segments();
+        assert_eq!(kept.len(), 1);
+        for index in [&rig.index, &rig.again()] {
+            let all = index.search(&Query { limit: 500, ..query("") }, &truth).unwrap();
+            assert_eq!(all.len() as u64, newest - 1);
+        }
+        assert_eq!(rig.segments(), kept);
+    }
+}
+
+#[test]
 fn all_can_be_forgotten_and_cards_still_come() {
     let rig = Rig::new();
     let truth = Truth::of((1..=300).map(generated));
