@@ -165,6 +165,7 @@ impl Gateway {
 
     /// As with the first system: said once, and the answer waited for.
     async fn run_plain(&self, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+        self.fits_plain(errand)?;
         let name = errand.request.request_id.clone().unwrap_or_default();
         let mut replies = self.expect(&name);
         let (began, mut told) = (Instant::now(), Told::default());
@@ -184,6 +185,24 @@ impl Gateway {
             {
                 return outcome;
             }
+        }
+    }
+
+    /// Whether a turn can be said in the first system's words. Whoever reads them puts it under one tenant, and into a session.
+    fn fits_plain(&self, errand: &Errand) -> Result<(), Error> {
+        let refused = |what: &str, hint: &str| {
+            Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() })
+        };
+        match &errand.scope {
+            None => refused(
+                "a bus in compat mode has no turns without a session",
+                "name the person with `user`, or set bus.mode = \"sealed\" here and at the workers",
+            ),
+            Some(scope) if *scope.tenant() != self.settings.plain_tenant => refused(
+                "a bus in compat mode knows no tenants, so turns of this one cannot go over it",
+                "set bus.mode = \"sealed\" here and at the workers",
+            ),
+            Some(_) => Ok(()),
         }
     }
 
