@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import redis_servers
 from conftest import FOREIGN, Confidant, free_port, stop, turns_path, wait_until
 from foreign_roles import ForeignBot, ForeignWorker
 from recording_model import RecordingModel
@@ -68,12 +70,32 @@ class RedisServer:
 
 
 @dataclass
+class RedisCluster:
+    """Three masters, each of which hears what is said on the others."""
+
+    nodes: list[int]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.nodes)
+
+
+@pytest.fixture
+def cluster() -> Iterator[RedisCluster]:
+    program = shutil.which("redis-server")
+    assert program, "redis-server is not installed\nhint: scripts/services apt"
+    with redis_servers.cluster(program) as nodes:
+        yield RedisCluster(nodes)
+
+
+@dataclass
 class Role:
     """A `confidant serve --role …` with a folder of its own."""
 
     folder: Path
     role: str
     environment: dict[str, str]
+    arguments: list[str] = field(default_factory=list)
     process: subprocess.Popen | None = None
 
     def start(self) -> None:
@@ -83,7 +105,7 @@ class Role:
         mark = len(self.log())
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, "serve", "--role", self.role],
+                [BINARY, "serve", "--role", self.role, *self.arguments],
                 cwd=self.folder,
                 env=clean | ours | self.environment,
                 stdin=subprocess.DEVNULL,
@@ -95,7 +117,7 @@ class Role:
     def _is_up(self, mark: int) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the {self.role} ended:\n{self.log()}"
-        return "working: " in self.log()[mark:]
+        return ("working: " if self.role == "worker" else "listening on ") in self.log()[mark:]
 
     def log(self) -> str:
         path = self.folder / "log"
@@ -130,7 +152,7 @@ def model() -> Iterator[RecordingModel]:
     model.close()
 
 
-def settings(server: RedisServer, model: RecordingModel | None, **more: str) -> dict[str, str]:
+def settings(server: RedisServer | RedisCluster, model: RecordingModel | None, **more: str) -> dict[str, str]:
     common = {"REDIS_URL": server.url, "CHECKPOINT_ENCRYPTION_KEY": KEY, "CONFIDANT_SERVER__REQUESTS_PER_MINUTE": "0"}
     return common | (model.environment if model else {}) | more
 
@@ -138,6 +160,15 @@ def settings(server: RedisServer, model: RecordingModel | None, **more: str) -> 
 def gateway(folder: Path, environment: dict[str, str]) -> Confidant:
     folder.mkdir(exist_ok=True)
     return Confidant(folder, environment=environment, arguments=["--role", "gateway"])
+
+
+def readiness(port: int) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
 
 
 def test_a_gateway_without_workers_says_so_and_with_one_answers(
@@ -170,6 +201,56 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
     finally:
         worker.stop()
         front.stop()
+
+
+def test_on_a_cluster_it_does_not_matter_which_server_one_listens_on(
+    tmp_path: Path, cluster: RedisCluster, model: RecordingModel
+) -> None:
+    """A server counts only those who listen on itself. Gateways, workers and what they say are spread over three."""
+    for compat in ({}, {"CONFIDANT_BUS__MODE": "compat"}):
+        folder = tmp_path / f"mode{len(compat)}"
+        folder.mkdir()
+
+        def at(node: int, **more: str) -> dict[str, str]:
+            nodes = cluster.nodes[node:] + cluster.nodes[:node]
+            return settings(RedisCluster(nodes), model, CONFIDANT_BUS__PATIENCE_SECONDS="3", **more)
+
+        fronts = [gateway(folder / f"g{i}", at(i, **compat)) for i in range(2)]
+        workers = [Role(folder / f"w{i}", "worker", at(i, **compat)) for i in range(1, 3)]
+        with ExitStack() as stack:
+            for process in [*workers, *fronts]:
+                process.start()
+                stack.callback(process.stop)
+            before = len(model.prompts)
+            for i in range(12):
+                told = fronts[i % 2].turn(f"http:room:main:u{i % 3}", {"query": f"m{len(compat)} q{i}"})
+                assert told["content"] == f"noted: m{len(compat)} q{i}" and told["metadata"]["memory"] == "kept"
+            assert len(model.prompts) == before + 12, "a turn ran twice"
+
+
+def test_a_bus_that_cannot_be_heard_is_not_ready_and_says_why(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """A Redis user who may do all that the store needs, and may not listen."""
+    rights = ["on", ">pw", "~*", "resetchannels", "+@read", "+@write", "+@scripting", "+@connection", "+info", "+time"]
+    server.client().execute_command("ACL", "SETUSER", "deaf", *rights, "+@pubsub")
+    environment = settings(server, model) | {"REDIS_URL": f"redis://deaf:pw@127.0.0.1:{server.port}"}
+    ports = {"worker": free_port(), "gateway": free_port()}
+    roles = [Role(tmp_path / role, role, environment, ["--listen", f"127.0.0.1:{port}"]) for role, port in ports.items()]
+    with ExitStack() as stack:
+        for role in roles:
+            role.start()
+            stack.callback(role.stop)
+            status, body = readiness(ports[role.role])
+            assert status == 503 and "bus_unheard" in body, body
+            assert "the bus cannot be heard" in role.log() and "+@pubsub" in role.log(), role.log()
+        server.client().execute_command("ACL", "SETUSER", "deaf", "&vagent:*")
+        for role in roles:
+            wait_until(lambda role=role: readiness(ports[role.role])[0] == 200, 30, role.log)
+            # Told once, not at every try.
+            assert role.log().count("the bus cannot be heard") == 1
+        front = Confidant(tmp_path / "gateway", port=ports["gateway"])
+        assert front.turn("http:room:main:ann", {"query": "hello"})["content"] == "noted: hello"
 
 
 def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(

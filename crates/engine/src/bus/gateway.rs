@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::link::{BusLink, Subscription, Way};
+use super::link::{BusLink, Reach, Subscription, Way};
 use super::seals::Seals;
 use super::wire::{self, Call, Errand, Heard};
 use super::{BusSettings, Speech};
@@ -40,6 +40,7 @@ impl Engine {
             Speech::Plain => Way::Responses,
         };
         let responses = link.listen(way.clone()).await;
+        let _ = inner.bus_is_up.set(responses.up.clone());
         let (clock, waiting) = (Arc::clone(&inner.clock), Mutex::default());
         let gateway = Arc::new(Gateway { link, seals, settings, clock, id, waiting });
         tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
@@ -99,8 +100,8 @@ impl Gateway {
             let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, Some(&call)));
             let sent = self.link.publish(&Way::Requests, &payload).await;
             let went = match &sent {
-                Ok(1..) => self.hear(&mut replies, &mut told, outlet).await,
-                Ok(0) | Err(_) => Went::Untaken,
+                Ok(Reach::Perhaps) => self.hear(&mut replies, &mut told, outlet).await,
+                Ok(Reach::Nobody) | Err(_) => Went::Untaken,
             };
             match went {
                 Went::Ended(outcome) => {
@@ -170,7 +171,7 @@ impl Gateway {
         let mut replies = self.expect(&name);
         let (began, mut told) = (Instant::now(), Told::default());
         let payload = || self.seals.close(&Way::Requests.name(), wire::turn(errand, None));
-        while self.link.publish(&Way::Requests, &payload()).await? == 0 {
+        while self.link.publish(&Way::Requests, &payload()).await? == Reach::Nobody {
             if began.elapsed() >= self.settings.patience {
                 return Err(Error::NoWorker);
             }

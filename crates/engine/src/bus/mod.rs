@@ -36,6 +36,16 @@ pub use link::BusAddress;
 pub(crate) use wire::Errand;
 pub use worker::Worker;
 
+use crate::engine::Engine;
+
+impl Engine {
+    /// Whether what is said on the bus is heard now; true where there is none.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.inner().bus_is_up.get().is_none_or(|up| *up.borrow())
+    }
+}
+
 /// How gateways and workers meet.
 #[derive(Clone, Debug)]
 pub struct BusSettings {

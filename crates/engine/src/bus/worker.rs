@@ -38,6 +38,7 @@ impl Engine {
         let link = BusLink::connect(&settings.address).await?;
         let seals = Seals::new(self.inner().keyring.bus_key().clone(), settings.speech);
         let requests = link.listen(Way::Requests).await;
+        let _ = self.inner().bus_is_up.set(requests.up.clone());
         let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
         let room = Arc::new(Semaphore::new(settings.turns.max(1)));
         let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, id, room });
@@ -46,12 +47,6 @@ impl Engine {
 }
 
 impl Worker {
-    /// Whether requests can be heard now.
-    #[must_use]
-    pub fn is_listening(&self) -> bool {
-        *self.requests.up.borrow()
-    }
-
     /// Takes requests until this is dropped. What was taken goes on by itself.
     pub async fn work(&mut self) {
         while let Some(bytes) = self.requests.messages.recv().await {

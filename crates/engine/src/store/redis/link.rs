@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike as _, MultiplexedConnection};
+use redis::aio::{ConnectionLike as _, MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
@@ -100,7 +100,7 @@ impl Link {
     }
 
     /// Whether keys live on several servers, so that one script reaches one slot only.
-    pub(super) fn is_cluster(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         matches!(self.source, Source::Cluster(..))
     }
 
@@ -111,10 +111,15 @@ impl Link {
         convert(values.pop().unwrap_or(Value::Nil))
     }
 
-    /// A connection of its own to listen on.
-    pub(crate) async fn pubsub(&self) -> Result<redis::aio::PubSub> {
-        let made = timeout(CONNECT, self.source.pubsub()).await;
-        made.map_err(|_| StoreError::Unreachable("timed out".to_owned()))?.map_err(|error| failure(&error))
+    /// A connection of its own, on which what is said on a channel is heard.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<(PubSubSink, PubSubStream)> {
+        let made = timeout(CONNECT, async {
+            let (mut sink, stream) = self.source.pubsub().await?.split();
+            sink.subscribe(channel).await?;
+            Ok((sink, stream))
+        });
+        let made = made.await.map_err(|_| StoreError::Unreachable("timed out".to_owned()))?;
+        made.map_err(|error| failure(&error))
     }
 
     /// What the servers say of themselves, each for itself.
@@ -355,7 +360,7 @@ impl Source {
 }
 
 impl Source {
-    async fn pubsub(&self) -> redis::RedisResult<redis::aio::PubSub> {
+    async fn pubsub(&self) -> redis::RedisResult<PubSub> {
         match self {
             Self::Single(client) => client.get_async_pubsub().await,
             Self::Sentinel(client) => client.lock().await.async_get_client().await?.get_async_pubsub().await,
