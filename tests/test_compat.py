@@ -82,3 +82,66 @@ def test_promise_10_what_was_said_in_private_stays_so_on_a_plain_bus(
         bot.close()
         worker.stop()
         front.stop()
+
+
+def test_a_request_that_is_made_again_is_answered_again_and_run_once(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
+    for worker in workers:
+        worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        request = {"request_id": "again", "query": "hello", "session_id": "http:room:main:ann", "room_context": []}
+        finals: list[dict] = []
+
+        def made_again() -> bool:
+            bot.publish(request)
+            time.sleep(0.3)
+            finals[:] = [said for said in bot.heard("again") if said["message_type"] == "final_response"]
+            return len(finals) > 1
+
+        wait_until(made_again, 60, lambda: f"it was ignored: {finals}")
+        assert {final["content"] for final in finals} == {"noted: hello"} and len(model.prompts) == 1
+    finally:
+        bot.close()
+        for worker in workers:
+            worker.stop()
+
+
+def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(
+        server, model, CONFIDANT_BUS__MODE="compat", CONFIDANT_BUS__TURNS="1", CONFIDANT_BUS__PATIENCE_SECONDS="1"
+    )
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        bot.ask("http:room:main:zoe", "hello")
+        model.hold = threading.Event()
+        first = {"request_id": "first", "query": "one", "session_id": "http:room:main:ann", "room_context": []}
+        bot.publish(first)
+        wait_until(lambda: len(model.prompts) == 2, 30, lambda: "the first was not taken")
+        (busy,) = bot.ask("http:room:main:bob", "two")
+        assert (busy["message_type"], busy["metadata"]["code"]) == ("error", "no_worker"), busy
+        # To our own gateway as well.
+        refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "three"})
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        model.hold.set()
+        assert bot.responses("first")[-1]["content"] == "noted: one"
+        worker.stop()
+        # Somebody listens and never says a word.
+        mute = redis.Redis(port=server.port).pubsub()
+        mute.subscribe(REQUESTS)
+        wait_until(lambda: bool(server.client().pubsub_numsub(REQUESTS)[0][1]), 30, lambda: "nobody listens")
+        refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "four"})
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        mute.close()
+    finally:
+        bot.close()
+        worker.stop()
+        front.stop()

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -281,6 +282,30 @@ def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
         slow.close()
 
 
+def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """The request is asked for several times, and each time is taken back before the next."""
+    environment = settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="3")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    try:
+        assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
+        assert worker.process is not None
+        worker.process.send_signal(signal.SIGSTOP)
+        refused = front.request("POST", turns_path("http:room:main:ann"), {"query": "zq7late"})
+        worker.process.send_signal(signal.SIGCONT)
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        # It hears what was said meanwhile in its order; this comes after.
+        for i in range(3):
+            front.turn("http:room:main:bob", {"query": f"still there {i}"})
+        assert not [prompt for prompt in model.prompts if "zq7late" in str(prompt)]
+    finally:
+        worker.stop()
+        front.stop()
+
+
 def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: Path, server: RedisServer) -> None:
     front = gateway(tmp_path / "g", settings(server, None, CONFIDANT_BUS__MODE="compat"))
     worker = ForeignWorker(server.url)
@@ -406,6 +431,19 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
         assert "hello there" in reply.json()["content"].split(" -> ")[1], reply.body
         again = front.request("POST", f"{path}/decisions", decision)
         assert again.status in (404, 409), again.body
+        # With no worker a decision counts, and whoever gave it is told that nobody takes it up now.
+        body = {"query": 'call bad.echo {"text": "later then"}', "request_id": "r2"}
+        decision["approval_id"] = front.turn(session, body)["metadata"]["approval_id"]
+        workers[1].stop()
+        unheard = front.request("POST", f"{path}/decisions", decision)
+        assert (unheard.status, unheard.json()["error"]["code"]) == (503, "no_worker"), unheard.body
+        workers[1].start()
+
+        def carried_out() -> bool:
+            told = front.request("POST", turns_path(session), body)
+            return told.status == 200 and "later then" in told.json()["content"].partition(" -> ")[2]
+
+        wait_until(carried_out, 60, lambda: f"it was not carried out:\n{workers[1].log()}")
     finally:
         for worker in workers:
             worker.stop()

@@ -76,11 +76,11 @@ impl BusLink {
         Ok(if listeners == 0 && !self.link.is_cluster() { Reach::Nobody } else { Reach::Perhaps })
     }
 
-    /// Takes something that only one may have; says whether it is ours.
-    pub(super) async fn claim(&self, name: &str, by: &str) -> Result<bool, StoreError> {
-        let key = format!("{}vagent:claim:{name}", self.prefix);
+    /// Takes something that only one may have, for as long as it `stands`; says whether it is ours.
+    pub(super) async fn claim(&self, name: &str, by: &str, stands: Duration) -> Result<bool, StoreError> {
+        let key = self.claim_key(name);
         let mut cmd = redis::cmd("SET");
-        cmd.arg(&key).arg(by).arg("NX").arg("EX").arg(CLAIM.as_secs());
+        cmd.arg(&key).arg(by).arg("NX").arg("EX").arg(stands.as_secs());
         let taken: Option<String> = self.link.run(For::Writing, cmd).await?;
         if taken.is_some() {
             return Ok(true);
@@ -90,6 +90,17 @@ impl BusLink {
         cmd.arg(&key);
         let holder: Option<String> = self.link.run(For::Reading, cmd).await?;
         Ok(holder.is_some_and(|holder| holder == by))
+    }
+
+    /// Makes a claim of ours stand for as long as this from now on, if it stands still.
+    pub(super) async fn keep_claim(&self, name: &str, by: &str, stands: Duration) -> Result<(), StoreError> {
+        let mut cmd = redis::cmd("SET");
+        cmd.arg(self.claim_key(name)).arg(by).arg("XX").arg("EX").arg(stands.as_secs());
+        self.link.run::<Option<String>>(For::Writing, cmd).await.map(drop)
+    }
+
+    fn claim_key(&self, name: &str) -> String {
+        format!("{}vagent:claim:{name}", self.prefix)
     }
 
     /// What is said this way from now on, for as long as the receiver lives.
@@ -167,8 +178,6 @@ async fn hand_on(
 
 const UNHEARD: &str = "check that the Redis of bus.url, or store.url, runs; a user of its own needs +@pubsub and the channels \
                        vagent:* (with store.prefix before it), see docs/OPERATIONS.md";
-/// How long a claim stands: longer than any message is believed.
-const CLAIM: Duration = Duration::from_secs(600);
 const ANSWER: Duration = Duration::from_secs(3);
 const PING: Duration = Duration::from_secs(4);
 const FIRST_CONNECTION: Duration = Duration::from_secs(5);

@@ -412,7 +412,7 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
         },
         "error" => {
             let code = metadata.get("code").and_then(Value::as_str).unwrap_or_default();
-            Outbound::Error(error(code, &content))
+            Outbound::Error(coded(code, &content))
         }
         "settings_wanted" => {
             let names = serde_json::from_value(metadata.get("names")?.clone()).ok()?;
@@ -429,8 +429,16 @@ fn answer_metadata(value: Value) -> Metadata {
     serde_json::from_value(value).unwrap_or_else(|_| Metadata::new(MemoryState::Off, Audience::Room))
 }
 
+/// The error that a word in a session's log stands for.
+pub(crate) fn error(word: &str) -> Error {
+    match word {
+        "interrupted" => Error::Model(ModelError::CutOff),
+        code => coded(code, "the turn was refused; hint: look at the worker's log"),
+    }
+}
+
 /// The error that a code stands for. A foreign worker's own words are not repeated: they may quote anything.
-fn error(code: &str, text: &str) -> Error {
+fn coded(code: &str, text: &str) -> Error {
     let (what, hint) = text.split_once("; hint: ").unwrap_or((text, "look at the worker's log"));
     match code {
         "invalid_request" | "invalid_session_id" => {

@@ -165,6 +165,22 @@ fn errors_keep_their_names_on_the_way() {
 }
 
 #[test]
+fn what_a_log_says_of_a_failed_turn_is_told_by_its_name() {
+    for (word, code) in [
+        ("cancelled", "cancelled"),
+        ("interrupted", "model_failed"),
+        ("model_failed", "model_failed"),
+        ("storage_full", "storage_full"),
+        ("invalid_request", "invalid_request"),
+        ("who knows", "internal"),
+    ] {
+        let error = error(word);
+        assert_eq!(error.code(), code, "{word}");
+        assert!(error.to_string().contains("; "), "{error}");
+    }
+}
+
+#[test]
 fn a_foreign_workers_answer_is_an_answer() {
     for json in [
         &br#"{"request_id":"r","message_type":"final_response","content":"hello","metadata":{"latency":3}}"#
