@@ -204,6 +204,38 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
         front.stop()
 
 
+def test_promise_8_over_http_a_store_that_is_away_costs_memory_not_answers(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    confidant = Confidant(tmp_path, environment=settings(server, model))
+    confidant.start()
+    try:
+        session = "http:room:main:ann"
+        assert confidant.turn(session, {"query": "hello"})["metadata"]["memory"] == "kept"
+        server.stop()
+        # A session that cannot be loaded. What would be written to one that is known is reported instead.
+        told = confidant.turn("http:room:main:bob", {"query": "are you there?"})
+        assert told["content"] == "noted: are you there?"
+        assert (told["metadata"]["memory"], told["metadata"]["memory_error"]) == ("unavailable", "store-unreachable")
+        # Nothing but turns, and nobody who was not known before.
+        for method, path in (("GET", turns_path(session).removesuffix("/turns") + "/export"), ("GET", "/v1/models")):
+            assert confidant.request(method, path).status == 503
+        stranger = confidant.request("POST", turns_path(session), {"query": "me too"}, Authorization="Bearer cft_none")
+        assert stranger.status == 503
+        server.start()
+        back = confidant.turn(session, {"query": "and now?"})
+        assert back["metadata"]["memory"] == "kept" and back["metadata"]["recalled"] == 2
+        # A look-up that works decides.
+        wait_until(lambda: readiness(confidant.port)[0] == 200, 30, confidant.log)
+        server.client().delete("confidant:tokens")
+        assert confidant.request("POST", turns_path(session), {"query": "revoked"}).status == 401
+        server.stop()
+        assert confidant.request("POST", turns_path(session), {"query": "revoked"}).status == 503
+        server.start()
+    finally:
+        confidant.stop()
+
+
 def test_on_a_cluster_it_does_not_matter_which_server_one_listens_on(
     tmp_path: Path, cluster: RedisCluster, model: RecordingModel
 ) -> None:
