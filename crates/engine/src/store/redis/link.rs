@@ -168,7 +168,7 @@ impl Link {
             return Ok(Vec::new());
         }
         let deadline = Instant::now() + what.patience();
-        let (mut whole, mut sent, mut pause) = (false, false, SHORTEST_PAUSE);
+        let (mut whole, mut sent, mut pause, mut followed) = (false, false, SHORTEST_PAUSE, false);
         loop {
             let (number, mut connection) = self.connection(deadline).await.map_err(|error| match error {
                 StoreError::Unreachable(_) if sent && what == For::Writing => StoreError::Uncertain,
@@ -191,6 +191,14 @@ impl Link {
                 // A server that was master is none any more: ask the Sentinels again.
                 Remedy::None if is_read_only(&error) && matches!(self.source, Source::Sentinel(_)) => {
                     self.give_up(number)
+                }
+                // Another may be master at the same address. Once, since this may be a replica for good.
+                Remedy::None if is_read_only(&error) => {
+                    self.give_up(number);
+                    if std::mem::replace(&mut followed, true) {
+                        return Err(failure(&error));
+                    }
+                    continue;
                 }
                 Remedy::Wait => {}
                 Remedy::SendWhole | Remedy::None => return Err(failure(&error)),
@@ -275,7 +283,7 @@ impl Current {
 
 impl Source {
     fn new(address: &RedisAddress, ca: Option<&[u8]>) -> redis::RedisResult<Self> {
-        let RedisAddress { kind, nodes, tls, user, password, database } = address;
+        let RedisAddress { kind, nodes, tls, user, password, database, sentinel } = address;
         // Another crate of the program may have brought a second provider; a second time it is there already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = TlsCertificates { client_tls: None, root_cert: ca.map(<[u8]>::to_vec) };
@@ -336,6 +344,12 @@ impl Source {
                 }
                 if let Some(password) = password {
                     builder = builder.set_client_to_redis_password(password.as_str());
+                }
+                if let Some(user) = &sentinel.0 {
+                    builder = builder.set_client_to_sentinel_username(user);
+                }
+                if let Some(password) = &sentinel.1 {
+                    builder = builder.set_client_to_sentinel_password(password.as_str());
                 }
                 Ok(Self::Sentinel(Box::new(AsyncMutex::new(builder.build()?))))
             }
