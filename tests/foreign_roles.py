@@ -78,6 +78,11 @@ class ForeignBot:
         self.publish(request | {"metadata": {"timestamp": int(time.time())}})
         return self.responses(request_id, seconds)
 
+    def heard(self, request_id: str) -> list[dict]:
+        """All that has been said of a request so far."""
+        with self._changed:
+            return list(self._heard.get(request_id, []))
+
     def responses(self, request_id: str, seconds: float = 60) -> list[dict]:
         deadline = time.monotonic() + seconds
         with self._changed:

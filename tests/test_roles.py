@@ -7,10 +7,12 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
 import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import redis_servers
 from conftest import FOREIGN, Confidant, free_port, stop, turns_path, wait_until
 from foreign_roles import ForeignBot, ForeignWorker
 from recording_model import RecordingModel
@@ -68,12 +71,32 @@ class RedisServer:
 
 
 @dataclass
+class RedisCluster:
+    """Three masters, each of which hears what is said on the others."""
+
+    nodes: list[int]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.nodes)
+
+
+@pytest.fixture
+def cluster() -> Iterator[RedisCluster]:
+    program = shutil.which("redis-server")
+    assert program, "redis-server is not installed\nhint: scripts/services apt"
+    with redis_servers.cluster(program) as nodes:
+        yield RedisCluster(nodes)
+
+
+@dataclass
 class Role:
     """A `confidant serve --role …` with a folder of its own."""
 
     folder: Path
     role: str
     environment: dict[str, str]
+    arguments: list[str] = field(default_factory=list)
     process: subprocess.Popen | None = None
 
     def start(self) -> None:
@@ -83,7 +106,7 @@ class Role:
         mark = len(self.log())
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, "serve", "--role", self.role],
+                [BINARY, "serve", "--role", self.role, *self.arguments],
                 cwd=self.folder,
                 env=clean | ours | self.environment,
                 stdin=subprocess.DEVNULL,
@@ -95,7 +118,7 @@ class Role:
     def _is_up(self, mark: int) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the {self.role} ended:\n{self.log()}"
-        return "working: " in self.log()[mark:]
+        return ("working: " if self.role == "worker" else "listening on ") in self.log()[mark:]
 
     def log(self) -> str:
         path = self.folder / "log"
@@ -130,7 +153,7 @@ def model() -> Iterator[RecordingModel]:
     model.close()
 
 
-def settings(server: RedisServer, model: RecordingModel | None, **more: str) -> dict[str, str]:
+def settings(server: RedisServer | RedisCluster, model: RecordingModel | None, **more: str) -> dict[str, str]:
     common = {"REDIS_URL": server.url, "CHECKPOINT_ENCRYPTION_KEY": KEY, "CONFIDANT_SERVER__REQUESTS_PER_MINUTE": "0"}
     return common | (model.environment if model else {}) | more
 
@@ -138,6 +161,15 @@ def settings(server: RedisServer, model: RecordingModel | None, **more: str) -> 
 def gateway(folder: Path, environment: dict[str, str]) -> Confidant:
     folder.mkdir(exist_ok=True)
     return Confidant(folder, environment=environment, arguments=["--role", "gateway"])
+
+
+def readiness(port: int) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
 
 
 def test_a_gateway_without_workers_says_so_and_with_one_answers(
@@ -172,6 +204,88 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
         front.stop()
 
 
+def test_promise_8_over_http_a_store_that_is_away_costs_memory_not_answers(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    confidant = Confidant(tmp_path, environment=settings(server, model))
+    confidant.start()
+    try:
+        session = "http:room:main:ann"
+        assert confidant.turn(session, {"query": "hello"})["metadata"]["memory"] == "kept"
+        server.stop()
+        # A session that cannot be loaded. What would be written to one that is known is reported instead.
+        told = confidant.turn("http:room:main:bob", {"query": "are you there?"})
+        assert told["content"] == "noted: are you there?"
+        assert (told["metadata"]["memory"], told["metadata"]["memory_error"]) == ("unavailable", "store-unreachable")
+        # Nothing but turns, and nobody who was not known before.
+        for method, path in (("GET", turns_path(session).removesuffix("/turns") + "/export"), ("GET", "/v1/models")):
+            assert confidant.request(method, path).status == 503
+        stranger = confidant.request("POST", turns_path(session), {"query": "me too"}, Authorization="Bearer cft_none")
+        assert stranger.status == 503
+        server.start()
+        back = confidant.turn(session, {"query": "and now?"})
+        assert back["metadata"]["memory"] == "kept" and back["metadata"]["recalled"] == 2
+        # A look-up that works decides.
+        wait_until(lambda: readiness(confidant.port)[0] == 200, 30, confidant.log)
+        server.client().delete("confidant:tokens")
+        assert confidant.request("POST", turns_path(session), {"query": "revoked"}).status == 401
+        server.stop()
+        assert confidant.request("POST", turns_path(session), {"query": "revoked"}).status == 503
+        server.start()
+    finally:
+        confidant.stop()
+
+
+def test_on_a_cluster_it_does_not_matter_which_server_one_listens_on(
+    tmp_path: Path, cluster: RedisCluster, model: RecordingModel
+) -> None:
+    """A server counts only those who listen on itself. Gateways, workers and what they say are spread over three."""
+    for compat in ({}, {"CONFIDANT_BUS__MODE": "compat"}):
+        folder = tmp_path / f"mode{len(compat)}"
+        folder.mkdir()
+
+        def at(node: int, **more: str) -> dict[str, str]:
+            nodes = cluster.nodes[node:] + cluster.nodes[:node]
+            return settings(RedisCluster(nodes), model, CONFIDANT_BUS__PATIENCE_SECONDS="3", **more)
+
+        fronts = [gateway(folder / f"g{i}", at(i, **compat)) for i in range(2)]
+        workers = [Role(folder / f"w{i}", "worker", at(i, **compat)) for i in range(1, 3)]
+        with ExitStack() as stack:
+            for process in [*workers, *fronts]:
+                process.start()
+                stack.callback(process.stop)
+            before = len(model.prompts)
+            for i in range(12):
+                told = fronts[i % 2].turn(f"http:room:main:u{i % 3}", {"query": f"m{len(compat)} q{i}"})
+                assert told["content"] == f"noted: m{len(compat)} q{i}" and told["metadata"]["memory"] == "kept"
+            assert len(model.prompts) == before + 12, "a turn ran twice"
+
+
+def test_a_bus_that_cannot_be_heard_is_not_ready_and_says_why(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """A Redis user who may do all that the store needs, and may not listen."""
+    rights = ["on", ">pw", "~*", "resetchannels", "+@read", "+@write", "+@scripting", "+@connection", "+info", "+time"]
+    server.client().execute_command("ACL", "SETUSER", "deaf", *rights, "+@pubsub")
+    environment = settings(server, model) | {"REDIS_URL": f"redis://deaf:pw@127.0.0.1:{server.port}"}
+    ports = {"worker": free_port(), "gateway": free_port()}
+    roles = [Role(tmp_path / role, role, environment, ["--listen", f"127.0.0.1:{port}"]) for role, port in ports.items()]
+    with ExitStack() as stack:
+        for role in roles:
+            role.start()
+            stack.callback(role.stop)
+            status, body = readiness(ports[role.role])
+            assert status == 503 and "bus_unheard" in body, body
+            assert "the bus cannot be heard" in role.log() and "+@pubsub" in role.log(), role.log()
+        server.client().execute_command("ACL", "SETUSER", "deaf", "&vagent:*")
+        for role in roles:
+            wait_until(lambda role=role: readiness(ports[role.role])[0] == 200, 30, role.log)
+            # Told once, not at every try.
+            assert role.log().count("the bus cannot be heard") == 1
+        front = Confidant(tmp_path / "gateway", port=ports["gateway"])
+        assert front.turn("http:room:main:ann", {"query": "hello"})["content"] == "noted: hello"
+
+
 def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
@@ -198,6 +312,30 @@ def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
         front.stop()
     finally:
         slow.close()
+
+
+def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """The request is asked for several times, and each time is taken back before the next."""
+    environment = settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="3")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    try:
+        assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
+        assert worker.process is not None
+        worker.process.send_signal(signal.SIGSTOP)
+        refused = front.request("POST", turns_path("http:room:main:ann"), {"query": "zq7late"})
+        worker.process.send_signal(signal.SIGCONT)
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        # It hears what was said meanwhile in its order; this comes after.
+        for i in range(3):
+            front.turn("http:room:main:bob", {"query": f"still there {i}"})
+        assert not [prompt for prompt in model.prompts if "zq7late" in str(prompt)]
+    finally:
+        worker.stop()
+        front.stop()
 
 
 def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: Path, server: RedisServer) -> None:
@@ -325,6 +463,19 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
         assert "hello there" in reply.json()["content"].split(" -> ")[1], reply.body
         again = front.request("POST", f"{path}/decisions", decision)
         assert again.status in (404, 409), again.body
+        # With no worker a decision counts, and whoever gave it is told that nobody takes it up now.
+        body = {"query": 'call bad.echo {"text": "later then"}', "request_id": "r2"}
+        decision["approval_id"] = front.turn(session, body)["metadata"]["approval_id"]
+        workers[1].stop()
+        unheard = front.request("POST", f"{path}/decisions", decision)
+        assert (unheard.status, unheard.json()["error"]["code"]) == (503, "no_worker"), unheard.body
+        workers[1].start()
+
+        def carried_out() -> bool:
+            told = front.request("POST", turns_path(session), body)
+            return told.status == 200 and "later then" in told.json()["content"].partition(" -> ")[2]
+
+        wait_until(carried_out, 60, lambda: f"it was not carried out:\n{workers[1].log()}")
     finally:
         for worker in workers:
             worker.stop()

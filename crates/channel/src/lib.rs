@@ -29,6 +29,7 @@ mod pace;
 mod reply;
 mod runtime;
 mod split;
+mod waiting;
 mod worker;
 
 pub use allowed::Allowed;

@@ -15,6 +15,7 @@ use crate::channel::{Channel, Trouble};
 use crate::health::{Condition, Health};
 use crate::inbox::{Account, Inbox, InboxError, Vault, older_than, rows};
 use crate::intake::Intake;
+use crate::waiting::look_around;
 use crate::worker::{Bench, event_of};
 
 /// What channels run on.
@@ -231,7 +232,11 @@ impl Host {
                 pulse: pulse.clone(),
                 started: *started,
             };
-            let task = tokio::spawn(dispatch(bench, Arc::clone(&bell), self.stop.clone()));
+            let looking = look_around(bench.clone(), Arc::clone(&bell), self.stop.clone());
+            let working = dispatch(bench, Arc::clone(&bell), self.stop.clone());
+            let task = tokio::spawn(async move {
+                tokio::join!(working, looking);
+            });
             self.dispatch.insert(account.tag, (bell, task));
         }
         let bell = Arc::clone(&self.dispatch[&account.tag].0);

@@ -146,7 +146,7 @@ impl Bench {
         }
     }
 
-    fn actor(&self) -> Actor {
+    pub(crate) fn actor(&self) -> Actor {
         Actor::named(self.channel.platform())
     }
 }

@@ -365,6 +365,7 @@ impl Engine {
             running: Running::default(),
             system_tokens: Mutex::default(),
             gateway: OnceLock::new(),
+            bus_is_up: OnceLock::new(),
         });
         tokio::spawn(keep_anchoring(Arc::clone(&inner.anchors), Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -583,6 +584,8 @@ pub(crate) struct Inner {
     system_tokens: Mutex<(String, u32)>,
     /// Who has turns run elsewhere, if this process does not run them itself.
     pub(crate) gateway: OnceLock<Arc<Gateway>>,
+    /// Whether the bus is heard, if this process meets others there.
+    pub(crate) bus_is_up: OnceLock<tokio::sync::watch::Receiver<bool>>,
 }
 
 impl Inner {

@@ -200,29 +200,21 @@ impl Session {
     pub(crate) async fn take_over(
         &self,
         audience: Audience,
-        exchanges: &[(String, String)],
-        by: &str,
+        exchanges: Vec<(String, Vec<Reply>)>,
     ) -> Result<bool, Error> {
         let mut held = self.lock().await?;
         if held.log().await?.is_some() {
             return Ok(false);
         }
         let at = self.inner.now();
-        let entries = exchanges.iter().flat_map(|(human, ai)| {
+        let note = self.record(Action::SessionRecorded).counting(exchanges.len() as u64);
+        let entries = exchanges.into_iter().flat_map(|(content, replies)| {
             let request_id = uuid::Uuid::now_v7().to_string();
-            let reply = Reply::ai(ai.clone(), None, by.to_owned());
             [
-                Entry::Accepted {
-                    request_id: request_id.clone(),
-                    at,
-                    audience,
-                    content: human.clone(),
-                    tokens: None,
-                },
-                Entry::Answered { request_id, at, replies: vec![reply] },
+                Entry::Accepted { request_id: request_id.clone(), at, audience, content, tokens: None },
+                Entry::Answered { request_id, at, replies },
             ]
         });
-        let note = self.record(Action::SessionRecorded).counting(exchanges.len() as u64);
         Ok(held.write(entries.collect(), None, note).await? == Wrote::Done)
     }
 

@@ -291,6 +291,22 @@ pub(crate) fn waiting(c: &Connection, account: Tag) -> rusqlite::Result<Vec<Row>
     rows.collect()
 }
 
+/// The next few of them behind a row.
+pub(crate) fn waiting_after(
+    c: &Connection,
+    account: Tag,
+    seq: i64,
+    most: usize,
+) -> rusqlite::Result<Vec<Row>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events WHERE account = ?1 AND state = 2 AND seq > ?2 ORDER BY seq LIMIT ?3"
+    );
+    let mut statement = c.prepare_cached(&sql)?;
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = statement.query_map(params![account.as_bytes(), seq, most], read)?;
+    rows.collect()
+}
+
 /// Rows of a room that wait for somebody's approval.
 pub(crate) fn waiting_in(c: &Connection, account: Tag, room: Tag) -> rusqlite::Result<Vec<Row>> {
     let sql =

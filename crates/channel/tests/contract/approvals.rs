@@ -29,13 +29,18 @@ impl Toolbox for Deletes {
 }
 
 async fn start(rig: &Rig, tools: &Arc<Deletes>, approvers: Vec<Approver>) -> Bot {
+    rig.start_with(asking(rig, tools, approvers)).await
+}
+
+fn asking(rig: &Rig, tools: &Arc<Deletes>, approvers: Vec<Approver>) -> impl FnOnce(Parts) -> Parts {
     *rig.model.call.lock().unwrap() = Some("files.delete".to_owned());
     *rig.model.answer.lock().unwrap() = Some("It is done.".to_owned());
+    let toolbox = Arc::clone(tools);
     let verdict = Verdict::Approve { approvers, expires: Duration::from_secs(3600) };
     let when = Default::default();
     let rule = ToolRule { tool: "files.*".into(), tenant: None, users: None, when, then: verdict };
     let policy = ToolPolicy::new(vec![rule]);
-    rig.start_with(|parts| Parts { toolbox: Arc::clone(tools) as _, policy, ..parts }).await
+    move |parts| Parts { toolbox: toolbox as _, policy, ..parts }
 }
 
 /// The code of the question that is asked last.
@@ -109,6 +114,37 @@ async fn a_question_outlives_restarts_is_not_asked_again_and_is_answered_where_i
         .await;
     bot.idle().await;
     assert_eq!((rig.world.texts().len(), tools.0.load(Ordering::SeqCst)), (2, 1));
+    bot.stop().await;
+}
+
+/// A gateway's worker, or another server: it tells the log, and nobody here.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_settles_is_told_where_it_was_asked() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    let other = rig.beside(asking(&rig, &tools, vec![Approver::Asker])).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    asked(&rig, 1).await;
+    bot.take(says("e2", "bob", "delete my notes")).await;
+    asked(&rig, 2).await;
+    // Decided and carried out there.
+    let session = other.session(person("alice"), Actor::cli());
+    let approval = session.approvals().await.unwrap().remove(0);
+    let by = Decider::Person("alice".to_owned());
+    session.decide(&approval.approval_id, Decision::Approve, by, CarryOut::Here).finish().await.unwrap();
+    rig.world
+        .until(|shown| shown.iter().any(|one| one.text() == "It is done." && one.reply_to == "e1"))
+        .await;
+    // Closed there, since nobody decided.
+    rig.clock.advance(Duration::from_secs(3700));
+    assert_eq!(other.recover().await.unwrap().expired, 1);
+    rig.world
+        .until(|shown| shown.iter().any(|one| one.text().contains("has expired") && one.reply_to == "e2"))
+        .await;
+    bot.idle().await;
+    assert_eq!((rig.world.texts().len(), tools.0.load(Ordering::SeqCst)), (4, 1));
+    other.stop(Duration::ZERO).await;
     bot.stop().await;
 }
 

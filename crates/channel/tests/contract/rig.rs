@@ -243,6 +243,15 @@ impl Rig {
         Bot { engine, inbox, runtime, double, hosted }
     }
 
+    /// Another process on the same data, without the channel.
+    pub(crate) async fn beside(&self, change: impl FnOnce(Parts) -> Parts) -> Engine {
+        let folder = self.folder.path();
+        let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
+        let parts = Parts::new(storage, Arc::new(Keys), Arc::clone(&self.model) as _);
+        let parts = Parts { clock: Arc::clone(&self.clock) as _, ..parts };
+        Engine::open(change(parts)).await.unwrap()
+    }
+
     /// Every byte that is in a file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         read_all(self.folder.path())

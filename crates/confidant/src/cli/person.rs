@@ -7,7 +7,7 @@ use confidant_engine::{Actor, UserId};
 
 use super::output::{self, counted, note};
 use super::{JsonArg, Outcome, TenantArg, with_engine};
-use crate::config::Loaded;
+use crate::config::{Loaded, StoreKind};
 use crate::open::{Opened, Purpose};
 
 #[derive(Debug, Subcommand)]
@@ -52,7 +52,7 @@ pub(super) struct EraseArgs {
 pub(super) async fn run(command: PersonCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         PersonCommand::Export(args) => export(&args, opened).await,
-        PersonCommand::Erase(args) => erase(&args, opened).await,
+        PersonCommand::Erase(args) => erase(&args, opened, what_is_left(loaded)).await,
     })
     .await
 }
@@ -86,7 +86,7 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-async fn erase(args: &EraseArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow::Result<Outcome> {
     let (tenant, user) = (args.tenant.id()?, UserId::new(&args.user)?);
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     if args.dry_run {
@@ -102,15 +102,26 @@ async fn erase(args: &EraseArgs, opened: &Opened) -> anyhow::Result<Outcome> {
                 .collect();
             output::line(&format!("would erase {}{also} and their keys", counted(sessions, "session")))?;
         }
+        left.inspect(|left| note(left));
         let nothing = sessions == 0 && derived.values().all(|count| *count == 0);
         return Ok(if nothing { Outcome::NothingFound } else { Outcome::Done });
     }
     let receipt = administrator.erase_person(&tenant, &user).await?;
     output::json(&receipt)?;
+    left.inspect(|left| note(left));
     if receipt.sessions == 0 && receipt.tokens == 0 && receipt.derived.values().all(|count| *count == 0) {
         note("nothing was kept of this person");
         return Ok(Outcome::NothingFound);
     }
     note("erased; keep the receipt: `confidant audit verify --receipt FILE` checks it");
     Ok(Outcome::Done)
+}
+
+/// What an erasure does not reach from here: where the store is shared, what is not in it has to be ended where it is.
+fn what_is_left(loaded: &Loaded) -> Option<&'static str> {
+    let shared = matches!(loaded.config.store.url, StoreKind::Redis(_) | StoreKind::Postgres(_));
+    shared.then_some(
+        "this covers the sessions of every server on this store, and memories and messages from channels of this machine only; \
+         where other machines have a data folder of their own, run it there as well",
+    )
 }

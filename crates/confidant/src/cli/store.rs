@@ -158,6 +158,15 @@ async fn import(args: &ImportArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
                  OLD_CHECKPOINT_ENCRYPTION_KEY; those that were changed, or are not encrypted, are not trusted",
                 counted(imported.refused, "checkpoint")
             ));
+        }
+        if imported.unknown > 0 {
+            output::error(&format!(
+                "{} opened and not understood; hint: they hold no messages in a form that is known, or their session ids have none; \
+                 they are left where they are",
+                counted(imported.unknown, "checkpoint")
+            ));
+        }
+        if imported.refused + imported.unknown > 0 {
             return Ok(Outcome::Faulty);
         }
         Ok(if imported == Default::default() { Outcome::NothingFound } else { Outcome::Done })

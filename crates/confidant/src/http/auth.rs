@@ -8,16 +8,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
-use axum::http::HeaderMap;
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Path, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use confidant_engine::{
     Administrator, Bearer, ChannelName, Decider, Engine, Error, PersonExport, PlaceId, Receipt, Role, Scope,
-    Session, TenantId, ThreadId, UserId, Wish,
+    Session, StoreError, TenantId, ThreadId, UserId, Wish,
 };
 use confidant_memory::Owner;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -28,7 +29,8 @@ use crate::mcp::{Access, Files, Forgetting, LazyMemory};
 
 /// Lets a request through if it bears a token that is known and not too busy.
 pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let bearer = match admit(&app, bearer_token(request.headers()), peer(&request)).await {
+    let (token, peer) = (bearer_token(request.headers()), peer(&request));
+    let bearer = match admit(&app, token, peer, Needs::of(&request)).await {
         Ok(bearer) => bearer,
         Err(error) => return error.into_response(),
     };
@@ -43,17 +45,53 @@ pub(super) async fn guard(State(app): State<App>, mut request: Request, next: Ne
 #[derive(Clone, Debug)]
 pub(super) struct TokenId(pub(super) String);
 
-async fn admit(app: &App, token: Option<SecretString>, peer: Option<SocketAddr>) -> Result<Bearer, ApiError> {
+async fn admit(
+    app: &App,
+    token: Option<SecretString>,
+    peer: Option<SocketAddr>,
+    needs: Needs,
+) -> Result<Bearer, ApiError> {
     let Some(token) = token else {
         app.limits.strike(peer)?;
         return Err(ApiError::unauthenticated("this needs a bearer token"));
     };
-    let Some(bearer) = app.engine.authenticate(token.expose_secret()).await? else {
+    let token = token.expose_secret();
+    let found = match app.engine.authenticate(token).await {
+        Err(error) if needs == Needs::Answer && is_out_of_reach(&error) => {
+            // Without the store a turn has no memory, and is answered all the same.
+            Some(app.known.recall(token, Instant::now()).ok_or(error)?)
+        }
+        found => found?.inspect(|bearer| app.known.remember(token, bearer, Instant::now())),
+    };
+    let Some(bearer) = found else {
+        app.known.forget(token);
         app.limits.strike(peer)?;
         return Err(ApiError::unauthenticated("the bearer token is unknown or revoked"));
     };
     app.limits.admit(&bearer.token_id)?;
     Ok(bearer)
+}
+
+/// What a request cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// It asks for a turn: an answer will do, if there is no memory.
+    Answer,
+    Store,
+}
+
+impl Needs {
+    fn of(request: &Request) -> Self {
+        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let asks = *request.method() == Method::POST && TURNS.contains(&route);
+        if asks { Self::Answer } else { Self::Store }
+    }
+}
+
+const TURNS: [&str; 3] = ["/api/v1/session/{session_id}/turns", "/api/chat", "/v1/chat/completions"];
+
+fn is_out_of_reach(error: &Error) -> bool {
+    matches!(error, Error::Store(StoreError::Unreachable(_) | StoreError::Uncertain | StoreError::Busy))
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<SecretString> {

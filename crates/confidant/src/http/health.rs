@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use confidant_channel::{Condition, Status};
 use confidant_engine::Error;
@@ -59,7 +60,7 @@ pub(super) async fn healthz() -> Result<Response, ApiError> {
     reply(&Health { status: "ok", channels: Vec::new() })
 }
 
-/// Whether storage answers and turns are taken
+/// Whether storage answers, and turns are taken: for a gateway or worker, whether the bus is heard
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "server",
     responses(
@@ -72,6 +73,11 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
         return Err(Error::Stopping.into());
     }
     app.engine.ping().await?;
+    if !app.engine.is_listening() {
+        let hint = "check the Redis of bus.url, or store.url, and what its user may do: the log says why";
+        let message = "the bus cannot be heard, so no turn comes through";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "bus_unheard", message, hint));
+    }
     let channels = app.channels.all().into_iter().map(ChannelHealth::of).collect();
     reply(&Health { status: "ok", channels })
 }

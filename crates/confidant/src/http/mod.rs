@@ -19,6 +19,7 @@ mod decisions;
 mod error;
 pub(crate) mod fuzzing;
 mod health;
+mod known;
 mod limits;
 mod listen;
 mod mcp;
@@ -55,6 +56,7 @@ use utoipa_axum::routes;
 
 use auth::TokenId;
 use error::{ApiError, Form};
+use known::Known;
 use limits::Limits;
 use metrics::Metrics;
 
@@ -120,6 +122,8 @@ struct Shared {
     /// What is below `/mcp`; nothing where there is no memory, as in tests of other things.
     mcp: Option<Mount>,
     limits: Limits,
+    /// Tokens that were looked up, for when the store is away.
+    known: Known,
     /// How the channels are.
     channels: Health,
     metrics: Metrics,
@@ -203,6 +207,7 @@ fn shared(
 ) -> App {
     Arc::new(Shared {
         limits: Limits::new(settings.requests_per_minute),
+        known: Known::new(),
         metrics: Metrics::new(engine.clone(), channels.clone()),
         channels,
         clock: SystemClock,

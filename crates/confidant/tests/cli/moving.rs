@@ -116,20 +116,38 @@ fn conversations_of_the_first_system_are_taken_over() {
     assert_eq!(ran.code, 2, "one was changed: {}", ran.err);
     assert!(ran.err.contains("1 checkpoint not taken over") && ran.err.contains("hint: "), "{}", ran.err);
     let imported: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(imported, serde_json::json!({"sessions": 2, "already": 0, "empty": 0, "refused": 1}));
+    let expected = serde_json::json!({"sessions": 3, "already": 0, "empty": 0, "refused": 1, "unknown": 1});
+    assert_eq!(imported, expected);
+    assert!(ran.err.contains("1 checkpoint opened and not understood"), "{}", ran.err);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
+    // As the first system's own saver wrote it: text that Python printed.
+    let dave = home.run(&["session", "export", "cli:db:main:dave"]).done();
+    let dave: serde_json::Value = serde_json::from_str(&dave.out).unwrap();
+    let said = |message: &serde_json::Value| {
+        let text = |name: &str| message[name].as_str().unwrap().to_owned();
+        (text("type"), text("content"))
+    };
+    let said: Vec<_> = dave["messages"].as_array().unwrap().iter().map(said).collect();
+    let expected = [
+        ("human", "Hello, I'm Dave.\nThey call me \"Grüße\""),
+        ("tool", "noon"),
+        ("ai", "Hi Dave! It's noon."),
+        ("human", "I live in Oslo"),
+        ("ai", "Noted."),
+    ];
+    assert_eq!(said, expected.map(|(who, what)| (who.to_owned(), what.to_owned())));
     let again: serde_json::Value =
         serde_json::from_str(&home.run(&["store", "import", "--from", &url, "--json"]).out).unwrap();
-    assert_eq!((again["sessions"].as_u64(), again["already"].as_u64()), (Some(0), Some(2)));
+    assert_eq!((again["sessions"].as_u64(), again["already"].as_u64()), (Some(0), Some(3)));
     let other = Home::new().set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
     let none: serde_json::Value =
         serde_json::from_str(&other.run(&["store", "import", "--from", &url, "--json"]).out).unwrap();
-    assert_eq!(none["refused"], 3);
+    assert_eq!(none["refused"], 5);
     // On the same Redis under the same names: they make way.
     let mut home = Home::new().set("CHECKPOINT_ENCRYPTION_KEY", KEY).set("REDIS_URL", &url);
     home.variables.insert("CONFIDANT_STORE__PREFIX".to_owned(), String::new());
     let ran = home.run(&["store", "import", "--from", &url]);
-    assert!(ran.out.starts_with("2 sessions taken over"), "{} {}", ran.out, ran.err);
+    assert!(ran.out.starts_with("3 sessions taken over"), "{} {}", ran.out, ran.err);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     assert_eq!(ask(&url, &[b"TYPE", b"checkpoint:cli:db:main:alice:latest"]), "+hash\r\n");
     assert_eq!(ask(&url, &[b"TYPE", b"legacy:checkpoint:cli:db:main:alice:latest"]), "+string\r\n");

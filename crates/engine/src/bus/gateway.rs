@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::link::{BusLink, Subscription, Way};
+use super::link::{BusLink, Reach, Subscription, Way};
 use super::seals::Seals;
 use super::wire::{self, Call, Errand, Heard};
-use super::{BusSettings, Speech};
+use super::{BusSettings, CALL, ENDED, Speech};
 use crate::clock::Clock;
 use crate::engine::{Engine, random_id};
 use crate::error::Error;
@@ -40,6 +40,7 @@ impl Engine {
             Speech::Plain => Way::Responses,
         };
         let responses = link.listen(way.clone()).await;
+        let _ = inner.bus_is_up.set(responses.up.clone());
         let (clock, waiting) = (Arc::clone(&inner.clock), Mutex::default());
         let gateway = Arc::new(Gateway { link, seals, settings, clock, id, waiting });
         tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
@@ -72,6 +73,13 @@ struct Told {
     gap: bool,
 }
 
+/// Whether a worker is known to have taken a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Already,
+    NotYet,
+}
+
 /// How one call went.
 enum Went {
     Ended(Result<Ending, Error>),
@@ -98,10 +106,16 @@ impl Gateway {
             let mut replies = self.expect(&attempt);
             let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, Some(&call)));
             let sent = self.link.publish(&Way::Requests, &payload).await;
-            let went = match &sent {
-                Ok(1..) => self.hear(&mut replies, &mut told, outlet).await,
-                Ok(0) | Err(_) => Went::Untaken,
+            let mut went = match &sent {
+                Ok(Reach::Perhaps) => self.hear(&mut replies, &mut told, Taken::NotYet, outlet).await,
+                Ok(Reach::Nobody) | Err(_) => Went::Untaken,
             };
+            let until = began + if told.accepted { LONGEST_SEARCH } else { self.settings.patience };
+            // Before it is asked for again or given up it is ours, or a worker's after all: then it is heard of.
+            let heard_of = !matches!(sent, Ok(Reach::Nobody));
+            if matches!(went, Went::Untaken) && heard_of && !self.withdraw(&attempt, until).await? {
+                went = self.hear(&mut replies, &mut told, Taken::Already, outlet).await;
+            }
             match went {
                 Went::Ended(outcome) => {
                     self.hear_out(replies, outlet.clone());
@@ -109,35 +123,35 @@ impl Gateway {
                 }
                 Went::Silent => {}
                 Went::Untaken => {
-                    let waited = began.elapsed();
-                    let over = if told.accepted { LONGEST_SEARCH } else { self.settings.patience };
-                    if waited >= over {
-                        // Ours now, or a worker's after all: then it is heard of.
-                        let withdrawn = match sent {
-                            Ok(_) => self.link.claim(&self.seals.name(&attempt), &self.id).await?,
-                            Err(error) => return Err(error.into()),
-                        };
-                        if withdrawn {
-                            return Err(Error::NoWorker);
-                        }
-                    } else {
-                        sleep(pause).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    if Instant::now() >= until {
+                        return Err(sent.err().map_or(Error::NoWorker, Error::from));
                     }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }
     }
 
-    /// Listens to one call until it ends or falls silent.
-    async fn hear(&self, replies: &mut Expected, told: &mut Told, outlet: &Outlet) -> Went {
-        let mut taken = false;
+    /// Takes a call back; says whether nobody had taken it. While that cannot be said it is tried again, until then at most.
+    async fn withdraw(&self, attempt: &str, until: Instant) -> Result<bool, Error> {
         loop {
-            let wait = if taken { self.settings.silence } else { TAKING };
+            match self.link.claim(&self.seals.name(attempt), &self.id, CALL).await {
+                Ok(ours) => return Ok(ours),
+                Err(error) if Instant::now() >= until => return Err(error.into()),
+                Err(_) => sleep(LONGEST_PAUSE).await,
+            }
+        }
+    }
+
+    /// Listens to one call until it ends or falls silent.
+    async fn hear(&self, replies: &mut Expected, told: &mut Told, mut taken: Taken, outlet: &Outlet) -> Went {
+        loop {
+            let wait = if taken == Taken::Already { self.settings.silence } else { TAKING };
             let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
-                return if taken { Went::Silent } else { Went::Untaken };
+                return if taken == Taken::Already { Went::Silent } else { Went::Untaken };
             };
-            taken = true;
+            taken = Taken::Already;
             told.accepted = true;
             match heard {
                 Heard::Event(event) => {
@@ -165,25 +179,54 @@ impl Gateway {
 
     /// As with the first system: said once, and the answer waited for.
     async fn run_plain(&self, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+        self.fits_plain(errand)?;
         let name = errand.request.request_id.clone().unwrap_or_default();
         let mut replies = self.expect(&name);
         let (began, mut told) = (Instant::now(), Told::default());
         let payload = || self.seals.close(&Way::Requests.name(), wire::turn(errand, None));
-        while self.link.publish(&Way::Requests, &payload()).await? == 0 {
+        while self.link.publish(&Way::Requests, &payload()).await? == Reach::Nobody {
             if began.elapsed() >= self.settings.patience {
                 return Err(Error::NoWorker);
             }
             sleep(LONGEST_PAUSE).await;
         }
+        // A foreign worker says nothing of having taken it, and may think for a while before its first word.
+        let mut wait = self.settings.patience * FIRST_WORD;
         loop {
-            let Ok(Some(heard)) = timeout(LONGEST_SEARCH, replies.receiver.recv()).await else {
+            let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
+                // A worker of ours that has it may have to wait for the session's order.
+                if wait < LONGEST_SEARCH
+                    && !self.link.claim(&self.seals.name(&name), &self.id, ENDED).await?
+                {
+                    wait = LONGEST_SEARCH;
+                    continue;
+                }
                 return Err(Error::NoWorker);
             };
+            wait = LONGEST_SEARCH;
             if let Heard::Event(event) = heard
                 && let Some(outcome) = told.pass_on(event, outlet)
             {
                 return outcome;
             }
+        }
+    }
+
+    /// Whether a turn can be said in the first system's words. Whoever reads them puts it under one tenant, and into a session.
+    fn fits_plain(&self, errand: &Errand) -> Result<(), Error> {
+        let refused = |what: &str, hint: &str| {
+            Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() })
+        };
+        match &errand.scope {
+            None => refused(
+                "a bus in compat mode has no turns without a session",
+                "name the person with `user`, or set bus.mode = \"sealed\" here and at the workers",
+            ),
+            Some(scope) if *scope.tenant() != self.settings.plain_tenant => refused(
+                "a bus in compat mode knows no tenants, so turns of this one cannot go over it",
+                "set bus.mode = \"sealed\" here and at the workers",
+            ),
+            Some(_) => Ok(()),
         }
     }
 
@@ -194,6 +237,11 @@ impl Gateway {
             let json = wire::cancel(scope, &errand.actor, request_id, self.call());
             let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
         }
+    }
+
+    /// How long it looks for a worker.
+    pub(crate) fn patience(&self) -> Duration {
+        self.settings.patience
     }
 
     /// Has workers look for what was left undone now, rather than at their next round.
@@ -274,6 +322,8 @@ impl Told {
 const TAKING: Duration = Duration::from_millis(1000);
 /// How long a turn that was accepted is looked for when no worker is heard at all.
 const LONGEST_SEARCH: Duration = Duration::from_secs(300);
+/// How many times its patience a gateway waits for the first word on a plain request.
+const FIRST_WORD: u32 = 6;
 const AFTERWARDS: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
@@ -45,6 +46,15 @@ impl Way {
     }
 }
 
+/// Who heard something that was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Nobody, for certain.
+    Nobody,
+    /// Somebody, or nobody can tell.
+    Perhaps,
+}
+
 #[derive(Debug)]
 pub(super) struct BusLink {
     link: Arc<Link>,
@@ -56,18 +66,21 @@ impl BusLink {
         Ok(Self { link: connect(&address.0).await?, prefix: address.0.prefix.clone() })
     }
 
-    /// Says something to whoever listens now; says how many do.
-    pub(super) async fn publish(&self, way: &Way, payload: &Payload) -> Result<u64, StoreError> {
+    /// Says something to whoever listens now; says whether anybody may.
+    ///
+    /// A server of a Cluster passes it on to all, and counts only those who listen on itself.
+    pub(super) async fn publish(&self, way: &Way, payload: &Payload) -> Result<Reach, StoreError> {
         let mut cmd = redis::cmd("PUBLISH");
         cmd.arg(self.channel(way)).arg(payload.as_bytes());
-        self.link.run(For::Writing, cmd).await
+        let listeners: u64 = self.link.run(For::Writing, cmd).await?;
+        Ok(if listeners == 0 && !self.link.is_cluster() { Reach::Nobody } else { Reach::Perhaps })
     }
 
-    /// Takes something that only one may have; says whether it is ours.
-    pub(super) async fn claim(&self, name: &str, by: &str) -> Result<bool, StoreError> {
-        let key = format!("{}vagent:claim:{name}", self.prefix);
+    /// Takes something that only one may have, for as long as it `stands`; says whether it is ours.
+    pub(super) async fn claim(&self, name: &str, by: &str, stands: Duration) -> Result<bool, StoreError> {
+        let key = self.claim_key(name);
         let mut cmd = redis::cmd("SET");
-        cmd.arg(&key).arg(by).arg("NX").arg("EX").arg(CLAIM.as_secs());
+        cmd.arg(&key).arg(by).arg("NX").arg("EX").arg(stands.as_secs());
         let taken: Option<String> = self.link.run(For::Writing, cmd).await?;
         if taken.is_some() {
             return Ok(true);
@@ -79,18 +92,41 @@ impl BusLink {
         Ok(holder.is_some_and(|holder| holder == by))
     }
 
+    /// Makes a claim of ours stand for as long as this from now on, if it stands still.
+    pub(super) async fn keep_claim(&self, name: &str, by: &str, stands: Duration) -> Result<(), StoreError> {
+        let mut cmd = redis::cmd("SET");
+        cmd.arg(self.claim_key(name)).arg(by).arg("XX").arg("EX").arg(stands.as_secs());
+        self.link.run::<Option<String>>(For::Writing, cmd).await.map(drop)
+    }
+
+    fn claim_key(&self, name: &str) -> String {
+        format!("{}vagent:claim:{name}", self.prefix)
+    }
+
     /// What is said this way from now on, for as long as the receiver lives.
     pub(super) async fn listen(&self, way: Way) -> Subscription {
         let (messages, receiver) = mpsc::unbounded_channel();
         let (up, mut is_up) = watch::channel(false);
         let (link, channel) = (Arc::clone(&self.link), self.channel(&way));
         tokio::spawn(async move {
-            let mut pause = SHORTEST_PAUSE;
+            let (mut pause, mut complained) = (SHORTEST_PAUSE, false);
             while !messages.is_closed() {
-                if subscribed(&link, &channel, &messages, &up).await {
-                    pause = SHORTEST_PAUSE;
+                match link.subscribe(&channel).await {
+                    Ok(subscription) => {
+                        if std::mem::take(&mut complained) {
+                            tracing::info!("the bus is heard again");
+                        }
+                        up.send_replace(true);
+                        hand_on(subscription, &messages).await;
+                        up.send_replace(false);
+                        pause = SHORTEST_PAUSE;
+                    }
+                    // Once each time: it is tried again every second.
+                    Err(error) if !std::mem::replace(&mut complained, true) => {
+                        tracing::warn!(error = %error, hint = UNHEARD, "the bus cannot be heard");
+                    }
+                    Err(_) => {}
                 }
-                up.send_replace(false);
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -113,27 +149,19 @@ pub(super) struct Subscription {
     pub(super) up: watch::Receiver<bool>,
 }
 
-/// Hands on what comes until the connection breaks; says whether there was one.
-async fn subscribed(
-    link: &Link,
-    channel: &str,
+/// Hands on what comes until the connection breaks.
+async fn hand_on(
+    (mut sink, mut stream): (PubSubSink, PubSubStream),
     messages: &mpsc::UnboundedSender<Vec<u8>>,
-    up: &watch::Sender<bool>,
-) -> bool {
-    let Ok(pubsub) = link.pubsub().await else { return false };
-    let (mut sink, mut stream) = pubsub.split();
-    if !matches!(timeout(ANSWER, sink.subscribe(channel)).await, Ok(Ok(()))) {
-        return false;
-    }
-    up.send_replace(true);
+) {
     let mut pings = tokio::time::interval(PING);
     pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             message = stream.next() => {
-                let Some(message) = message else { return true };
+                let Some(message) = message else { return };
                 if messages.send(message.get_payload_bytes().to_vec()).is_err() {
-                    return true;
+                    return;
                 }
             }
             // A connection that was cut without a word looks like one on which nobody speaks. The stream is read
@@ -141,15 +169,15 @@ async fn subscribed(
             _ = pings.tick() => {
                 let pong = timeout(ANSWER, sink.ping::<redis::Value>()).await;
                 if !matches!(pong, Ok(Ok(_))) || messages.is_closed() {
-                    return true;
+                    return;
                 }
             }
         }
     }
 }
 
-/// How long a claim stands: longer than any message is believed.
-const CLAIM: Duration = Duration::from_secs(600);
+const UNHEARD: &str = "check that the Redis of bus.url, or store.url, runs; a user of its own needs +@pubsub and the channels \
+                       vagent:* (with store.prefix before it), see docs/OPERATIONS.md";
 const ANSWER: Duration = Duration::from_secs(3);
 const PING: Duration = Duration::from_secs(4);
 const FIRST_CONNECTION: Duration = Duration::from_secs(5);

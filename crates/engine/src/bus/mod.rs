@@ -18,7 +18,8 @@
 //!  link.rs     publish, subscribe, claim                gateway.rs  asks      worker.rs  answers
 //! ```
 //!
-//! What is easy to get wrong: a gateway that gives up must first claim its own request, or a worker may still take it.
+//! What is easy to get wrong: a gateway that gives up, or asks again, must first claim its own call, or a worker may still take
+//! it.
 
 pub(crate) mod fuzzing;
 mod gateway;
@@ -33,8 +34,18 @@ use confidant_seal::TenantId;
 
 pub(crate) use gateway::Gateway;
 pub use link::BusAddress;
-pub(crate) use wire::Errand;
+pub(crate) use wire::{Errand, error};
 pub use worker::Worker;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Whether what is said on the bus is heard now; true where there is none.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.inner().bus_is_up.get().is_none_or(|up| *up.borrow())
+    }
+}
 
 /// How gateways and workers meet.
 #[derive(Clone, Debug)]
@@ -79,3 +90,10 @@ impl BusSettings {
 
 /// How often a worker says that a turn still runs.
 const BEAT: Duration = Duration::from_secs(2);
+/// How long the claim of one call stands: longer than any message is believed.
+const CALL: Duration = Duration::from_secs(600);
+/// How long the claim of a plain request stands after each beat. The request has no name of its own for each time that it is
+/// made, so once nobody works on it any more it can be made again.
+const RUNNING: Duration = Duration::from_secs(15);
+/// How long it stands after the end: until every worker that heard the same words has seen that they were for another.
+const ENDED: Duration = Duration::from_secs(2);

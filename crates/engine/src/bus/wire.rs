@@ -1,7 +1,7 @@
 //! The JSON of the bus: the first system's, with what our own roles add inside `metadata`.
 //!
 //! ```text
-//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, ours?}}
+//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, audience | ours}}
 //! response  {request_id, message_type, content, metadata}
 //! ```
 //!
@@ -89,6 +89,9 @@ struct MetadataForm {
     thread_id: Option<String>,
     #[serde(default)]
     user_id: Option<String>,
+    /// Who reads the answer, in our word for it; a stranger may mean anything by it.
+    #[serde(default)]
+    audience: Value,
     #[serde(default)]
     ours: Option<Ours>,
 }
@@ -148,8 +151,9 @@ pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
         "user_id": scope.as_ref().map(|scope| scope.user().as_str()),
         "timestamp": call.map_or(0, |call| call.sent_at.0) / 1000,
     });
-    if let Some(ours) = ours {
-        metadata["ours"] = json!(ours);
+    match ours {
+        Some(ours) => metadata["ours"] = json!(ours),
+        None => metadata["audience"] = json!(request.audience),
     }
     bytes(&json!({
         "request_id": request.request_id,
@@ -239,8 +243,16 @@ pub(super) fn read_request(
                 hint: "give a session_id, or room_id and user_id in metadata".to_owned(),
             }));
         };
-        let request =
-            TurnRequest { request_id: Some(request_id.clone()), query, room, ..TurnRequest::default() };
+        // Who says nothing of it may be asking from a room, where nothing private is recalled. What is said of it is believed
+        // as the session is: a message that was meant for one must not be kept as one that a room heard.
+        let audience = serde_json::from_value(metadata.audience).unwrap_or(Audience::Room);
+        let request = TurnRequest {
+            request_id: Some(request_id.clone()),
+            query,
+            audience: Some(audience),
+            room,
+            ..TurnRequest::default()
+        };
         let errand = Errand { scope: Some(scope), actor: Actor::named("bus"), request };
         return Ok(Request { request_id, call: None, asked: Asked::Turn(Box::new(errand)) });
     };
@@ -400,7 +412,7 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
         },
         "error" => {
             let code = metadata.get("code").and_then(Value::as_str).unwrap_or_default();
-            Outbound::Error(error(code, &content))
+            Outbound::Error(coded(code, &content))
         }
         "settings_wanted" => {
             let names = serde_json::from_value(metadata.get("names")?.clone()).ok()?;
@@ -417,8 +429,16 @@ fn answer_metadata(value: Value) -> Metadata {
     serde_json::from_value(value).unwrap_or_else(|_| Metadata::new(MemoryState::Off, Audience::Room))
 }
 
+/// The error that a word in a session's log stands for.
+pub(crate) fn error(word: &str) -> Error {
+    match word {
+        "interrupted" => Error::Model(ModelError::CutOff),
+        code => coded(code, "the turn was refused; hint: look at the worker's log"),
+    }
+}
+
 /// The error that a code stands for. A foreign worker's own words are not repeated: they may quote anything.
-fn error(code: &str, text: &str) -> Error {
+fn coded(code: &str, text: &str) -> Error {
     let (what, hint) = text.split_once("; hint: ").unwrap_or((text, "look at the worker's log"));
     match code {
         "invalid_request" | "invalid_session_id" => {

@@ -8,8 +8,8 @@ use tokio::time::sleep;
 
 use super::link::{BusLink, Subscription, Way};
 use super::seals::Seals;
-use super::wire::{self, Asked, Errand, Heard, Request};
-use super::{BEAT, BusSettings, Speech};
+use super::wire::{self, Asked, Call, Errand, Heard, Request};
+use super::{BEAT, BusSettings, CALL, ENDED, RUNNING, Speech};
 use crate::clock::Millis;
 use crate::engine::{Engine, random_id};
 use crate::error::Error;
@@ -38,6 +38,7 @@ impl Engine {
         let link = BusLink::connect(&settings.address).await?;
         let seals = Seals::new(self.inner().keyring.bus_key().clone(), settings.speech);
         let requests = link.listen(Way::Requests).await;
+        let _ = self.inner().bus_is_up.set(requests.up.clone());
         let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
         let room = Arc::new(Semaphore::new(settings.turns.max(1)));
         let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, id, room });
@@ -46,12 +47,6 @@ impl Engine {
 }
 
 impl Worker {
-    /// Whether requests can be heard now.
-    #[must_use]
-    pub fn is_listening(&self) -> bool {
-        *self.requests.up.borrow()
-    }
-
     /// Takes requests until this is dropped. What was taken goes on by itself.
     pub async fn work(&mut self) {
         while let Some(bytes) = self.requests.messages.recv().await {
@@ -88,8 +83,9 @@ impl Desk {
 
     /// Tells a foreign gateway what is wrong with its request: one worker does.
     async fn refuse(&self, request_id: String, why: Error) {
-        if matches!(self.link.claim(&self.seals.name(&request_id), &self.id).await, Ok(true)) {
-            let reply = Reply { desk: self, way: Way::Responses, request_id, attempt: None };
+        let name = self.seals.name(&request_id);
+        if matches!(self.link.claim(&name, &self.id, ENDED).await, Ok(true)) {
+            let reply = Reply { desk: self, way: Way::Responses, name, request_id, attempt: None };
             reply.say(&Heard::Event(Outbound::Error(why))).await;
         }
     }
@@ -115,26 +111,43 @@ impl Desk {
                     .cancels
                     .cancel(self.engine.inner().keyring.names(&scope).scope, Some(&request_id));
             }
-            Asked::Turn(errand) => {
-                let Ok(_place) = Arc::clone(&self.room).try_acquire_owned() else { return };
-                let (way, attempt) = match call {
-                    Some(call) => (Way::ResponsesTo(call.reply_to), Some(call.attempt)),
-                    None => (Way::Responses, None),
-                };
-                sleep(self.reluctance(&errand)).await;
-                let name = self.seals.name(attempt.as_deref().unwrap_or(&request_id));
-                match self.link.claim(&name, &self.id).await {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(error) => {
-                        tracing::warn!(error = %error, "a request could not be claimed");
-                        return;
-                    }
-                }
-                let reply = Reply { desk: &self, way, request_id, attempt };
-                let _ = tokio::join!(reply.say(&Heard::Accepted), reply.run(*errand));
+            Asked::Turn(errand) => self.take_turn(request_id, call, *errand).await,
+        }
+    }
+
+    /// Runs a turn, if there is room and nobody else does.
+    async fn take_turn(&self, request_id: String, call: Option<Call>, errand: Errand) {
+        let room = || Arc::clone(&self.room).try_acquire_owned().ok();
+        let mut place = room();
+        let (way, attempt, stands) = match call {
+            // Its gateway asks again while it has patience, and tells whoever waits.
+            Some(_) if place.is_none() => return,
+            Some(call) => (Way::ResponsesTo(call.reply_to), Some(call.attempt), CALL),
+            None => (Way::Responses, None, RUNNING),
+        };
+        if place.is_some() {
+            sleep(self.reluctance(&errand)).await;
+        } else {
+            // A plain request is made once: if nobody has room, one of us says so.
+            sleep(OTHERS_FIRST).await;
+            place = room();
+        }
+        let name = self.seals.name(attempt.as_deref().unwrap_or(&request_id));
+        match self.link.claim(&name, &self.id, stands).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(error = %error, "a request could not be claimed");
+                return;
             }
         }
+        let reply = Reply { desk: self, way, name, request_id, attempt };
+        if place.is_some() {
+            let _ = tokio::join!(reply.say(&Heard::Accepted), reply.run(errand));
+        } else {
+            reply.say(&Heard::Event(Outbound::Error(Error::NoWorker))).await;
+        }
+        reply.keep_claim(ENDED).await;
     }
 
     /// How long to leave a request to others: not at all when the conversation is warm here, longer the more there is to do.
@@ -152,7 +165,10 @@ impl Desk {
 struct Reply<'a> {
     desk: &'a Desk,
     way: Way,
+    /// What its claim is called.
+    name: String,
     request_id: String,
+    /// Which call it is; a plain request does not say.
     attempt: Option<String>,
 }
 
@@ -171,8 +187,19 @@ impl Reply<'_> {
                     Some(event) => self.say(&Heard::Event(event)).await,
                     None => return self.say(&Heard::Done).await,
                 },
-                _ = beats.tick() => self.say(&Heard::Alive).await,
+                _ = beats.tick() => {
+                    tokio::join!(self.say(&Heard::Alive), self.keep_claim(RUNNING));
+                }
             }
+        }
+    }
+
+    /// Says how long the claim of a plain request stands from now on. That of a call needs no more than it has.
+    async fn keep_claim(&self, stands: Duration) {
+        if self.attempt.is_none()
+            && let Err(error) = self.desk.link.keep_claim(&self.name, &self.desk.id, stands).await
+        {
+            tracing::warn!(error = %error, "a claim could not be kept");
         }
     }
 
@@ -190,3 +217,5 @@ impl Reply<'_> {
 const BELIEVED: Duration = Duration::from_secs(240);
 const MOST_RELUCTANT: Duration = Duration::from_millis(20);
 const COLD: Duration = Duration::from_millis(1);
+/// How long a full worker leaves a plain request to those who have room.
+const OTHERS_FIRST: Duration = Duration::from_millis(250);

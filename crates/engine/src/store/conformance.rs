@@ -151,6 +151,7 @@ laws! {
     tidying_changes_nothing_that_is_read,
     scopes_never_see_each_other,
     erase_leaves_nothing,
+    a_session_made_while_the_one_before_is_erased_is_found,
     a_lifetime_ends_when_it_says,
     a_lifetime_ends_by_itself_where_it_does,
     a_write_that_is_made_twice_is_done_once,
@@ -263,6 +264,37 @@ async fn append_is_compare_and_set(f: &Fresh) {
     let other_key = Append { kid: kid(9), ..append(1, 1, vec![sealed("x")]) };
     assert_eq!(f.store.append(other_key).await.unwrap(), Appended::Conflict);
     assert_eq!(load(f, 1).await, before);
+}
+
+async fn a_session_made_while_the_one_before_is_erased_is_found(f: &Fresh) {
+    for round in 0..60 {
+        let first = Append { kid: kid(1), ..append(1, 0, vec![sealed(&format!("old {round}"))]) };
+        assert_eq!(f.store.append(first).await.unwrap(), Appended::Done);
+        let (erasing, making) = (Arc::clone(&f.store), Arc::clone(&f.store));
+        let erasing = tokio::spawn(async move {
+            let (known, names) = (append(1, 0, vec![]), names(1));
+            let known = Known { tenant: names.tenant, name: known.name.as_ref() };
+            erasing.erase(tag(1), Some(known), vec![]).await.unwrap();
+        });
+        let making = tokio::spawn(async move {
+            for _ in 0..1000 {
+                let new = Append { kid: kid(2), ..append(1, 0, vec![sealed(&format!("new {round}"))]) };
+                if making.append(new).await.unwrap() == Appended::Done {
+                    return;
+                }
+            }
+            panic!("the old session is there still");
+        });
+        erasing.await.unwrap();
+        making.await.unwrap();
+        // Under its name and its tag, and in the lists by which a person's sessions are exported and erased.
+        let there = load(f, 1).await.is_some();
+        for find in [Find::All, Find::Person(names(1).person)] {
+            assert_eq!(f.store.list(find, None, 10).await.unwrap().len(), usize::from(there), "{round}");
+        }
+        f.store.erase(tag(1), None, vec![]).await.unwrap();
+        assert_eq!(load(f, 1).await, None);
+    }
 }
 
 async fn append_keeps_order_under_race(f: &Fresh) {

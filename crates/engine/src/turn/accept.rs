@@ -35,11 +35,14 @@ pub(super) async fn accept(
     held: &mut Held<'_>,
     inbound: &Inbound,
 ) -> Result<Accepted, Error> {
-    let waiting = tokio::time::Instant::now();
+    let (waiting, mut fresh) = (tokio::time::Instant::now(), held.checkpoint().is_none());
     loop {
         cancel::check()?;
-        if let Some(accepted) = attempt(session, held, inbound).await? {
-            return Ok(accepted);
+        match attempt(session, held, inbound).await? {
+            // Another process may have decided it since this was warm.
+            Some(Accepted::Waits(_)) if !std::mem::replace(&mut fresh, true) => held.cool(),
+            Some(accepted) => return Ok(accepted),
+            None => {}
         }
         if waiting.elapsed() > session.inner.settings.wait_for_turn {
             return Err(Error::Busy);

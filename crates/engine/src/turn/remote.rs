@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::outlet::Outlet;
 use super::{Ending, Inbound, Standing, TurnRequest, cancel};
 use crate::audit::Actor;
@@ -45,22 +47,25 @@ pub(super) async fn run_without_memory(
     cancel::or(gateway.run(&errand, outlet)).await?
 }
 
-/// Waits until a worker has carried out a decision that is in the log.
+/// Waits until a worker has carried out a decision that is in the log, as long as there is one that takes it up. The decision
+/// stands either way.
 pub(super) async fn carried_out(
     gateway: &Arc<Gateway>,
     session: &Session,
     request_id: &str,
 ) -> Result<Ending, Error> {
-    let mut pause = FIRST_LOOK;
+    let (mut pause, mut waiting_since) = (FIRST_LOOK, Instant::now());
     loop {
         gateway.nudge().await;
         cancel::or(tokio::time::sleep(pause)).await?;
         match session.standing(request_id).await? {
             Standing::Ended(ending) => return Ok(ending),
-            Standing::Failed(reason) if reason == Error::Cancelled.code() => return Err(Error::Cancelled),
-            Standing::Failed(_) => return Err(Error::Model(crate::model::ModelError::CutOff)),
-            Standing::Decided | Standing::Running => pause = (pause * 2).min(LATER_LOOKS),
+            Standing::Failed(reason) => return Err(crate::bus::error(&reason)),
+            Standing::Decided if waiting_since.elapsed() >= gateway.patience() => return Err(Error::NoWorker),
+            Standing::Decided => {}
+            Standing::Running => waiting_since = Instant::now(),
         }
+        pause = (pause * 2).min(LATER_LOOKS);
     }
 }
 

@@ -89,6 +89,52 @@ async fn a_read_only_database_refuses_and_loses_nothing() {
     assert_eq!(transcript(&engine, ID).await, whole(2));
 }
 
+/// Whoever looks for turns that were left open does so every two seconds, and must not read every session for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_turns_are_found_without_reading_every_session() {
+    let Some(settings) = settings() else { return };
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    let client = raw(&server("CONFIDANT_TEST_POSTGRES").unwrap(), &settings.schema).await;
+    // With a handful of sessions reading all of them is cheaper.
+    client.batch_execute("SET confidant.tenant = '*'; SET enable_seqscan = off").await.unwrap();
+    let asked = "EXPLAIN SELECT scope_tag, owner FROM sessions WHERE owner IS NOT NULL ORDER BY scope_tag";
+    let plan = client.query(asked, &[]).await.unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    assert!(plan.join("\n").contains("sessions_open"), "{plan:#?}");
+}
+
+/// After a failover behind one address: old connections lead to a server that follows now, new ones to the one that leads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_to_a_server_that_became_read_only_are_not_kept() {
+    let Some(server) = Breakable::take().await else { return };
+    let settings = server.settings();
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    let client = raw(&server.url, &settings.schema).await;
+    client.batch_execute("ALTER ROLE confidant SET default_transaction_read_only = on").await.unwrap();
+    server.turn("restart").await;
+    // Several connections are made under that rule.
+    let turns: Vec<_> = (0..8)
+        .map(|n| {
+            let session = session(&engine, &format!("http:r:main:u{n}"));
+            tokio::spawn(async move { session.turn(says_as("r0", "q0")).finish().await })
+        })
+        .collect();
+    for turn in turns {
+        let _ = turn.await.unwrap();
+    }
+    let client = raw(&server.url, &settings.schema).await;
+    for command in [
+        "SET default_transaction_read_only = off",
+        "ALTER ROLE confidant RESET default_transaction_read_only",
+    ] {
+        client.batch_execute(command).await.unwrap();
+    }
+    // No restart: whoever connects anew may write, and the first that is refused has all others made anew.
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    assert_eq!(transcript(&engine, ID).await, whole(1));
+}
+
 /// Somebody else's transaction and ours wait for each other: the database ends ours, and it is made again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadlock_is_got_over() {

@@ -139,11 +139,16 @@ struct Sentinel {
 
 impl Sentinel {
     fn of(master: &Server) -> Self {
+        Self::with(master, "")
+    }
+
+    /// One with this in its settings as well.
+    fn with(master: &Server, more: &str) -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let file = folder.path().join("sentinel.conf");
         let settings = format!(
             "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n",
+             sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n{more}",
             folder.path().display(),
             master.port
         );
@@ -213,6 +218,37 @@ async fn a_failover_is_followed_and_what_was_replicated_is_there() {
     let expected: Vec<String> =
         (0..8).flat_map(|i| [format!("human:q{i}"), format!("ai:noted: q{i}")]).collect();
     assert_eq!(transcript(&engine, ID).await, expected);
+}
+
+/// Behind one address, as a load balancer or a name has it: connections that stand lead to the old master still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_behind_one_address_is_followed() {
+    let Some(old) = Server::start(&["--repl-diskless-sync-delay", "0"]) else { return };
+    let new = Server::start(&["--replicaof", "127.0.0.1", &old.port.to_string()]).unwrap();
+    let proxy = Proxy::to(old.port).await;
+    let engine = engine_at(&proxy.url(), &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "zero")).finish().await.unwrap();
+    let written: i64 = old.ask(&["HGET", "checkpoint:http:r:main:alice:latest", "v"]);
+    new.wait_until(|new| {
+        new.ask::<Option<i64>>(&["HGET", "checkpoint:http:r:main:alice:latest", "v"]) == Some(written)
+    });
+    new.ask::<()>(&["REPLICAOF", "NO", "ONE"]);
+    old.ask::<()>(&["REPLICAOF", "127.0.0.1", &new.port.to_string()]);
+    proxy.lead_to(new.port);
+    session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    assert_eq!(transcript(&engine, ID).await, ["human:zero", "ai:noted: zero", "human:one", "ai:noted: one"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_have_a_password_of_their_own() {
+    let Some(master) = Server::start(&["--requirepass", "secret", "--masterauth", "secret"]) else { return };
+    let sentinel = Sentinel::with(&master, "sentinel auth-pass main secret\nrequirepass watch\n");
+    let at = |login: &str| redis_settings(&format!("redis+sentinel://{login}127.0.0.1:{}/main", sentinel.port));
+    master.wait_until(|_| std::net::TcpStream::connect(("127.0.0.1", sentinel.port)).is_ok());
+    for wrong in [":secret@", ":secret@:CANARY@", "@:watch@"] {
+        assert!(!refused(&at(wrong)).await.contains("CANARY"));
+    }
+    Storage::redis(&at(":secret@:watch@")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! A bad network: what stands between an engine and its server can be slow, cut, and lose replies.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,7 +15,7 @@ pub(crate) struct Proxy {
 }
 
 struct State {
-    target: u16,
+    target: AtomicU16,
     delay: AtomicU64,
     /// Replies that are thrown away, each with its connection.
     lose: AtomicU64,
@@ -36,7 +36,7 @@ impl Proxy {
         let listener = TcpListener::bind((address, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
-            target,
+            target: target.into(),
             delay: 0.into(),
             lose: 0.into(),
             refuse: false.into(),
@@ -58,6 +58,11 @@ impl Proxy {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Leads whoever comes from now on to another server; those who are through stay where they are.
+    pub(crate) fn lead_to(&self, target: u16) {
+        self.state.target.store(target, Ordering::SeqCst);
     }
 
     /// Holds every packet back for as long, both ways.
@@ -90,7 +95,7 @@ impl Proxy {
 }
 
 async fn carry(state: Arc<State>, mut client: TcpStream) {
-    let Ok(mut server) = TcpStream::connect(("127.0.0.1", state.target)).await else { return };
+    let Ok(mut server) = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await else { return };
     let mut cut = state.cut.subscribe();
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();

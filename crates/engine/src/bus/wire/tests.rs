@@ -74,6 +74,25 @@ fn a_plain_request_gives_itself_no_rights() {
 }
 
 #[test]
+fn a_plain_request_says_who_reads_the_answer_and_one_that_does_not_is_a_rooms() {
+    let asked = |json: &[u8]| match read_request(json, Speech::Plain, &other_tenant()).unwrap().asked {
+        Asked::Turn(arrived) => arrived.request.audience,
+        other => panic!("not a turn: {other:?}"),
+    };
+    for audience in [Audience::Private, Audience::Room] {
+        let request = TurnRequest { audience: Some(audience), ..errand().request };
+        assert_eq!(asked(&turn(&Errand { request, ..errand() }, None)), Some(audience));
+    }
+    // Keyed by person and without a word of a room: it may still be one, and then nothing private is recalled.
+    for metadata in ["{}", r#"{"audience":"everyone"}"#, r#"{"audience":{"private":true}}"#, "null"] {
+        let json = format!(
+            r#"{{"request_id":"1","query":"hi","session_id":"discord_conv:1","room_context":[],"metadata":{metadata}}}"#
+        );
+        assert_eq!(asked(json.as_bytes()), Some(Audience::Room), "{metadata}");
+    }
+}
+
+#[test]
 fn requests_of_the_first_version_are_understood() {
     let json = br#"{"request_id":"1","query":"hi","metadata":{"room_id":"!r:m.org","user_id":"@a:m.org","timestamp":1}}"#;
     let read = read_request(json, Speech::Plain, &other_tenant()).unwrap();
@@ -142,6 +161,22 @@ fn errors_keep_their_names_on_the_way() {
             panic!("not an error")
         };
         assert_eq!((arrived.code(), arrived.to_string()), (code, text));
+    }
+}
+
+#[test]
+fn what_a_log_says_of_a_failed_turn_is_told_by_its_name() {
+    for (word, code) in [
+        ("cancelled", "cancelled"),
+        ("interrupted", "model_failed"),
+        ("model_failed", "model_failed"),
+        ("storage_full", "storage_full"),
+        ("invalid_request", "invalid_request"),
+        ("who knows", "internal"),
+    ] {
+        let error = error(word);
+        assert_eq!(error.code(), code, "{word}");
+        assert!(error.to_string().contains("; "), "{error}");
     }
 }
 

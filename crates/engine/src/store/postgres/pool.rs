@@ -108,12 +108,17 @@ impl Pool {
     ) -> Result<std::result::Result<Vec<Row>, Error>> {
         let patience = if what == For::Reading { READ_PATIENCE } else { WRITE_PATIENCE };
         let deadline = Instant::now() + patience;
-        let (mut sent, mut pause) = (false, SHORTEST_PAUSE);
+        let (mut sent, mut pause, mut followed) = (false, SHORTEST_PAUSE, false);
         loop {
             let failed = match self.once(deadline, sql, args).await? {
                 Ok(rows) => return Ok(Ok(rows)),
                 Err(failed) => failed,
             };
+            // It led before, and follows now: another may lead at the same address. Once, since it may just be read-only.
+            if matches!(&failed, Failed::Sent(error) if is_read_only(error)) && !followed {
+                followed = true;
+                continue;
+            }
             let lost = match &failed {
                 Failed::Silent => true,
                 Failed::Sent(error) => error.is_closed() || error.code().is_none(),
@@ -174,8 +179,11 @@ impl Pool {
             },
         };
         let asked = timeout(ANSWER, connected.query(sql, args)).await;
-        // One that was not answered may be answered later, in the place of something else.
-        if asked.is_ok() && !connected.client.is_closed() {
+        if matches!(&asked, Ok(Err(error)) if is_read_only(error)) {
+            // The others lead to the same server.
+            self.lock().clear();
+        } else if asked.is_ok() && !connected.client.is_closed() {
+            // One that was not answered may be answered later, in the place of something else.
             self.lock().push(connected);
         }
         Ok(match asked {
@@ -225,6 +233,10 @@ fn passes(error: &Error) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
     ]
     .contains(code)
+}
+
+fn is_read_only(error: &Error) -> bool {
+    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
 /// The error in our words. Only codes: a server's message may quote a value.

@@ -12,6 +12,8 @@ pub struct RedisAddress {
     pub(super) user: Option<String>,
     pub(super) password: Option<Zeroizing<String>>,
     pub(super) database: i64,
+    /// What Sentinels want to know, if they do.
+    pub(super) sentinel: Credentials,
 }
 
 /// What is at an address.
@@ -51,7 +53,12 @@ impl RedisAddress {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        let (user, password) = credentials(login)?;
+        // Sentinels have a login of their own, behind that of the server.
+        let (login, sentinel) = match login.and_then(|login| login.rsplit_once('@')) {
+            Some((login, sentinel)) if form == "sentinel" => (Some(login), Some(sentinel)),
+            _ => (login, None),
+        };
+        let ((user, password), sentinel) = (credentials(login)?, credentials(sentinel)?);
         let mut path = path.split('/').filter(|part| !part.is_empty());
         let (kind, port) = match form {
             "" => (Kind::Single, 6379),
@@ -76,7 +83,7 @@ impl RedisAddress {
                 Err(refused("it names several servers; write redis+cluster:// or redis+sentinel://"))
             }
             Kind::Cluster if database != 0 => Err(refused("a Cluster has no numbered databases")),
-            _ => Ok(Self { kind, nodes, tls, user, password, database }),
+            _ => Ok(Self { kind, nodes, tls, user, password, database, sentinel }),
         }
     }
 
@@ -156,7 +163,7 @@ fn decode(text: &str) -> Result<String, String> {
 fn refused(why: &str) -> String {
     format!(
         "this is not the address of a Redis: {why}; hint: use redis://[user:password@]host[:port][/database], rediss:// for TLS, \
-         redis+sentinel://host,host/SERVICE or redis+cluster://host,host"
+         redis+sentinel://[user:password@[user:password@]]host,host/SERVICE or redis+cluster://host,host"
     )
 }
 
@@ -189,6 +196,19 @@ mod tests {
             read("redis+sentinel://a,b:1/main/2"),
             (Kind::Sentinel("main".into()), vec![at("a", 26379), at("b", 1)], Tls::No, ":".into(), 2)
         );
+        // The server's login, then that of the Sentinels; either may be missing.
+        for (url, login, sentinels) in [
+            ("redis+sentinel://u:p%40w@a/main", "u:p@w", ":"),
+            ("redis+sentinel://u:p@s:q@a/main", "u:p", "s:q"),
+            ("redis+sentinel://:p@:q@a/main", ":p", ":q"),
+            ("redis+sentinel://@:q@a/main", ":", ":q"),
+        ] {
+            let a = RedisAddress::parse(url).unwrap();
+            let shown = |(user, password): Credentials| {
+                format!("{}:{}", user.unwrap_or_default(), password.map_or(String::new(), |p| p.to_string()))
+            };
+            assert_eq!((shown((a.user, a.password)), shown(a.sentinel)), (login.into(), sentinels.into()));
+        }
         assert_eq!(
             read("rediss+cluster://u:p@a:1,b:2"),
             (Kind::Cluster, vec![at("a", 1), at("b", 2)], Tls::Yes, "u:p".into(), 0)
@@ -211,6 +231,7 @@ mod tests {
             "redis+cluster://hush/3",
             "redis+sentinel://hush",
             "redis+hush://h",
+            "redis+sentinel://hush@hush%zz@h/main",
             "redis://[hush",
         ] {
             let error = RedisAddress::parse(url).unwrap_err();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use confidant_seal::{Kid, Sealed, Tag};
 
-use super::index::{Index, NEVER, member};
+use super::index::{Index, NEVER, member, outlasting};
 use super::lanes::Lanes;
 use super::leases::Keeper;
 use super::link::{For, Link, odd};
@@ -21,8 +21,8 @@ use crate::engine::random_id;
 use crate::error::StoreError;
 use crate::store::leases::Leases;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, Known, Listed, Loaded, NOBODY, NameSealer, Names,
-    Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Known, Listed, Loaded, NOBODY, NameSealer,
+    Names, Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 
 /// The data on a Redis.
@@ -65,11 +65,14 @@ impl RedisStore {
 
     /// The key of a session; found by its tag if its name is not given.
     async fn session(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<String>> {
-        let name = match known.and_then(|known| known.name) {
-            Some(name) => Some(name.clone()),
-            None => self.index.locate(&self.link, &[scope]).await?.pop().flatten(),
-        };
-        Ok(name.map(|name| self.space.session(&name)))
+        Ok(self.name(scope, known).await?.map(|name| self.space.session(&name)))
+    }
+
+    async fn name(&self, scope: Tag, known: Option<Known<'_>>) -> Result<Option<KeyName>> {
+        match known.and_then(|known| known.name) {
+            Some(name) => Ok(Some(name.clone())),
+            None => Ok(self.index.locate(&self.link, &[scope]).await?.pop().flatten()),
+        }
     }
 
     /// One try at a write. `None` says that the audit lane was not ours any more, and nothing was written.
@@ -78,6 +81,7 @@ impl RedisStore {
         append: &Append,
         session: &str,
         before: &mut Vec<Call>,
+        after: &[Call],
     ) -> Result<Option<Wrote>> {
         let apart = self.link.is_cluster();
         let lane = if apart || append.audit.is_empty() { None } else { Some(self.lanes.take().await?) };
@@ -101,9 +105,12 @@ impl RedisStore {
         if let Some(linked) = &linked {
             call = linked.records(call);
         }
+        let at = before.len();
         before.push(call);
-        let reply: String = self.link.calls(before).await?.pop().map_or(Err(odd()), super::link::convert)?;
+        before.extend_from_slice(after);
+        let replies = self.link.calls(before).await;
         before.clear();
+        let reply: String = replies?.into_iter().nth(at).map_or(Err(odd()), super::link::convert)?;
         let wrote = match reply.as_str() {
             "again" if append.expires_at.is_none() => Wrote::Lasts,
             "done" | "again" => Wrote::Done,
@@ -132,6 +139,18 @@ impl RedisStore {
             *owed = all;
         }
         paid.map(drop)
+    }
+
+    /// Puts back what finds a session, if it is there: it was made anew while the one before it was taken out.
+    async fn index_again(&self, names: &Names, name: &KeyName) -> Result<()> {
+        let mut cmd = redis::cmd("HMGET");
+        cmd.arg(self.space.session(name)).arg(&["v", "x"]);
+        let found: Vec<Option<Vec<u8>>> = self.link.run(For::Reading, cmd).await?;
+        if let [Some(_), expires_at] = found.as_slice() {
+            let until = outlasting(moment(expires_at.as_deref()));
+            self.link.calls(&self.index.put(names, name, until)?).await?;
+        }
+        Ok(())
     }
 
     /// What lists say of sessions, in the order given; those that are gone are left out.
@@ -189,11 +208,12 @@ impl Store for RedisStore {
         let (mut before, until) =
             self.index.before(&append.names, &name, append.expires_at, append.expected == 0)?;
         let indexed = !before.is_empty();
+        let after = if append.expected == 0 { before.clone() } else { Vec::new() };
         if let Some(owner) = append.owner.filter(|_| self.link.is_cluster()) {
             self.open.put(&self.link, scope, owner).await?;
         }
         let wrote = loop {
-            if let Some(wrote) = self.try_append(&append, &session, &mut before).await? {
+            if let Some(wrote) = self.try_append(&append, &session, &mut before, &after).await? {
                 break wrote;
             }
         };
@@ -232,16 +252,21 @@ impl Store for RedisStore {
         self.lanes.record(&audit).await?;
         self.open.wrote(scope, None);
         let mut gone = 0;
-        if let Some(session) = self.session(scope, known).await? {
+        let name = self.name(scope, known).await?;
+        let session = name.as_ref().map(|name| self.space.session(name));
+        if let Some(session) = &session {
             let mut cmd = redis::cmd("HKEYS");
-            cmd.arg(&session);
+            cmd.arg(session);
             let fields: Vec<Vec<u8>> = self.link.run(For::Reading, cmd).await?;
             let before = fields.iter().filter(|field| is_record(field)).count() as u64;
             // If the first reply was lost, the second says that there was nothing.
-            gone = self.link.call::<u64>(ERASE.call().key(session)).await?.max(before);
+            gone = self.link.call::<u64>(ERASE.call().key(session.as_str())).await?.max(before);
         }
         if let Some(names) = self.index.find(&self.link, scope).await? {
-            self.index.remove(&self.link, &names).await?;
+            self.index.remove(&self.link, &names, session.as_deref()).await?;
+            if let Some(name) = name.filter(|_| self.link.is_cluster()) {
+                self.index_again(&names, &name).await?;
+            }
         }
         Ok(gone)
     }

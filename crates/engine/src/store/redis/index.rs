@@ -1,7 +1,8 @@
 //! Finding sessions without knowing their names: by tag, by person, all of them. Entries are tags; a name is sealed.
 //!
 //! An entry is written before what it stands for and outlives it a little, so that an index may name what is gone and never
-//! misses what is there. It is renewed seldom: its own expiry is set an eighth of the lifetime further than needed.
+//! misses what is there. It is renewed seldom: its own expiry is set an eighth of the lifetime further than needed. That of a
+//! new session is written after it once more: whoever erases the one before it may take the first one out.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -57,7 +58,7 @@ impl Index {
         if !is_new && (expires_at.is_none() || known.is_some_and(|known| known >= needed)) {
             return Ok((Vec::new(), needed));
         }
-        let until = expires_at.map_or(NEVER, |at| Millis(at.0 + (at.0 - SystemClock.now().0).max(0) / 8));
+        let until = outlasting(expires_at);
         Ok((self.put(names, name, until)?, until))
     }
 
@@ -94,17 +95,18 @@ impl Index {
         Ok(counts.iter().all(|count| *count == 0))
     }
 
-    /// Takes a session out.
-    pub(super) async fn remove(&self, link: &Link, names: &Names) -> Result<()> {
+    /// Takes a session out, unless it is there under this key.
+    pub(super) async fn remove(&self, link: &Link, names: &Names, session: Option<&str>) -> Result<()> {
         self.fresh().remove(&names.scope);
-        let calls = [
-            UNINDEX
-                .call()
-                .key(self.space.sessions(shard(names.scope)))
-                .key(self.space.locator(names.scope))
-                .arg(member(names)),
-            UNINDEX.call().key(self.space.person(names.person)).arg(member(names)),
-        ];
+        let here = session.filter(|_| !link.is_cluster());
+        let (all, locator) = (self.space.sessions(shard(names.scope)), self.space.locator(names.scope));
+        let calls = [vec![all, locator], vec![self.space.person(names.person)]].map(|mut keys| {
+            let locator = if keys.len() > 1 { 2 } else { 0 };
+            keys.extend(here.map(str::to_owned));
+            let session = if here.is_some() { keys.len() } else { 0 };
+            let call = keys.into_iter().fold(UNINDEX.call(), |call, key| call.key(key));
+            call.arg(member(names)).number(locator).number(session)
+        });
         link.calls_together(&calls).await.map(drop)
     }
 
@@ -174,6 +176,11 @@ impl Index {
     fn fresh(&self) -> std::sync::MutexGuard<'_, LruCache<Tag, Millis>> {
         self.fresh.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Until when entries of a session last that lives until then: longer, so that they are renewed seldom.
+pub(super) fn outlasting(expires_at: Option<Millis>) -> Millis {
+    expires_at.map_or(NEVER, |at| Millis(at.0 + (at.0 - SystemClock.now().0).max(0) / 8))
 }
 
 /// The three tags of a session, as entries and its hash have them.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike as _, MultiplexedConnection};
+use redis::aio::{ConnectionLike as _, MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
@@ -100,7 +100,7 @@ impl Link {
     }
 
     /// Whether keys live on several servers, so that one script reaches one slot only.
-    pub(super) fn is_cluster(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         matches!(self.source, Source::Cluster(..))
     }
 
@@ -111,10 +111,15 @@ impl Link {
         convert(values.pop().unwrap_or(Value::Nil))
     }
 
-    /// A connection of its own to listen on.
-    pub(crate) async fn pubsub(&self) -> Result<redis::aio::PubSub> {
-        let made = timeout(CONNECT, self.source.pubsub()).await;
-        made.map_err(|_| StoreError::Unreachable("timed out".to_owned()))?.map_err(|error| failure(&error))
+    /// A connection of its own, on which what is said on a channel is heard.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<(PubSubSink, PubSubStream)> {
+        let made = timeout(CONNECT, async {
+            let (mut sink, stream) = self.source.pubsub().await?.split();
+            sink.subscribe(channel).await?;
+            Ok((sink, stream))
+        });
+        let made = made.await.map_err(|_| StoreError::Unreachable("timed out".to_owned()))?;
+        made.map_err(|error| failure(&error))
     }
 
     /// What the servers say of themselves, each for itself.
@@ -163,7 +168,7 @@ impl Link {
             return Ok(Vec::new());
         }
         let deadline = Instant::now() + what.patience();
-        let (mut whole, mut sent, mut pause) = (false, false, SHORTEST_PAUSE);
+        let (mut whole, mut sent, mut pause, mut followed) = (false, false, SHORTEST_PAUSE, false);
         loop {
             let (number, mut connection) = self.connection(deadline).await.map_err(|error| match error {
                 StoreError::Unreachable(_) if sent && what == For::Writing => StoreError::Uncertain,
@@ -186,6 +191,14 @@ impl Link {
                 // A server that was master is none any more: ask the Sentinels again.
                 Remedy::None if is_read_only(&error) && matches!(self.source, Source::Sentinel(_)) => {
                     self.give_up(number)
+                }
+                // Another may be master at the same address. Once, since this may be a replica for good.
+                Remedy::None if is_read_only(&error) => {
+                    self.give_up(number);
+                    if std::mem::replace(&mut followed, true) {
+                        return Err(failure(&error));
+                    }
+                    continue;
                 }
                 Remedy::Wait => {}
                 Remedy::SendWhole | Remedy::None => return Err(failure(&error)),
@@ -270,7 +283,7 @@ impl Current {
 
 impl Source {
     fn new(address: &RedisAddress, ca: Option<&[u8]>) -> redis::RedisResult<Self> {
-        let RedisAddress { kind, nodes, tls, user, password, database } = address;
+        let RedisAddress { kind, nodes, tls, user, password, database, sentinel } = address;
         // Another crate of the program may have brought a second provider; a second time it is there already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = TlsCertificates { client_tls: None, root_cert: ca.map(<[u8]>::to_vec) };
@@ -332,6 +345,12 @@ impl Source {
                 if let Some(password) = password {
                     builder = builder.set_client_to_redis_password(password.as_str());
                 }
+                if let Some(user) = &sentinel.0 {
+                    builder = builder.set_client_to_sentinel_username(user);
+                }
+                if let Some(password) = &sentinel.1 {
+                    builder = builder.set_client_to_sentinel_password(password.as_str());
+                }
                 Ok(Self::Sentinel(Box::new(AsyncMutex::new(builder.build()?))))
             }
         }
@@ -355,7 +374,7 @@ impl Source {
 }
 
 impl Source {
-    async fn pubsub(&self) -> redis::RedisResult<redis::aio::PubSub> {
+    async fn pubsub(&self) -> redis::RedisResult<PubSub> {
         match self {
             Self::Single(client) => client.get_async_pubsub().await,
             Self::Sentinel(client) => client.lock().await.async_get_client().await?.get_async_pubsub().await,

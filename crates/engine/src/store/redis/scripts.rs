@@ -62,7 +62,7 @@ impl Script {
 }
 
 /// A script with what it is called with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call {
     script: &'static Script,
     keys: Vec<String>,

@@ -1,0 +1,147 @@
+"""The first system's plain JSON between our own gateways and workers: what it cannot say is refused, and nothing is widened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import redis
+from conftest import FOREIGN, turns_path, wait_until
+from foreign_roles import REQUESTS, ForeignBot
+from recording_model import RecordingModel
+from test_roles import BINARY, RedisServer, Role, gateway, model, server, settings
+
+__all__ = ["model", "server"]
+
+
+def token(folder: Path, environment: dict[str, str], tenant: str) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    ours = environment | {"CONFIDANT_SERVER__DATA_DIR": str(folder / "data")}
+    command = [BINARY, "token", "new", "--role", "agent", "--tenant", tenant]
+    made = subprocess.run(command, cwd=folder, env=clean | ours, capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def asked(model: RecordingModel) -> str:
+    return "\n".join(message["content"] for message in model.prompts[-1])
+
+
+def test_what_plain_json_cannot_say_is_refused_and_goes_to_nobody_else(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    try:
+        session = "http:room:main:ann"
+        assert front.turn(session, {"query": "the word is zq7first"})["content"] == "noted: the word is zq7first"
+        # The same session id of another tenant is another session; a plain request could not say so.
+        other = token(front.folder, environment, "other")
+        headers = {"Authorization": f"Bearer {other}"}
+        refused = front.request("POST", turns_path(session), {"query": "what is the word?"}, **headers)
+        assert refused.status == 400 and "bus.mode" in refused.body.decode(), refused.body
+        # What has no session has no place in it either.
+        chat = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
+        refused = front.request("POST", "/v1/chat/completions", chat)
+        assert refused.status == 400 and "`user`" in refused.body.decode(), refused.body
+        assert len(model.prompts) == 1
+        # Its own tenant's go on.
+        assert front.request("POST", "/v1/chat/completions", chat | {"user": "ann"}).status == 200
+        exported = front.request("GET", turns_path(session).removesuffix("/turns") + "/export").json()["messages"]
+        assert [message["content"] for message in exported] == ["the word is zq7first", "noted: the word is zq7first"]
+    finally:
+        worker.stop()
+        front.stop()
+
+
+def test_promise_10_what_was_said_in_private_stays_so_on_a_plain_bus(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        session = "discord_conv:4711"
+        front.turn(session, {"query": "I am zq7secret", "audience": "private"})
+        # A room without a line in it is a room.
+        told = front.turn(session, {"query": "who am I?", "audience": "room"})
+        assert told["metadata"]["audience"] == "room" and "zq7secret" not in asked(model), asked(model)
+        # A foreign bot says nothing of it: it may be asking from a room.
+        bot.ask(session, "and now?")
+        assert "zq7secret" not in asked(model), asked(model)
+        front.turn(session, {"query": "in private again", "audience": "private"})
+        assert "zq7secret" in asked(model)
+    finally:
+        bot.close()
+        worker.stop()
+        front.stop()
+
+
+def test_a_request_that_is_made_again_is_answered_again_and_run_once(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
+    for worker in workers:
+        worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        request = {"request_id": "again", "query": "hello", "session_id": "http:room:main:ann", "room_context": []}
+        finals: list[dict] = []
+
+        def made_again() -> bool:
+            bot.publish(request)
+            time.sleep(0.3)
+            finals[:] = [said for said in bot.heard("again") if said["message_type"] == "final_response"]
+            return len(finals) > 1
+
+        wait_until(made_again, 60, lambda: f"it was ignored: {finals}")
+        assert {final["content"] for final in finals} == {"noted: hello"} and len(model.prompts) == 1
+    finally:
+        bot.close()
+        for worker in workers:
+            worker.stop()
+
+
+def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(
+        server, model, CONFIDANT_BUS__MODE="compat", CONFIDANT_BUS__TURNS="1", CONFIDANT_BUS__PATIENCE_SECONDS="1"
+    )
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    front.start()
+    worker.start()
+    bot = ForeignBot(server.url)
+    try:
+        bot.ask("http:room:main:zoe", "hello")
+        model.hold = threading.Event()
+        first = {"request_id": "first", "query": "one", "session_id": "http:room:main:ann", "room_context": []}
+        bot.publish(first)
+        wait_until(lambda: len(model.prompts) == 2, 30, lambda: "the first was not taken")
+        (busy,) = bot.ask("http:room:main:bob", "two")
+        assert (busy["message_type"], busy["metadata"]["code"]) == ("error", "no_worker"), busy
+        # To our own gateway as well.
+        refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "three"})
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        model.hold.set()
+        assert bot.responses("first")[-1]["content"] == "noted: one"
+        worker.stop()
+        # Somebody listens and never says a word.
+        mute = redis.Redis(port=server.port).pubsub()
+        mute.subscribe(REQUESTS)
+        wait_until(lambda: bool(server.client().pubsub_numsub(REQUESTS)[0][1]), 30, lambda: "nobody listens")
+        refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "four"})
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
+        mute.close()
+    finally:
+        bot.close()
+        worker.stop()
+        front.stop()
