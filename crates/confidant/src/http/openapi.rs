@@ -183,6 +183,9 @@ pub(super) struct MetadataSchema {
     /// Whether the beginning of the conversation was given in few words, since it no longer fits.
     #[schema(required = false)]
     compressed: bool,
+    /// Exchanges at the beginning of the conversation that are kept no longer; only a summary can still tell of them.
+    #[schema(required = false)]
+    dropped: u64,
     /// What was found out about the turn.
     preparation: Option<PreparationSchema>,
     /// The mate that answered, by name.

@@ -56,6 +56,8 @@ pub(super) struct Gathered {
     withheld: usize,
     older: usize,
     summaries: Vec<String>,
+    dropped: u64,
+    crowded: bool,
     end: u64,
     pub(super) concepts: std::sync::Arc<InScope>,
 }
@@ -129,6 +131,8 @@ pub(super) fn gather(
         withheld: recalled.withheld,
         older: recalled.older,
         summaries: recalled.summaries,
+        dropped: recalled.dropped,
+        crowded: recalled.crowded,
         end: recalled.end,
         concepts,
     }
@@ -181,7 +185,7 @@ pub(super) async fn compose(
     spent +=
         gathered.brought.iter().map(|message| tokens::count(&message.text) + MESSAGE_OVERHEAD).sum::<u32>();
     let all: u32 = gathered.history.iter().map(|one| one.tokens).sum();
-    let summary = (gathered.older > 0 || spent + all > budget)
+    let summary = (gathered.dropped > 0 || gathered.older > 0 || spent + all > budget)
         .then(|| block("earlier", EARLIER_INTRO, earlier(&gathered.summaries), budget / 4))
         .flatten();
     spent += summary.as_ref().map_or(0, |(_, tokens)| *tokens);
@@ -190,13 +194,15 @@ pub(super) async fn compose(
     let known = gathered.older + gathered.history.iter().map(|one| one.messages.len()).sum::<usize>();
     draft.left_out = known - history.len();
     draft.kept_from = kept.first().map_or(gathered.end, |one| one.ordinal);
+    draft.crowded = gathered.crowded;
     draft.prompt_tokens = spent;
     let metadata = &mut draft.metadata;
     metadata.recalled = history.len();
     metadata.withheld = gathered.withheld;
     metadata.room_lines = gathered.room_lines;
     metadata.failed_aspects = composed.failed.into_iter().map(Cow::Borrowed).collect();
-    metadata.compressed = draft.left_out > 0 && summary.is_some();
+    metadata.dropped = gathered.dropped;
+    metadata.compressed = (draft.left_out > 0 || gathered.dropped > 0) && summary.is_some();
     history.extend(gathered.brought.iter().cloned());
     let blocks = composed.blocks.into_iter().chain(summary.map(|(block, _)| block));
     Prompt {

@@ -205,7 +205,7 @@ impl Making<'_> {
         let mut offered = if work.current.is_some() { planner.allowed.clone() } else { plan.offered.clone() };
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
-        if draft.left_out > 0 && session.is_some() {
+        if (draft.left_out > 0 || draft.metadata.dropped > 0) && session.is_some() {
             let tool = remember::tool();
             prompt.tools.push(tool.spec.clone());
             offered.push(tool);

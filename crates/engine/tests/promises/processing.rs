@@ -34,10 +34,10 @@ const ID: &str = "http:r:main:alice";
 
 /// A small model that fills in forms as a test says, and keeps what it was asked.
 #[derive(Debug)]
-struct Small {
-    forms: Mutex<Vec<(String, Value, String)>>,
+pub(crate) struct Small {
+    pub(crate) forms: Mutex<Vec<(String, Value, String)>>,
     replies: Mutex<BTreeMap<&'static str, Result<Value, ModelError>>>,
-    gate: Semaphore,
+    pub(crate) gate: Semaphore,
 }
 
 impl Small {
@@ -45,15 +45,15 @@ impl Small {
         Arc::new(Self { forms: Mutex::default(), replies: Mutex::default(), gate: Semaphore::new(1_000_000) })
     }
 
-    fn says(&self, form: &'static str, reply: Value) {
+    pub(crate) fn says(&self, form: &'static str, reply: Value) {
         self.replies.lock().unwrap().insert(form, Ok(reply));
     }
 
-    fn fails(&self, form: &'static str, error: ModelError) {
+    pub(crate) fn fails(&self, form: &'static str, error: ModelError) {
         self.replies.lock().unwrap().insert(form, Err(error));
     }
 
-    fn asked(&self, form: &str) -> Vec<(Value, String)> {
+    pub(crate) fn asked(&self, form: &str) -> Vec<(Value, String)> {
         let forms = self.forms.lock().unwrap();
         forms.iter().filter(|(name, _, _)| name == form).map(|(_, s, m)| (s.clone(), m.clone())).collect()
     }
@@ -81,15 +81,15 @@ impl Model for Small {
     }
 }
 
-struct Setting {
-    small: Arc<Small>,
-    default: Arc<Caller>,
+pub(crate) struct Setting {
+    pub(crate) small: Arc<Small>,
+    pub(crate) default: Arc<Caller>,
     coder: Arc<Caller>,
     tools: Arc<Counting>,
-    engine: Engine,
+    pub(crate) engine: Engine,
 }
 
-async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
+pub(crate) async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
     let (small, default, coder) = (Small::new(), Caller::new(), Caller::new());
     let tools = Arc::new(Counting::default());
     let named = |name: &str, model: &Arc<Caller>, strengths: &[&str]| ChosenModel {
@@ -111,7 +111,7 @@ async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
 }
 
 /// What the small model would say of a harmless turn that the rules see the same way.
-fn plain() -> Value {
+pub(crate) fn plain() -> Value {
     json!({
         "language_code": "en", "category": "general", "selected_model": "default",
         "selection_reason": "It is a plain question.", "prompt_injection_chance": 0,
@@ -122,7 +122,7 @@ fn plain() -> Value {
     })
 }
 
-fn with(changes: Value) -> Value {
+pub(crate) fn with(changes: Value) -> Value {
     let mut reply = plain();
     for (key, value) in changes.as_object().unwrap() {
         reply[key] = value.clone();
