@@ -87,6 +87,14 @@ impl About {
     }
 }
 
+/// What was made of the last turn of an audience. One for each, since what was made of private words is private.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// Who read the turn that it was made of.
+    pub(crate) audience: Audience,
+    pub(crate) enrichment: Enrichment,
+}
+
 /// The beginning of a conversation in few words, for when all of its words no longer fit a prompt. One for each audience,
 /// since what was said in private is summed up in private.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -108,4 +116,4 @@ macro_rules! debug_without_content {
         }
     )*};
 }
-debug_without_content!(About, Note, Summary);
+debug_without_content!(About, Note, Made, Summary);

@@ -130,7 +130,7 @@ impl Session {
     pub async fn about(&self) -> Result<Option<About>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         self.inner.record(self.record(Action::SessionViewed)).await?;
-        Ok(Some(log.checkpoint().about().clone()))
+        Ok(Some(log.checkpoint().about_with_made()))
     }
 
     async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
@@ -143,7 +143,7 @@ impl Session {
             exported_at: self.inner.now(),
             version: log.version(),
             messages: log.checkpoint().all().flat_map(exported).collect(),
-            about: Some(log.checkpoint().about().clone()).filter(|about| !about.is_empty()),
+            about: Some(log.checkpoint().about_with_made()).filter(|about| !about.is_empty()),
             summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
             concepts: self.exported_concepts().await?,
         }))

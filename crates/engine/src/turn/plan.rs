@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::prepare::{self, Decision, Offer, Prepared, PreparedBy, Running, View};
-use super::{focus, safety};
+use super::{Enrichment, focus, safety};
 use crate::aspects::FocusMode;
+use crate::audience::{Audience, Sharing};
 use crate::checkpoint::Checkpoint;
 use crate::engine::Inner;
 use crate::model::{Model, ModelError, PromptMessage};
@@ -74,16 +75,26 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(log: &Checkpoint) -> Self {
+    /// What the log has, as far as the answer's readers may know it. However much a person lets rooms recall, what was made
+    /// of their private turns is not carried on in what is made of public ones.
+    pub(super) fn of(log: &Checkpoint, reader: Audience) -> Self {
         let about = log.about();
-        let made = about.enrichment.as_ref();
+        let made = log.made().iter().filter(|made| made.audience.may_reach(reader, Sharing::KeepPrivate));
+        let made: Vec<&Enrichment> = made.map(|made| &made.enrichment).collect();
+        let summaries: Vec<&str> = made.iter().filter_map(|made| made.chat_summary.as_deref()).collect();
+        let mut tags: Vec<String> = Vec::new();
+        for tag in made.iter().rev().flat_map(|made| &made.chat_tags) {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
         Self {
             titled: about.title.is_some(),
             category: about.category.clone(),
             flagged: about.flagged_for_review,
             terminated: about.terminated,
-            summary: made.and_then(|made| made.chat_summary.clone()),
-            tags: made.map(|made| made.chat_tags.clone()).unwrap_or_default(),
+            summary: Some(summaries.join(" ")).filter(|summary| !summary.is_empty()),
+            tags,
             focus: about.focus.clone(),
             harm: *log.harm(),
         }

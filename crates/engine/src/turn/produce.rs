@@ -49,7 +49,7 @@ pub(super) async fn produce(
         tracing::warn!(scope.tag = %session.tag(), error = error.code(), "earlier concepts are not in scope yet");
     }
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
-    let known = checkpoint.map(Known::of).unwrap_or_default();
+    let known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
     let work = exchange.and_then(crate::checkpoint::Exchange::work).cloned();
     draft.metadata.pending_approvals = held.as_deref().map_or(0, decide::pending);
