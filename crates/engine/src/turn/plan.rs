@@ -139,7 +139,7 @@ impl<'p> Planner<'p> {
 
     /// What the local rules find out.
     pub(super) fn rules(&self, messages: &[PromptMessage], query: &str) -> Prepared {
-        prepare::rules(&self.view(messages, query), &self.offer)
+        prepare::rules(&self.view(messages, query), &self.offer, &self.inner.gate)
     }
 
     /// What the small model finds out; what it leaves open is the rules'.
@@ -161,7 +161,7 @@ impl<'p> Planner<'p> {
         }
         let filled = futures_util::future::join_all(asking).await;
         let found = filled.into_iter().map(|filled| match filled {
-            Ok(value) => prepare::read(&value, &view, &self.offer),
+            Ok(value) => prepare::read(&value, &view, &self.offer, &self.inner.gate),
             Err(error) => {
                 tracing::warn!(model = small.name(), error = %error, "a turn was prepared by local rules");
                 None

@@ -16,6 +16,7 @@ use crate::tools::{Caller, Counting};
 on_every_store! {
     a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts,
     the_title_is_given_once,
+    a_secret_is_not_in_the_title,
     an_answer_that_was_begun_on_the_same_plan_is_heard,
     an_answer_that_was_begun_on_another_plan_is_not_heard,
     nothing_is_done_on_a_guess,
@@ -174,6 +175,24 @@ async fn the_title_is_given_once(place: Place) {
     let asked = s.small.asked("prepare_turn");
     assert!(asked[0].0["properties"].get("title").is_some());
     assert!(asked[1].0["properties"].get("title").is_none(), "it is not even asked for");
+}
+
+/// Promise 7 for what is kept of a conversation as a whole, whoever finds it out.
+async fn a_secret_is_not_in_the_title(place: Place) {
+    let s = setting(&place, |_| {}).await;
+    let secret = "AKIAZ3MSJV4WXQPNLB7H";
+    s.small.fails("prepare_turn", ModelError::Unreachable);
+    let query = format!("My AWS key is {secret}");
+    let by_rules = session(&s.engine, ID).turn(says(&query)).finish().await.unwrap();
+    s.small.says("prepare_turn", with(json!({ "title": format!("Key {secret}"), "tags": ["aws", secret] })));
+    let bob = "http:r:main:bob";
+    let by_model = session(&s.engine, bob).turn(says(&query)).finish().await.unwrap();
+    for (id, answer) in [(ID, by_rules), (bob, by_model)] {
+        let found = serde_json::to_string(&answer.metadata.preparation).unwrap().to_uppercase();
+        assert!(!found.contains(secret), "{found}");
+        let about = session(&s.engine, id).about().await.unwrap().unwrap();
+        assert!(about.title.unwrap().contains("REDACTED"));
+    }
 }
 
 async fn an_answer_that_was_begun_on_the_same_plan_is_heard(place: Place) {

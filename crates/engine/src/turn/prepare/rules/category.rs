@@ -18,7 +18,8 @@ pub(super) fn choose(glance: &Glance<'_>, offered: &[String]) -> Choice {
     let now = SectionScores::of(glance.query.text());
     // Where there is nothing to choose, nobody looks back.
     let looked_at = if offered.len() > 1 { usize::MAX } else { 0 };
-    for (at, (text, weight)) in glance.weighted().take(looked_at).enumerate() {
+    for (at, (said, weight)) in glance.weighted().take(looked_at).enumerate() {
+        let text = said.text();
         let earlier = (at > 0).then(|| SectionScores::of(text));
         let scores = earlier.as_ref().unwrap_or(&now);
         for (total, meaning) in totals.iter_mut().zip(&meanings) {
