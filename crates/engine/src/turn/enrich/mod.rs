@@ -1,6 +1,7 @@
 //! Stage 7: what is made of a finished turn. Off the answer's path: nobody waits for it, and a turn without it is whole.
 
 mod enrichment;
+mod strip;
 
 use std::sync::Arc;
 
