@@ -1,7 +1,7 @@
 //! From what was found out about a turn to how it is answered: which model, which tools, and whether at all.
 //!
 //! The local rules give a plan at once. Where a small model is configured it is asked as well, and the answer is begun
-//! beside it on the rules' plan, behind a gate: if the small model comes to the same plan, the gate opens; if not, what
+//! beside it on the rules' plan and without tools, behind a gate: if the small model comes to the same plan, the gate opens; if not, what
 //! was begun is thrown away. So an answer is never later than one small call, and nothing is heard or done on a plan that
 //! does not hold.
 
@@ -181,6 +181,14 @@ impl<'p> Planner<'p> {
         running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
         let decision = self.inner.safety.rules.decide(&prepared.harm, &running);
         Plan { prepared: Some(prepared), decision, offered }
+    }
+
+    /// The plan on which an answer may be begun before the small model has spoken: the rules', unless they would refuse, or
+    /// would offer tools or focus modes that the small model may not select.
+    pub(super) fn guess(&self, rules: &Prepared) -> Option<Plan> {
+        let selects = !rules.relevant_app_skills.is_empty() || !rules.relevant_app_focus_modes.is_empty();
+        let guess = Plan { offered: Vec::new(), ..self.plan(rules.clone()) };
+        (!selects && !safety::refuses(&guess.decision)).then_some(guess)
     }
 
     /// The plan where turns are not prepared: everything that is allowed.

@@ -9,7 +9,7 @@ use super::plan::{Known, Plan, Planner};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
-    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond, safety,
+    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond,
 };
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
@@ -91,11 +91,10 @@ impl Making<'_> {
             return self.settled(&plan, held, outlet).await;
         };
         let asking = self.planner.ask(small, &messages, query, &rules);
-        let guess = self.planner.plan(rules.clone());
-        if !processing.beside || safety::refuses(&guess.decision) {
+        let Some(guess) = self.planner.guess(&rules).filter(|_| processing.beside) else {
             let plan = self.planner.plan(asking.await);
             return self.settled(&plan, held, outlet).await;
-        }
+        };
         self.beside(asking, &guess, held, outlet).await
     }
 

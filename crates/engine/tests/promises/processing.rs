@@ -19,7 +19,7 @@ on_every_store! {
     a_secret_is_not_in_the_title,
     an_answer_that_was_begun_on_the_same_plan_is_heard,
     an_answer_that_was_begun_on_another_plan_is_not_heard,
-    nothing_is_done_on_a_guess,
+    nothing_is_offered_on_a_guess,
     whatever_the_small_model_does_there_is_an_answer,
     harm_is_refused_and_help_is_given,
     a_conversation_that_was_ended_stays_ended_until_it_is_forgotten,
@@ -197,7 +197,7 @@ async fn a_secret_is_not_in_the_title(place: Place) {
 
 async fn an_answer_that_was_begun_on_the_same_plan_is_heard(place: Place) {
     let s = setting(&place, |_| {}).await;
-    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": all_tools() })));
+    s.small.says("prepare_turn", plain());
     let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
     let mut turn = session(&s.engine, ID).turn(says("Good morning to you"));
     while count(&s.default) == 0 {
@@ -237,24 +237,37 @@ async fn an_answer_that_was_begun_on_another_plan_is_not_heard(place: Place) {
     assert!(count(&s.default) <= 1);
 }
 
-fn all_tools() -> Value {
-    json!(["files.read", "files.secret", "files.write", "files.delete"])
-}
-
-async fn nothing_is_done_on_a_guess(place: Place) {
+async fn nothing_is_offered_on_a_guess(place: Place) {
     let s = setting(&place, |_| {}).await;
-    // The rules would offer the tool, the small model does not.
     s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"] })));
+    let offered = |at: usize| {
+        let prompt = s.default.prompts.lock().unwrap()[at].clone();
+        prompt.tools.into_iter().map(|tool| tool.name).collect::<Vec<String>>()
+    };
+    let asked = async |times: usize| {
+        while s.small.asked("prepare_turn").len() < times {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The rules see no need for a tool, so an answer is begun without any; the small model does, so it is thrown away.
+    let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
+    let turn = session(&s.engine, ID).turn(says("Good morning to you"));
+    while count(&s.default) == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(stopped);
+    turn.finish().await.unwrap();
+    assert_eq!((offered(0), offered(1), count(&s.default)), (vec![], vec!["files.read".to_owned()], 2));
+    // The rules would offer a tool that the small model does not: nothing is begun.
     let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
     let turn = session(&s.engine, ID).turn(says("call files.write {\"path\":\"/a\"}"));
-    while count(&s.default) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    asked(2).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
-    assert!(s.tools.seen.lock().unwrap().is_empty());
+    assert_eq!(count(&s.default), 2, "nothing was begun");
     drop(stopped);
     let answer = turn.finish().await.unwrap();
     assert!(answer.content.contains("there is no tool files.write"), "{}", answer.content);
+    assert_eq!(offered(2), ["files.read"]);
     assert!(s.tools.seen.lock().unwrap().is_empty());
 }
 
@@ -365,7 +378,7 @@ async fn a_turn_is_enriched_after_its_answer(place: Place) {
 
 async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     let s = setting(&place, |parts| parts.settings.processing.reprocess_at = Some(7.0)).await;
-    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": all_tools() })));
+    s.small.says("prepare_turn", plain());
     s.small.says("enrich_turn", json!({ "harmful_response": 9 }));
     let mut turn = session(&s.engine, ID).turn(says("Hello"));
     let mut deltas = 0;
@@ -384,6 +397,7 @@ async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     let answer = session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap();
     assert_eq!(answer.content, "done: ");
     // Tools work while words are held back.
+    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"] })));
     let answer =
         session(&s.engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
     assert!(answer.content.contains("content of /a"));
