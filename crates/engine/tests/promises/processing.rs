@@ -318,7 +318,7 @@ async fn harm_is_refused_and_help_is_given(place: Place) {
 async fn a_conversation_that_was_ended_stays_ended_until_it_is_forgotten(place: Place) {
     let s = setting(&place, |parts| {
         let rules = [(8.0, SafetyAction::TerminateConversation), (8.0, SafetyAction::FlagForHumanReview)];
-        parts.safety.rules.replace(Harm::Illegal, &rules);
+        parts.safety.rules.replace(Harm::Illegal, Measure::Turn, &rules);
     })
     .await;
     let alice = session(&s.engine, ID);
