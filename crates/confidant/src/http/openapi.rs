@@ -166,6 +166,9 @@ pub(super) struct MetadataSchema {
     /// Messages that were left out because of the audience.
     #[schema(required = false)]
     withheld: u64,
+    /// Messages that the application sent along and that did not fit the prompt, the oldest of them.
+    #[schema(required = false)]
+    left_out: u64,
     /// Room lines that the model saw.
     room_lines: u64,
     /// Whether the answer is the recorded one of an earlier request with the same id.

@@ -182,6 +182,9 @@ pub struct Metadata {
     /// Messages that were left out because of the audience.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld: usize,
+    /// Messages that the application sent along and that did not fit the prompt, the oldest of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Room lines that the model saw.
     pub room_lines: usize,
     /// Whether the answer is the recorded one of an earlier request with the same id.
@@ -273,6 +276,7 @@ impl Metadata {
             model: None,
             recalled: 0,
             withheld: 0,
+            left_out: 0,
             room_lines: 0,
             replayed: false,
             resumed: false,

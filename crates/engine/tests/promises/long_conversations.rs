@@ -12,6 +12,7 @@ on_every_store! {
     a_summary_stays_when_its_words_are_gone,
     what_was_not_summed_up_is_said_to_be_gone,
     where_nothing_is_kept_nothing_is_summed_up,
+    what_an_application_sends_along_has_its_bound,
 }
 
 fn private(query: &str) -> TurnRequest {
@@ -99,4 +100,28 @@ async fn where_nothing_is_kept_nothing_is_summed_up(place: Place) {
     let alice = session(&s.engine, "discord_conv:alice");
     chat(&s, &alice, 4).await;
     assert!(s.small.asked("sum_up").is_empty());
+}
+
+async fn what_an_application_sends_along_has_its_bound(place: Place) {
+    let s = setting(&place, |parts| {
+        parts.settings.history = HistoryLimits { max_messages: 100, token_budget: 500 };
+    })
+    .await;
+    s.small.says("prepare_turn", plain());
+    let message = |n: usize| PromptMessage {
+        role: if n % 2 == 0 { MessageRole::Human } else { MessageRole::Ai },
+        text: format!("<{n}> {}", "and so on, at some length ".repeat(4)),
+    };
+    let brought: Vec<PromptMessage> = (0..100).map(message).collect();
+    let request = || TurnRequest { brought: brought.clone(), ..private("What was the last?") };
+    let alice = session(&s.engine, "discord_conv:alice");
+    for answer in [
+        alice.turn(request()).finish().await.unwrap(),
+        s.engine.turn_without_memory(request()).finish().await.unwrap(),
+    ] {
+        let prompt = last(&s);
+        assert!(prompt.history.last().unwrap().text.starts_with("<99>"), "the newest are told");
+        assert_eq!(answer.metadata.left_out + prompt.history.len(), 100);
+        assert!(answer.metadata.usage.unwrap().prompt_tokens <= 500, "{:?}", answer.metadata.usage);
+    }
 }
