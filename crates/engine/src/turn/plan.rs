@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) prepared: Option<Prepared>,
     pub(super) decision: Decision,
     pub(super) offered: Vec<Tool>,
+    /// Whether what the model is told depends on the category.
+    by_category: bool,
 }
 
 impl Plan {
@@ -37,7 +39,7 @@ impl Plan {
         let (Some(new), Some(old)) = (&self.prepared, &other.prepared) else { return false };
         !safety::refuses(&self.decision)
             && new.selected_model == old.selected_model
-            && new.category == old.category
+            && (!self.by_category || new.category == old.category)
             && new.language_code == old.language_code
             && (new.prompt_injection_chance >= warned_at) == (old.prompt_injection_chance >= warned_at)
             && names(self) == names(other)
@@ -108,6 +110,8 @@ pub(super) struct Planner<'p> {
     /// What is allowed, before anything is selected.
     pub(super) allowed: Vec<Tool>,
     modes: Vec<FocusMode>,
+    /// Whether instruction files name categories.
+    by_category: bool,
     offer: Offer,
 }
 
@@ -123,14 +127,16 @@ impl<'p> Planner<'p> {
         let catalogue = inner.instructions.catalogue(gathered.situation(inner, session, None));
         let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
         let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
+        // The first is for everything else; more than that somebody has named, and then only those count.
+        let by_category = catalogue.categories.len() > 1;
         let offer = Offer {
-            categories: catalogue.categories,
+            categories: if by_category { catalogue.categories } else { prepare::known_categories() },
             models: inner.models.offered(),
             skills: skills.collect(),
             focus_modes: catalogue.focus_modes.iter().map(|focus| focus.id.clone()).collect(),
             settings_and_memories: settings,
         };
-        Self { inner, known, allowed, modes: catalogue.focus_modes, offer }
+        Self { inner, known, allowed, modes: catalogue.focus_modes, by_category, offer }
     }
 
     fn view<'v>(&self, messages: &'v [PromptMessage], query: &'v str) -> View<'v> {
@@ -180,7 +186,7 @@ impl<'p> Planner<'p> {
         let mut running = self.known.harm;
         running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
         let decision = self.inner.safety.rules.decide(&prepared.harm, &running);
-        Plan { prepared: Some(prepared), decision, offered }
+        Plan { prepared: Some(prepared), decision, offered, by_category: self.by_category }
     }
 
     /// The plan on which an answer may be begun before the small model has spoken: the rules', unless they would refuse, or
@@ -193,7 +199,8 @@ impl<'p> Planner<'p> {
 
     /// The plan where turns are not prepared: everything that is allowed.
     pub(super) fn unprepared(&self) -> Plan {
-        Plan { prepared: None, decision: Decision::default(), offered: self.allowed.clone() }
+        let (decision, offered) = (Decision::default(), self.allowed.clone());
+        Plan { prepared: None, decision, offered, by_category: self.by_category }
     }
 
     /// The tools that start and stop focus modes: those that were selected, or all for work that was begun.

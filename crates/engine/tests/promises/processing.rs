@@ -24,6 +24,7 @@ on_every_store! {
     harm_is_refused_and_help_is_given,
     a_conversation_that_was_ended_stays_ended_until_it_is_forgotten,
     a_turn_is_enriched_after_its_answer,
+    software_gets_next_steps_without_any_instructions,
     a_harmful_answer_is_made_again_before_it_is_heard,
     settings_are_asked_for_and_never_kept,
     a_conversation_that_outgrows_the_budget_is_summed_up,
@@ -152,7 +153,7 @@ async fn a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts(place
     assert_eq!(found.by, PreparedBy::Model);
     assert_eq!((found.selected_model.as_str(), found.language_code.as_str()), ("coder", "de"));
     assert_eq!(found.selection_reason, "It is a plain question.");
-    assert_eq!((found.tags.len(), found.category.as_str()), (10, "general"));
+    assert_eq!((found.tags.len(), found.category.as_str()), (10, "software"));
     assert_eq!(found.relevant_app_skills, ["files.read"]);
     let offered: Vec<String> =
         s.coder.prompts.lock().unwrap()[0].tools.iter().map(|t| t.name.clone()).collect();
@@ -374,6 +375,21 @@ async fn a_turn_is_enriched_after_its_answer(place: Place) {
     session(&s.engine, ID).erase().await.unwrap();
     s.engine.settle().await;
     assert!(session(&s.engine, ID).export().await.unwrap().is_none());
+}
+
+async fn software_gets_next_steps_without_any_instructions(place: Place) {
+    let s = setting(&place, |parts| parts.settings.processing.enrich = true).await;
+    s.small.fails("prepare_turn", ModelError::Unreachable);
+    s.small.says("enrich_turn", json!({ "chat_summary": "s", "next_step_suggestions": ["Write a test."] }));
+    for (id, query, steps) in [
+        (ID, "Why does this Rust function not compile?", 1),
+        ("http:r:main:bob", "How do I bake a sourdough bread?", 0),
+    ] {
+        session(&s.engine, id).turn(says(query)).finish().await.unwrap();
+        s.engine.settle().await;
+        let made = session(&s.engine, id).about().await.unwrap().unwrap().enrichment.unwrap();
+        assert_eq!(made.next_step_suggestions.len(), steps, "{query}");
+    }
 }
 
 async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {

@@ -9,6 +9,7 @@ use super::strip;
 use crate::model::Form;
 use crate::room::one_line;
 use crate::tools::plain;
+use crate::turn::prepare::is_software;
 
 /// What was made of a turn: for the person's client, and for the turns after it.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub(in crate::turn) struct Material {
 
 impl Material {
     fn is_software(&self) -> bool {
-        self.category.starts_with("software")
+        is_software(&self.category)
     }
 
     /// A text without what the person's settings and memories say.

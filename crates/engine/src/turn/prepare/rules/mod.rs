@@ -5,7 +5,7 @@
 //! under its judgement of harm. What is easy to get wrong is the false alarm, so every list has hard negatives among
 //! its examples, and the examples are tests.
 
-mod category;
+pub(super) mod category;
 mod choice;
 mod harm;
 pub(super) mod icons;
