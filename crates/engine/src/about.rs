@@ -15,7 +15,7 @@ pub struct About {
     /// Icons for it, by their Lucide names; given once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icon_names: Vec<String>,
-    /// What it is about, as of the last turn.
+    /// What it is about; given once, like its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// What was made of the last turn that anything was made of.
@@ -76,7 +76,7 @@ impl About {
             self.title = note.title;
             self.icon_names = note.icon_names;
         }
-        self.category = note.category.or(self.category.take());
+        self.category = self.category.take().or(note.category);
         self.flagged_for_review |= note.flagged_for_review;
         self.terminated |= note.terminated;
         match note.focus {

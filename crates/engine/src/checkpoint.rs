@@ -323,6 +323,7 @@ impl Checkpoint {
         self.captured.retain(|capture| capture.request_id != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
+        self.about.category = None;
         self.made.clear();
     }
 

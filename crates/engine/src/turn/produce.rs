@@ -285,7 +285,7 @@ impl Making<'_> {
         Note {
             title: prepared.title.clone().filter(|_| !self.planner.known.titled),
             icon_names: if self.planner.known.titled { Vec::new() } else { prepared.icon_names.clone() },
-            category: category.filter(|category| self.planner.known.category.as_ref() != Some(category)),
+            category: category.filter(|_| self.planner.known.category.is_none()),
             flagged_for_review: does(SafetyAction::FlagForHumanReview) && !self.planner.known.flagged,
             terminated: does(SafetyAction::TerminateConversation),
             focus: None,

@@ -172,11 +172,12 @@ async fn the_title_is_given_once(place: Place) {
     let s = setting(&place, |_| {}).await;
     s.small.says("prepare_turn", plain());
     session(&s.engine, ID).turn(says("Hello there")).finish().await.unwrap();
-    s.small.says("prepare_turn", with(json!({ "title": "Another title", "icon_names": ["bomb"] })));
+    s.small.says("prepare_turn", with(json!({ "title": "Another title", "icon_names": ["bomb"], "category": "law" })));
     let answer = session(&s.engine, ID).turn(says("Hello again")).finish().await.unwrap();
     let about = session(&s.engine, ID).about().await.unwrap().unwrap();
-    assert_eq!(about.title.as_deref(), Some("A greeting"));
-    assert_eq!(answer.metadata.preparation.unwrap().title, None);
+    assert_eq!((about.title.as_deref(), about.category.as_deref()), (Some("A greeting"), Some("general")));
+    let found = answer.metadata.preparation.unwrap();
+    assert_eq!((found.title, found.category.as_str()), (None, "law"), "the turn has a category of its own");
     let asked = s.small.asked("prepare_turn");
     assert!(asked[0].0["properties"].get("title").is_some());
     assert!(asked[1].0["properties"].get("title").is_none(), "it is not even asked for");
