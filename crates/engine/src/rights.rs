@@ -15,6 +15,7 @@ use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
@@ -147,6 +148,16 @@ impl Session {
             summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
             concepts: self.exported_concepts().await?,
         }))
+    }
+
+    /// How much of what is derived an erasure of this session would end, by name.
+    pub async fn count_derived(&self) -> Result<BTreeMap<String, u64>, Error> {
+        let mut counts = BTreeMap::from([("captures".to_owned(), concepts::count(&self.inner, self.names.scope).await?)]);
+        for one in &self.inner.derived {
+            counts.insert(one.name().to_owned(), one.count_session(&self.scope).await?);
+        }
+        counts.retain(|_, count| *count > 0);
+        Ok(counts)
     }
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.

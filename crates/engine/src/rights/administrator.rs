@@ -124,6 +124,14 @@ impl Administrator {
         for one in &self.inner.derived {
             counts.insert(one.name().to_owned(), one.count(tenant, user).await?);
         }
+        let person = self.inner.keyring.person(tenant, user);
+        let mut captures = 0;
+        for one in self.all(Find::Person(person), usize::MAX).await? {
+            captures += concepts::count(&self.inner, one.names.scope).await?;
+        }
+        if captures > 0 {
+            counts.insert("captures".to_owned(), captures);
+        }
         Ok(counts)
     }
 
