@@ -19,7 +19,7 @@ use crate::concepts;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
-pub use administrator::{Administrator, SessionSummary, Verified};
+pub use administrator::{Administrator, ReceiptProof, SessionSummary, Verified};
 pub use erasure::Receipt;
 use erasure::{Subject, erase};
 

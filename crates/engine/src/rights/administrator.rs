@@ -191,8 +191,8 @@ impl Administrator {
         Ok(records)
     }
 
-    /// Checks a receipt: its signature, its audit record, and that what it says is gone is gone.
-    pub async fn verify_receipt(&self, receipt: &Receipt) -> Result<(), Error> {
+    /// Checks a receipt: its signature, its audit record as long as that is kept, and that what it says is gone is gone.
+    pub async fn verify_receipt(&self, receipt: &Receipt) -> Result<ReceiptProof, Error> {
         let unverified = |what: &str| Error::Unverified {
             what: what.to_owned(),
             hint: "check that the receipt is unchanged and belongs to this installation",
@@ -207,18 +207,30 @@ impl Administrator {
                 && line.tag == receipt.audit_tag
                 && line.record.subject.as_ref() == Some(&receipt.subject)
         });
-        if !stands {
-            return Err(unverified("the audit log has no such record"));
-        }
+        let proof = match stands {
+            true => ReceiptProof::Recorded,
+            false if self.is_past_its_time(receipt).await? => ReceiptProof::Outlived,
+            false => return Err(unverified("the audit log has no such record")),
+        };
         let mut after = None;
         loop {
             let rows = self.inner.keyring.store().list(after, AT_ONCE).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
+            let Some(last) = rows.last() else { return Ok(proof) };
             after = Some(last.scope);
             if rows.iter().any(|row| receipt.keys.contains(&row.kid.to_string())) {
                 return Err(unverified("a key that the receipt says was destroyed is in the keyring"));
             }
         }
+    }
+
+    /// Whether the audit log has let go of a receipt's record in time, and nobody cut it out.
+    async fn is_past_its_time(&self, receipt: &Receipt) -> Result<bool, Error> {
+        let anchors = self.inner.keyring.store().lane_anchors().await?;
+        let lanes = self.inner.store.lanes().await?;
+        let found = lanes.iter().find(|found| found.head.lane == receipt.audit_lane);
+        let floor = found.map_or(u64::MAX, |lane| lane.floor.map_or(0, |floor| floor.seq));
+        let gone = audit::may_be_gone(receipt.audit_lane, &anchors, self.inner.now());
+        Ok(receipt.audit_seq <= gone.min(floor))
     }
 
     /// Opens every key and every log.
@@ -319,6 +331,15 @@ pub struct SessionSummary {
     pub expires_at: Option<Millis>,
     /// Whether a turn is open.
     pub open_turn: bool,
+}
+
+/// What a receipt was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptProof {
+    /// Its signature, its audit record, and the keyring.
+    Recorded,
+    /// Its signature and the keyring: the audit record is past its time.
+    Outlived,
 }
 
 /// What a check of everything found.
