@@ -47,7 +47,11 @@ impl Administrator {
         self.inner.record(self.note(Action::SessionListed).counting(listed.len() as u64)).await?;
         let mut summaries = Vec::with_capacity(listed.len());
         for one in listed {
-            let scope = self.scope_of(&one).await?;
+            // One key that does not open hides its own session's id, and no other's.
+            let scope = match self.scope_of(&one).await {
+                Err(Error::Tampered(_)) => None,
+                scope => scope?,
+            };
             summaries.push(SessionSummary {
                 session_id: scope.as_ref().map(Scope::session_id),
                 tenant: scope.as_ref().map(|scope| scope.tenant().as_str().to_owned()),
@@ -68,11 +72,12 @@ impl Administrator {
         self.inner.record(note).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for one in listed {
-            let exported = match self.scope_of(&one).await? {
-                Some(scope) => {
+            let exported = match self.scope_of(&one).await {
+                Ok(Some(scope)) => {
                     Session::new(Arc::clone(&self.inner), scope, self.actor.clone()).export().await
                 }
-                None => Err(Tampering::KeyGone.into()),
+                Ok(None) => Err(Tampering::KeyGone.into()),
+                Err(error) => Err(error),
             };
             match exported {
                 Ok(export) => sessions.extend(export),
@@ -235,23 +240,28 @@ impl Administrator {
 
     /// Opens every key and every log.
     pub async fn verify_everything(&self) -> Result<Verified, Error> {
-        let mut verified = Verified { keys: self.inner.keyring.verify().await?, ..Verified::default() };
+        let (keys, refused) = self.inner.keyring.verify().await?;
+        let mut verified = Verified { keys, ..Verified::default() };
+        let mut faults: BTreeMap<String, &'static str> =
+            refused.iter().map(|tag| (tag.to_string(), Tampering::KeyRefused.name())).collect();
         for one in self.all(Find::All, usize::MAX).await? {
-            let opened = match self.scope_of(&one).await? {
-                Some(scope) => {
+            let opened = match self.scope_of(&one).await {
+                Ok(Some(scope)) => {
                     let session = Session::new(Arc::clone(&self.inner), scope, self.actor.clone());
                     session::open(&session).await.map(drop)
                 }
-                None => Err(Tampering::KeyGone.into()),
+                Ok(None) => Err(Tampering::KeyGone.into()),
+                Err(error) => Err(error),
             };
             match opened {
                 Ok(()) => verified.sessions += 1,
-                Err(Error::Tampered(t)) => {
-                    verified.refused.push((one.names.scope.to_string(), t.name().to_owned()))
+                Err(Error::Tampered(tampering)) => {
+                    faults.entry(one.names.scope.to_string()).or_insert(tampering.name());
                 }
                 Err(error) => return Err(error),
             }
         }
+        verified.refused = faults.into_iter().map(|(tag, reason)| (tag, reason.to_owned())).collect();
         match self.verify_audit().await {
             Ok(records) => verified.audit_records = records,
             Err(Error::Unverified { what, hint }) => {
@@ -262,7 +272,8 @@ impl Administrator {
         Ok(verified)
     }
 
-    /// Takes the logs as they are now for the truth, as after restoring a backup; says how many were behind.
+    /// Takes the logs as they are now for the truth, as after restoring a backup; says how many were behind. One whose key
+    /// does not open is left as it is, and stays refused.
     pub async fn accept_restore(&self) -> Result<u64, Error> {
         let (mut behind, mut after) = (Vec::new(), None);
         loop {
@@ -270,7 +281,14 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let scope = self.inner.keyring.scope_of(&row)?;
+                let scope = match self.inner.keyring.scope_of(&row) {
+                    Err(Error::Tampered(tampering)) => {
+                        let reason = tampering.name();
+                        tracing::warn!(scope.tag = %row.scope, reason, "a key does not open; it is left as it is");
+                        continue;
+                    }
+                    scope => scope?,
+                };
                 let version = if concepts::is_conversation(&scope) {
                     concepts::stored_version(&self.inner, scope).await?
                 } else {
@@ -316,10 +334,10 @@ const AT_ONCE: usize = 500;
 /// One session in a list.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct SessionSummary {
-    /// Its readable id; missing when its key is gone.
+    /// Its readable id; missing when its key is gone or does not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The tenant; missing when the key is gone.
+    /// The tenant; missing when the key is gone or does not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// The name under which logs mention it.
@@ -349,7 +367,7 @@ pub struct Verified {
     pub keys: u64,
     /// Session logs that open, from their first record to their last.
     pub sessions: u64,
-    /// Sessions that do not, by tag, with the name of the reason.
+    /// Keys and sessions that do not, by tag, with the name of the reason.
     pub refused: Vec<(String, String)>,
     /// Audit records that are in their place.
     pub audit_records: u64,

@@ -1,5 +1,6 @@
 //! What is in Redis, under which names, and for how long.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use confidant_engine::*;
@@ -192,16 +193,6 @@ async fn the_audit_log_is_whole_or_refused() {
     }
 }
 
-/// A clock that is two months ahead.
-#[derive(Debug)]
-struct Ahead;
-
-impl Clock for Ahead {
-    fn now(&self) -> Millis {
-        Millis(SystemClock.now().0 + 60 * 86_400_000)
-    }
-}
-
 /// The audit log lets go of its records in time; a receipt outlives the record that it names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receipt_outlives_its_audit_record() {
@@ -221,7 +212,8 @@ async fn a_receipt_outlives_its_audit_record() {
     assert!(matches!(refused, Err(Error::Unverified { .. })), "before its time: {refused:?}");
     stop(now).await;
     let storage = Storage::redis(&redis_settings(&server.url())).await.unwrap();
-    let parts = Parts { clock: Arc::new(Ahead), ..Parts::new(storage, keys(&[1]), Recorder::new() as _) };
+    let clock = Arc::new(ManualClock::new(Millis(SystemClock.now().0 + 60 * DAY)));
+    let parts = Parts { clock, ..Parts::new(storage, keys(&[1]), Recorder::new() as _) };
     let later = Engine::open(parts).await.unwrap();
     let admin = later.dangerously_administer(Actor::cli());
     assert_eq!(admin.verify_receipt(&receipt).await.unwrap(), ReceiptProof::Outlived);
