@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PREPARED = {
@@ -35,11 +36,15 @@ ENRICHED = {
 
 
 class SmallModel:
-    """`replies` has what each form is filled in with; `requests` every request body; `at_once` the most at a time."""
+    """`replies` has what each form is filled in with, or a function of what is asked; `requests` every request body;
+    `at_once` the most at a time."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
-        self.replies: dict[str, dict | str] = {"prepare_turn": dict(PREPARED), "enrich_turn": dict(ENRICHED)}
+        self.replies: dict[str, dict | str | Callable[[str], dict]] = {
+            "prepare_turn": dict(PREPARED),
+            "enrich_turn": dict(ENRICHED),
+        }
         self.requests: list[dict] = []
         self.at_once = 0
         self._now = 0
@@ -60,6 +65,8 @@ class SmallModel:
                     small._now -= 1
                 name = body["tool_choice"]["function"]["name"]
                 reply = small.replies.get(name, {})
+                if callable(reply):
+                    reply = reply(body["messages"][-1]["content"])
                 try:
                     if reply == "refuse":
                         self.send_error(500)

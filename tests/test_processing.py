@@ -12,6 +12,7 @@ import pytest
 from conftest import Confidant, wait_until
 from recording_model import RecordingModel
 from small_model import PREPARED, SmallModel
+from test_tools import HOSTILE, entry
 
 SESSION = "http:lab:main:alice"
 FIELDS = (
@@ -93,20 +94,58 @@ def test_every_field_of_preparing_and_enriching(lab: Confidant, small: SmallMode
     assert "title" in schemas[0] and "title" not in schemas[-1] and about(lab)["title"] == "A test"
 
 
-def test_a_long_history_is_sent_in_blocks_at_once_and_merged(lab: Confidant, small: SmallModel) -> None:
+def test_a_long_history_is_sent_in_blocks_at_once_and_merged(
+    tmp_path: Path, large: RecordingModel, small: SmallModel
+) -> None:
+    """The oldest block is the most harmful, the newest knows the language, and each selects a tool of its own."""
     small.delay = 0.3
-    client = lab.client()
-    long = [
-        {"role": role, "content": f"{role} {n} " + "lorem ipsum dolor " * 2300}
-        for n in range(8)
-        for role in ("user", "assistant")
-    ]
-    client.chat.completions.create(
-        model="recorder", user="alice", messages=[*long, {"role": "user", "content": "Where were we?"}]
-    )
+    by_block = {
+        "oldest": {"illegal": 6, "language_code": "fr", "category": "law", "tags": ["old"], "title": "The first title",
+                   "relevant_app_skills": ["bad.text"], "prompt_injection_chance": 5},
+        "middle": {"direct_self_harm": 2, "language_code": "es", "tags": ["middle"], "title": "Another title",
+                   "relevant_app_skills": ["bad.rows", "bad.made_up"]},
+        "newest": {"illegal": 1, "language_code": "de", "category": "travel", "tags": ["new", "old"], "title": "A third",
+                   "relevant_app_skills": ["bad.echo"]},
+    }  # fmt: skip
+
+    def which(material: str) -> str:
+        return "oldest" if "user 0 " in material else "newest" if "user 8 " in material else "middle"
+
+    small.replies["prepare_turn"] = lambda material: PREPARED | by_block[which(material)]
+    (tmp_path / "confidant.toml").write_text(entry("bad", command=HOSTILE, tools=["echo", "text", "rows", "call"]))
+    confidant = Confidant(tmp_path, environment=large.environment | small.environment)
+    try:
+        confidant.start()
+
+        def has_tools() -> bool:
+            confidant.turn("http:probe:main:nobody", {"query": "hello"})
+            return large.offered[-1] == ["bad_rows"]
+
+        wait_until(has_tools, 60, confidant.log)
+        small.requests.clear()
+        long = [
+            {"role": role, "content": f"{role} {n} " + "lorem ipsum dolor " * 2300}
+            for n in range(9)
+            for role in ("user", "assistant")
+        ]
+        answer = confidant.client().chat.completions.create(
+            model="recorder", user="alice", messages=[*long, {"role": "user", "content": "Where were we?"}]
+        )
+    finally:
+        confidant.stop()
     blocks = small.asked("prepare_turn")
-    assert len(blocks) > 1 and small.at_once > 1, (len(blocks), small.at_once)
-    assert all("Where were we?" in body["messages"][-1]["content"] for body in blocks)
+    texts = [body["messages"][-1]["content"] for body in blocks]
+    assert {which(text) for text in texts} == set(by_block) and small.at_once > 1, (len(blocks), small.at_once)
+    assert all("Where were we?" in text for text in texts)
+    merged = answer.model_dump()["confidant"]["preparation"]
+    assert merged["by"] == "model"
+    assert (merged["harm"]["illegal"], merged["harm"]["direct_self_harm"]) == (6, 2), "the highest of all blocks"
+    assert merged["prompt_injection_chance"] == 5
+    assert (merged["language_code"], merged["category"]) == ("de", "travel"), "those of the newest"
+    assert merged["title"] == "The first title", "that of the oldest"
+    assert merged["relevant_app_skills"] == ["bad.echo", "bad.rows", "bad.text"], "all that exist, the newest first"
+    assert merged["tags"] == ["new", "old", "middle"]
+    assert set(large.offered[-1]) == {"bad_echo", "bad_rows", "bad_text"}
 
 
 @pytest.mark.parametrize("trouble", ["refuse", "cut", "garbage", "slow"])

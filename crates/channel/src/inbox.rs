@@ -186,7 +186,7 @@ impl Derived for Inbox {
 
     async fn count(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
         let person = self.engine()?.beside().person_tag(tenant, user);
-        Ok(self.with(move |c| rows::count(c, person)).await?)
+        Ok(self.with(move |c| rows::count(c, rows::Whose::Person(person), false)).await?)
     }
 
     async fn export(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Value>, Error> {
@@ -207,6 +207,11 @@ impl Derived for Inbox {
     async fn erase(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
         let person = self.engine()?.beside().person_tag(tenant, user);
         Ok(self.forget(rows::Whose::Person(person), false).await?)
+    }
+
+    async fn count_session(&self, scope: &Scope) -> Result<u64, Error> {
+        let session = self.engine()?.beside().session_tag(scope);
+        Ok(self.with(move |c| rows::count(c, rows::Whose::Session(session), true)).await?)
     }
 
     async fn erase_session(&self, scope: &Scope) -> Result<u64, Error> {

@@ -15,7 +15,7 @@ pub struct About {
     /// Icons for it, by their Lucide names; given once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icon_names: Vec<String>,
-    /// What it is about, as of the last turn.
+    /// What it is about; given once, like its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// What was made of the last turn that anything was made of.
@@ -76,7 +76,7 @@ impl About {
             self.title = note.title;
             self.icon_names = note.icon_names;
         }
-        self.category = note.category.or(self.category.take());
+        self.category = self.category.take().or(note.category);
         self.flagged_for_review |= note.flagged_for_review;
         self.terminated |= note.terminated;
         match note.focus {
@@ -85,6 +85,14 @@ impl About {
             None => {}
         }
     }
+}
+
+/// What was made of the last turn of an audience. One for each, since what was made of private words is private.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// Who read the turn that it was made of.
+    pub(crate) audience: Audience,
+    pub(crate) enrichment: Enrichment,
 }
 
 /// The beginning of a conversation in few words, for when all of its words no longer fit a prompt. One for each audience,
@@ -108,4 +116,4 @@ macro_rules! debug_without_content {
         }
     )*};
 }
-debug_without_content!(About, Note, Summary);
+debug_without_content!(About, Note, Made, Summary);

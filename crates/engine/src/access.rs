@@ -21,7 +21,7 @@ use crate::store::{TokenRow, TokenSelector};
 pub enum Role {
     /// Everything, for everyone: turns, exports, erasures.
     Admin,
-    /// Turns on behalf of anyone, and nothing else.
+    /// Turns on behalf of anyone, and nothing else. What a person can say in a turn it can say for them, `!forget` included.
     Agent,
     /// Everything, for this person's own sessions only.
     User(UserId),

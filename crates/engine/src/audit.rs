@@ -316,8 +316,7 @@ pub(crate) async fn verify(
 ) -> Result<u64, Error> {
     let of_lane = || anchors.iter().filter(|anchor| anchor.lane == lane);
     let seen = of_lane().map(|anchor| anchor.seq).max().unwrap_or(0);
-    let gone = of_lane().filter(|anchor| anchor.until.is_some_and(|until| until <= now));
-    let may_be_gone = gone.map(|anchor| anchor.seq).max().unwrap_or(0);
+    let may_be_gone = may_be_gone(lane, anchors, now);
     let floor = found.and_then(|lane| lane.floor);
     let (mut last, mut count) = (floor, 0);
     if floor.is_some_and(|floor| floor.seq > may_be_gone) {
@@ -340,6 +339,12 @@ pub(crate) async fn verify(
         ));
     }
     Ok(count)
+}
+
+/// The last record of a lane that is past its time, by what the keyring has seen; 0 for none.
+pub(crate) fn may_be_gone(lane: Lane, anchors: &[LaneAnchor], now: Millis) -> u64 {
+    let past = |anchor: &&LaneAnchor| anchor.lane == lane && anchor.until.is_some_and(|until| until <= now);
+    anchors.iter().filter(past).map(|anchor| anchor.seq).max().unwrap_or(0)
 }
 
 impl AuditLine {

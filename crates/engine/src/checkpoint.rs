@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::about::{About, Summary};
+use crate::about::{About, Made, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
@@ -127,6 +127,9 @@ pub(crate) struct Checkpoint {
     /// At most one for each audience.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     summaries: Vec<Summary>,
+    /// What was made of turns, the last last; at most one for each audience.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    made: Vec<Made>,
     /// What turns named and is yet to come into scope, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     captured: Vec<Capture>,
@@ -153,6 +156,10 @@ pub(crate) struct OutOfPlace;
 impl Checkpoint {
     /// Makes ready what was read from a snapshot.
     pub(crate) fn revived(mut self) -> Self {
+        // Older logs had one for both audiences: nobody knows what it was made of, so it is private.
+        if let Some(enrichment) = self.about.enrichment.take() {
+            self.made.insert(0, Made { audience: Audience::Private, enrichment });
+        }
         self.index();
         self
     }
@@ -211,7 +218,12 @@ impl Checkpoint {
             Entry::Merged { request_ids } => {
                 self.captured.retain(|capture| !request_ids.contains(&capture.request_id));
             }
-            Entry::Enriched { enrichment, .. } => self.about.enrichment = Some(*enrichment),
+            Entry::Enriched { request_id, enrichment, .. } => {
+                let known = self.exchange(&request_id).map(|exchange| exchange.audience);
+                let audience = known.unwrap_or(Audience::Private);
+                self.made.retain(|made| made.audience != audience);
+                self.made.push(Made { audience, enrichment: *enrichment });
+            }
             Entry::Summarised { summary } => {
                 self.summaries.retain(|known| known.audience != summary.audience);
                 self.summaries.push(summary);
@@ -311,7 +323,8 @@ impl Checkpoint {
         self.captured.retain(|capture| capture.request_id != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
-        self.about.enrichment = None;
+        self.about.category = None;
+        self.made.clear();
     }
 
     /// The ordinal of the oldest exchange that a turn with this reach may look at.
@@ -414,6 +427,17 @@ impl Checkpoint {
 
     pub(crate) fn about(&self) -> &About {
         &self.about
+    }
+
+    /// The same, for the person themself: with what was made of the last turn, whoever read it.
+    pub(crate) fn about_with_made(&self) -> About {
+        let enrichment = self.made.last().map(|made| made.enrichment.clone());
+        About { enrichment, ..self.about.clone() }
+    }
+
+    /// What was made of turns, the last last.
+    pub(crate) fn made(&self) -> &[Made] {
+        &self.made
     }
 
     pub(crate) fn harm(&self) -> &RunningHarm {
@@ -524,6 +548,17 @@ mod tests {
         let revived = serde_json::from_str::<Checkpoint>(&json).unwrap().revived();
         assert!(revived.exchange("r9").is_some_and(|e| e.request_id == "r9"));
         assert!(revived.exchange("r0").is_none() && revived.is_settled("r0"));
+    }
+
+    #[test]
+    fn what_older_logs_made_of_turns_is_private() {
+        let old = r#"{"exchanges":[],"settled":[],"sharing":"keep_private","dropped":0,
+            "about":{"enrichment":{"chat_summary":"s","harmful_response":0.0}}}"#;
+        let revived = serde_json::from_str::<Checkpoint>(old).unwrap().revived();
+        let audiences: Vec<Audience> = revived.made().iter().map(|made| made.audience).collect();
+        assert_eq!(audiences, [Audience::Private]);
+        let made = revived.about_with_made().enrichment.unwrap();
+        assert_eq!(made.chat_summary.as_deref(), Some("s"));
     }
 
     #[test]

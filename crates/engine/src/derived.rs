@@ -20,6 +20,10 @@ pub trait Derived: Send + Sync + std::fmt::Debug {
     async fn export(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Value>, Error>;
     /// Ends all of a person's, keys included; says how many there were.
     async fn erase(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error>;
+    /// How much is of one session only, and would end with it.
+    async fn count_session(&self, _scope: &Scope) -> Result<u64, Error> {
+        Ok(0)
+    }
     /// Ends what is of one session only; says how much there was. Most is of people and stays.
     async fn erase_session(&self, _scope: &Scope) -> Result<u64, Error> {
         Ok(0)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use confidant_concepts::{Concept, Guard};
+use confidant_redact::{Options, Redactor};
 use serde_json::Value;
 
 use crate::clock::Millis;
@@ -33,7 +34,11 @@ pub fn is_hidden(c: char) -> bool {
 /// What the local rules find out about a turn.
 #[must_use]
 pub fn prepare_rules(view: &View<'_>, offer: &Offer) -> Prepared {
-    turn::prepare::rules(view, offer)
+    turn::prepare::rules(view, offer, &gate())
+}
+
+fn gate() -> Redactor {
+    Redactor::new(Options::default()).expect("it looks for no words of anybody's, so they are not too many")
 }
 
 /// The forms that a small model would fill in for a turn.
@@ -45,9 +50,10 @@ pub fn prepare_forms(view: &View<'_>, offer: &Offer) -> Vec<Form> {
 /// What is made of what a small model filled in, over what the local rules find out.
 #[must_use]
 pub fn prepare_read(filled: &[Value], view: &View<'_>, offer: &Offer) -> Prepared {
+    let gate = gate();
     let found: Vec<Option<Found>> =
-        filled.iter().map(|value| turn::prepare::read(value, view, offer)).collect();
-    turn::prepare::merge(found, turn::prepare::rules(view, offer))
+        filled.iter().map(|value| turn::prepare::read(value, view, offer, &gate)).collect();
+    turn::prepare::merge(found, turn::prepare::rules(view, offer, &gate))
 }
 
 /// What is taken of a turn's calls of `capture_concepts` by their arguments, each with whether its label is what the person

@@ -4,6 +4,7 @@
 //! disagree for a while during a rotation, and a process that meets a root it does not know asks its source again, so
 //! that `confidant keys rotate` can run beside a server.
 
+use std::collections::HashSet;
 use std::sync::{Arc, RwLock};
 
 use confidant_seal::{
@@ -252,44 +253,73 @@ impl Keyring {
         for name in NAMED {
             self.rotate_named(name, target).await?;
         }
-        let (all, mut left) = self.store.count(target).await?;
-        let mut rewrapped = 0;
+        let (all, left) = self.store.count(target).await?;
+        let (mut rewrapped, mut refused) = (0, HashSet::new());
         progress(all - left, all);
         loop {
             let rows = self.store.not_under(target, ROTATED_AT_ONCE).await?;
-            if rows.is_empty() {
+            let pairs = self.resealed(rows, &mut refused)?;
+            if pairs.is_empty() {
                 break;
             }
-            let mut pairs = Vec::with_capacity(rows.len());
-            for row in rows {
-                let scope = self.scope_of(&row)?;
-                let key = self.unwrap(&scope, &row)?;
-                let resealed = self.seal_row(&scope, row.scope, row.generation, &key.key);
-                pairs.push((row, resealed));
-            }
-            let changed = self.store.rewrap(pairs).await?;
-            rewrapped += changed;
-            left = left.saturating_sub(changed);
-            progress(all - left, all);
+            rewrapped += self.store.rewrap(pairs).await?;
+            progress(all - left.saturating_sub(rewrapped), all);
+        }
+        // Those that do not open may stand before others, which are found by going through all.
+        let mut after = None;
+        while !refused.is_empty() {
+            let mut rows = self.store.list(after, ROTATED_AT_ONCE).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some(last.scope);
+            rows.retain(|row| row.root != target && !refused.contains(&row.scope));
+            rewrapped += self.store.rewrap(self.resealed(rows, &mut refused)?).await?;
         }
         // Nothing that the old key opens may be left in a journal or a free page.
         self.store.scrub().await?;
-        Ok(Rotated { root: target, keys: all, rewrapped })
+        let mut refused: Vec<String> = refused.iter().map(Tag::to_string).collect();
+        refused.sort_unstable();
+        Ok(Rotated { root: target, keys: all, rewrapped, refused })
     }
 
-    /// Opens every key of the keyring; says how many there are.
-    pub(crate) async fn verify(&self) -> Result<u64, Error> {
-        let (mut after, mut count) = (None, 0);
+    /// Rows with what takes their place; those that do not open are put aside.
+    fn resealed(
+        &self,
+        rows: Vec<KeyRow>,
+        refused: &mut HashSet<Tag>,
+    ) -> Result<Vec<(KeyRow, KeyRow)>, Error> {
+        let mut pairs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let opened = self.scope_of(&row).and_then(|scope| Ok((self.unwrap(&scope, &row)?, scope)));
+            match opened {
+                Ok((key, scope)) => {
+                    let resealed = self.seal_row(&scope, row.scope, row.generation, &key.key);
+                    pairs.push((row, resealed));
+                }
+                Err(Error::Tampered(_)) => {
+                    refused.insert(row.scope);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Opens every key of the keyring; says how many there are, and which do not open.
+    pub(crate) async fn verify(&self) -> Result<(u64, Vec<Tag>), Error> {
+        let (mut after, mut count, mut refused) = (None, 0, Vec::new());
         loop {
             let rows = self.store.list(after, ROTATED_AT_ONCE).await?;
-            let Some(last) = rows.last() else { return Ok(count) };
+            let Some(last) = rows.last() else { return Ok((count, refused)) };
             after = Some(last.scope);
             for row in &rows {
-                let scope = self.scope_of(row)?;
-                if self.names(&scope).scope != row.scope || self.unwrap(&scope, row)?.key.kid() != row.kid {
-                    return Err(Tampering::KeyRefused.into());
+                let opened = self.scope_of(row).and_then(|scope| Ok((self.unwrap(&scope, row)?, scope)));
+                match opened {
+                    Ok((key, scope)) if self.names(&scope).scope == row.scope && key.key.kid() == row.kid => {
+                        count += 1;
+                    }
+                    Ok(_) | Err(Error::Tampered(_)) => refused.push(row.scope),
+                    Err(error) => return Err(error),
                 }
-                count += 1;
             }
         }
     }
@@ -370,7 +400,7 @@ impl Keyring {
 }
 
 /// What a rotation did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotated {
     /// The root that everything is sealed under now.
     pub root: Kid,
@@ -378,6 +408,8 @@ pub struct Rotated {
     pub keys: u64,
     /// Session keys that this run re-sealed.
     pub rewrapped: u64,
+    /// Session keys that do not open and were left as they are, by tag.
+    pub refused: Vec<String>,
 }
 
 /// The keys that have a name instead of a scope.

@@ -101,7 +101,7 @@ pub use model::{
 pub use notices::Notice;
 pub use retention::Lifetimes;
 pub use rights::{
-    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt,
+    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt, ReceiptProof,
     SessionSummary, Verified,
 };
 pub use room::{RoomContext, RoomLimits, RoomLine, is_invisible};

@@ -15,10 +15,11 @@ use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
+use crate::concepts;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
-pub use administrator::{Administrator, SessionSummary, Verified};
+pub use administrator::{Administrator, ReceiptProof, SessionSummary, Verified};
 pub use erasure::Receipt;
 use erasure::{Subject, erase};
 
@@ -130,7 +131,7 @@ impl Session {
     pub async fn about(&self) -> Result<Option<About>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         self.inner.record(self.record(Action::SessionViewed)).await?;
-        Ok(Some(log.checkpoint().about().clone()))
+        Ok(Some(log.checkpoint().about_with_made()))
     }
 
     async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
@@ -143,10 +144,20 @@ impl Session {
             exported_at: self.inner.now(),
             version: log.version(),
             messages: log.checkpoint().all().flat_map(exported).collect(),
-            about: Some(log.checkpoint().about().clone()).filter(|about| !about.is_empty()),
+            about: Some(log.checkpoint().about_with_made()).filter(|about| !about.is_empty()),
             summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
             concepts: self.exported_concepts().await?,
         }))
+    }
+
+    /// How much of what is derived an erasure of this session would end, by name.
+    pub async fn count_derived(&self) -> Result<BTreeMap<String, u64>, Error> {
+        let mut counts = BTreeMap::from([("captures".to_owned(), concepts::count(&self.inner, self.names.scope).await?)]);
+        for one in &self.inner.derived {
+            counts.insert(one.name().to_owned(), one.count_session(&self.scope).await?);
+        }
+        counts.retain(|_, count| *count > 0);
+        Ok(counts)
     }
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.

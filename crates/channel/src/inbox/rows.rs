@@ -395,18 +395,14 @@ pub(crate) fn kept(c: &Connection, name: Tag) -> rusqlite::Result<Option<Sealed>
 
 /// Finishes the rows of someone and takes their names off them; says how many there were.
 pub(crate) fn forget(c: &mut Connection, whose: Whose, keep_forget: bool) -> rusqlite::Result<u64> {
-    let (column, tag) = match whose {
-        Whose::Person(tag) => ("person", tag),
-        Whose::Session(tag) => ("scope", tag),
-    };
+    let (condition, tag, kept) = forgotten(whose, keep_forget);
     let tx = c.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let kept = if keep_forget { RowKind::Forget as i64 } else { -1 };
     let gone = tx.execute(
         &format!(
             "UPDATE events SET state = 3, finished_at = coalesce(finished_at, received_at), room = NULL,
                                scope = NULL, person = NULL, route = NULL, body = NULL, sent = NULL, waits = NULL,
                                target = NULL
-             WHERE {column} = ?1 AND NOT ((kind = ?2 OR (?2 >= 0 AND carried = 1)) AND state < 2)"
+             WHERE {condition}"
         ),
         params![tag.as_bytes(), kept],
     )?;
@@ -417,9 +413,23 @@ pub(crate) fn forget(c: &mut Connection, whose: Whose, keep_forget: bool) -> rus
     Ok(gone as u64)
 }
 
-pub(crate) fn count(c: &Connection, person: Tag) -> rusqlite::Result<u64> {
-    let sql = "SELECT count(*) FROM events WHERE person = ?1";
-    c.prepare_cached(sql)?.query_row([person.as_bytes()], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+/// How many rows [`forget`] would end.
+pub(crate) fn count(c: &Connection, whose: Whose, keep_forget: bool) -> rusqlite::Result<u64> {
+    let (condition, tag, kept) = forgotten(whose, keep_forget);
+    let sql = format!("SELECT count(*) FROM events WHERE {condition}");
+    let counted = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    c.prepare_cached(&sql)?.query_row(params![tag.as_bytes(), kept], counted).map(i64::cast_unsigned)
+}
+
+/// Which rows are forgotten: the condition, and its two parameters.
+fn forgotten(whose: Whose, keep_forget: bool) -> (String, Tag, i64) {
+    let (column, tag) = match whose {
+        Whose::Person(tag) => ("person", tag),
+        Whose::Session(tag) => ("scope", tag),
+    };
+    let kept = if keep_forget { RowKind::Forget as i64 } else { -1 };
+    let condition = format!("{column} = ?1 AND NOT ((kind = ?2 OR (?2 >= 0 AND carried = 1)) AND state < 2)");
+    (condition, tag, kept)
 }
 
 pub(crate) fn unfinished_of(c: &Connection, person: Tag) -> rusqlite::Result<Vec<Row>> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, AuditLine, Lane, Receipt};
+use confidant_engine::{Actor, AuditLine, Lane, Receipt, ReceiptProof};
 
 use super::output::{self, counted, moment, note};
 use super::{JsonArg, Outcome, with_engine};
@@ -94,15 +94,24 @@ fn written(line: &AuditLine) -> anyhow::Result<String> {
 async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     let records = administrator.verify_audit().await?;
-    if let Some(path) = &args.receipt {
-        administrator.verify_receipt(&parse_receipt(&output::read(path)?)?).await?;
-    }
+    let proof = match &args.receipt {
+        Some(path) => Some(administrator.verify_receipt(&parse_receipt(&output::read(path)?)?).await?),
+        None => None,
+    };
+    let outlived = proof == Some(ReceiptProof::Outlived);
     if args.output.json {
-        output::json(&serde_json::json!({ "records": records, "receipt": args.receipt.is_some() }))?;
+        let mut found = serde_json::json!({ "records": records, "receipt": proof.is_some() });
+        if outlived {
+            found["receipt_record"] = "past its time".into();
+        }
+        output::json(&found)?;
     } else {
         output::line(&format!("the chain holds: {}", counted(records, "record")))?;
-        if args.receipt.is_some() {
+        if proof.is_some() {
             output::line("the receipt is genuine, and what it names is gone")?;
+        }
+        if outlived {
+            note("its signature holds; the record in the audit log is past its time (store.audit_days)");
         }
     }
     if records == 0 {

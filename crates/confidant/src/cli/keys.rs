@@ -94,6 +94,15 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         Some(memory) => memory.rotate(|_, _| {}).await?,
         None => 0,
     };
+    if !rotated.refused.is_empty() {
+        tell(args, &rotated, memories)?;
+        output::error(&format!(
+            "{} not open and were left under the old key; hint: keep the old key, restore the keyring's rows from a \
+             backup or erase those sessions, and run this again",
+            if rotated.refused.len() == 1 { "1 key does".to_owned() } else { format!("{} keys do", rotated.refused.len()) }
+        ));
+        return Ok(Outcome::Faulty);
+    }
     let after = match rotation {
         Some(rotation) => {
             rotation.end(rotated.root)?;
@@ -120,6 +129,7 @@ fn tell(args: &JsonArg, rotated: &Rotated, memories: u64) -> anyhow::Result<()> 
             "root": rotated.root.to_string(),
             "keys": rotated.keys,
             "rewrapped": rotated.rewrapped,
+            "refused": rotated.refused,
             "memory_keys_rewrapped": memories,
         }));
     }
@@ -129,6 +139,9 @@ fn tell(args: &JsonArg, rotated: &Rotated, memories: u64) -> anyhow::Result<()> 
         rotated.root,
         rotated.rewrapped
     ))?;
+    for tag in &rotated.refused {
+        output::line(&format!("{tag}\tkey-refused"))?;
+    }
     if memories > 0 {
         output::line(&format!("{} re-sealed", counted(memories, "memory key")))?;
     }

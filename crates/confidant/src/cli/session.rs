@@ -192,11 +192,14 @@ async fn delete(args: &DeleteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         let tag = session.tag();
         let listed = administrator.sessions(Some(&tenant), usize::MAX).await?;
         let Some(found) = listed.into_iter().find(|one| one.tag == tag) else { return Ok(not_found()) };
-        let records = found.version;
+        let (records, derived) = (found.version, session.count_derived().await?);
         if args.one.output.json {
-            output::json(&serde_json::json!({ "dry_run": true, "sessions": 1, "records": records }))?;
+            let would = serde_json::json!({ "dry_run": true, "sessions": 1, "records": records, "derived": derived });
+            output::json(&would)?;
         } else {
-            output::line(&format!("would delete 1 session with {} and its key", counted(records, "record")))?;
+            let also: String = derived.iter().map(|(name, count)| format!(", {count} {name}")).collect();
+            let records = counted(records, "record");
+            output::line(&format!("would delete 1 session with {records}{also} and its key"))?;
         }
         return Ok(Outcome::Done);
     }

@@ -1,8 +1,9 @@
 //! `[processing]`: what is found out about a turn before its answer, and what is made of it afterwards.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use confidant_engine::{FormStyle, Harm, Processing, Safety, SafetyAction};
+use confidant_engine::{Decay, FormStyle, Harm, Measure, Processing, Safety, SafetyAction, SafetyText};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::seconds;
@@ -33,7 +34,7 @@ pub(crate) struct ProcessingSection {
     pub(crate) safety: SafetySection,
 }
 
-/// What is done about each kind of harm; the engine's own rules for a kind that is not here.
+/// What is done about each kind of harm; the engine's own rules for a kind and a measure that are not here.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SafetySection {
@@ -42,7 +43,14 @@ pub(crate) struct SafetySection {
     pub(crate) gradual_escalation_patterns: Option<SafetyRules>,
     pub(crate) emotional_distress_indicators: Option<SafetyRules>,
     pub(crate) illegal: Option<SafetyRules>,
+    /// How fast the past of a conversation counts less.
+    pub(crate) decay: Decay,
+    /// What the person is told, by kind and language; the engine's own words for the rest.
+    #[serde(deserialize_with = "texts")]
+    pub(crate) texts: Texts,
 }
+
+type Texts = BTreeMap<SafetyText, BTreeMap<String, String>>;
 
 /// Rules for one kind of harm; none of them to do nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +60,9 @@ pub(crate) struct SafetyRules(pub(crate) Vec<SafetyRule>);
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SafetyRule {
+    /// Of the turn, or of the conversation.
+    #[serde(default)]
+    pub(crate) of: Option<Measure>,
     #[serde(deserialize_with = "score")]
     pub(crate) at: f32,
     pub(crate) then: Vec<SafetyAction>,
@@ -97,10 +108,21 @@ impl ProcessingSection {
                 Harm::EmotionalDistressIndicators => &self.safety.emotional_distress_indicators,
                 Harm::Illegal => &self.safety.illegal,
             };
-            if let Some(SafetyRules(rules)) = chosen {
-                let each =
-                    |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
-                safety.rules.replace(harm, &rules.iter().flat_map(each).collect::<Vec<_>>());
+            let Some(SafetyRules(rules)) = chosen else { continue };
+            for measure in Measure::ALL {
+                let of = |rule: &&SafetyRule| rule.of.unwrap_or(Measure::usual(harm)) == measure;
+                let each = |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
+                let of_measure: Vec<_> = rules.iter().filter(of).flat_map(each).collect();
+                // No rules at all: nothing is done. None of this measure: the engine's own.
+                if rules.is_empty() || rules.iter().any(|rule| of(&rule)) {
+                    safety.rules.replace(harm, measure, &of_measure);
+                }
+            }
+        }
+        safety.rules.decay = self.safety.decay;
+        for (kind, texts) in &self.safety.texts {
+            for (language, text) in texts {
+                safety.texts = safety.texts.with(*kind, language, text);
             }
         }
         safety
@@ -119,6 +141,15 @@ impl<'de> Deserialize<'de> for SafetyRules {
             rules.into_iter().map(toml::Value::try_into).collect();
         rules.map(Self).map_err(|error| D::Error::custom(error.message()))
     }
+}
+
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Texts, D::Error> {
+    let texts = Texts::deserialize(deserializer)?;
+    let is_code = |language: &String| language.len() == 2 && language.chars().all(|c| c.is_ascii_alphabetic());
+    if !texts.values().flat_map(BTreeMap::keys).all(is_code) {
+        return Err(D::Error::custom("this is no language; hint: give two letters, such as en"));
+    }
+    Ok(texts)
 }
 
 fn score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
@@ -143,7 +174,7 @@ mod tests {
             direct_self_harm = [{ at = 4.5, then = ['provide_crisis_resources'] },\n\
             { at = 9, then = ['flag_for_human_review', 'terminate_conversation'] }]\nindirect_self_harm = []";
         let found: ProcessingSection = toml::from_str(text).unwrap();
-        let rule = |at, then: &[SafetyAction]| SafetyRule { at, then: then.to_vec() };
+        let rule = |at, then: &[SafetyAction]| SafetyRule { of: None, at, then: then.to_vec() };
         let expected = SafetySection {
             illegal: Some(SafetyRules(vec![rule(7.0, &[SafetyAction::RefuseAndRedirect])])),
             direct_self_harm: Some(SafetyRules(vec![
@@ -154,5 +185,47 @@ mod tests {
             ..SafetySection::default()
         };
         assert_eq!((found.reprocess_at, found.safety), (Some(8.0), expected));
+    }
+
+    fn rules(text: &str, harm: Harm) -> Vec<(Measure, f32, SafetyAction)> {
+        let found: ProcessingSection = toml::from_str(text).unwrap();
+        let rules = found.safety().rules.rules.into_iter().filter(|rule| rule.harm == harm);
+        rules.map(|rule| (rule.of, rule.at_least, rule.action)).collect()
+    }
+
+    /// Setting what is done about a turn leaves what is done about the conversation, and the other way round.
+    #[test]
+    fn a_rule_replaces_those_of_its_own_measure() {
+        use Measure::{Conversation, Turn};
+        use SafetyAction::{FlagForHumanReview, RefuseAndRedirect, TerminateConversation};
+        let (flag, refuse) = ((Conversation, 9.0, FlagForHumanReview), (Turn, 8.0, RefuseAndRedirect));
+        let ends = |of| (of, 7.0, TerminateConversation);
+        for (text, expected) in [
+            ("", vec![refuse, flag]),
+            ("illegal = { at = 7, then = ['terminate_conversation'] }", vec![flag, ends(Turn)]),
+            ("illegal = { of = 'turn', at = 7, then = ['terminate_conversation'] }", vec![flag, ends(Turn)]),
+            (
+                "illegal = { of = 'conversation', at = 7, then = ['terminate_conversation'] }",
+                vec![refuse, ends(Conversation)],
+            ),
+            ("illegal = { of = 'conversation', at = 7, then = [] }", vec![refuse]),
+            ("illegal = []", vec![]),
+        ] {
+            assert_eq!(rules(&format!("[safety]\n{text}"), Harm::Illegal), expected, "{text}");
+        }
+        let text = "[safety]\ngradual_escalation_patterns = { at = 6, then = ['flag_for_human_review'] }";
+        let expected = [(Turn, 9.0, RefuseAndRedirect), (Conversation, 6.0, FlagForHumanReview)];
+        assert_eq!(rules(text, Harm::GradualEscalationPatterns), expected);
+    }
+
+    #[test]
+    fn decay_and_words_are_the_operators() {
+        let text = "[safety]\ndecay = { half_life_turns = 2 }\n[safety.texts.crisis_resources]\nEN = 'Call us.'";
+        let found = toml::from_str::<ProcessingSection>(text).unwrap().safety();
+        assert_eq!(found.rules.decay, Decay { half_life_turns: 2, ..Decay::default() });
+        assert_eq!(found.texts.text(SafetyText::CrisisResources, "en"), "Call us.");
+        for wrong in ["[safety.texts.refusal]\nenglish = 'No.'", "[safety.texts.excuse]\nen = 'No.'"] {
+            assert!(toml::from_str::<ProcessingSection>(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -166,6 +166,9 @@ pub(super) struct MetadataSchema {
     /// Messages that were left out because of the audience.
     #[schema(required = false)]
     withheld: u64,
+    /// Messages that the application sent along and that did not fit the prompt, the oldest of them.
+    #[schema(required = false)]
+    left_out: u64,
     /// Room lines that the model saw.
     room_lines: u64,
     /// Whether the answer is the recorded one of an earlier request with the same id.
@@ -183,6 +186,9 @@ pub(super) struct MetadataSchema {
     /// Whether the beginning of the conversation was given in few words, since it no longer fits.
     #[schema(required = false)]
     compressed: bool,
+    /// Exchanges at the beginning of the conversation that are kept no longer; only a summary can still tell of them.
+    #[schema(required = false)]
+    dropped: u64,
     /// What was found out about the turn.
     preparation: Option<PreparationSchema>,
     /// The mate that answered, by name.

@@ -36,7 +36,7 @@ pub(super) struct WouldErase {
     /// Messages that would go, where they can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) messages: Option<u64>,
-    /// What was derived from the person's conversations and would go, by name.
+    /// What was derived from the conversations and would go, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub(super) derived: BTreeMap<String, u64>,
@@ -92,7 +92,8 @@ pub(super) async fn erase(
         Err(Error::Tampered(_)) => (1, None),
         Err(error) => return Err(error.into()),
     };
-    reply(&WouldErase { dry_run: true, erased: "session", sessions, messages, derived: BTreeMap::new() })
+    let derived = session.count_derived().await?;
+    reply(&WouldErase { dry_run: true, erased: "session", sessions, messages, derived })
 }
 
 fn nothing() -> ApiError {

@@ -192,6 +192,25 @@ pub(crate) async fn forget(
     scope: Tag,
     own: Option<ConversationName>,
 ) -> Result<Forgotten, Error> {
+    let rows = captures_of(inner, scope, own).await?;
+    let mut forgotten = Forgotten { captures: rows.len() as u64, keys: Vec::new() };
+    let names: BTreeSet<ConversationName> = rows.iter().map(|row| row.name).collect();
+    for name in names {
+        forget_in(inner, name, scope, &mut forgotten).await?;
+    }
+    Ok(forgotten)
+}
+
+/// How much [`forget`] would take out.
+pub(crate) async fn count(inner: &Arc<Inner>, scope: Tag) -> Result<u64, Error> {
+    Ok(captures_of(inner, scope, None).await?.len() as u64)
+}
+
+async fn captures_of(
+    inner: &Arc<Inner>,
+    scope: Tag,
+    own: Option<ConversationName>,
+) -> Result<Vec<CaptureRow>, Error> {
     let own = match own {
         Some(own) => Some(own),
         None => {
@@ -205,12 +224,7 @@ pub(crate) async fn forget(
         let missed = inner.store.captures(CapturesOf::Conversation(own)).await?;
         rows.extend(missed.into_iter().filter(|row| row.scope == scope));
     }
-    let mut forgotten = Forgotten { captures: rows.len() as u64, keys: Vec::new() };
-    let names: BTreeSet<ConversationName> = rows.iter().map(|row| row.name).collect();
-    for name in names {
-        forget_in(inner, name, scope, &mut forgotten).await?;
-    }
-    Ok(forgotten)
+    Ok(rows)
 }
 
 async fn forget_in(

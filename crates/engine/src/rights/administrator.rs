@@ -47,7 +47,11 @@ impl Administrator {
         self.inner.record(self.note(Action::SessionListed).counting(listed.len() as u64)).await?;
         let mut summaries = Vec::with_capacity(listed.len());
         for one in listed {
-            let scope = self.scope_of(&one).await?;
+            // One key that does not open hides its own session's id, and no other's.
+            let scope = match self.scope_of(&one).await {
+                Err(Error::Tampered(_)) => None,
+                scope => scope?,
+            };
             summaries.push(SessionSummary {
                 session_id: scope.as_ref().map(Scope::session_id),
                 tenant: scope.as_ref().map(|scope| scope.tenant().as_str().to_owned()),
@@ -68,11 +72,12 @@ impl Administrator {
         self.inner.record(note).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for one in listed {
-            let exported = match self.scope_of(&one).await? {
-                Some(scope) => {
+            let exported = match self.scope_of(&one).await {
+                Ok(Some(scope)) => {
                     Session::new(Arc::clone(&self.inner), scope, self.actor.clone()).export().await
                 }
-                None => Err(Tampering::KeyGone.into()),
+                Ok(None) => Err(Tampering::KeyGone.into()),
+                Err(error) => Err(error),
             };
             match exported {
                 Ok(export) => sessions.extend(export),
@@ -123,6 +128,14 @@ impl Administrator {
         let mut counts = BTreeMap::new();
         for one in &self.inner.derived {
             counts.insert(one.name().to_owned(), one.count(tenant, user).await?);
+        }
+        let person = self.inner.keyring.person(tenant, user);
+        let mut captures = 0;
+        for one in self.all(Find::Person(person), usize::MAX).await? {
+            captures += concepts::count(&self.inner, one.names.scope).await?;
+        }
+        if captures > 0 {
+            counts.insert("captures".to_owned(), captures);
         }
         Ok(counts)
     }
@@ -183,8 +196,8 @@ impl Administrator {
         Ok(records)
     }
 
-    /// Checks a receipt: its signature, its audit record, and that what it says is gone is gone.
-    pub async fn verify_receipt(&self, receipt: &Receipt) -> Result<(), Error> {
+    /// Checks a receipt: its signature, its audit record as long as that is kept, and that what it says is gone is gone.
+    pub async fn verify_receipt(&self, receipt: &Receipt) -> Result<ReceiptProof, Error> {
         let unverified = |what: &str| Error::Unverified {
             what: what.to_owned(),
             hint: "check that the receipt is unchanged and belongs to this installation",
@@ -199,13 +212,15 @@ impl Administrator {
                 && line.tag == receipt.audit_tag
                 && line.record.subject.as_ref() == Some(&receipt.subject)
         });
-        if !stands {
-            return Err(unverified("the audit log has no such record"));
-        }
+        let proof = match stands {
+            true => ReceiptProof::Recorded,
+            false if self.is_past_its_time(receipt).await? => ReceiptProof::Outlived,
+            false => return Err(unverified("the audit log has no such record")),
+        };
         let mut after = None;
         loop {
             let rows = self.inner.keyring.store().list(after, AT_ONCE).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
+            let Some(last) = rows.last() else { return Ok(proof) };
             after = Some(last.scope);
             if rows.iter().any(|row| receipt.keys.contains(&row.kid.to_string())) {
                 return Err(unverified("a key that the receipt says was destroyed is in the keyring"));
@@ -213,25 +228,40 @@ impl Administrator {
         }
     }
 
+    /// Whether the audit log has let go of a receipt's record in time, and nobody cut it out.
+    async fn is_past_its_time(&self, receipt: &Receipt) -> Result<bool, Error> {
+        let anchors = self.inner.keyring.store().lane_anchors().await?;
+        let lanes = self.inner.store.lanes().await?;
+        let found = lanes.iter().find(|found| found.head.lane == receipt.audit_lane);
+        let floor = found.map_or(u64::MAX, |lane| lane.floor.map_or(0, |floor| floor.seq));
+        let gone = audit::may_be_gone(receipt.audit_lane, &anchors, self.inner.now());
+        Ok(receipt.audit_seq <= gone.min(floor))
+    }
+
     /// Opens every key and every log.
     pub async fn verify_everything(&self) -> Result<Verified, Error> {
-        let mut verified = Verified { keys: self.inner.keyring.verify().await?, ..Verified::default() };
+        let (keys, refused) = self.inner.keyring.verify().await?;
+        let mut verified = Verified { keys, ..Verified::default() };
+        let mut faults: BTreeMap<String, &'static str> =
+            refused.iter().map(|tag| (tag.to_string(), Tampering::KeyRefused.name())).collect();
         for one in self.all(Find::All, usize::MAX).await? {
-            let opened = match self.scope_of(&one).await? {
-                Some(scope) => {
+            let opened = match self.scope_of(&one).await {
+                Ok(Some(scope)) => {
                     let session = Session::new(Arc::clone(&self.inner), scope, self.actor.clone());
                     session::open(&session).await.map(drop)
                 }
-                None => Err(Tampering::KeyGone.into()),
+                Ok(None) => Err(Tampering::KeyGone.into()),
+                Err(error) => Err(error),
             };
             match opened {
                 Ok(()) => verified.sessions += 1,
-                Err(Error::Tampered(t)) => {
-                    verified.refused.push((one.names.scope.to_string(), t.name().to_owned()))
+                Err(Error::Tampered(tampering)) => {
+                    faults.entry(one.names.scope.to_string()).or_insert(tampering.name());
                 }
                 Err(error) => return Err(error),
             }
         }
+        verified.refused = faults.into_iter().map(|(tag, reason)| (tag, reason.to_owned())).collect();
         match self.verify_audit().await {
             Ok(records) => verified.audit_records = records,
             Err(Error::Unverified { what, hint }) => {
@@ -242,7 +272,8 @@ impl Administrator {
         Ok(verified)
     }
 
-    /// Takes the logs as they are now for the truth, as after restoring a backup; says how many were behind.
+    /// Takes the logs as they are now for the truth, as after restoring a backup; says how many were behind. One whose key
+    /// does not open is left as it is, and stays refused.
     pub async fn accept_restore(&self) -> Result<u64, Error> {
         let (mut behind, mut after) = (Vec::new(), None);
         loop {
@@ -250,7 +281,14 @@ impl Administrator {
             let Some(last) = rows.last() else { break };
             after = Some(last.scope);
             for row in rows {
-                let scope = self.inner.keyring.scope_of(&row)?;
+                let scope = match self.inner.keyring.scope_of(&row) {
+                    Err(Error::Tampered(tampering)) => {
+                        let reason = tampering.name();
+                        tracing::warn!(scope.tag = %row.scope, reason, "a key does not open; it is left as it is");
+                        continue;
+                    }
+                    scope => scope?,
+                };
                 let version = if concepts::is_conversation(&scope) {
                     concepts::stored_version(&self.inner, scope).await?
                 } else {
@@ -296,10 +334,10 @@ const AT_ONCE: usize = 500;
 /// One session in a list.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct SessionSummary {
-    /// Its readable id; missing when its key is gone.
+    /// Its readable id; missing when its key is gone or does not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The tenant; missing when the key is gone.
+    /// The tenant; missing when the key is gone or does not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// The name under which logs mention it.
@@ -313,6 +351,15 @@ pub struct SessionSummary {
     pub open_turn: bool,
 }
 
+/// What a receipt was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptProof {
+    /// Its signature, its audit record, and the keyring.
+    Recorded,
+    /// Its signature and the keyring: the audit record is past its time.
+    Outlived,
+}
+
 /// What a check of everything found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
@@ -320,7 +367,7 @@ pub struct Verified {
     pub keys: u64,
     /// Session logs that open, from their first record to their last.
     pub sessions: u64,
-    /// Sessions that do not, by tag, with the name of the reason.
+    /// Keys and sessions that do not, by tag, with the name of the reason.
     pub refused: Vec<(String, String)>,
     /// Audit records that are in their place.
     pub audit_records: u64,

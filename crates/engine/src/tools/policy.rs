@@ -114,14 +114,29 @@ impl ToolRule {
         self.when.iter().all(|(path, pattern)| {
             let pattern = WildMatch::new(pattern);
             let mut leaves = Vec::new();
-            if let Some(value) = path.split('.').try_fold(arguments, |value, part| value.get(part)) {
-                texts(value, &mut leaves);
-            }
+            reach(arguments, path, &mut leaves);
             match self.then {
                 Verdict::Allow => !leaves.is_empty() && leaves.iter().all(|text| pattern.matches(text)),
                 Verdict::Deny | Verdict::Approve { .. } => leaves.iter().any(|text| pattern.matches(text)),
             }
         })
+    }
+}
+
+/// The texts at a path. A list stands for each of its items, wherever it comes; a name may itself have dots.
+fn reach(value: &Value, path: &str, leaves: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| reach(item, path, leaves)),
+        Value::Object(object) => {
+            for (name, inner) in object {
+                match path.strip_prefix(name.as_str()) {
+                    Some("") => texts(inner, leaves),
+                    Some(rest) => rest.strip_prefix('.').into_iter().for_each(|rest| reach(inner, rest, leaves)),
+                    None => {}
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -192,6 +207,30 @@ mod tests {
         let policy = ToolPolicy::new(vec![allow, rule("*", Verdict::Deny)]);
         assert_eq!(policy.check(ALICE, &read, &mixed), Verdict::Deny);
         assert_eq!(ToolPolicy::new(vec![deny]).check(ALICE, &read, &mixed), Verdict::Deny);
+    }
+
+    #[test]
+    fn a_path_goes_through_lists() {
+        let read = tool("files.read", Effect::Reads);
+        let deny = ToolPolicy::new(vec![when("files.options.path", "/etc/*", rule("*", Verdict::Deny))]);
+        let allow = ToolPolicy::new(vec![
+            when("files.options.path", "/srv/*", rule("*", Verdict::Allow)),
+            rule("*", Verdict::Deny),
+        ]);
+        for (arguments, allowed, denied) in [
+            (json!({ "files": [{ "options": { "path": "/srv/a" } }] }), true, false),
+            (json!({ "files": [{ "options": { "path": "/etc/a" } }] }), false, true),
+            (json!({ "files": [{ "options": [{ "path": "/srv/a" }, { "path": "/etc/b" }] }] }), false, true),
+            (json!({ "files": [[{ "options": [[{ "path": ["/srv/a", "/etc/b"] }]] }]] }), false, true),
+            (json!({ "files": [{ "options": {} }, "/etc/a"] }), false, false),
+            (json!({ "files.options": [{ "path": "/etc/a" }] }), false, true),
+            (json!({ "files": { "options": [] } }), false, false),
+        ] {
+            assert_eq!(allow.check(ALICE, &read, &arguments) == Verdict::Allow, allowed, "{arguments}");
+            assert_eq!(deny.check(ALICE, &read, &arguments) == Verdict::Deny, denied, "{arguments}");
+        }
+        let list = json!([{ "files": { "options": { "path": "/etc/a" } } }]);
+        assert_eq!(deny.check(ALICE, &read, &list), Verdict::Deny);
     }
 
     #[test]

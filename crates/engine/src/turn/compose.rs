@@ -50,12 +50,15 @@ pub(super) struct Gathered {
     /// Quoted blocks with their tokens.
     blocks: Vec<(Block, u32)>,
     room_lines: usize,
-    brought: Vec<PromptMessage>,
+    /// What the application sent along, each with its tokens.
+    brought: Vec<(PromptMessage, u32)>,
     /// Whole exchanges, oldest first.
     history: Vec<RecalledExchange>,
     withheld: usize,
     older: usize,
     summaries: Vec<String>,
+    dropped: u64,
+    crowded: bool,
     end: u64,
     pub(super) concepts: std::sync::Arc<InScope>,
 }
@@ -88,7 +91,7 @@ impl Gathered {
     /// What a model that prepares looks at: the history as it will be told, and what is brought along.
     pub(super) fn messages(&self) -> Vec<PromptMessage> {
         let history = self.history.iter().flat_map(|one| &one.messages);
-        history.chain(&self.brought).cloned().collect()
+        history.chain(self.brought.iter().map(|(message, _)| message)).cloned().collect()
     }
 }
 
@@ -112,7 +115,11 @@ pub(super) fn gather(
         block("past_chats", PAST_INTRO, past, budget / QUOTED_SHARE),
         block("settings", SETTINGS_INTRO, settings, budget / QUOTED_SHARE),
     ];
-    let brought = unknown_to(&recalled, inbound.brought);
+    let counted = |message: PromptMessage| {
+        let tokens = tokens::count(&message.text) + MESSAGE_OVERHEAD;
+        (message, tokens)
+    };
+    let brought = unknown_to(&recalled, inbound.brought).into_iter().map(counted).collect();
     Gathered {
         query: inbound.query,
         query_tokens: inbound.tokens,
@@ -129,6 +136,8 @@ pub(super) fn gather(
         withheld: recalled.withheld,
         older: recalled.older,
         summaries: recalled.summaries,
+        dropped: recalled.dropped,
+        crowded: recalled.crowded,
         end: recalled.end,
         concepts,
     }
@@ -178,26 +187,28 @@ pub(super) async fn compose(
     spent += offered.iter().map(|tool| inner.count_tool(tool)).sum::<u32>();
     spent += composed.blocks.iter().map(|block| tokens::count(&block.render())).sum::<u32>();
     spent += gathered.blocks.iter().map(|(_, tokens)| tokens).sum::<u32>();
-    spent +=
-        gathered.brought.iter().map(|message| tokens::count(&message.text) + MESSAGE_OVERHEAD).sum::<u32>();
+    let brought = newest_within(&gathered.brought, |(_, tokens)| *tokens, budget, &mut spent);
     let all: u32 = gathered.history.iter().map(|one| one.tokens).sum();
-    let summary = (gathered.older > 0 || spent + all > budget)
+    let summary = (gathered.dropped > 0 || gathered.older > 0 || spent + all > budget)
         .then(|| block("earlier", EARLIER_INTRO, earlier(&gathered.summaries), budget / 4))
         .flatten();
     spent += summary.as_ref().map_or(0, |(_, tokens)| *tokens);
-    let kept = newest_within(&gathered.history, budget, &mut spent);
+    let kept = newest_within(&gathered.history, |one| one.tokens, budget, &mut spent);
     let mut history: Vec<PromptMessage> = kept.iter().flat_map(|one| one.messages.clone()).collect();
     let known = gathered.older + gathered.history.iter().map(|one| one.messages.len()).sum::<usize>();
     draft.left_out = known - history.len();
     draft.kept_from = kept.first().map_or(gathered.end, |one| one.ordinal);
+    draft.crowded = gathered.crowded;
     draft.prompt_tokens = spent;
     let metadata = &mut draft.metadata;
     metadata.recalled = history.len();
     metadata.withheld = gathered.withheld;
     metadata.room_lines = gathered.room_lines;
     metadata.failed_aspects = composed.failed.into_iter().map(Cow::Borrowed).collect();
-    metadata.compressed = draft.left_out > 0 && summary.is_some();
-    history.extend(gathered.brought.iter().cloned());
+    metadata.dropped = gathered.dropped;
+    metadata.compressed = (draft.left_out > 0 || gathered.dropped > 0) && summary.is_some();
+    metadata.left_out = gathered.brought.len() - brought.len();
+    history.extend(brought.iter().map(|(message, _)| message.clone()));
     let blocks = composed.blocks.into_iter().chain(summary.map(|(block, _)| block));
     Prompt {
         system,
@@ -214,22 +225,14 @@ fn earlier(summaries: &[String]) -> impl Iterator<Item = (String, String)> + '_ 
     summaries.iter().map(|text| ("summary".to_owned(), one_line(text)))
 }
 
-/// Whole exchanges from the newest back, as long as they fit; oldest first.
-fn newest_within<'g>(
-    history: &'g [RecalledExchange],
-    budget: u32,
-    spent: &mut u32,
-) -> Vec<&'g RecalledExchange> {
-    let mut kept = Vec::new();
-    for exchange in history.iter().rev() {
-        if *spent + exchange.tokens > budget {
-            break;
-        }
-        *spent += exchange.tokens;
-        kept.push(exchange);
+/// The newest items, as many as fit.
+fn newest_within<'g, T>(items: &'g [T], tokens: impl Fn(&T) -> u32, budget: u32, spent: &mut u32) -> &'g [T] {
+    let mut from = items.len();
+    while from > 0 && *spent + tokens(&items[from - 1]) <= budget {
+        from -= 1;
+        *spent += tokens(&items[from]);
     }
-    kept.reverse();
-    kept
+    &items[from..]
 }
 
 /// What an application brought along and memory does not have: an OpenAI client sends its own copy of the

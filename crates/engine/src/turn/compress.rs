@@ -1,5 +1,7 @@
-//! Conversations that outgrow a prompt: their beginning is summed up, beside turns, and kept sealed in the log. The whole
-//! text stays where it is, and the tool `memory.search` looks through it.
+//! Conversations that outgrow a prompt, or the log: their beginning is summed up, beside turns, and kept sealed in the log.
+//!
+//! The text stays where it is, and the tool `memory.search` looks through it, until the log has more messages than are
+//! kept. What is easy to get wrong: then its beginning goes for good, so it is summed up a little before.
 
 use serde_json::{Value, json};
 
@@ -8,6 +10,7 @@ use crate::about::Summary;
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::{Checkpoint, Exchange};
+use crate::engine::HistoryLimits;
 use crate::entry::{Entry, ReplyFrom};
 use crate::error::Error;
 use crate::model::{Form, Model};
@@ -22,18 +25,31 @@ pub(super) struct Job {
     material: String,
 }
 
-/// The job there is, if enough is left out to be worth it. `kept_from` is the first exchange that the last prompt had.
-pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, budget: u32) -> Option<Job> {
+/// Whether the log is so long that its beginning goes soon, once the turn under way is answered. Where nothing is to be
+/// kept, nothing is summed up.
+pub(super) fn is_crowded(checkpoint: &Checkpoint, max_messages: usize) -> bool {
+    let comfortable = max_messages - max_messages.div_ceil(SOON);
+    max_messages > 0 && newest(checkpoint, comfortable.saturating_sub(AN_ANSWER)) > checkpoint.dropped()
+}
+
+/// The job there is, if enough is left out to be worth it, or goes soon. `kept_from` is the first exchange that the last
+/// prompt had.
+pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimits) -> Option<Job> {
+    let most = limits.max_messages;
+    let goes_soon = newest(checkpoint, most - most.div_ceil(SOON));
+    // More than goes soon, so that it is not done with every turn.
+    let goes_later = if most > 0 { newest(checkpoint, most - most.div_ceil(LATER)) } else { 0 };
+    let left_out_from = kept_from.max(goes_later);
     [Audience::Room, Audience::Private].into_iter().find_map(|audience| {
         let before = checkpoint.summaries().iter().find(|summary| summary.audience == audience);
         let from = before.map_or(0, |summary| summary.through + 1);
         let numbered = (checkpoint.dropped()..).zip(checkpoint.exchanges());
         let mut left_out = numbered
             .filter(|(ordinal, exchange)| {
-                (from..kept_from).contains(ordinal) && exchange.audience == audience && !exchange.is_open()
+                (from..left_out_from).contains(ordinal) && exchange.audience == audience && !exchange.is_open()
             })
             .peekable();
-        left_out.peek()?;
+        let urgent = left_out.peek()?.0 < goes_soon;
         let mut job = Job { audience, through: from, material: String::new() };
         if let Some(before) = before {
             job.material
@@ -51,8 +67,19 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, budget: u32) -> Optio
             job.through = ordinal;
         }
         job.material.push_str("conversation>>>");
-        (spent >= budget / WORTH_IT).then_some(job)
+        (urgent || spent >= limits.token_budget / WORTH_IT).then_some(job)
     })
+}
+
+/// The ordinal from which on the log has at most so many messages.
+fn newest(checkpoint: &Checkpoint, messages: usize) -> u64 {
+    let exchanges = checkpoint.exchanges();
+    let mut counted = 0;
+    let fit = exchanges.iter().rev().take_while(|exchange| {
+        counted += exchange.messages();
+        counted <= messages
+    });
+    checkpoint.dropped() + (exchanges.len() - fit.count()) as u64
 }
 
 fn said(exchange: &Exchange) -> String {
@@ -102,6 +129,12 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
     }
 }
 
+/// With fewer than this part of the messages left to come, the beginning goes soon;
+const SOON: usize = 8;
+/// and as much is summed up then as goes with this part of them.
+const LATER: usize = 4;
+/// Messages that a turn adds at the least when it is answered.
+const AN_ANSWER: usize = 1;
 /// A fraction of the budget: less than that is not worth a call.
 const WORTH_IT: u32 = 8;
 /// As much as a small model reads at once.

@@ -182,6 +182,9 @@ pub struct Metadata {
     /// Messages that were left out because of the audience.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld: usize,
+    /// Messages that the application sent along and that did not fit the prompt, the oldest of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Room lines that the model saw.
     pub room_lines: usize,
     /// Whether the answer is the recorded one of an earlier request with the same id.
@@ -199,6 +202,10 @@ pub struct Metadata {
     /// Whether the beginning of the conversation was given in few words, since it no longer fits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compressed: bool,
+    /// Exchanges at the beginning of the conversation that are kept no longer, since it has more than
+    /// `history.max_messages`: only a summary can still tell of them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub dropped: u64,
     /// What was found out about the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Box<Prepared>>,
@@ -269,12 +276,14 @@ impl Metadata {
             model: None,
             recalled: 0,
             withheld: 0,
+            left_out: 0,
             room_lines: 0,
             replayed: false,
             resumed: false,
             failed_aspects: Vec::new(),
             tools: Vec::new(),
             compressed: false,
+            dropped: 0,
             preparation: None,
             mate: None,
             focus: None,
@@ -495,6 +504,8 @@ struct Draft {
     left_out: usize,
     /// The first exchange of the log that found one, or the turn itself.
     kept_from: u64,
+    /// Whether the log is nearly as long as it may be, so that its beginning goes soon.
+    crowded: bool,
     /// What the turn found out about the conversation, for the log.
     note: Note,
     harm: Option<RunningHarm>,
@@ -517,6 +528,7 @@ impl Draft {
             prompt_tokens: 0,
             left_out: 0,
             kept_from: 0,
+            crowded: false,
             note: Note::default(),
             harm: None,
             material: None,
@@ -620,6 +632,10 @@ fn is_off(status: &ContextStatus) -> bool {
 }
 
 fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+fn is_none(n: &u64) -> bool {
     *n == 0
 }
 

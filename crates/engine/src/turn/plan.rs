@@ -1,7 +1,7 @@
 //! From what was found out about a turn to how it is answered: which model, which tools, and whether at all.
 //!
 //! The local rules give a plan at once. Where a small model is configured it is asked as well, and the answer is begun
-//! beside it on the rules' plan, behind a gate: if the small model comes to the same plan, the gate opens; if not, what
+//! beside it on the rules' plan and without tools, behind a gate: if the small model comes to the same plan, the gate opens; if not, what
 //! was begun is thrown away. So an answer is never later than one small call, and nothing is heard or done on a plan that
 //! does not hold.
 
@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::prepare::{self, Decision, Offer, Prepared, PreparedBy, Running, View};
-use super::{focus, safety};
+use super::{Enrichment, focus, safety};
 use crate::aspects::FocusMode;
+use crate::audience::{Audience, Sharing};
 use crate::checkpoint::Checkpoint;
 use crate::engine::Inner;
 use crate::model::{Model, ModelError, PromptMessage};
@@ -27,6 +28,8 @@ pub(super) struct Plan {
     pub(super) prepared: Option<Prepared>,
     pub(super) decision: Decision,
     pub(super) offered: Vec<Tool>,
+    /// Whether what the model is told depends on the category.
+    by_category: bool,
 }
 
 impl Plan {
@@ -36,7 +39,7 @@ impl Plan {
         let (Some(new), Some(old)) = (&self.prepared, &other.prepared) else { return false };
         !safety::refuses(&self.decision)
             && new.selected_model == old.selected_model
-            && new.category == old.category
+            && (!self.by_category || new.category == old.category)
             && new.language_code == old.language_code
             && (new.prompt_injection_chance >= warned_at) == (old.prompt_injection_chance >= warned_at)
             && names(self) == names(other)
@@ -74,16 +77,26 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(log: &Checkpoint) -> Self {
+    /// What the log has, as far as the answer's readers may know it. However much a person lets rooms recall, what was made
+    /// of their private turns is not carried on in what is made of public ones.
+    pub(super) fn of(log: &Checkpoint, reader: Audience) -> Self {
         let about = log.about();
-        let made = about.enrichment.as_ref();
+        let made = log.made().iter().filter(|made| made.audience.may_reach(reader, Sharing::KeepPrivate));
+        let made: Vec<&Enrichment> = made.map(|made| &made.enrichment).collect();
+        let summaries: Vec<&str> = made.iter().filter_map(|made| made.chat_summary.as_deref()).collect();
+        let mut tags: Vec<String> = Vec::new();
+        for tag in made.iter().rev().flat_map(|made| &made.chat_tags) {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
         Self {
             titled: about.title.is_some(),
             category: about.category.clone(),
             flagged: about.flagged_for_review,
             terminated: about.terminated,
-            summary: made.and_then(|made| made.chat_summary.clone()),
-            tags: made.map(|made| made.chat_tags.clone()).unwrap_or_default(),
+            summary: Some(summaries.join(" ")).filter(|summary| !summary.is_empty()),
+            tags,
             focus: about.focus.clone(),
             harm: *log.harm(),
         }
@@ -97,6 +110,8 @@ pub(super) struct Planner<'p> {
     /// What is allowed, before anything is selected.
     pub(super) allowed: Vec<Tool>,
     modes: Vec<FocusMode>,
+    /// Whether instruction files name categories.
+    by_category: bool,
     offer: Offer,
 }
 
@@ -112,14 +127,16 @@ impl<'p> Planner<'p> {
         let catalogue = inner.instructions.catalogue(gathered.situation(inner, session, None));
         let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
         let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
+        // The first is for everything else; more than that somebody has named, and then only those count.
+        let by_category = catalogue.categories.len() > 1;
         let offer = Offer {
-            categories: catalogue.categories,
+            categories: if by_category { catalogue.categories } else { prepare::known_categories() },
             models: inner.models.offered(),
             skills: skills.collect(),
             focus_modes: catalogue.focus_modes.iter().map(|focus| focus.id.clone()).collect(),
             settings_and_memories: settings,
         };
-        Self { inner, known, allowed, modes: catalogue.focus_modes, offer }
+        Self { inner, known, allowed, modes: catalogue.focus_modes, by_category, offer }
     }
 
     fn view<'v>(&self, messages: &'v [PromptMessage], query: &'v str) -> View<'v> {
@@ -128,7 +145,7 @@ impl<'p> Planner<'p> {
 
     /// What the local rules find out.
     pub(super) fn rules(&self, messages: &[PromptMessage], query: &str) -> Prepared {
-        prepare::rules(&self.view(messages, query), &self.offer)
+        prepare::rules(&self.view(messages, query), &self.offer, &self.inner.gate)
     }
 
     /// What the small model finds out; what it leaves open is the rules'.
@@ -150,7 +167,7 @@ impl<'p> Planner<'p> {
         }
         let filled = futures_util::future::join_all(asking).await;
         let found = filled.into_iter().map(|filled| match filled {
-            Ok(value) => prepare::read(&value, &view, &self.offer),
+            Ok(value) => prepare::read(&value, &view, &self.offer, &self.inner.gate),
             Err(error) => {
                 tracing::warn!(model = small.name(), error = %error, "a turn was prepared by local rules");
                 None
@@ -169,12 +186,21 @@ impl<'p> Planner<'p> {
         let mut running = self.known.harm;
         running.update(&prepared.harm, self.inner.now(), &self.inner.safety.rules.decay);
         let decision = self.inner.safety.rules.decide(&prepared.harm, &running);
-        Plan { prepared: Some(prepared), decision, offered }
+        Plan { prepared: Some(prepared), decision, offered, by_category: self.by_category }
+    }
+
+    /// The plan on which an answer may be begun before the small model has spoken: the rules', unless they would refuse, or
+    /// would offer tools or focus modes that the small model may not select.
+    pub(super) fn guess(&self, rules: &Prepared) -> Option<Plan> {
+        let selects = !rules.relevant_app_skills.is_empty() || !rules.relevant_app_focus_modes.is_empty();
+        let guess = Plan { offered: Vec::new(), ..self.plan(rules.clone()) };
+        (!selects && !safety::refuses(&guess.decision)).then_some(guess)
     }
 
     /// The plan where turns are not prepared: everything that is allowed.
     pub(super) fn unprepared(&self) -> Plan {
-        Plan { prepared: None, decision: Decision::default(), offered: self.allowed.clone() }
+        let (decision, offered) = (Decision::default(), self.allowed.clone());
+        Plan { prepared: None, decision, offered, by_category: self.by_category }
     }
 
     /// The tools that start and stop focus modes: those that were selected, or all for work that was begun.

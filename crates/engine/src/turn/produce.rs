@@ -9,7 +9,7 @@ use super::plan::{Known, Plan, Planner};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
-    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond, safety,
+    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond,
 };
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
@@ -49,7 +49,7 @@ pub(super) async fn produce(
         tracing::warn!(scope.tag = %session.tag(), error = error.code(), "earlier concepts are not in scope yet");
     }
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
-    let known = checkpoint.map(Known::of).unwrap_or_default();
+    let known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
     let work = exchange.and_then(crate::checkpoint::Exchange::work).cloned();
     draft.metadata.pending_approvals = held.as_deref().map_or(0, decide::pending);
@@ -91,11 +91,10 @@ impl Making<'_> {
             return self.settled(&plan, held, outlet).await;
         };
         let asking = self.planner.ask(small, &messages, query, &rules);
-        let guess = self.planner.plan(rules.clone());
-        if !processing.beside || safety::refuses(&guess.decision) {
+        let Some(guess) = self.planner.guess(&rules).filter(|_| processing.beside) else {
             let plan = self.planner.plan(asking.await);
             return self.settled(&plan, held, outlet).await;
-        }
+        };
         self.beside(asking, &guess, held, outlet).await
     }
 
@@ -205,7 +204,7 @@ impl Making<'_> {
         let mut offered = if work.current.is_some() { planner.allowed.clone() } else { plan.offered.clone() };
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
-        if draft.left_out > 0 && session.is_some() {
+        if (draft.left_out > 0 || draft.metadata.dropped > 0) && session.is_some() {
             let tool = remember::tool();
             prompt.tools.push(tool.spec.clone());
             offered.push(tool);
@@ -286,7 +285,7 @@ impl Making<'_> {
         Note {
             title: prepared.title.clone().filter(|_| !self.planner.known.titled),
             icon_names: if self.planner.known.titled { Vec::new() } else { prepared.icon_names.clone() },
-            category: category.filter(|category| self.planner.known.category.as_ref() != Some(category)),
+            category: category.filter(|_| self.planner.known.category.is_none()),
             flagged_for_review: does(SafetyAction::FlagForHumanReview) && !self.planner.known.flagged,
             terminated: does(SafetyAction::TerminateConversation),
             focus: None,

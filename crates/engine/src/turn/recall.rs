@@ -1,6 +1,6 @@
 //! Stage 2: what this person and the agent said before, as far as the answer's readers may know it.
 
-use super::Inbound;
+use super::{Inbound, compress};
 use crate::checkpoint::Exchange;
 use crate::engine::HistoryLimits;
 use crate::entry::ReplyFrom;
@@ -21,6 +21,10 @@ pub(super) struct Recalled {
     pub(super) end: u64,
     /// The beginning of the conversation in few words, as far as the answer's readers may know it.
     pub(super) summaries: Vec<String>,
+    /// Exchanges before the first that is kept; none where the turn is not to look back as far.
+    pub(super) dropped: u64,
+    /// Whether the log is nearly as long as it may be.
+    pub(super) crowded: bool,
 }
 
 /// One exchange as a prompt has it; never parted.
@@ -39,7 +43,12 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     log.count_tokens(limits.max_messages, tokens::count);
     let checkpoint = log.checkpoint();
     let sharing = checkpoint.sharing();
-    let mut recalled = Recalled { end: checkpoint.ordinal(&inbound.request_id), ..Recalled::default() };
+    let mut recalled = Recalled {
+        end: checkpoint.ordinal(&inbound.request_id),
+        dropped: checkpoint.dropped(),
+        crowded: compress::is_crowded(checkpoint, limits.max_messages),
+        ..Recalled::default()
+    };
     let (mut messages, mut spent) = (0, 0);
     let known = checkpoint.summaries().iter();
     let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));
@@ -48,6 +57,7 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     // What a summary covers cannot be told apart, so it is left out with the first exchange that is.
     if inbound.restore.is_some_and(|restore| restore.messages == 0) || from > checkpoint.dropped() {
         recalled.summaries.clear();
+        recalled.dropped = 0;
     }
     let numbered = checkpoint.exchanges().iter().enumerate().rev();
     let numbered = numbered.map(|(at, exchange)| (checkpoint.dropped() + at as u64, exchange));

@@ -1,4 +1,5 @@
-//! The tool `memory.search`: looks through the whole of this conversation, also what no longer fits a prompt.
+//! The tool `memory.search`: looks through the whole of this conversation, also what no longer fits a prompt. What is kept
+//! no longer it cannot find, and says so.
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(super) fn tool() -> Tool {
         "additionalProperties": false,
     });
     let description =
-        "Looks through everything said in this conversation, also long ago. Use it to remember.";
+        "Looks through everything that is kept of this conversation, also from long ago. Use it to remember.";
     let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema };
     Tool { spec, effect: Effect::Reads }
 }
@@ -39,7 +40,7 @@ pub(super) fn search(
 ) -> ToolOutput {
     let query = words(text_of(arguments, "query").unwrap_or_default());
     let limit = arguments.get("limit").and_then(Value::as_u64).map_or(5, |limit| limit.clamp(1, 20));
-    let Some(log) = log else { return output(Vec::new()) };
+    let Some(log) = log else { return output(Vec::new(), false) };
     let sharing = log.sharing();
     let mut found = Vec::new();
     let from = restore.map_or(0, |restore| log.restored_from(restore));
@@ -71,13 +72,19 @@ pub(super) fn search(
     scored.truncate(usize::try_from(limit).unwrap_or(5));
     let mut places: Vec<usize> = scored.into_iter().map(|(_, at)| at).collect();
     places.sort_unstable();
-    output(places.into_iter().map(|at| format!("{}: {}", found[at].1, excerpt(found[at].2))).collect())
+    let lines = places.into_iter().map(|at| format!("{}: {}", found[at].1, excerpt(found[at].2)));
+    output(lines.collect(), log.dropped() > 0 && from <= log.dropped())
 }
 
-fn output(lines: Vec<String>) -> ToolOutput {
-    let text = if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") };
+fn output(lines: Vec<String>, dropped: bool) -> ToolOutput {
+    let mut text = if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") };
+    if dropped {
+        text.push_str(DROPPED);
+    }
     ToolOutput { text, failed: false, cut: false }
 }
+
+const DROPPED: &str = "\n(The oldest messages of this conversation are kept no longer and were not looked at.)";
 
 fn excerpt(text: &str) -> String {
     let line = crate::room::one_line(text);

@@ -274,7 +274,10 @@ async fn promise_6_forgotten_concepts_are_gone(place: Place) {
     rig.says(&private, "three", Audience::Private, kinds(["ALONE".to_owned()])).await;
     assert_eq!(private.export().await.unwrap().unwrap().concepts.len(), 1);
     assert_eq!(admin.candidates(&tenant).await.unwrap().len(), 3);
-    let receipt = admin.erase_person(&tenant, &UserId::new("alice").unwrap()).await.unwrap();
+    let user = UserId::new("alice").unwrap();
+    let would = admin.count_derived(&tenant, &user).await.unwrap();
+    let receipt = admin.erase_person(&tenant, &user).await.unwrap();
+    assert_eq!(would, receipt.derived, "a dry run says the same");
     assert_eq!((receipt.sessions, receipt.derived.get("captures")), (2, Some(&2)), "{receipt:?}");
     // Her sessions' two keys, and that of the conversation that was hers alone.
     assert_eq!(receipt.keys.len(), 3);
@@ -285,7 +288,9 @@ async fn promise_6_forgotten_concepts_are_gone(place: Place) {
         admin.candidates(&tenant).await.unwrap().into_iter().map(|one| one.concept.id).collect();
     assert_eq!(left, ["TAX:IE:OURS"]);
     // One session alone, and then by a person's own wish.
+    let would = bob.count_derived().await.unwrap();
     let gone = bob.erase().await.unwrap();
+    assert_eq!(would, gone.derived, "a dry run says the same");
     assert_eq!((gone.derived.get("captures"), gone.keys.len()), (Some(&1), 2));
     assert_eq!(admin.candidates(&tenant).await.unwrap(), []);
     rig.says(&bob, "again", Audience::Private, taxes()).await;

@@ -7,13 +7,16 @@ use confidant_engine::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
+use serde_json::json;
 
 use crate::on_every_store;
+use crate::processing::{plain, setting};
 use crate::rig::*;
 
 on_every_store! {
     promise_1_nobody_elses_words,
     promise_10_a_narrow_audience_stays_narrow,
+    promise_10_holds_for_what_is_made_of_turns,
     a_person_can_let_private_words_reach_rooms,
     the_newest_history_is_recalled_in_order,
     a_tenant_never_sees_another,
@@ -118,6 +121,35 @@ async fn promise_10_a_narrow_audience_stays_narrow(place: Place) {
     let room = serde_json::from_str(r#"[{"sender":"bob","content":"hello"}]"#).unwrap();
     alice.turn(TurnRequest { room, ..says("hm?") }).finish().await.unwrap();
     assert!(!model.last().contains("SECRET-1"));
+}
+
+/// What is made of private turns is not carried on into what is made of public ones, nor told to the room.
+async fn promise_10_holds_for_what_is_made_of_turns(place: Place) {
+    let s = setting(&place, |parts| parts.settings.processing.enrich = true).await;
+    s.small.says("prepare_turn", plain());
+    let summary = |text: &str| json!({ "chat_summary": text, "chat_tags": [text.to_lowercase()] });
+    let alice = session(&s.engine, "discord_conv:alice");
+    let mut before = Vec::new();
+    for (audience, query, made) in [
+        (Audience::Private, "my salary is low", "SECRET-1"),
+        (Audience::Room, "I like tea", "TEA-1"),
+        (Audience::Room, "and coffee?", "TEA-2"),
+        (Audience::Private, "what do you know?", "SECRET-2"),
+        (Audience::Room, "hello again", "TEA-3"),
+    ] {
+        s.small.says("enrich_turn", summary(made));
+        let request = TurnRequest { audience: Some(audience), ..says(query) };
+        alice.turn(request).finish().await.unwrap();
+        s.engine.settle().await;
+        let material = s.small.asked("enrich_turn").pop().unwrap().1;
+        assert!(audience == Audience::Private || !material.contains("SECRET"), "{material}");
+        assert!(audience == Audience::Private || !material.contains("secret"), "{material}");
+        before.push(material);
+    }
+    assert!(before[2].contains("TEA-1") && before[4].contains("TEA-2"), "rooms have their own");
+    assert!(before[3].contains("SECRET-1 TEA-2") && before[3].contains("tea-2, secret-1"), "{}", before[3]);
+    let made = alice.about().await.unwrap().unwrap().enrichment.unwrap();
+    assert_eq!(made.chat_summary.as_deref(), Some("TEA-3"), "the person sees the last");
 }
 
 async fn a_person_can_let_private_words_reach_rooms(place: Place) {

@@ -11,6 +11,7 @@ mod erasure;
 mod focus;
 mod interruption;
 mod isolation;
+mod long_conversations;
 mod moving;
 mod processing;
 mod revision;

@@ -16,13 +16,15 @@ use crate::tools::{Caller, Counting};
 on_every_store! {
     a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts,
     the_title_is_given_once,
+    a_secret_is_not_in_the_title,
     an_answer_that_was_begun_on_the_same_plan_is_heard,
     an_answer_that_was_begun_on_another_plan_is_not_heard,
-    nothing_is_done_on_a_guess,
+    nothing_is_offered_on_a_guess,
     whatever_the_small_model_does_there_is_an_answer,
     harm_is_refused_and_help_is_given,
     a_conversation_that_was_ended_stays_ended_until_it_is_forgotten,
     a_turn_is_enriched_after_its_answer,
+    software_gets_next_steps_without_any_instructions,
     a_harmful_answer_is_made_again_before_it_is_heard,
     settings_are_asked_for_and_never_kept,
     a_conversation_that_outgrows_the_budget_is_summed_up,
@@ -34,26 +36,29 @@ const ID: &str = "http:r:main:alice";
 
 /// A small model that fills in forms as a test says, and keeps what it was asked.
 #[derive(Debug)]
-struct Small {
-    forms: Mutex<Vec<(String, Value, String)>>,
+pub(crate) struct Small {
+    pub(crate) forms: Mutex<Vec<(String, Value, String)>>,
     replies: Mutex<BTreeMap<&'static str, Result<Value, ModelError>>>,
-    gate: Semaphore,
+    pub(crate) gate: Semaphore,
+    /// The only form that the gate is for, if not for all.
+    held: Mutex<Option<&'static str>>,
 }
 
 impl Small {
     fn new() -> Arc<Self> {
-        Arc::new(Self { forms: Mutex::default(), replies: Mutex::default(), gate: Semaphore::new(1_000_000) })
+        let (forms, replies, held) = Default::default();
+        Arc::new(Self { forms, replies, held, gate: Semaphore::new(1_000_000) })
     }
 
-    fn says(&self, form: &'static str, reply: Value) {
+    pub(crate) fn says(&self, form: &'static str, reply: Value) {
         self.replies.lock().unwrap().insert(form, Ok(reply));
     }
 
-    fn fails(&self, form: &'static str, error: ModelError) {
+    pub(crate) fn fails(&self, form: &'static str, error: ModelError) {
         self.replies.lock().unwrap().insert(form, Err(error));
     }
 
-    fn asked(&self, form: &str) -> Vec<(Value, String)> {
+    pub(crate) fn asked(&self, form: &str) -> Vec<(Value, String)> {
         let forms = self.forms.lock().unwrap();
         forms.iter().filter(|(name, _, _)| name == form).map(|(_, s, m)| (s.clone(), m.clone())).collect()
     }
@@ -72,7 +77,8 @@ impl Model for Small {
     async fn fill(&self, form: &Form) -> Result<Value, ModelError> {
         let asked = (form.name.to_owned(), form.schema.clone(), form.material.clone());
         self.forms.lock().unwrap().push(asked);
-        let _permit = self.gate.acquire().await.unwrap();
+        let held = self.held.lock().unwrap().is_none_or(|held| held == form.name);
+        let _permit = if held { Some(self.gate.acquire().await.unwrap()) } else { None };
         self.replies.lock().unwrap().get(form.name).cloned().unwrap_or(Err(ModelError::Malformed))
     }
 
@@ -81,15 +87,15 @@ impl Model for Small {
     }
 }
 
-struct Setting {
-    small: Arc<Small>,
-    default: Arc<Caller>,
+pub(crate) struct Setting {
+    pub(crate) small: Arc<Small>,
+    pub(crate) default: Arc<Caller>,
     coder: Arc<Caller>,
     tools: Arc<Counting>,
-    engine: Engine,
+    pub(crate) engine: Engine,
 }
 
-async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
+pub(crate) async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
     let (small, default, coder) = (Small::new(), Caller::new(), Caller::new());
     let tools = Arc::new(Counting::default());
     let named = |name: &str, model: &Arc<Caller>, strengths: &[&str]| ChosenModel {
@@ -111,7 +117,7 @@ async fn setting(place: &Place, change: impl FnOnce(&mut Parts)) -> Setting {
 }
 
 /// What the small model would say of a harmless turn that the rules see the same way.
-fn plain() -> Value {
+pub(crate) fn plain() -> Value {
     json!({
         "language_code": "en", "category": "general", "selected_model": "default",
         "selection_reason": "It is a plain question.", "prompt_injection_chance": 0,
@@ -122,7 +128,7 @@ fn plain() -> Value {
     })
 }
 
-fn with(changes: Value) -> Value {
+pub(crate) fn with(changes: Value) -> Value {
     let mut reply = plain();
     for (key, value) in changes.as_object().unwrap() {
         reply[key] = value.clone();
@@ -151,7 +157,7 @@ async fn a_turn_is_prepared_by_the_small_model_and_only_what_exists_counts(place
     assert_eq!(found.by, PreparedBy::Model);
     assert_eq!((found.selected_model.as_str(), found.language_code.as_str()), ("coder", "de"));
     assert_eq!(found.selection_reason, "It is a plain question.");
-    assert_eq!((found.tags.len(), found.category.as_str()), (10, "general"));
+    assert_eq!((found.tags.len(), found.category.as_str()), (10, "software"));
     assert_eq!(found.relevant_app_skills, ["files.read"]);
     let offered: Vec<String> =
         s.coder.prompts.lock().unwrap()[0].tools.iter().map(|t| t.name.clone()).collect();
@@ -166,19 +172,38 @@ async fn the_title_is_given_once(place: Place) {
     let s = setting(&place, |_| {}).await;
     s.small.says("prepare_turn", plain());
     session(&s.engine, ID).turn(says("Hello there")).finish().await.unwrap();
-    s.small.says("prepare_turn", with(json!({ "title": "Another title", "icon_names": ["bomb"] })));
+    s.small.says("prepare_turn", with(json!({ "title": "Another title", "icon_names": ["bomb"], "category": "law" })));
     let answer = session(&s.engine, ID).turn(says("Hello again")).finish().await.unwrap();
     let about = session(&s.engine, ID).about().await.unwrap().unwrap();
-    assert_eq!(about.title.as_deref(), Some("A greeting"));
-    assert_eq!(answer.metadata.preparation.unwrap().title, None);
+    assert_eq!((about.title.as_deref(), about.category.as_deref()), (Some("A greeting"), Some("general")));
+    let found = answer.metadata.preparation.unwrap();
+    assert_eq!((found.title, found.category.as_str()), (None, "law"), "the turn has a category of its own");
     let asked = s.small.asked("prepare_turn");
     assert!(asked[0].0["properties"].get("title").is_some());
     assert!(asked[1].0["properties"].get("title").is_none(), "it is not even asked for");
 }
 
+/// Promise 7 for what is kept of a conversation as a whole, whoever finds it out.
+async fn a_secret_is_not_in_the_title(place: Place) {
+    let s = setting(&place, |_| {}).await;
+    let secret = "AKIAZ3MSJV4WXQPNLB7H";
+    s.small.fails("prepare_turn", ModelError::Unreachable);
+    let query = format!("My AWS key is {secret}");
+    let by_rules = session(&s.engine, ID).turn(says(&query)).finish().await.unwrap();
+    s.small.says("prepare_turn", with(json!({ "title": format!("Key {secret}"), "tags": ["aws", secret] })));
+    let bob = "http:r:main:bob";
+    let by_model = session(&s.engine, bob).turn(says(&query)).finish().await.unwrap();
+    for (id, answer) in [(ID, by_rules), (bob, by_model)] {
+        let found = serde_json::to_string(&answer.metadata.preparation).unwrap().to_uppercase();
+        assert!(!found.contains(secret), "{found}");
+        let about = session(&s.engine, id).about().await.unwrap().unwrap();
+        assert!(about.title.unwrap().contains("REDACTED"));
+    }
+}
+
 async fn an_answer_that_was_begun_on_the_same_plan_is_heard(place: Place) {
     let s = setting(&place, |_| {}).await;
-    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": all_tools() })));
+    s.small.says("prepare_turn", plain());
     let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
     let mut turn = session(&s.engine, ID).turn(says("Good morning to you"));
     while count(&s.default) == 0 {
@@ -218,24 +243,37 @@ async fn an_answer_that_was_begun_on_another_plan_is_not_heard(place: Place) {
     assert!(count(&s.default) <= 1);
 }
 
-fn all_tools() -> Value {
-    json!(["files.read", "files.secret", "files.write", "files.delete"])
-}
-
-async fn nothing_is_done_on_a_guess(place: Place) {
+async fn nothing_is_offered_on_a_guess(place: Place) {
     let s = setting(&place, |_| {}).await;
-    // The rules would offer the tool, the small model does not.
     s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"] })));
+    let offered = |at: usize| {
+        let prompt = s.default.prompts.lock().unwrap()[at].clone();
+        prompt.tools.into_iter().map(|tool| tool.name).collect::<Vec<String>>()
+    };
+    let asked = async |times: usize| {
+        while s.small.asked("prepare_turn").len() < times {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The rules see no need for a tool, so an answer is begun without any; the small model does, so it is thrown away.
+    let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
+    let turn = session(&s.engine, ID).turn(says("Good morning to you"));
+    while count(&s.default) == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(stopped);
+    turn.finish().await.unwrap();
+    assert_eq!((offered(0), offered(1), count(&s.default)), (vec![], vec!["files.read".to_owned()], 2));
+    // The rules would offer a tool that the small model does not: nothing is begun.
     let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
     let turn = session(&s.engine, ID).turn(says("call files.write {\"path\":\"/a\"}"));
-    while count(&s.default) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    asked(2).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
-    assert!(s.tools.seen.lock().unwrap().is_empty());
+    assert_eq!(count(&s.default), 2, "nothing was begun");
     drop(stopped);
     let answer = turn.finish().await.unwrap();
     assert!(answer.content.contains("there is no tool files.write"), "{}", answer.content);
+    assert_eq!(offered(2), ["files.read"]);
     assert!(s.tools.seen.lock().unwrap().is_empty());
 }
 
@@ -286,7 +324,7 @@ async fn harm_is_refused_and_help_is_given(place: Place) {
 async fn a_conversation_that_was_ended_stays_ended_until_it_is_forgotten(place: Place) {
     let s = setting(&place, |parts| {
         let rules = [(8.0, SafetyAction::TerminateConversation), (8.0, SafetyAction::FlagForHumanReview)];
-        parts.safety.rules.replace(Harm::Illegal, &rules);
+        parts.safety.rules.replace(Harm::Illegal, Measure::Turn, &rules);
     })
     .await;
     let alice = session(&s.engine, ID);
@@ -336,17 +374,36 @@ async fn a_turn_is_enriched_after_its_answer(place: Place) {
     let asked = s.small.asked("enrich_turn");
     assert!(asked[1].1.contains("They greeted each other") && asked[1].1.contains("tags_before\ngreeting"));
     // A turn that was erased meanwhile is not brought back by what is made of it.
+    *s.small.held.lock().unwrap() = Some("enrich_turn");
     let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
-    drop(stopped);
     session(&s.engine, ID).turn(says("Bye")).finish().await.unwrap();
+    while s.small.asked("enrich_turn").len() < 3 {
+        tokio::task::yield_now().await;
+    }
     session(&s.engine, ID).erase().await.unwrap();
+    drop(stopped);
     s.engine.settle().await;
     assert!(session(&s.engine, ID).export().await.unwrap().is_none());
 }
 
+async fn software_gets_next_steps_without_any_instructions(place: Place) {
+    let s = setting(&place, |parts| parts.settings.processing.enrich = true).await;
+    s.small.fails("prepare_turn", ModelError::Unreachable);
+    s.small.says("enrich_turn", json!({ "chat_summary": "s", "next_step_suggestions": ["Write a test."] }));
+    for (id, query, steps) in [
+        (ID, "Why does this Rust function not compile?", 1),
+        ("http:r:main:bob", "How do I bake a sourdough bread?", 0),
+    ] {
+        session(&s.engine, id).turn(says(query)).finish().await.unwrap();
+        s.engine.settle().await;
+        let made = session(&s.engine, id).about().await.unwrap().unwrap().enrichment.unwrap();
+        assert_eq!(made.next_step_suggestions.len(), steps, "{query}");
+    }
+}
+
 async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     let s = setting(&place, |parts| parts.settings.processing.reprocess_at = Some(7.0)).await;
-    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": all_tools() })));
+    s.small.says("prepare_turn", plain());
     s.small.says("enrich_turn", json!({ "harmful_response": 9 }));
     let mut turn = session(&s.engine, ID).turn(says("Hello"));
     let mut deltas = 0;
@@ -365,6 +422,7 @@ async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     let answer = session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap();
     assert_eq!(answer.content, "done: ");
     // Tools work while words are held back.
+    s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"] })));
     let answer =
         session(&s.engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
     assert!(answer.content.contains("content of /a"));

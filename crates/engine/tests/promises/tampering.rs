@@ -241,8 +241,21 @@ async fn promise_4_swapped_keys_are_refused() {
     Connection::open(place.file("keyring.db")).unwrap().execute_batch(&sql).unwrap();
     let engine = place.engine(&Recorder::new()).await;
     assert_eq!(session(&engine, ALICE).export().await.unwrap_err().code(), "key-refused");
-    let verified = engine.dangerously_administer(Actor::cli()).verify_everything().await;
-    assert_eq!(verified.unwrap_err().code(), "key-refused");
+    // It is named, and stands in nobody's way: not of a check, a list, an export, or a rotation.
+    let admin = engine.dangerously_administer(Actor::cli());
+    let verified = admin.verify_everything().await.unwrap();
+    let named = alice.to_lowercase();
+    assert_eq!((verified.refused, verified.sessions), (vec![(named.clone(), "key-refused".to_owned())], 1));
+    let listed = admin.sessions(None, 10).await.unwrap();
+    assert_eq!(listed.iter().filter(|one| one.session_id.is_some()).count(), 1);
+    let user = scope(ALICE).user().clone();
+    let export = admin.export_person(&TenantId::new("acme").unwrap(), &user).await.unwrap();
+    assert_eq!((export.sessions.len(), export.unreadable), (0, vec!["key-refused".to_owned()]));
+    stop(engine).await;
+    let parts = Parts::new(place.storage().await, keys(&[2, 1]), Recorder::new());
+    let engine = Engine::open(parts).await.unwrap();
+    let rotated = engine.rotate_keys(&Actor::cli(), &|_, _| {}).await.unwrap();
+    assert_eq!((rotated.refused, rotated.rewrapped), (vec![named], 1));
 }
 
 /// A server looks every two seconds for what was left open, and does not fill its log with what it cannot read.

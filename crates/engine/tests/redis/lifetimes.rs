@@ -1,5 +1,6 @@
 //! What is in Redis, under which names, and for how long.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use confidant_engine::*;
@@ -190,6 +191,34 @@ async fn the_audit_log_is_whole_or_refused() {
         let verified = engine.dangerously_administer(Actor::cli()).verify_audit().await;
         assert!(matches!(verified, Err(Error::Unverified { .. })), "{attack:?}: {verified:?}");
     }
+}
+
+/// The audit log lets go of its records in time; a receipt outlives the record that it names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receipt_outlives_its_audit_record() {
+    let Some(server) = Server::start(&[]) else { return };
+    let engine = engine(&server, Settings::default()).await;
+    session(&engine, ROOM).turn(says("hello")).finish().await.unwrap();
+    let receipt = session(&engine, ROOM).erase().await.unwrap();
+    let admin = engine.dangerously_administer(Actor::cli());
+    assert_eq!(admin.verify_receipt(&receipt).await.unwrap(), ReceiptProof::Recorded);
+    stop(engine.clone()).await;
+    drop((admin, engine));
+    // What Redis does when the time is over.
+    let lists: Vec<String> = server.ask(&["KEYS", "confidant:lane:{0}:*"]);
+    server.ask::<i64>(&["DEL", &lists[0]]);
+    let now = self::engine(&server, Settings::default()).await;
+    let refused = now.dangerously_administer(Actor::cli()).verify_receipt(&receipt).await;
+    assert!(matches!(refused, Err(Error::Unverified { .. })), "before its time: {refused:?}");
+    stop(now).await;
+    let storage = Storage::redis(&redis_settings(&server.url())).await.unwrap();
+    let clock = Arc::new(ManualClock::new(Millis(SystemClock.now().0 + 60 * DAY)));
+    let parts = Parts { clock, ..Parts::new(storage, keys(&[1]), Recorder::new() as _) };
+    let later = Engine::open(parts).await.unwrap();
+    let admin = later.dangerously_administer(Actor::cli());
+    assert_eq!(admin.verify_receipt(&receipt).await.unwrap(), ReceiptProof::Outlived);
+    let forged = Receipt { sessions: 7, ..receipt };
+    assert!(admin.verify_receipt(&forged).await.is_err(), "its signature must hold all the same");
 }
 
 /// Whoever can write to the server can destroy, not forge.

@@ -5,9 +5,11 @@ use confidant_redact::{Redactor, Tier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::strip;
 use crate::model::Form;
 use crate::room::one_line;
 use crate::tools::plain;
+use crate::turn::prepare::is_software;
 
 /// What was made of a turn: for the person's client, and for the turns after it.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -46,15 +48,12 @@ pub(in crate::turn) struct Material {
 
 impl Material {
     fn is_software(&self) -> bool {
-        self.category.starts_with("software")
+        is_software(&self.category)
     }
 
     /// A text without what the person's settings and memories say.
     fn stripped(&self, text: &str) -> String {
-        let mut values: Vec<&str> = self.settings.iter().flat_map(|value| parts(value)).collect();
-        // The longest first, so that none is left half.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values.into_iter().fold(text.to_owned(), |text, value| replace_ignoring_case(&text, value, SETTING))
+        strip::stripped(text, &self.settings, SETTING)
     }
 
     /// The structured call that makes an enrichment of it.
@@ -151,32 +150,6 @@ fn score(value: Option<&Value>) -> f32 {
     #[expect(clippy::cast_possible_truncation, reason = "it is between 0 and 10")]
     let number = number.clamp(0.0, 10.0) as f32;
     number
-}
-
-/// A setting as a whole, and line by line; what is too short to be anybody's is left alone.
-fn parts(value: &str) -> impl Iterator<Item = &str> {
-    std::iter::once(value).chain(value.lines()).map(str::trim).filter(|part| part.chars().count() >= 3)
-}
-
-fn replace_ignoring_case(text: &str, value: &str, with: &str) -> String {
-    let (lower, value) = (text.to_lowercase(), value.to_lowercase());
-    // Some letters change their length with their case; then only the exact text is looked for.
-    if lower.len() != text.len() {
-        return text.replace(&value, with);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut from = 0;
-    while let Some(at) = lower[from..].find(&value) {
-        let (start, end) = (from + at, from + at + value.len());
-        if !text.is_char_boundary(start) || !text.is_char_boundary(end) {
-            break;
-        }
-        out.push_str(&text[from..start]);
-        out.push_str(with);
-        from = end;
-    }
-    out.push_str(&text[from..]);
-    out
 }
 
 pub(in crate::turn) fn clip(text: &str, longest: usize) -> String {

@@ -1,6 +1,7 @@
 //! Stage 7: what is made of a finished turn. Off the answer's path: nobody waits for it, and a turn without it is whole.
 
 mod enrichment;
+mod strip;
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) fn later(session: &Session, material: Option<Material>, draft: &Draft
     let (session, outlet) = (session.clone(), outlet.clone());
     let request_id = draft.request_id.clone();
     let material = material.filter(|_| processing.enrich);
-    let kept_from = Some(draft.kept_from).filter(|_| draft.left_out > 0);
+    let kept_from = Some(draft.kept_from).filter(|_| draft.left_out > 0 || draft.crowded);
     if material.is_none() && kept_from.is_none() {
         return;
     }
@@ -89,10 +90,10 @@ pub(super) async fn keep(session: &Session, request_id: &str, made: &Enrichment)
 }
 
 async fn compressed(session: &Session, small: &dyn Model, kept_from: u64) -> Result<(), Error> {
-    let budget = session.inner.settings.history.token_budget;
+    let limits = session.inner.settings.history;
     let job = {
         let mut held = session.lock().await?;
-        held.log().await?.and_then(|log| compress::due(log.checkpoint(), kept_from, budget))
+        held.log().await?.and_then(|log| compress::due(log.checkpoint(), kept_from, &limits))
     };
     match job {
         Some(job) => compress::sum_up(session, small, job).await,

@@ -77,6 +77,17 @@ pub enum Measure {
     Conversation,
 }
 
+impl Measure {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Turn, Self::Conversation];
+
+    /// The one that a rule means that does not say: an escalation is in no turn alone.
+    #[must_use]
+    pub fn usual(harm: Harm) -> Self {
+        if harm == Harm::GradualEscalationPatterns { Self::Conversation } else { Self::Turn }
+    }
+}
+
 /// What can be done about harm, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -182,15 +193,11 @@ impl Default for Decay {
 const CALM: f32 = 0.05;
 
 impl SafetyRules {
-    /// Puts rules about a turn in the place of all there are for one kind of harm.
-    pub fn replace(&mut self, harm: Harm, rules: &[(f32, SafetyAction)]) {
-        self.rules.retain(|rule| rule.harm != harm);
-        let rules = rules.iter().map(|(at_least, action)| SafetyRule {
-            harm,
-            of: if harm == Harm::GradualEscalationPatterns { Measure::Conversation } else { Measure::Turn },
-            at_least: *at_least,
-            action: *action,
-        });
+    /// Puts rules in the place of those there are for one kind of harm and one measure of it.
+    pub fn replace(&mut self, harm: Harm, of: Measure, rules: &[(f32, SafetyAction)]) {
+        self.rules.retain(|rule| (rule.harm, rule.of) != (harm, of));
+        let rules =
+            rules.iter().map(|(at_least, action)| SafetyRule { harm, of, at_least: *at_least, action: *action });
         self.rules.extend(rules);
     }
 

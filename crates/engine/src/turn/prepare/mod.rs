@@ -29,6 +29,7 @@ mod tidy;
 pub(crate) use form::forms;
 pub(crate) use merge::merge;
 pub(crate) use read::{Found, read};
+pub(crate) use rules::category::{is_software, known as known_categories};
 pub(crate) use rules::{injection_chance, rules, warm_up};
 
 pub use harm::{

@@ -4,11 +4,13 @@
 //! become one short line without markup. A field that is missing or hopeless stays empty here and is taken from the
 //! local rules when the blocks are merged.
 
+use confidant_redact::Redactor;
 use serde_json::{Map, Value};
 
 use super::rules::{icons, languages};
 use super::tidy::{self, Known, MOST_FOCUS_MODES, MOST_ICONS, MOST_SETTINGS, MOST_SKILLS, MOST_TAGS};
 use super::{Harm, Offer, View};
+use crate::turn::enrich::through;
 
 /// What one block's form says, as far as it can be believed.
 #[derive(Clone, Default, PartialEq)]
@@ -28,9 +30,10 @@ pub(crate) struct Found {
     pub(super) icon_names: Option<Vec<String>>,
 }
 
-/// Reads a filled-in form; nothing if nothing in it can be used.
+/// Reads a filled-in form; nothing if nothing in it can be used. What is free text in it goes through `gate`, before it is
+/// cut: half a secret may be past knowing.
 #[must_use]
-pub(crate) fn read(value: &Value, view: &View<'_>, offer: &Offer) -> Option<Found> {
+pub(crate) fn read(value: &Value, view: &View<'_>, offer: &Offer, gate: &Redactor) -> Option<Found> {
     let unquoted: Value;
     let value = match value {
         // Some models write the object as a text.
@@ -43,7 +46,10 @@ pub(crate) fn read(value: &Value, view: &View<'_>, offer: &Offer) -> Option<Foun
     let fields = Fields(unwrapped(value.as_object()?));
     let models = || offer.models.iter().map(|model| model.name.as_str());
     let model = fields.text("selected_model").and_then(|name| Known::new(models()).find(name));
-    let reason = || fields.text("selection_reason").and_then(tidy::sentence);
+    let pass = |text: &str| through(gate, &text[..text.floor_char_boundary(LONGEST_TEXT)]);
+    let reason = || pass(fields.text("selection_reason")?).as_deref().and_then(tidy::sentence);
+    // A tag in which something was found says nothing any more.
+    let tag = |text: &str| pass(text).filter(|passed| passed == text).as_deref().and_then(tidy::tag);
     let names = |names: &[String], field: &str, most: usize| {
         fields.names(field, &Known::new(names.iter().map(String::as_str)), most)
     };
@@ -57,7 +63,7 @@ pub(crate) fn read(value: &Value, view: &View<'_>, offer: &Offer) -> Option<Foun
         model: model.map(|name| (name.to_owned(), reason())),
         harm: fields.harm(),
         prompt_injection_chance: fields.get("prompt_injection_chance").and_then(score),
-        tags: fields.list("tags").map(|tags| distinct(tags.filter_map(tidy::tag), MOST_TAGS)),
+        tags: fields.list("tags").map(|tags| distinct(tags.filter_map(tag), MOST_TAGS)),
         skills: fields.names("relevant_app_skills", &skills, MOST_SKILLS),
         focus_modes: names(&offer.focus_modes, "relevant_app_focus_modes", MOST_FOCUS_MODES),
         settings: names(&offer.settings_and_memories, "relevant_app_settings_and_memories", MOST_SETTINGS),
@@ -65,7 +71,7 @@ pub(crate) fn read(value: &Value, view: &View<'_>, offer: &Offer) -> Option<Foun
         icon_names: None,
     };
     if view.wants_title {
-        found.title = fields.text("title").and_then(tidy::title);
+        found.title = fields.text("title").and_then(pass).as_deref().and_then(tidy::title);
         found.icon_names = fields.list("icon_names").and_then(|names| {
             let known = |name: &str| Some(icon(name)).filter(|name| icons::exists(name));
             Some(distinct(names.filter_map(known), MOST_ICONS)).filter(|names| !names.is_empty())

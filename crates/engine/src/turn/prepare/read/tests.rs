@@ -20,10 +20,14 @@ fn offer() -> Offer {
     }
 }
 
+fn gate() -> Redactor {
+    Redactor::new(confidant_redact::Options::default()).unwrap()
+}
+
 const VIEW: View<'static> = View { history: &[], query: "hello", wants_title: true };
 
 fn found(value: &Value) -> Found {
-    read(value, &VIEW, &offer()).unwrap()
+    read(value, &VIEW, &offer(), &gate()).unwrap()
 }
 
 #[test]
@@ -140,14 +144,14 @@ fn objects_in_other_clothes_are_found() {
         assert_eq!(found(value).category.as_deref(), Some("general"), "{value}");
     }
     for value in [json!(null), json!([]), json!(3), json!("no json"), json!({}), json!({ "category": "x" })] {
-        assert!(read(&value, &VIEW, &offer()).is_none(), "{value}");
+        assert!(read(&value, &VIEW, &offer(), &gate()).is_none(), "{value}");
     }
 }
 
 #[test]
 fn a_conversation_with_a_title_gets_no_other() {
     let value = json!({ "title": "New", "icon_names": ["code"], "illegal": 0 });
-    let found = read(&value, &View { wants_title: false, ..VIEW }, &offer()).unwrap();
+    let found = read(&value, &View { wants_title: false, ..VIEW }, &offer(), &gate()).unwrap();
     assert_eq!((found.title, found.icon_names), (None, None));
 }
 
@@ -244,10 +248,26 @@ proptest::proptest! {
     ) {
         let offer = offer();
         let view = View { history: &[], query: &query, wants_title };
-        let local = rules(&view, &offer);
+        let local = rules(&view, &offer, &gate());
         proptest::prop_assert!(is_sound(&local, &offer, wants_title), "{:?}", serde_json::to_string(&local));
-        let found = values.iter().map(|value| read(value, &view, &offer)).collect();
+        let found = values.iter().map(|value| read(value, &view, &offer, &gate())).collect();
         let merged = merge(found, local);
         proptest::prop_assert!(is_sound(&merged, &offer, wants_title), "{:?}", serde_json::to_string(&merged));
     }
+}
+
+#[test]
+fn free_text_goes_through_the_gate_before_it_is_cut() {
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n-----END PRIVATE KEY-----";
+    let value = json!({
+        "selected_model": "small", "selection_reason": "They wrote from zoe.marker@example.org.",
+        "tags": ["mail", "zoe.marker@example.org", "AKIAZ3MSJV4WXQPNLB7H", key],
+        "title": format!("{} zoe.marker@example.org", "About the mail to nobody but the one person"),
+    });
+    let found = found(&value);
+    assert_eq!(found.tags, Some(vec!["mail".to_owned()]));
+    assert_eq!(found.title.as_deref(), Some("About the mail to nobody but the one person REDACTED:EMAIL"));
+    let reason = found.model.unwrap().1.unwrap();
+    assert!(!reason.contains("zoe"), "{reason}");
+    assert_eq!(self::found(&json!({ "tags": ["keys"], "title": format!("Why {key}") })).title, None);
 }

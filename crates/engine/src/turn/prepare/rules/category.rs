@@ -18,7 +18,8 @@ pub(super) fn choose(glance: &Glance<'_>, offered: &[String]) -> Choice {
     let now = SectionScores::of(glance.query.text());
     // Where there is nothing to choose, nobody looks back.
     let looked_at = if offered.len() > 1 { usize::MAX } else { 0 };
-    for (at, (text, weight)) in glance.weighted().take(looked_at).enumerate() {
+    for (at, (said, weight)) in glance.weighted().take(looked_at).enumerate() {
+        let text = said.text();
         let earlier = (at > 0).then(|| SectionScores::of(text));
         let scores = earlier.as_ref().unwrap_or(&now);
         for (total, meaning) in totals.iter_mut().zip(&meanings) {
@@ -36,6 +37,16 @@ pub(super) fn choose(glance: &Glance<'_>, offered: &[String]) -> Choice {
         _ => now.best(),
     };
     Choice { category: best, section }
+}
+
+/// The categories that the lists know, that for everything else first: what is offered where nobody names any.
+pub(crate) fn known() -> Vec<String> {
+    std::iter::once(GENERAL).chain(TABLE.names.iter().map(|names| names.section)).map(str::to_owned).collect()
+}
+
+/// Whether a category, by whatever name, is about software.
+pub(crate) fn is_software(name: &str) -> bool {
+    matches!(Meaning::of(name), Meaning::Section(section) if TABLE.names[section].section == SOFTWARE)
 }
 
 /// What a message is about.
@@ -152,6 +163,9 @@ fn names(line: &'static str) -> Option<Names> {
     Some(Names { section, aliases, icons: icons.split_whitespace().collect() })
 }
 
+const GENERAL: &str = "general";
+const SOFTWARE: &str = "software";
+
 /// One word that means a category, or two that may.
 const ENOUGH: f32 = 2.0;
 
@@ -174,6 +188,22 @@ mod tests {
         let view = View { history: &history, query, wants_title: false };
         let offered: Vec<String> = offered.iter().map(|name| (*name).to_owned()).collect();
         offered[choose(&Glance::at(&view), &offered).category].clone()
+    }
+
+    #[test]
+    fn software_is_known_by_any_name() {
+        for (name, expected) in [
+            ("software", true),
+            ("software_development", true),
+            ("Coding", true),
+            ("general", false),
+            ("cooking", false),
+            ("", false),
+        ] {
+            assert_eq!(is_software(name), expected, "{name}");
+        }
+        let known = known();
+        assert!(known[0] == "general" && known.contains(&SOFTWARE.to_owned()) && known.len() == TABLE.names.len() + 1);
     }
 
     #[test]

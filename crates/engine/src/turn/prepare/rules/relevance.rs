@@ -28,11 +28,12 @@ impl Wanted {
     /// What the message and the one before it ask for.
     pub(super) fn of(glance: &Glance<'_>, choice: &Choice) -> Self {
         let mut terms = HashSet::new();
-        for (text, weight) in glance.weighted() {
+        for (said, weight) in glance.weighted() {
             // The message before speaks only for one that says nothing itself.
             if weight < 1.0 && !terms.is_empty() {
                 break;
             }
+            let text = said.text();
             let words = text.words().iter().filter(|word| !word.link && !word.address).take(MOST_WORDS);
             terms.extend(words.filter_map(|word| Term::of(text.plain(word))));
         }

@@ -1,23 +1,38 @@
 //! What a message is about, in a few words of its own.
 
+use confidant_redact::Redactor;
+
 use super::Glance;
 use super::text::{Text, Word};
 use super::words::STOP_WORDS;
 use crate::turn::prepare::tidy::{MOST_TAGS, tag};
 
 /// At most [`MOST_TAGS`] words that say what the message is about; earlier messages help a short one out.
-pub(super) fn tags(glance: &Glance<'_>) -> Vec<String> {
+/// The gate sees them first: written small and without marks, a secret is past knowing.
+pub(super) fn tags(glance: &Glance<'_>, gate: &Redactor) -> Vec<String> {
     let mut found: Vec<Found> = Vec::new();
-    for (text, weight) in glance.weighted() {
+    for (said, weight) in glance.weighted() {
         // A message that says enough needs no help.
         if weight < 1.0 && found.len() >= ENOUGH {
             break;
         }
-        collect(text, weight, &mut found);
+        let clean = said.clean(gate);
+        if clean == said.raw {
+            collect(said.text(), weight, &mut found);
+        } else {
+            collect(&Text::read(&without_placeholders(&clean)), weight, &mut found);
+        }
     }
     found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
     found.truncate(MOST_TAGS);
     found.into_iter().filter_map(|found| tag(&found.tag)).collect()
+}
+
+/// The text without what stands in the place of secrets.
+fn without_placeholders(text: &str) -> String {
+    let mut parts = text.split(PLACEHOLDER);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + " " + part.split_once('>').map_or("", |(_, rest)| rest))
 }
 
 struct Found {
@@ -70,6 +85,9 @@ fn runs(run: &str) -> impl Iterator<Item = &str> {
     run.split(joins).filter(|part| (2..=8).contains(&part.chars().count()))
 }
 
+/// How what the gate puts in the place of a secret begins; it ends with `>`.
+const PLACEHOLDER: &str = "<REDACTED:";
+
 const PARTICLES: &str = "的了是在我你他她它们吗呢吧和与或也都就有没不这那哪什么怎样如何为何请问能可以要把被给对从到个很更最还会想让做说";
 
 /// A word that comes again counts this much more.
@@ -97,7 +115,8 @@ mod tests {
     fn given(query: &str, before: &[&str]) -> Vec<String> {
         let say = |text: &&str| PromptMessage { role: Role::Human, text: (*text).to_owned() };
         let history: Vec<PromptMessage> = before.iter().map(say).collect();
-        tags(&Glance::at(&View { history: &history, query, wants_title: false }))
+        let gate = Redactor::new(confidant_redact::Options::default()).unwrap();
+        tags(&Glance::at(&View { history: &history, query, wants_title: false }), &gate)
     }
 
     #[test]
