@@ -63,7 +63,7 @@ pub(super) async fn complete(
         TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
     let turn = match &session {
         Some(session) => session.turn(request),
-        None => app.engine.turn_without_memory(request),
+        None => app.engine.turn_without_memory(Some(caller.tenant().clone()), request),
     };
     let about = About::of(&app, &turn);
     if let Some(streaming) = streaming {

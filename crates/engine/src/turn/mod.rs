@@ -37,12 +37,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use confidant_seal::Tag;
+use confidant_seal::{Tag, TenantId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use enrich::Material;
 pub(crate) use outlet::Outlet;
+use plan::Whose;
 
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
@@ -343,14 +344,20 @@ impl Session {
     }
 }
 
-pub(crate) fn start_without_memory(inner: &Arc<Inner>, request: TurnRequest) -> Turn {
+pub(crate) fn start_without_memory(
+    inner: &Arc<Inner>,
+    tenant: Option<TenantId>,
+    request: TurnRequest,
+) -> Turn {
     let engine = Arc::clone(inner);
     start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         if let Some(gateway) = engine.gateway.get() {
             return remote::run_without_memory(gateway, inbound, &outlet).await;
         }
         let draft = Draft::new(&inbound, MemoryState::Off);
-        let reached = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
+        let whose = Whose::unnamed(tenant.as_ref());
+        let recalled = recall::Recalled::default();
+        let reached = answer(&engine, &whose, None, inbound, recalled, draft, &outlet).await?;
         reached.into_final().map(Ending::Answer)
     })
 }
@@ -450,7 +457,7 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
             let desk = Some((session, &mut held));
-            let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
+            let outcome = answer(inner, &Whose::of(session), desk, inbound, recalled, draft, outlet).await;
             commit::commit(session, &mut held, outcome, outlet).await
         }
         // Promise 8: a log that cannot be loaded or opened costs the memory of this turn, not its answer.
@@ -481,7 +488,8 @@ async fn degraded(
         draft.metadata.context_status = ContextStatus::LoadFailed;
     }
     let recalled = recall::Recalled::default();
-    answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
+    let whose = Whose::of(session);
+    answer(&session.inner, &whose, None, inbound, recalled, draft, outlet).await?.into_final()
 }
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
@@ -592,6 +600,7 @@ impl From<Unanswered> for Error {
 /// Compose and respond: what is the same with and without a log. Ends early when the turn is cancelled.
 async fn answer(
     inner: &Inner,
+    whose: &Whose<'_>,
     mut log: Option<(&Session, &mut Held<'_>)>,
     inbound: Inbound,
     recalled: recall::Recalled,
@@ -601,7 +610,7 @@ async fn answer(
     let request_id = draft.request_id.clone();
     let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
     // On the heap: with everything that a turn can come to, it is too large for a stack.
-    let producing = Box::pin(produce::produce(inner, log_again, inbound, recalled, draft, outlet));
+    let producing = Box::pin(produce::produce(inner, whose, log_again, inbound, recalled, draft, outlet));
     match cancel::or(producing).await {
         Ok(outcome) => outcome,
         Err(error) => {

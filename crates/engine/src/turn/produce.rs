@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::compose::{self, Gathered};
 use super::enrich::{self, Material};
 use super::outlet::Outlet;
-use super::plan::{Known, Plan, Planner};
+use super::plan::{Known, Plan, Planner, Whose};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
@@ -23,6 +23,7 @@ use crate::tokens;
 /// A turn on its way to an answer.
 struct Making<'m> {
     inner: &'m Inner,
+    whose: &'m Whose<'m>,
     session: Option<&'m Session>,
     gathered: &'m Gathered,
     planner: &'m Planner<'m>,
@@ -33,6 +34,7 @@ struct Making<'m> {
 
 pub(super) async fn produce(
     inner: &Inner,
+    whose: &Whose<'_>,
     log: Option<(&Session, &mut Held<'_>)>,
     mut inbound: Inbound,
     recalled: recall::Recalled,
@@ -65,12 +67,12 @@ pub(super) async fn produce(
         draft.query.clone_from(&inbound.query);
     }
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
-    let planner = Planner::new(inner, session, known, &gathered, available).await;
+    let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;
     if planner.known.terminated {
         let words = inner.safety.texts.text(SafetyText::Termination, &planner.language()).to_owned();
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
-    let making = Making { inner, session, gathered: &gathered, planner: &planner, work, draft };
+    let making = Making { inner, whose, session, gathered: &gathered, planner: &planner, work, draft };
     making.run(&mut held, outlet).await
 }
 
@@ -199,7 +201,7 @@ impl Making<'_> {
         outlet: &Outlet,
         note: &str,
     ) -> Result<Reached, Unanswered> {
-        let Self { inner, session, gathered, planner, work, mut draft } = self;
+        let Self { inner, whose, session, gathered, planner, work, mut draft } = self;
         let work = work.unwrap_or_default();
         // Work that was begun with a tool goes on with it, whatever would be selected now.
         let mut offered = if work.current.is_some() { planner.allowed.clone() } else { plan.offered.clone() };
@@ -227,6 +229,7 @@ impl Making<'_> {
         let request_id = draft.request_id.clone();
         let mut desk = Desk {
             inner,
+            whose,
             session,
             held: held.as_deref_mut(),
             request_id: &request_id,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::outlet::Outlet;
+use super::plan::Whose;
 use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
 use crate::approval::Work;
 use crate::aspects::Profile;
@@ -255,6 +256,6 @@ async fn rerun(
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
-    let outcome = answer(inner, Some((session, held)), inbound, recalled, draft, outlet).await;
+    let outcome = answer(inner, &Whose::of(session), Some((session, held)), inbound, recalled, draft, outlet).await;
     commit::commit(session, held, outcome, outlet).await
 }

@@ -1,0 +1,87 @@
+//! Calls in turns that do not run straight through: without a log, judged and made again, failed half-way, cut off.
+
+use std::sync::Arc;
+
+use confidant_engine::*;
+
+use crate::on_every_store;
+use crate::rig::*;
+use crate::tools::{Caller, Counting, engine_with_tools, rule};
+
+on_every_store! {
+    a_turn_without_memory_has_no_right_that_its_tenant_or_person_has_not,
+}
+
+const ID: &str = "http:r:main:alice";
+const READ: &str = "call files.read {\"path\":\"/a\"}";
+const WRITE: &str = "call files.write {\"path\":\"/a\"}";
+
+fn runs(tools: &Counting) -> usize {
+    tools.runs.lock().unwrap().values().sum()
+}
+
+fn of_tenant(tenant: &str, rule: ToolRule) -> ToolRule {
+    ToolRule { tenant: Some(tenant.to_owned()), ..rule }
+}
+
+fn of_users(users: &[&str], rule: ToolRule) -> ToolRule {
+    ToolRule { users: Some(users.iter().map(|user| (*user).to_owned()).collect()), ..rule }
+}
+
+async fn a_turn_without_memory_has_no_right_that_its_tenant_or_person_has_not(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let policy = vec![
+        of_tenant("acme", rule("files.secret", Verdict::Deny)),
+        of_users(&["bob"], rule("files.delete", Verdict::Deny)),
+    ];
+    let engine = engine_with_tools(&place, &model, &tools, policy).await;
+    let tenant = |name: &str| Some(TenantId::new(name).unwrap());
+    let ask = async |tenant, query: &str| {
+        engine.turn_without_memory(tenant, says_as("r1", query)).finish().await.unwrap().content
+    };
+    let secret = "call files.secret {\"path\":\"/a\"}";
+    // Denied to the tenant, and to whoever may be of it.
+    for of in [tenant("acme"), None] {
+        assert!(ask(of, secret).await.contains("Not called"));
+    }
+    // Whoever speaks may be Bob; and what changes something needs a log, whatever the rules say.
+    assert!(ask(tenant("other"), "call files.delete {\"path\":\"/a\"}").await.contains("Not called"));
+    assert!(ask(tenant("other"), WRITE).await.contains("Not called"));
+    assert_eq!(runs(&tools), 0);
+    let offered: Vec<Vec<String>> = {
+        let prompts = model.prompts.lock().unwrap();
+        prompts.iter().map(|prompt| prompt.tools.iter().map(|tool| tool.name.clone()).collect()).collect()
+    };
+    assert!(offered.iter().flatten().all(|name| name == "files.read" || name == "files.secret"), "{offered:?}");
+    // What only looks is called, and two tenants never share a key.
+    for of in [tenant("acme"), tenant("other"), None, None] {
+        assert!(ask(of, READ).await.contains("content of /a"));
+    }
+    assert_eq!(tools.runs.lock().unwrap().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_8_a_turn_whose_log_does_not_open_has_the_rights_of_its_person() {
+    let place = Place::sqlite();
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let policy = || {
+        vec![
+            of_tenant("acme", rule("files.secret", Verdict::Deny)),
+            of_users(&["alice"], rule("files.read", Verdict::Deny)),
+        ]
+    };
+    let engine = engine_with_tools(&place, &model, &tools, policy()).await;
+    session(&engine, ID).turn(says("hello")).finish().await.unwrap();
+    stop(engine).await;
+    rusqlite::Connection::open(place.file("confidant.db"))
+        .unwrap()
+        .execute_batch("UPDATE records SET sealed = zeroblob(200) WHERE log IS NOT NULL")
+        .unwrap();
+    let engine = engine_with_tools(&place, &model, &tools, policy()).await;
+    for query in [READ, WRITE, "call files.secret {\"path\":\"/a\"}", "call files.delete {\"path\":\"/a\"}"] {
+        let answer = session(&engine, ID).turn(says(query)).finish().await.unwrap();
+        assert_eq!(answer.metadata.memory, MemoryState::Unavailable);
+        assert!(answer.content.contains("Not called"), "{query}: {}", answer.content);
+    }
+    assert_eq!(runs(&tools), 0);
+}
