@@ -9,7 +9,7 @@ use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
-use crate::model::{Answer, Model, ModelError, Prompt};
+use crate::model::{Answer, Calling, Model, ModelError, Prompt};
 use crate::tokens;
 
 /// The model that answers, and its name in the settings.
@@ -46,10 +46,11 @@ pub(super) async fn respond(
             }
             Err(error) => return Err(fail(&draft, error)),
         }
-        let last = work.done.len() >= limits.max_steps;
-        if last && !prompt.tools.is_empty() {
-            prompt.tools.clear();
-            prompt.system.push_str(LAST_STEP);
+        if work.done.len() >= limits.max_steps && prompt.calling == Calling::Free {
+            prompt.calling = Calling::Over;
+            if !prompt.tools.is_empty() {
+                prompt.system.push_str(LAST_STEP);
+            }
         }
         prompt.steps.clone_from(&work.done);
         voice.begin();
@@ -64,7 +65,7 @@ pub(super) async fn respond(
             // The answer is there; nobody needs to hear that the concepts were noted.
             let results = vec![concepts::NOTED.to_owned(); calls.len()];
             work.done.push(crate::model::Step { text, calls, results });
-        } else if !calls.is_empty() && !last {
+        } else if !calls.is_empty() && prompt.calling == Calling::Free {
             work.current = Some(Current::new(text, calls));
             continue;
         }
