@@ -16,7 +16,7 @@ use crate::approval::Work;
 use crate::audience::Sharing;
 use crate::concepts;
 use crate::engine::Inner;
-use crate::model::Model;
+use crate::model::{Calling, Model, Step};
 use crate::session::{Held, Session};
 use crate::tokens;
 
@@ -170,12 +170,12 @@ impl Making<'_> {
     ) -> Result<Reached, Unanswered> {
         let judge = self.inner.models.small().cloned().zip(self.inner.settings.processing.reprocess_at);
         let (Some((judge, limit)), Some(session)) = (judge, self.session) else {
-            return self.respond(plan, held, outlet, "").await;
+            return self.respond(plan, held, outlet, None).await;
         };
-        let mut note = "";
+        let mut rejected: Option<Vec<Step>> = None;
         loop {
-            let muted = outlet.muted();
-            let reached = self.again().respond(plan, held, &muted, note).await?;
+            let (muted, second) = (outlet.muted(), rejected.is_some());
+            let reached = self.again().respond(plan, held, &muted, rejected.take()).await?;
             let Reached::Answer(mut answered) = reached else { return Ok(reached) };
             let material = self.material(plan, &answered.text);
             let made = enrich::ask(session, judge.as_ref(), &material).await;
@@ -185,12 +185,16 @@ impl Making<'_> {
                 answered.enrichment = made.ok();
                 return Ok(Reached::Answer(answered));
             }
-            if !note.is_empty() {
+            let Answered { draft, steps, .. } = *answered;
+            let steps = only_calls(steps);
+            if second {
                 let texts = &self.inner.safety.texts;
                 let words = texts.text(SafetyText::Refusal, &plan.prepared_language()).to_owned();
-                return Ok(Reached::Answer(said_by_us(answered.draft, words)));
+                let mut refused = said_by_us(draft, words);
+                refused.steps = steps;
+                return Ok(Reached::Answer(refused));
             }
-            note = HARMFUL_BEFORE;
+            rejected = Some(steps);
         }
     }
 
@@ -199,12 +203,18 @@ impl Making<'_> {
         plan: &Plan,
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
-        note: &str,
+        rejected: Option<Vec<Step>>,
     ) -> Result<Reached, Unanswered> {
         let Self { inner, whose, session, gathered, planner, work, mut draft } = self;
-        let work = work.unwrap_or_default();
+        let mut work = work.unwrap_or_default();
+        let is_second = rejected.is_some();
+        if let Some(done) = rejected {
+            // What was called for the first draft was called: only the words are made again.
+            work = Work { done, model: work.model, ..Work::default() };
+        }
         // Work that was begun with a tool goes on with it, whatever would be selected now.
-        let mut offered = if work.current.is_some() { planner.allowed.clone() } else { plan.offered.clone() };
+        let begun = work.current.is_some() || !work.done.is_empty();
+        let mut offered = if begun { planner.allowed.clone() } else { plan.offered.clone() };
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
         if draft.left_out > 0 && session.is_some() {
@@ -218,11 +228,14 @@ impl Making<'_> {
             offered.push(tool);
         }
         if let Some(session) = session {
-            let tools = planner.focus_tools(plan, session, work.current.is_some());
+            let tools = planner.focus_tools(plan, session, begun);
             prompt.tools.extend(tools.iter().map(|tool| tool.spec.clone()));
             offered.extend(tools);
         }
-        prompt.system.push_str(note);
+        if is_second {
+            prompt.system.push_str(HARMFUL_BEFORE);
+            prompt.calling = if begun { Calling::Over } else { Calling::Free };
+        }
         outlet.progress("🧠 Thinking...");
         let name = if work.model.is_empty() { plan.model() } else { work.model.clone() };
         let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&name));
@@ -317,6 +330,13 @@ fn said_by_us(mut draft: Draft, text: String) -> Box<Answered> {
     draft.metadata.model = Some("confidant".to_owned());
     let tokens = tokens::count(&text);
     Box::new(Answered { draft, text, tokens, steps: Vec::new(), enrichment: None })
+}
+
+/// The calls of a draft that is not given, without its words and without the concepts that it named.
+fn only_calls(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.retain(|step| !step.calls.iter().all(|call| call.name == concepts::NAME));
+    steps.iter_mut().for_each(|step| step.text.clear());
+    steps
 }
 
 const HARMFUL_BEFORE: &str = "\n\nAn earlier draft of your answer was judged harmful and was not given. Answer in a way \

@@ -6,10 +6,12 @@ use confidant_engine::*;
 
 use crate::on_every_store;
 use crate::rig::*;
-use crate::tools::{Caller, Counting, engine_with_tools, rule};
+use crate::processing::Small;
+use crate::tools::{Caller, Counting, engine_with_tools, parts_with_tools, rule};
 
 on_every_store! {
     a_turn_without_memory_has_no_right_that_its_tenant_or_person_has_not,
+    an_answer_that_is_made_again_calls_nothing_again,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -84,4 +86,44 @@ async fn promise_8_a_turn_whose_log_does_not_open_has_the_rights_of_its_person()
         assert!(answer.content.contains("Not called"), "{query}: {}", answer.content);
     }
     assert_eq!(runs(&tools), 0);
+}
+
+async fn asked(engine: &Engine, request: &str, query: &str) -> ApprovalRequest {
+    match session(engine, ID).turn(says_as(request, query)).end().await.unwrap() {
+        Ending::Approval(request) => *request,
+        Ending::Answer(answer) => panic!("answered: {}", answer.content),
+    }
+}
+
+fn alice() -> Decider {
+    Decider::Person("alice".into())
+}
+
+async fn an_answer_that_is_made_again_calls_nothing_again(place: Place) {
+    let (model, tools, small) = (Caller::new(), Arc::new(Counting::default()), Small::new());
+    let approve =
+        Verdict::Approve { approvers: vec![Approver::Asker], expires: std::time::Duration::from_secs(60) };
+    let mut parts = parts_with_tools(&place, &model, &tools, vec![rule("files.write", approve)]).await;
+    parts.models = parts.models.with_small(Arc::clone(&small) as _);
+    parts.settings.processing.reprocess_at = Some(7.0);
+    let engine = Engine::open(parts).await.unwrap();
+    // Every answer is judged harmful: it is made twice, and then refused.
+    small.says("enrich_turn", serde_json::json!({ "harmful_response": 9 }));
+    let request = asked(&engine, "r1", WRITE).await;
+    let alice_session = session(&engine, ID);
+    let turn = alice_session.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
+    let answer = turn.finish().await.unwrap();
+    assert_eq!(answer.metadata.model.as_deref(), Some("confidant"));
+    assert_eq!((runs(&tools), tools.seen.lock().unwrap().len()), (1, 1), "what was approved once is called once");
+    assert_eq!(answer.metadata.tools, ["files.write"]);
+    let last = model.prompts.lock().unwrap().last().cloned().unwrap();
+    assert!(last.system.contains("judged harmful"));
+    assert_eq!((last.steps.len(), last.calling), (1, Calling::Over));
+    assert!(last.steps[0].text.is_empty(), "the words of the first draft are not given back");
+    // The log has the call, though the answer was refused.
+    let export = alice_session.export().await.unwrap().unwrap();
+    assert!(export.messages.iter().any(|message| message.name.as_deref() == Some("files.write")));
+    // What only looks is not looked at twice either.
+    alice_session.turn(says(READ)).finish().await.unwrap();
+    assert_eq!(runs(&tools), 2);
 }

@@ -34,26 +34,26 @@ const ID: &str = "http:r:main:alice";
 
 /// A small model that fills in forms as a test says, and keeps what it was asked.
 #[derive(Debug)]
-struct Small {
+pub(crate) struct Small {
     forms: Mutex<Vec<(String, Value, String)>>,
     replies: Mutex<BTreeMap<&'static str, Result<Value, ModelError>>>,
     gate: Semaphore,
 }
 
 impl Small {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { forms: Mutex::default(), replies: Mutex::default(), gate: Semaphore::new(1_000_000) })
     }
 
-    fn says(&self, form: &'static str, reply: Value) {
+    pub(crate) fn says(&self, form: &'static str, reply: Value) {
         self.replies.lock().unwrap().insert(form, Ok(reply));
     }
 
-    fn fails(&self, form: &'static str, error: ModelError) {
+    pub(crate) fn fails(&self, form: &'static str, error: ModelError) {
         self.replies.lock().unwrap().insert(form, Err(error));
     }
 
-    fn asked(&self, form: &str) -> Vec<(Value, String)> {
+    pub(crate) fn asked(&self, form: &str) -> Vec<(Value, String)> {
         let forms = self.forms.lock().unwrap();
         forms.iter().filter(|(name, _, _)| name == form).map(|(_, s, m)| (s.clone(), m.clone())).collect()
     }
