@@ -50,6 +50,9 @@ pub(crate) enum Outcome {
         at: Millis,
         reason: String,
         attempts: u32,
+        /// What was done of it before: whoever tries again goes on from there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<Work>>,
     },
 }
 
@@ -179,8 +182,11 @@ impl Checkpoint {
             }
             Entry::Failed { request_id, at, reason } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
-                let Outcome::Open { attempts, .. } = exchange.outcome else { return Err(OutOfPlace) };
-                exchange.outcome = Outcome::Failed { at, reason, attempts };
+                let Outcome::Open { attempts, work } = &mut exchange.outcome else { return Err(OutOfPlace) };
+                let (attempts, mut work) = (*attempts, work.take());
+                // What was decided was decided for this try.
+                work.iter_mut().for_each(|work| work.approval = None);
+                exchange.outcome = Outcome::Failed { at, reason, attempts, work };
                 self.open = None;
             }
             Entry::Working { request_id, work, .. } => {
@@ -246,7 +252,9 @@ impl Checkpoint {
                 Outcome::Open { attempts, work } => {
                     Outcome::Open { attempts: *attempts + 1, work: work.take() }
                 }
-                Outcome::Failed { attempts, .. } => Outcome::Open { attempts: *attempts + 1, work: None },
+                Outcome::Failed { attempts, work, .. } => {
+                    Outcome::Open { attempts: *attempts + 1, work: work.take() }
+                }
                 Outcome::Answered { .. } | Outcome::Waiting { .. } => return Err(OutOfPlace),
             };
         }

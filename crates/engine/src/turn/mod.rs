@@ -31,6 +31,7 @@ mod respond;
 mod resume;
 mod safety;
 mod scope;
+mod unfinished;
 mod work;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
-use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
+use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered, unfinished};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
@@ -58,6 +58,9 @@ pub(super) async fn respond(
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(model = model.name(), error = %error, "the model gave no answer");
+                if desk.has_begun() {
+                    return Ok(Reached::Answer(cut_short(draft, work, voice)));
+                }
                 return Err(fail(&draft, Error::Model(error)));
             }
         };
@@ -69,16 +72,18 @@ pub(super) async fn respond(
             work.current = Some(Current::new(text, calls));
             continue;
         }
-        let text = voice.said();
-        if text.trim().is_empty() {
+        if voice.is_silent() {
+            if desk.has_begun() {
+                return Ok(Reached::Answer(cut_short(draft, work, voice)));
+            }
             return Err(fail(&draft, Error::Model(ModelError::Malformed)));
         }
+        let text = voice.said();
         let tokens = tokens::count(&text);
         let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
         draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
         draft.metadata.model = Some(by);
-        let called = work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone());
-        draft.metadata.tools = called.filter(|name| name != concepts::NAME).collect();
+        draft.metadata.tools = called(&work);
         return Ok(Reached::Answer(Box::new(Answered {
             draft,
             text,
@@ -87,6 +92,22 @@ pub(super) async fn respond(
             enrichment: None,
         })));
     }
+}
+
+/// The answer of a turn whose model failed after something was done: that it was, so that nobody has it done again.
+fn cut_short(mut draft: Draft, work: Work, voice: Voice<'_>) -> Box<Answered> {
+    voice.begin();
+    voice.say(&format!("I could not finish my answer, since the model failed. {}", unfinished::told(&work)));
+    let text = voice.said();
+    let tokens = tokens::count(&text);
+    draft.metadata.model = Some("confidant".to_owned());
+    draft.metadata.tools = called(&work);
+    Box::new(Answered { draft, text, tokens, steps: work.done, enrichment: None })
+}
+
+fn called(work: &Work) -> Vec<String> {
+    let called = work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone());
+    called.filter(|name| name != concepts::NAME).collect()
 }
 
 async fn ask(
@@ -129,6 +150,11 @@ impl<'o> Voice<'o> {
         }
         said.push_str(text);
         self.outlet.delta(text);
+    }
+
+    fn is_silent(&self) -> bool {
+        let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        said.trim().is_empty()
     }
 
     fn said(self) -> String {

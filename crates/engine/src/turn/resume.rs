@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::outlet::Outlet;
 use super::plan::Whose;
-use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
-use crate::approval::Work;
+use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall, unfinished};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
@@ -169,9 +168,10 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let Outcome::Open { attempts, .. } = open.outcome else { return Ok(None) };
     if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
         let at = inner.now();
-        let entry = match open.work().map(interrupted) {
+        let entry = match open.work().map(unfinished::told) {
             // Something may have been done. Whoever asks again must hear that, and must not have it done again.
-            Some(text) => {
+            Some(told) => {
+                let text = format!("I was interrupted too often. {told}");
                 let replies = vec![Reply::ai(text, None, "confidant".to_owned())];
                 Entry::Answered { request_id: open.request_id, at, replies }
             }
@@ -202,23 +202,6 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         outcome => inner.notices.tell(session.scope(), &request_id, outcome),
     }
     settled
-}
-
-/// What is known of a turn that is not tried any more.
-fn interrupted(work: &Work) -> String {
-    let calling = work.calling.and_then(|at| work.current.as_ref()?.calls.get(at));
-    let waiting = work.waiting_call().filter(|_| work.approval.is_some());
-    match (calling, waiting) {
-        (Some(call), _) => format!(
-            "I was interrupted too often while calling {}. Whether it was done is not known: please check before you ask \
-             for it again.",
-            call.name
-        ),
-        (None, Some((_, call))) => {
-            format!("I was interrupted too often before I could call {}. It was not called.", call.name)
-        }
-        (None, None) => "I was interrupted too often. What I had done before stays done.".to_owned(),
-    }
 }
 
 /// What was begun with tools goes on with them: just after a start their servers may still be on their way.

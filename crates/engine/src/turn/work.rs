@@ -176,6 +176,12 @@ impl Desk<'_, '_> {
         }
     }
 
+    /// Whether the log has work of this turn: a call that went out, or a decision that was asked for.
+    pub(super) fn has_begun(&self) -> bool {
+        let log = self.held.as_deref().and_then(Held::checkpoint);
+        log.and_then(|log| log.exchange(self.request_id)).is_some_and(|exchange| exchange.work().is_some())
+    }
+
     /// Whether these calls only name concepts, as the model was asked to.
     pub(super) fn only_notes(&self, calls: &[ToolCall]) -> bool {
         let offered = || self.offered.iter().any(|tool| tool.spec.name == concepts::NAME);
@@ -269,6 +275,9 @@ fn shown(name: &str) -> String {
 pub(super) fn text_of<'v>(arguments: &'v Value, key: &str) -> Option<&'v str> {
     arguments.get(key).and_then(Value::as_str)
 }
+
+/// How the result of every call begins that was not made. What a tool says never begins like this: it is fenced.
+pub(super) const NOT_CALLED: &str = "Not called: ";
 
 /// More calls than this at once are a model gone wrong.
 const MOST_CALLS: usize = 16;

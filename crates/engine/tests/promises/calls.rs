@@ -1,6 +1,7 @@
 //! Calls in turns that do not run straight through: without a log, judged and made again, failed half-way, cut off.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use confidant_engine::*;
 
@@ -12,6 +13,8 @@ use crate::tools::{Caller, Counting, engine_with_tools, parts_with_tools, rule};
 on_every_store! {
     a_turn_without_memory_has_no_right_that_its_tenant_or_person_has_not,
     an_answer_that_is_made_again_calls_nothing_again,
+    a_model_that_fails_after_a_call_does_not_lose_the_call,
+    a_turn_that_is_cancelled_after_a_call_goes_on_from_it,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -126,4 +129,67 @@ async fn an_answer_that_is_made_again_calls_nothing_again(place: Place) {
     // What only looks is not looked at twice either.
     alice_session.turn(says(READ)).finish().await.unwrap();
     assert_eq!(runs(&tools), 2);
+}
+
+async fn a_model_that_fails_after_a_call_does_not_lose_the_call(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let engine = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let alice_session = session(&engine, ID);
+    model.broken.store(true, Ordering::SeqCst);
+    // Where nothing was done, it is a failure like any other.
+    assert!(matches!(alice_session.turn(says_as("r0", READ)).finish().await, Err(Error::Model(_))));
+    let mut turn = alice_session.turn(says_as("r1", WRITE));
+    let (mut heard, mut last) = (String::new(), None);
+    while let Some(event) = turn.next().await {
+        match event {
+            Outbound::Delta { text, .. } => heard.push_str(&text),
+            Outbound::Final(answer) => last = Some(answer),
+            Outbound::Error(error) => panic!("{error}"),
+            _ => {}
+        }
+    }
+    // The person hears what was done, at once and when they ask again.
+    let answer = last.unwrap();
+    assert!(answer.content.contains("I had called files.write"), "{}", answer.content);
+    assert_eq!((answer.metadata.tools.as_slice(), heard.as_str()), (&["files.write".to_owned()][..], &*answer.content));
+    model.broken.store(false, Ordering::SeqCst);
+    let again = alice_session.turn(says_as("r1", WRITE)).finish().await.unwrap();
+    assert!(again.metadata.replayed && again.content == answer.content);
+    assert_eq!(runs(&tools), 2, "one look, one write");
+    let export = alice_session.export().await.unwrap().unwrap();
+    assert!(export.messages.iter().any(|message| message.name.as_deref() == Some("files.write")));
+    // The next turn knows of it.
+    alice_session.turn(says("what now?")).finish().await.unwrap();
+    let prompt = model.prompts.lock().unwrap().last().cloned().unwrap();
+    assert!(prompt.history.iter().any(|message| message.text.contains("I had called files.write")));
+}
+
+async fn a_turn_that_is_cancelled_after_a_call_goes_on_from_it(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let engine = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let alice_session = session(&engine, ID);
+    let stopped = model.gate.acquire_many(1_000_000).await.unwrap();
+    let turn = alice_session.turn(says_as("r1", WRITE));
+    while model.prompts.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(alice_session.cancel(Some("r1")).await.unwrap(), 1);
+    assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
+    drop(stopped);
+    let answer = alice_session.turn(says_as("r1", WRITE)).finish().await.unwrap();
+    assert!(answer.content.contains("whether it was done is not known"), "{}", answer.content);
+    assert_eq!(runs(&tools), 1);
+    // An approval that was given for a try that was cancelled is not given for the next.
+    tools.hangs.store(true, Ordering::SeqCst);
+    let delete = "call files.delete {\"path\":\"/a\"}\ncall files.delete {\"path\":\"/b\"}";
+    let request = asked(&engine, "r2", delete).await;
+    let deciding = alice_session.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
+    while tools.began.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(alice_session.cancel(Some("r2")).await.unwrap(), 1);
+    assert!(matches!(deciding.finish().await, Err(Error::Cancelled)));
+    tools.hangs.store(false, Ordering::SeqCst);
+    let next = asked(&engine, "r2", delete).await;
+    assert_eq!((next.arguments["path"].as_str(), runs(&tools)), (Some("/b"), 2));
 }
