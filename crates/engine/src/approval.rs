@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::clock::Millis;
 use crate::engine::random_id;
 use crate::model::{Step, ToolCall};
+use crate::turn::Prepared;
 
 /// Who may decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,9 @@ pub(crate) struct Work {
     /// The model that does the work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) model: String,
+    /// What was found out about the turn when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prepared: Option<Box<Prepared>>,
 }
 
 /// A step under way.

@@ -79,6 +79,11 @@ pub(super) async fn produce(
 impl Making<'_> {
     async fn run(self, held: &mut Option<&mut Held<'_>>, outlet: &Outlet) -> Result<Reached, Unanswered> {
         let processing = &self.inner.settings.processing;
+        if let Some(before) = self.work.as_ref().and_then(|work| work.prepared.as_deref()) {
+            // A turn that was begun goes on as it was; nobody asks anew what kind of turn it is.
+            let plan = self.planner.plan(before.clone());
+            return self.go_on(&plan, held, outlet).await;
+        }
         if !processing.prepare {
             let plan = self.planner.unprepared();
             return self.settled(&plan, held, outlet).await;
@@ -86,9 +91,11 @@ impl Making<'_> {
         let messages = self.gathered.messages();
         let query = &self.gathered.query;
         let rules = self.planner.rules(&messages, query);
-        // A turn that was begun before goes on as it was; nobody asks anew what kind of turn it is.
-        let small = self.inner.models.small().filter(|_| self.work.is_none());
-        let Some(small) = small else {
+        if self.work.is_some() {
+            let plan = self.planner.plan(rules);
+            return self.go_on(&plan, held, outlet).await;
+        }
+        let Some(small) = self.inner.models.small() else {
             let plan = self.planner.plan(rules);
             return self.settled(&plan, held, outlet).await;
         };
@@ -149,6 +156,17 @@ impl Making<'_> {
             let answered = said_by_us(self.again().draft, words);
             return self.finished(plan, Ok(Reached::Answer(answered)), outlet);
         }
+        self.go_on(plan, held, outlet).await
+    }
+
+    /// Answers, whatever the plan says of whether to: it did not say so before, or work was begun, and somebody may have
+    /// approved it.
+    async fn go_on(
+        self,
+        plan: &Plan,
+        held: &mut Option<&mut Held<'_>>,
+        outlet: &Outlet,
+    ) -> Result<Reached, Unanswered> {
         let reached = Box::pin(self.again().answer(plan, held, outlet)).await;
         self.finished(plan, reached, outlet)
     }
@@ -237,8 +255,11 @@ impl Making<'_> {
             prompt.calling = if begun { Calling::Over } else { Calling::Free };
         }
         outlet.progress("🧠 Thinking...");
-        let name = if work.model.is_empty() { plan.model() } else { work.model.clone() };
-        let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&name));
+        if work.model.is_empty() {
+            work.model = plan.model();
+        }
+        work.prepared = plan.prepared.clone().map(Box::new);
+        let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&work.model));
         let request_id = draft.request_id.clone();
         let mut desk = Desk {
             inner,
@@ -253,8 +274,7 @@ impl Making<'_> {
             gathered,
             prepared: plan.prepared.as_ref(),
         };
-        let chosen = respond::Chosen { model: model.as_ref(), name: &name };
-        Box::pin(respond::respond(chosen, prompt, work, draft, &mut desk)).await
+        Box::pin(respond::respond(model.as_ref(), prompt, work, draft, &mut desk)).await
     }
 
     /// What a turn that reached its end leaves behind: notes for the log and for the person.

@@ -12,16 +12,9 @@ use crate::error::Error;
 use crate::model::{Answer, Calling, Model, ModelError, Prompt};
 use crate::tokens;
 
-/// The model that answers, and its name in the settings.
-#[derive(Clone, Copy)]
-pub(super) struct Chosen<'c> {
-    pub(super) model: &'c dyn Model,
-    pub(super) name: &'c str,
-}
-
 /// Asks the model, runs what it calls, and asks again, until it has said its last word or must wait.
 pub(super) async fn respond(
-    chosen: Chosen<'_>,
+    model: &dyn Model,
     mut prompt: Prompt,
     mut work: Work,
     mut draft: Draft,
@@ -29,7 +22,6 @@ pub(super) async fn respond(
 ) -> Result<Reached, Unanswered> {
     let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
     let limits = desk.inner.settings.tools;
-    let model = chosen.model;
     let voice = Voice::new(desk.outlet);
     // What was said before a pause is part of the answer.
     work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
@@ -41,7 +33,6 @@ pub(super) async fn respond(
             Ok(Step::Done) => {}
             Ok(Step::Waits) => {
                 draft.metadata.model = Some(model.name().to_owned());
-                chosen.name.clone_into(&mut work.model);
                 return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
             }
             Err(error) => return Err(fail(&draft, error)),

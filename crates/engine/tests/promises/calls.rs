@@ -15,6 +15,7 @@ on_every_store! {
     an_answer_that_is_made_again_calls_nothing_again,
     a_model_that_fails_after_a_call_does_not_lose_the_call,
     a_turn_that_is_cancelled_after_a_call_goes_on_from_it,
+    work_that_was_begun_is_not_refused_afterwards,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -192,4 +193,43 @@ async fn a_turn_that_is_cancelled_after_a_call_goes_on_from_it(place: Place) {
     tools.hangs.store(false, Ordering::SeqCst);
     let next = asked(&engine, "r2", delete).await;
     assert_eq!((next.arguments["path"].as_str(), runs(&tools)), (Some("/b"), 2));
+}
+
+async fn work_that_was_begun_is_not_refused_afterwards(place: Place) {
+    let (model, tools, small) = (Caller::new(), Arc::new(Counting::default()), Small::new());
+    small.says(
+        "prepare_turn",
+        serde_json::json!({
+            "language_code": "de", "category": "general", "selected_model": "default",
+            "selection_reason": "So it is.", "prompt_injection_chance": 0, "direct_self_harm": 0,
+            "indirect_self_harm": 0, "gradual_escalation_patterns": 0, "emotional_distress_indicators": 0,
+            "illegal": 1, "tags": [], "relevant_app_skills": ["files.delete"], "relevant_app_focus_modes": [],
+            "relevant_app_settings_and_memories": [],
+        }),
+    );
+    let open = async |strict: bool| {
+        let mut parts = parts_with_tools(&place, &model, &tools, vec![]).await;
+        parts.models = parts.models.with_small(Arc::clone(&small) as _);
+        parts.settings.processing.enrich = false;
+        if strict {
+            parts.safety.rules.replace(Harm::Illegal, &[(0.0, SafetyAction::RefuseAndRedirect)]);
+        }
+        Engine::open(parts).await.unwrap()
+    };
+    let engine = open(false).await;
+    let request = asked(&engine, "r1", "call files.delete {\"path\":\"/a\"}").await;
+    stop(engine).await;
+    // From now on everything is refused, but not what somebody approved.
+    let engine = open(true).await;
+    let alice_session = session(&engine, ID);
+    let turn = alice_session.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
+    let answer = turn.finish().await.unwrap();
+    assert!(answer.content.contains("content of /a"), "{}", answer.content);
+    assert_eq!(runs(&tools), 1);
+    // It goes on as it was prepared, and nobody is asked again.
+    let prepared = answer.metadata.preparation.unwrap();
+    assert_eq!((prepared.by, prepared.language_code.as_str()), (PreparedBy::Model, "de"));
+    assert_eq!(small.asked("prepare_turn").len(), 1);
+    let refused = alice_session.turn(says("hello")).finish().await.unwrap();
+    assert!(refused.metadata.safety.contains(&SafetyAction::RefuseAndRedirect));
 }
