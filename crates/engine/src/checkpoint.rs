@@ -406,6 +406,11 @@ impl Checkpoint {
         self.exchanges.get_mut(usize::try_from(ordinal - self.dropped).ok()?)
     }
 
+    /// Whether there is or was such a request.
+    pub(crate) fn knows(&self, request_id: &str) -> bool {
+        self.exchange(request_id).is_some() || self.is_settled(request_id)
+    }
+
     /// Whether the request was answered in an exchange that is no longer kept.
     pub(crate) fn is_settled(&self, request_id: &str) -> bool {
         self.settled.iter().any(|settled| settled == request_id)

@@ -54,6 +54,11 @@ async fn attempt(
     inbound: &Inbound,
 ) -> Result<Option<Accepted>, Error> {
     let inner = &session.inner;
+    if !held.has_looked() && held.log().await?.is_some_and(|log| log.checkpoint().knows(&inbound.request_id))
+    {
+        // What was said before is said again from the log as it is now: it may have gone on elsewhere, or be erased.
+        held.cool();
+    }
     let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
     if known.is_some_and(|exchange| exchange.content != inbound.query) {

@@ -85,7 +85,7 @@ impl Session {
             return Ok(running);
         }
         let mut held = self.lock().await?;
-        let waiting = held.log().await?.map_or_else(Vec::new, |log| waiting(log.checkpoint(), request_id));
+        let waiting = held.fresh().await?.map_or_else(Vec::new, |log| waiting(log.checkpoint(), request_id));
         let mut cancelled = running;
         for exchange in waiting {
             if close(self, &mut held, &exchange, CANCELLED, Action::ApprovalDenied).await? {
@@ -154,7 +154,7 @@ pub(super) async fn decide(
     let inner = &session.inner;
     let mut held = session.lock().await?;
     loop {
-        let log = held.log().await?.ok_or(Error::NoSuchApproval)?;
+        let log = held.fresh().await?.ok_or(Error::NoSuchApproval)?;
         let waiting = log.checkpoint().waiting().iter();
         let mut found = waiting.filter(|waiting| waiting.approval().is_some_and(|it| meant.is(it)));
         let Some(exchange) = found.next().cloned() else {

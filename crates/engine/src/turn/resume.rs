@@ -239,6 +239,7 @@ async fn rerun(
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
-    let outcome = answer(inner, &Whose::of(session), Some((session, held)), inbound, recalled, draft, outlet).await;
+    let outcome =
+        answer(inner, &Whose::of(session), Some((session, held)), inbound, recalled, draft, outlet).await;
     commit::commit(session, held, outcome, outlet).await
 }

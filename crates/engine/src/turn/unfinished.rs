@@ -45,7 +45,8 @@ mod tests {
         let mut work = Work::default();
         assert_eq!(told(&work), "Nothing was done.");
         let results = vec!["The tool said".to_owned(), format!("{NOT_CALLED}it was denied.")];
-        work.done = vec![Step { text: String::new(), calls: vec![call("a.read"), call("a.denied")], results }];
+        work.done =
+            vec![Step { text: String::new(), calls: vec![call("a.read"), call("a.denied")], results }];
         assert_eq!(told(&work), "I had called a.read; what that did stays done.");
         work.current = Some(Current::new(String::new(), vec![call("a.write")]));
         work.calling = Some(0);

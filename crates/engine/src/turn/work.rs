@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::outlet::Outlet;
-use super::prepare::Prepared;
 use super::plan::{Whose, needs_log};
+use super::prepare::Prepared;
 use super::{Restore, decide, focus, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::aspects::{Situation, Slot};
@@ -287,7 +287,8 @@ const TOO_MANY_WAIT: &str = "Not called: too many approvals wait in this convers
 const TOO_MANY: &str = "Not called: too many calls at once. Make fewer.";
 const FORBIDDEN: &str = "Not called: this person may not use the tool in this way.";
 const NO_MEMORY: &str = "Not called: somebody must approve it, which needs a conversation that is kept.";
-const NOTHING_WRITTEN: &str = "Not called: it changes something, which needs a conversation that is kept. Say so.";
+const NOTHING_WRITTEN: &str =
+    "Not called: it changes something, which needs a conversation that is kept. Say so.";
 const DENIED: &str = "Not called: it was denied. Do not try it again; say so and go on without it.";
 const NOT_AS_SHOWN: &str = "Not called: it is not the call that was approved.";
 const OUTCOME_UNKNOWN: &str = "The call was made and the program ended before its result came, so whether it was done \

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use confidant_engine::*;
 
 use crate::on_every_store;
-use crate::rig::*;
 use crate::processing::Small;
+use crate::rig::*;
 use crate::tools::{Caller, Counting, engine_with_tools, parts_with_tools, rule};
 
 on_every_store! {
@@ -58,7 +58,10 @@ async fn a_turn_without_memory_has_no_right_that_its_tenant_or_person_has_not(pl
         let prompts = model.prompts.lock().unwrap();
         prompts.iter().map(|prompt| prompt.tools.iter().map(|tool| tool.name.clone()).collect()).collect()
     };
-    assert!(offered.iter().flatten().all(|name| name == "files.read" || name == "files.secret"), "{offered:?}");
+    assert!(
+        offered.iter().flatten().all(|name| name == "files.read" || name == "files.secret"),
+        "{offered:?}"
+    );
     // What only looks is called, and two tenants never share a key.
     for of in [tenant("acme"), tenant("other"), None, None] {
         assert!(ask(of, READ).await.contains("content of /a"));
@@ -118,7 +121,11 @@ async fn an_answer_that_is_made_again_calls_nothing_again(place: Place) {
     let turn = alice_session.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
     let answer = turn.finish().await.unwrap();
     assert_eq!(answer.metadata.model.as_deref(), Some("confidant"));
-    assert_eq!((runs(&tools), tools.seen.lock().unwrap().len()), (1, 1), "what was approved once is called once");
+    assert_eq!(
+        (runs(&tools), tools.seen.lock().unwrap().len()),
+        (1, 1),
+        "what was approved once is called once"
+    );
     assert_eq!(answer.metadata.tools, ["files.write"]);
     let last = model.prompts.lock().unwrap().last().cloned().unwrap();
     assert!(last.system.contains("judged harmful"));
@@ -152,7 +159,10 @@ async fn a_model_that_fails_after_a_call_does_not_lose_the_call(place: Place) {
     // The person hears what was done, at once and when they ask again.
     let answer = last.unwrap();
     assert!(answer.content.contains("I had called files.write"), "{}", answer.content);
-    assert_eq!((answer.metadata.tools.as_slice(), heard.as_str()), (&["files.write".to_owned()][..], &*answer.content));
+    assert_eq!(
+        (answer.metadata.tools.as_slice(), heard.as_str()),
+        (&["files.write".to_owned()][..], &*answer.content)
+    );
     model.broken.store(false, Ordering::SeqCst);
     let again = alice_session.turn(says_as("r1", WRITE)).finish().await.unwrap();
     assert!(again.metadata.replayed && again.content == answer.content);

@@ -8,6 +8,7 @@ use confidant_engine::*;
 
 use crate::on_every_store;
 use crate::rig::*;
+use crate::tools::{Caller, Counting, engine_with_tools};
 
 on_every_store! {
     promise_5_a_turn_that_was_cut_off_is_answered_once,
@@ -20,6 +21,8 @@ on_every_store! {
     a_request_id_names_one_query,
     stopping_finishes_or_parks,
     a_cold_session_is_opened_once,
+    promise_6_what_was_erased_elsewhere_is_not_told_again,
+    what_went_on_elsewhere_is_known_here,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -225,4 +228,40 @@ async fn a_cold_session_is_opened_once(place: Place) {
     let opened =
         admin.audit(1000).await.unwrap().iter().filter(|l| l.record.action == Action::SessionOpened).count();
     assert_eq!(opened, 1);
+}
+
+async fn promise_6_what_was_erased_elsewhere_is_not_told_again(place: Place) {
+    let model = Recorder::new();
+    let (here, there) = (place.engine(&model).await, place.engine(&model).await);
+    let alice = session(&here, ID);
+    alice.turn(says_as("r1", "one")).finish().await.unwrap();
+    session(&there, ID).erase().await.unwrap();
+    // It is warm here, and it is gone.
+    let answer = alice.turn(says_as("r1", "one")).finish().await.unwrap();
+    assert!(!answer.metadata.replayed, "the recorded answer was erased");
+    assert_eq!((answer.metadata.memory, model.take().len()), (MemoryState::Kept, 2));
+    session(&there, ID).erase().await.unwrap();
+    // The id is free for another query, too.
+    let answer = alice.turn(says_as("r1", "another one")).finish().await.unwrap();
+    assert_eq!(answer.content, "noted: another one");
+    assert!(!session(&there, ID).amend("never", "x").await.unwrap());
+}
+
+async fn what_went_on_elsewhere_is_known_here(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let here = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let there = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let delete = "call files.delete {\"path\":\"/a\"}";
+    let (alice, elsewhere) = (session(&here, ID), session(&there, ID));
+    assert!(matches!(alice.turn(says_as("r1", delete)).end().await.unwrap(), Ending::Approval(_)));
+    // Decided and carried out there; a retry here gets the answer and not the question.
+    let told = elsewhere.turn(says("approve")).finish().await.unwrap();
+    let answer = alice.turn(says_as("r1", delete)).finish().await.unwrap();
+    assert_eq!((answer.content, answer.metadata.replayed), (told.content, true));
+    // Asked there; the words that decide it are understood here.
+    assert!(matches!(elsewhere.turn(says_as("r2", delete)).end().await.unwrap(), Ending::Approval(_)));
+    assert!(alice.turn(says("approve")).finish().await.unwrap().content.contains("content of /a"));
+    // Said there, changed here.
+    elsewhere.turn(says_as("r3", "my name is Bob")).finish().await.unwrap();
+    assert!(alice.amend("r3", "my name is Alice").await.unwrap());
 }

@@ -251,7 +251,11 @@ async fn a_model_that_never_stops_calling_is_stopped(place: Place) {
     let prompts = model.prompts.lock().unwrap();
     assert_eq!(prompts.len(), steps + 1);
     let over: Vec<Calling> = prompts.iter().map(|prompt| prompt.calling).collect();
-    assert_eq!((over[steps - 1], over[steps]), (Calling::Free, Calling::Over), "the last word is asked for without tools");
+    assert_eq!(
+        (over[steps - 1], over[steps]),
+        (Calling::Free, Calling::Over),
+        "the last word is asked for without tools"
+    );
 }
 
 async fn a_cancelled_turn_leaves_a_consistent_log(place: Place) {

@@ -471,12 +471,20 @@ async fn what_was_called_before_has_an_allowed_name_whether_it_is_offered_or_not
         arguments: json!({ "q": "x" }),
         signatures: Vec::new(),
     };
-    let calls = vec![call("web.search"), call("gone.tool"), call("gone:tool"), call("made up \u{202e}name!"), call("")];
+    let calls = vec![
+        call("web.search"),
+        call("gone.tool"),
+        call("gone:tool"),
+        call("made up \u{202e}name!"),
+        call(""),
+    ];
     let results = vec!["found".to_owned(); calls.len()];
     let mut prompt = prompt();
     prompt.steps = vec![Step { text: String::new(), calls, results }];
     prompt.calling = Calling::Over;
-    for (offered, provider) in [(true, Provider::OpenAi), (false, Provider::OpenAi), (true, Provider::Anthropic)] {
+    for (offered, provider) in
+        [(true, Provider::OpenAi), (false, Provider::OpenAi), (true, Provider::Anthropic)]
+    {
         prompt.tools = if offered { vec![tool("web.search"), tool("web:search")] } else { Vec::new() };
         let fake = Fake::start(pieces(&[chunk("x"), ending()])).await;
         let _ = ask_with(settings(provider, fake.address.clone()), &prompt).await;
