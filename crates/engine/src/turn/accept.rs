@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
+use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
@@ -79,6 +79,7 @@ async fn attempt(
     if checkpoint.is_some_and(|checkpoint| checkpoint.is_settled(&inbound.request_id)) {
         return Err(Error::AnswerGone);
     }
+    let given_up = known.is_some_and(|exchange| resume::is_given_up(session, exchange));
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
     let open =
         checkpoint.and_then(crate::checkpoint::Checkpoint::open_exchange).map(|open| open.request_id.clone());
@@ -93,7 +94,19 @@ async fn attempt(
             resume::settle(session, held).await?;
             return Ok(None);
         }
+        let ours = held.checkpoint().and_then(|log| log.open_exchange()).cloned();
+        if let Some(ours) = ours.filter(|ours| resume::is_given_up(session, ours)) {
+            return match resume::give_up(session, held, ours).await? {
+                Some(Ok(Ending::Answer(answer))) => Ok(Some(Accepted::Before(answer))),
+                Some(Ok(Ending::Approval(_))) => Err(Error::Internal),
+                Some(Err(error)) => Err(error),
+                None => Ok(None),
+            };
+        }
         return resumed(session, held, inbound).await;
+    }
+    if given_up {
+        return Err(Error::Interrupted);
     }
     if failed_before {
         return resumed(session, held, inbound).await;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::outlet::Outlet;
 use super::plan::Whose;
-use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall, unfinished};
+use super::{
+    Draft, Ending, Final, Inbound, MemoryState, Metadata, answer, cancel, commit, decide, recall, unfinished,
+};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
@@ -165,21 +167,11 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let Some(open) = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).cloned() else {
         return Ok(None);
     };
-    let Outcome::Open { attempts, .. } = open.outcome else { return Ok(None) };
-    if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
-        let at = inner.now();
-        let entry = match open.work().map(unfinished::told) {
-            // Something may have been done. Whoever asks again must hear that, and must not have it done again.
-            Some(told) => {
-                let text = format!("I was interrupted too often. {told}");
-                let replies = vec![Reply::ai(text, None, "confidant".to_owned())];
-                Entry::Answered { request_id: open.request_id, at, replies }
-            }
-            None => Entry::Failed { request_id: open.request_id, at, reason: "interrupted".to_owned() },
-        };
-        let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
-        inner.counters.failed.add();
-        return Ok((wrote == Wrote::Done).then_some(Settled::Reported));
+    if is_given_up(session, &open) {
+        let request_id = open.request_id.clone();
+        let Some(outcome) = give_up(session, held, open).await? else { return Ok(None) };
+        inner.notices.tell(session.scope(), &request_id, outcome);
+        return Ok(Some(Settled::Reported));
     }
     tools_known(inner).await;
     let entry = Entry::Resumed { request_id: open.request_id.clone(), at: inner.now() };
@@ -202,6 +194,45 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
         outcome => inner.notices.tell(session.scope(), &request_id, outcome),
     }
     settled
+}
+
+/// Whether a turn that was cut off is reported, and not tried once more.
+pub(super) fn is_given_up(session: &Session, exchange: &Exchange) -> bool {
+    match &exchange.outcome {
+        Outcome::Open { attempts, .. } => {
+            session.inner.settings.recovery == Recovery::Report || *attempts >= MOST_ATTEMPTS
+        }
+        Outcome::Failed { reason, attempts, .. } => {
+            reason == Error::Interrupted.code() && *attempts >= MOST_ATTEMPTS
+        }
+        Outcome::Waiting { .. } | Outcome::Answered { .. } => false,
+    }
+}
+
+/// Closes an open turn that is not tried any more; says what whoever asked for it hears. `None`: it was settled elsewhere.
+pub(super) async fn give_up(
+    session: &Session,
+    held: &mut Held<'_>,
+    open: Exchange,
+) -> Result<Option<Result<Ending, Error>>, Error> {
+    let (request_id, at) = (open.request_id.clone(), session.inner.now());
+    let (entry, outcome) = match open.work() {
+        // Something may have been done. Whoever asks again must hear that, and must not have it done again.
+        Some(work) => {
+            let content = format!("I was interrupted too often. {}", unfinished::told(work));
+            let replies = vec![Reply::ai(content.clone(), None, "confidant".to_owned())];
+            let metadata = Box::new(Metadata::new(MemoryState::Kept, open.audience));
+            let answer = Final { request_id: request_id.clone(), content, metadata };
+            (Entry::Answered { request_id, at, replies }, Ok(Ending::Answer(answer)))
+        }
+        None => {
+            let reason = Error::Interrupted.code().to_owned();
+            (Entry::Failed { request_id, at, reason }, Err(Error::Interrupted))
+        }
+    };
+    let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
+    session.inner.counters.failed.add();
+    Ok((wrote == Wrote::Done).then_some(outcome))
 }
 
 /// What was begun with tools goes on with them: just after a start their servers may still be on their way.

@@ -21,6 +21,7 @@ on_every_store! {
     a_request_id_names_one_query,
     stopping_finishes_or_parks,
     a_cold_session_is_opened_once,
+    a_turn_that_ends_every_process_is_not_tried_for_ever,
     promise_6_what_was_erased_elsewhere_is_not_told_again,
     what_went_on_elsewhere_is_known_here,
 }
@@ -75,7 +76,11 @@ async fn promise_5_a_turn_that_was_cut_off_is_reported_once(place: Place) {
     cut_off(&place, &model).await;
     let settings = Settings { recovery: Recovery::Report, ..Settings::default() };
     let engine = place.engine_with(&model, settings).await;
+    let mut notices = engine.notices();
     assert_eq!(engine.recover().await.unwrap(), Recovered { reported: 1, ..Recovered::default() });
+    // Whoever listens for it is told.
+    let notice = notices.try_recv().unwrap();
+    assert!(notice.request_id == "r2" && matches!(notice.outcome, Err(Error::Interrupted)));
     assert_eq!(engine.recover().await.unwrap(), Recovered::default());
     assert_eq!(transcript(&engine, ID).await, ["human:one", "ai:noted: one", "human:two"]);
     let export = session(&engine, ID).export().await.unwrap().unwrap();
@@ -264,4 +269,26 @@ async fn what_went_on_elsewhere_is_known_here(place: Place) {
     // Said there, changed here.
     elsewhere.turn(says_as("r3", "my name is Bob")).finish().await.unwrap();
     assert!(alice.amend("r3", "my name is Alice").await.unwrap());
+}
+
+async fn a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
+    let model = Recorder::new();
+    model.shut();
+    for _ in 0..3 {
+        // Somebody asks for it, and the process ends; it is not recovered, but asked for again.
+        let engine = place.engine(&model).await;
+        drop(session(&engine, ID).turn(says_as("r1", "poison")));
+        model.until(1).await;
+        model.take();
+        engine.stop(Duration::ZERO).await;
+    }
+    let engine = place.engine(&model).await;
+    for _ in 0..3 {
+        let outcome = session(&engine, ID).turn(says_as("r1", "poison")).finish().await;
+        assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    }
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    assert!(model.take().is_empty(), "no model saw it again");
+    model.open();
+    assert!(session(&engine, ID).turn(says_as("r2", "hello")).finish().await.is_ok());
 }
