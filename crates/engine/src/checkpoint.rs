@@ -12,7 +12,7 @@ use crate::about::{About, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::entry::{Capture, Entry, Reply, ReplyFrom};
+use crate::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::turn::{Restore, RunningHarm};
 
@@ -25,6 +25,9 @@ pub(crate) struct Exchange {
     pub(crate) content: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<u32>,
+    /// What it was given besides, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) given: Option<Box<Given>>,
     pub(crate) outcome: Outcome,
 }
 
@@ -168,7 +171,10 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 let outcome = Outcome::Open { attempts: 1, work: None };
-                self.push(Exchange { request_id, at, audience, content, tokens, outcome });
+                self.push(Exchange { request_id, at, audience, content, tokens, given: None, outcome });
+            }
+            Entry::Given { request_id, given } => {
+                self.exchange_mut(&request_id).ok_or(OutOfPlace)?.given = Some(given);
             }
             Entry::Resumed { request_id, .. } => self.resume(&request_id)?,
             Entry::Answered { request_id, at, replies } => {
@@ -178,6 +184,7 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 exchange.outcome = Outcome::Answered { at, replies };
+                exchange.given = None;
                 self.open = None;
             }
             Entry::Failed { request_id, at, reason } => {

@@ -9,7 +9,7 @@ use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resum
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
-use crate::entry::Entry;
+use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
 
@@ -118,8 +118,18 @@ async fn attempt(
         content: inbound.query.clone(),
         tokens: Some(inbound.tokens),
     };
+    let given = Given {
+        restore: inbound.restore,
+        sampling: inbound.sampling,
+        focus: inbound.focus.clone(),
+        capture: inbound.capture,
+    };
+    let mut entries = vec![entry];
+    if given != Given::default() {
+        entries.push(Entry::Given { request_id: inbound.request_id.clone(), given: Box::new(given) });
+    }
     let note = session.record(Action::TurnAccepted);
-    if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+    if held.write(entries, Some(inner.instance), note).await? == Wrote::Conflict {
         return Ok(None);
     }
     inner.counters.accepted.add();

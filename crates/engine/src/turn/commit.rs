@@ -65,10 +65,9 @@ async fn answer(
         Settled::Here => {
             session.inner.counters.answered.add();
             note_concepts(session, held, &mut answered).await;
-            if let Some(material) = answered.draft.material.take() {
-                let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
-                enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
-            }
+            let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
+            let material = answered.draft.material.take().filter(|_| !made);
+            enrich::later(session, material, &answered.draft, outlet);
             Ok(Ending::Answer(answered.into_final()))
         }
         Settled::Elsewhere { content, by } => {

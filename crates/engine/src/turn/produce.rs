@@ -200,7 +200,7 @@ impl Making<'_> {
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
                 muted.open();
-                answered.enrichment = made.ok();
+                answered.enrichment = made.ok().filter(|_| !self.hides_settings());
                 return Ok(Reached::Answer(answered));
             }
             let Answered { draft, steps, .. } = *answered;
@@ -228,7 +228,7 @@ impl Making<'_> {
         let is_second = rejected.is_some();
         if let Some(done) = rejected {
             // What was called for the first draft was called: only the words are made again.
-            work = Work { done, model: work.model, ..Work::default() };
+            work = Work { done, model: work.model, knows_settings: work.knows_settings, ..Work::default() };
         }
         // Work that was begun with a tool goes on with it, whatever would be selected now.
         let begun = work.current.is_some() || !work.done.is_empty();
@@ -259,6 +259,7 @@ impl Making<'_> {
             work.model = plan.model();
         }
         work.prepared = plan.prepared.clone().map(Box::new);
+        work.knows_settings |= !draft.settings.is_empty();
         let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&work.model));
         let request_id = draft.request_id.clone();
         let mut desk = Desk {
@@ -301,7 +302,7 @@ impl Making<'_> {
         draft.note = Note { focus: focus::change(&answered.steps), ..self.note(plan) };
         draft.harm =
             self.planner.running(plan).filter(|running| !running.is_calm() || self.planner.was_harmed());
-        draft.material = Some(material);
+        draft.material = Some(material).filter(|_| !self.hides_settings());
         let metadata = &mut draft.metadata;
         metadata.focus = match &draft.note.focus {
             Some(FocusChange::On(focus)) => Some(focus.clone()),
@@ -338,6 +339,11 @@ impl Making<'_> {
             category: plan.prepared.as_ref().map(|prepared| prepared.category.clone()).unwrap_or_default(),
             settings: self.draft.settings.clone(),
         }
+    }
+
+    /// Whether settings went into the work that are not known any more, so that nothing may be made of it.
+    fn hides_settings(&self) -> bool {
+        self.draft.settings.is_empty() && self.work.as_ref().is_some_and(|work| work.knows_settings)
     }
 
     fn again(&self) -> Self {

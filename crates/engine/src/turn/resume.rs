@@ -12,9 +12,8 @@ use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
 use crate::concepts;
 use crate::engine::{Inner, Recovered, Recovery};
-use crate::entry::{Entry, Reply};
+use crate::entry::{Entry, Given, Reply};
 use crate::error::Error;
-use crate::model::Sampling;
 use crate::room::RoomContext;
 use crate::session::{Held, Session, Wrote};
 use crate::store::PARKED;
@@ -242,7 +241,7 @@ async fn tools_known(inner: &Inner) {
 
 const TOOLS_COME_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Runs a turn again from what the log has of it. Its room context is gone.
+/// Runs a turn again from what the log has of it. What it was given and the log does not have is gone.
 async fn rerun(
     session: &Session,
     held: &mut Held<'_>,
@@ -250,6 +249,7 @@ async fn rerun(
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
     let inner = &session.inner;
+    let Given { restore, sampling, focus, capture } = exchange.given.map(|given| *given).unwrap_or_default();
     let inbound = Inbound {
         request_id: exchange.request_id,
         tokens: exchange.tokens.unwrap_or_else(|| tokens::count(&exchange.content)),
@@ -258,14 +258,14 @@ async fn rerun(
         room: RoomContext::default(),
         instructions: None,
         brought: Vec::new(),
-        sampling: Sampling::default(),
-        restore: None,
+        sampling,
+        restore,
         profile: Profile::default(),
-        focus: None,
+        focus,
         past_chats: Vec::new(),
         available_settings: Vec::new(),
         settings: Default::default(),
-        capture: false,
+        capture,
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);

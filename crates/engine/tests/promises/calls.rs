@@ -16,6 +16,7 @@ on_every_store! {
     a_model_that_fails_after_a_call_does_not_lose_the_call,
     a_turn_that_is_cancelled_after_a_call_goes_on_from_it,
     work_that_was_begun_is_not_refused_afterwards,
+    a_turn_that_goes_on_later_has_what_it_was_given_and_forgets_settings,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -242,4 +243,60 @@ async fn work_that_was_begun_is_not_refused_afterwards(place: Place) {
     assert_eq!(small.asked("prepare_turn").len(), 1);
     let refused = alice_session.turn(says("hello")).finish().await.unwrap();
     assert!(refused.metadata.safety.contains(&SafetyAction::RefuseAndRedirect));
+}
+
+async fn a_turn_that_goes_on_later_has_what_it_was_given_and_forgets_settings(place: Place) {
+    let (model, tools, small) = (Caller::new(), Arc::new(Counting::default()), Small::new());
+    small.says("enrich_turn", serde_json::json!({ "chat_summary": "They live in Markerville." }));
+    let open = async || {
+        let mut parts = parts_with_tools(&place, &model, &tools, vec![]).await;
+        parts.models = parts.models.with_small(Arc::clone(&small) as _);
+        parts.settings.processing.prepare = false;
+        Engine::open(parts).await.unwrap()
+    };
+    let engine = open().await;
+    session(&engine, ID).turn(says("I was born in Marienbad.")).finish().await.unwrap();
+    engine.settle().await;
+    let summed_up = small.asked("enrich_turn").len();
+    assert_eq!(summed_up, 1);
+    // A new beginning: nothing from before is looked at.
+    let since = SystemClock.now();
+    let given = |id: &str, query: &str| TurnRequest {
+        restore: Some(Restore { since, messages: 0 }),
+        sampling: Sampling { temperature: Some(0.25), ..Sampling::default() },
+        settings: std::collections::BTreeMap::from([("home".to_owned(), "Markerville".to_owned())]),
+        ..says_as(id, query)
+    };
+    let last = || model.prompts.lock().unwrap().last().cloned().unwrap();
+    let is_as_given =
+        |prompt: &Prompt| prompt.history.is_empty() && prompt.sampling.temperature == Some(0.25);
+    let request = given("r1", "call files.delete {\"path\":\"/a\"}");
+    let Ending::Approval(asked) = session(&engine, ID).turn(request).end().await.unwrap() else { panic!() };
+    assert!(is_as_given(&last()));
+    stop(engine).await;
+    let engine = open().await;
+    let alice_session = session(&engine, ID);
+    let turn = alice_session.decide(&asked.approval_id, Decision::Approve, alice(), CarryOut::Here);
+    turn.finish().await.unwrap();
+    assert!(is_as_given(&last()), "after an approval");
+    engine.settle().await;
+    assert_eq!(
+        small.asked("enrich_turn").len(),
+        summed_up,
+        "nothing is made of words that may hold a setting"
+    );
+    // The same for one that was cut off before it had called anything.
+    let stopped = model.gate.acquire_many(1_000_000).await.unwrap();
+    let seen = model.prompts.lock().unwrap().len();
+    drop(alice_session.turn(given("r2", "and now?")));
+    while model.prompts.lock().unwrap().len() == seen {
+        tokio::task::yield_now().await;
+    }
+    engine.stop(std::time::Duration::ZERO).await;
+    drop(stopped);
+    let engine = open().await;
+    assert_eq!(engine.recover().await.unwrap().resumed, 1);
+    let prompt = last();
+    assert!(prompt.sampling.temperature == Some(0.25));
+    assert!(!prompt.history.iter().any(|message| message.text.contains("Marienbad")), "after a restart");
 }
