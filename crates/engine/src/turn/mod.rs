@@ -213,6 +213,9 @@ pub struct Metadata {
     /// What was done about harm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub safety: Vec<SafetyAction>,
+    /// Whether the answer was to be judged before it was heard, and was not, since the small model failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unjudged: bool,
     /// Settings and memories that would have helped: a new turn can bring them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested_settings: Vec<String>,
@@ -281,6 +284,7 @@ impl Metadata {
             mate: None,
             focus: None,
             safety: Vec::new(),
+            unjudged: false,
             requested_settings: Vec::new(),
             context_status: ContextStatus::Off,
             concepts: None,

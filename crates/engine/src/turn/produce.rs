@@ -197,6 +197,10 @@ impl Making<'_> {
             let Reached::Answer(mut answered) = reached else { return Ok(reached) };
             let material = self.material(plan, &answered.text);
             let made = enrich::ask(session, judge.as_ref(), &material).await;
+            if let Err(error) = &made {
+                tracing::warn!(model = judge.name(), error = %error, "an answer was not judged before it was heard");
+                answered.draft.metadata.unjudged = true;
+            }
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
                 muted.open();

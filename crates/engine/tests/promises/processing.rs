@@ -362,8 +362,26 @@ async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     assert!(s.default.prompts.lock().unwrap()[1].system.contains("judged harmful"));
     assert_eq!(last.unwrap().metadata.model.as_deref(), Some("confidant"));
     s.small.says("enrich_turn", json!({ "harmful_response": 2 }));
-    let answer = session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap();
-    assert_eq!(answer.content, "done: ");
+    let mut turn = session(&s.engine, ID).turn(says("Hello"));
+    let mut events = Vec::new();
+    while let Some(event) = turn.next().await {
+        match event {
+            Outbound::Final(answer) => {
+                assert_eq!((answer.content.as_str(), answer.metadata.unjudged), ("done: ", false));
+                events.push("final");
+            }
+            Outbound::Enriched(made) => {
+                assert_eq!(made.harmful_response, 2.0);
+                events.push("enriched");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(events, ["final", "enriched"], "what was made on the way is told as well");
+    // An answer that nobody could judge says so.
+    s.small.fails("enrich_turn", ModelError::Unreachable);
+    assert!(session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap().metadata.unjudged);
+    s.small.says("enrich_turn", json!({ "harmful_response": 2 }));
     // Tools work while words are held back.
     let answer =
         session(&s.engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
