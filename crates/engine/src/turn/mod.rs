@@ -295,11 +295,13 @@ impl Metadata {
     }
 }
 
-/// A turn under way. Dropping it lets the turn go on by itself.
+/// A turn under way. Dropping it lets the turn go on by itself; one without memory is cancelled, since nobody could ever
+/// hear of it.
 #[derive(Debug)]
 pub struct Turn {
     request_id: String,
     events: mpsc::UnboundedReceiver<Outbound>,
+    _heard: Option<cancel::OnDrop>,
 }
 
 impl Turn {
@@ -405,7 +407,7 @@ where
         Err(error) => {
             let (events, receiver) = mpsc::unbounded_channel();
             Outlet::new(Some(events)).end(Err(error));
-            Turn { request_id: String::new(), events: receiver }
+            Turn { request_id: String::new(), events: receiver, _heard: None }
         }
     }
 }
@@ -424,7 +426,8 @@ where
     let outlet = Outlet::new(Some(events));
     let refused = outlet.clone();
     let cancel = inner.cancels.enter(scope, &request_id);
-    let turn = Turn { request_id, events: receiver };
+    let heard = scope.is_none().then(|| cancel.on_drop());
+    let turn = Turn { request_id, events: receiver, _heard: heard };
     let task = cancel::scope(cancel, async move {
         let outcome = run(outlet.clone()).await;
         cancel::leave();

@@ -17,6 +17,7 @@ on_every_store! {
     a_turn_that_is_cancelled_after_a_call_goes_on_from_it,
     work_that_was_begun_is_not_refused_afterwards,
     a_turn_that_goes_on_later_has_what_it_was_given_and_forgets_settings,
+    a_turn_without_memory_ends_with_whoever_listens,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -299,4 +300,20 @@ async fn a_turn_that_goes_on_later_has_what_it_was_given_and_forgets_settings(pl
     let prompt = last();
     assert!(prompt.sampling.temperature == Some(0.25));
     assert!(!prompt.history.iter().any(|message| message.text.contains("Marienbad")), "after a restart");
+}
+
+async fn a_turn_without_memory_ends_with_whoever_listens(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.shut();
+    let turn = engine.turn_without_memory(None, says("hello"));
+    model.until(1).await;
+    assert_eq!(engine.counts().running, 1);
+    drop(turn);
+    while engine.counts().running > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(engine.counts().cancelled, 1);
+    model.open();
+    assert!(engine.turn_without_memory(None, says("hello")).finish().await.is_ok());
 }
