@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use confidant_seal::Tag;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+
 use super::outlet::Outlet;
 use super::plan::Whose;
 use super::{
@@ -16,11 +21,14 @@ use crate::entry::{Entry, Given, Reply};
 use crate::error::Error;
 use crate::room::RoomContext;
 use crate::session::{Held, Session, Wrote};
-use crate::store::PARKED;
+use crate::store::{Instance, PARKED};
 use crate::tokens;
 
 /// A turn that was tried so often is reported instead: it may be what ends the process.
 const MOST_ATTEMPTS: u32 = 3;
+
+/// So many sessions are taken up side by side.
+const AT_ONCE: usize = 8;
 
 /// How long a session that could not be opened is left alone.
 const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -30,13 +38,19 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let orphans = inner.store.orphans().await?;
     inner.agenda.keep(&orphans);
-    for (scope, owner) in orphans {
-        let now = inner.now();
-        if inner.unreadable.is_early(scope, now) || (owner == PARKED && inner.agenda.is_early(scope, now)) {
-            continue;
-        }
-        let taken_up = recover_one(inner, scope).await;
-        let again = taken_up.is_err().then(|| now.plus(AFTER_FAILURE));
+    let now = inner.now();
+    let is_due = |(scope, owner): &(Tag, Instance)| {
+        !inner.unreadable.is_early(*scope, now) && !(*owner == PARKED && inner.agenda.is_early(*scope, now))
+    };
+    // Boxed one by one: the compiler cannot see that a stream of these borrows may be sent.
+    let mut due: Vec<BoxFuture<'_, (Tag, Result<Option<Settled>, Error>)>> = Vec::new();
+    for (scope, _) in orphans.into_iter().filter(is_due) {
+        due.push(Box::pin(async move { (scope, recover_one(inner, scope).await) }));
+    }
+    // Side by side: a model that takes its time over one keeps nobody else waiting.
+    let mut due = stream::iter(due).buffer_unordered(AT_ONCE);
+    while let Some((scope, taken_up)) = due.next().await {
+        let again = taken_up.is_err().then(|| inner.now().plus(AFTER_FAILURE));
         inner.unreadable.note(scope, again);
         match taken_up {
             Ok(Some(Settled::Answered)) => recovered.resumed += 1,
@@ -52,7 +66,7 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     Ok(recovered)
 }
 
-async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<Option<Settled>, Error> {
+async fn recover_one(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Settled>, Error> {
     let Some(row) = inner.keyring.store().get(scope).await? else {
         return Err(crate::error::Tampering::KeyGone.into());
     };

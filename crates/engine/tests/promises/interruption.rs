@@ -22,6 +22,7 @@ on_every_store! {
     stopping_finishes_or_parks,
     a_cold_session_is_opened_once,
     a_turn_that_ends_every_process_is_not_tried_for_ever,
+    turns_that_were_left_are_taken_up_side_by_side,
     promise_6_what_was_erased_elsewhere_is_not_told_again,
     what_went_on_elsewhere_is_known_here,
 }
@@ -291,4 +292,25 @@ async fn a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
     assert!(model.take().is_empty(), "no model saw it again");
     model.open();
     assert!(session(&engine, ID).turn(says_as("r2", "hello")).finish().await.is_ok());
+}
+
+async fn turns_that_were_left_are_taken_up_side_by_side(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.shut();
+    for n in 0..5 {
+        drop(session(&engine, &format!("http:r:main:alice{n}")).turn(says_as("r1", "one")));
+    }
+    model.until(5).await;
+    engine.stop(Duration::ZERO).await;
+    model.take();
+    // No answer comes, and yet all are asked for.
+    let engine = place.engine(&model).await;
+    let recovering = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.recover().await.unwrap() }
+    });
+    model.until(5).await;
+    model.open();
+    assert_eq!(recovering.await.unwrap(), Recovered { resumed: 5, ..Recovered::default() });
 }
