@@ -3,14 +3,18 @@
 use super::work::NOT_CALLED;
 use crate::approval::Work;
 
-/// The calls of a turn that ends here, in words.
-pub(super) fn told(work: &Work) -> String {
-    let current = work.current.as_ref();
+/// The tools that were called and have said something, in their order.
+pub(super) fn called(work: &Work) -> Vec<&str> {
     let done = work.done.iter().flat_map(|step| step.calls.iter().zip(&step.results));
-    let begun = current.into_iter().flat_map(|current| current.calls.iter().zip(&current.results));
+    let begun = work.current.iter().flat_map(|current| current.calls.iter().zip(&current.results));
     let begun = begun.filter_map(|(call, result)| Some((call, result.as_ref()?)));
     let called = done.chain(begun).filter(|(_, result)| !result.starts_with(NOT_CALLED));
-    let called: Vec<&str> = called.map(|(call, _)| call.name.as_str()).collect();
+    called.map(|(call, _)| call.name.as_str()).collect()
+}
+
+/// The calls of a turn that ends here, in words.
+pub(super) fn told(work: &Work) -> String {
+    let (called, current) = (called(work), work.current.as_ref());
     let calling = work.calling.and_then(|at| current?.calls.get(at));
     let waiting = work.waiting_call().filter(|_| work.approval.is_some() && calling.is_none());
     let mut told = Vec::new();
