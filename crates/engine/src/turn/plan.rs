@@ -203,11 +203,6 @@ impl<'p> Planner<'p> {
         !self.known.harm.is_calm()
     }
 
-    /// The language in which the program itself speaks where nothing else is known.
-    pub(super) fn language(&self) -> String {
-        "en".to_owned()
-    }
-
     /// The mate that answers, by name.
     pub(super) fn mate(&self, plan: &Plan, gathered: &Gathered, session: Option<&Session>) -> Option<String> {
         let situation = gathered.situation(self.inner, session, plan.prepared.as_ref());

@@ -9,7 +9,8 @@ use super::plan::{Known, Plan, Planner, Whose};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
-    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond, safety,
+    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond,
+    safety, unfinished,
 };
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
@@ -69,7 +70,13 @@ pub(super) async fn produce(
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
     let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;
     if planner.known.terminated {
-        let words = inner.safety.texts.text(SafetyText::Termination, &planner.language()).to_owned();
+        let language = planner.rules(&gathered.messages(), &gathered.query).language_code;
+        let mut words = inner.safety.texts.text(SafetyText::Termination, &language).to_owned();
+        // Work that waited ends with the conversation, and what was done of it is told.
+        if let Some(work) = &work {
+            words = format!("{words}\n\n{}", unfinished::told(work));
+        }
+        draft.metadata.safety = vec![SafetyAction::TerminateConversation];
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
     let making = Making { inner, whose, session, gathered: &gathered, planner: &planner, work, draft };

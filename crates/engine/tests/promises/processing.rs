@@ -298,6 +298,10 @@ async fn a_conversation_that_was_ended_stays_ended_until_it_is_forgotten(place: 
     let asked = count(&s.default);
     let answer = alice.turn(says("hello?")).finish().await.unwrap();
     assert_eq!((answer.metadata.model.as_deref(), count(&s.default)), (Some("confidant"), asked));
+    assert_eq!(answer.metadata.safety, [SafetyAction::TerminateConversation]);
+    // In the person's own language.
+    let german = alice.turn(says("Hallo, kannst du mir bitte noch einmal helfen?")).finish().await.unwrap();
+    assert_ne!(german.content, answer.content);
     alice.turn(says("!forget")).finish().await.unwrap();
     assert_eq!(alice.turn(says("hello?")).finish().await.unwrap().metadata.model.as_deref(), Some("caller"));
 }
