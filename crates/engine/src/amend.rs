@@ -45,7 +45,7 @@ impl Session {
     ) -> Result<bool, Error> {
         loop {
             let mut held = self.lock().await?;
-            let Some(log) = held.log().await? else { return Ok(false) };
+            let Some(log) = held.fresh().await? else { return Ok(false) };
             let checkpoint = log.checkpoint();
             match checkpoint.exchange(request_id) {
                 None if !checkpoint.is_settled(request_id) => return Ok(false),

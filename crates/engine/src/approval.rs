@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::clock::Millis;
 use crate::engine::random_id;
+use crate::entry::is_default;
 use crate::model::{Step, ToolCall};
+use crate::turn::Prepared;
 
 /// Who may decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +110,12 @@ pub(crate) struct Work {
     /// The model that does the work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) model: String,
+    /// What was found out about the turn when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prepared: Option<Box<Prepared>>,
+    /// Whether the person's settings went into it. They are not kept, so nobody can take them out of what is made of it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) knows_settings: bool,
 }
 
 /// A step under way.

@@ -12,7 +12,7 @@ use crate::about::{About, Made, Summary};
 use crate::approval::{Approval, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::entry::{Capture, Entry, Reply, ReplyFrom};
+use crate::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::turn::{Restore, RunningHarm};
 
@@ -25,6 +25,9 @@ pub(crate) struct Exchange {
     pub(crate) content: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<u32>,
+    /// What it was given besides, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) given: Option<Box<Given>>,
     pub(crate) outcome: Outcome,
 }
 
@@ -50,6 +53,9 @@ pub(crate) enum Outcome {
         at: Millis,
         reason: String,
         attempts: u32,
+        /// What was done of it before: whoever tries again goes on from there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<Work>>,
     },
 }
 
@@ -172,7 +178,10 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 let outcome = Outcome::Open { attempts: 1, work: None };
-                self.push(Exchange { request_id, at, audience, content, tokens, outcome });
+                self.push(Exchange { request_id, at, audience, content, tokens, given: None, outcome });
+            }
+            Entry::Given { request_id, given } => {
+                self.exchange_mut(&request_id).ok_or(OutOfPlace)?.given = Some(given);
             }
             Entry::Resumed { request_id, .. } => self.resume(&request_id)?,
             Entry::Answered { request_id, at, replies } => {
@@ -182,12 +191,16 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 exchange.outcome = Outcome::Answered { at, replies };
+                exchange.given = None;
                 self.open = None;
             }
             Entry::Failed { request_id, at, reason } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
-                let Outcome::Open { attempts, .. } = exchange.outcome else { return Err(OutOfPlace) };
-                exchange.outcome = Outcome::Failed { at, reason, attempts };
+                let Outcome::Open { attempts, work } = &mut exchange.outcome else { return Err(OutOfPlace) };
+                let (attempts, mut work) = (*attempts, work.take());
+                // What was decided was decided for this try.
+                work.iter_mut().for_each(|work| work.approval = None);
+                exchange.outcome = Outcome::Failed { at, reason, attempts, work };
                 self.open = None;
             }
             Entry::Working { request_id, work, .. } => {
@@ -258,7 +271,9 @@ impl Checkpoint {
                 Outcome::Open { attempts, work } => {
                     Outcome::Open { attempts: *attempts + 1, work: work.take() }
                 }
-                Outcome::Failed { attempts, .. } => Outcome::Open { attempts: *attempts + 1, work: None },
+                Outcome::Failed { attempts, work, .. } => {
+                    Outcome::Open { attempts: *attempts + 1, work: work.take() }
+                }
                 Outcome::Answered { .. } | Outcome::Waiting { .. } => return Err(OutOfPlace),
             };
         }
@@ -409,6 +424,11 @@ impl Checkpoint {
     fn exchange_mut(&mut self, request_id: &str) -> Option<&mut Exchange> {
         let ordinal = *self.by_request.get(request_id)?;
         self.exchanges.get_mut(usize::try_from(ordinal - self.dropped).ok()?)
+    }
+
+    /// Whether there is or was such a request.
+    pub(crate) fn knows(&self, request_id: &str) -> bool {
+        self.exchange(request_id).is_some() || self.is_settled(request_id)
     }
 
     /// Whether the request was answered in an exchange that is no longer kept.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use confidant_redact::{Options as RedactOptions, Redactor};
-use confidant_seal::{Kid, Scope};
+use confidant_seal::{Kid, Scope, TenantId};
 
 use crate::anchors::{Anchors, keep_anchoring};
 use crate::aspects::{Aspects, Instructions};
@@ -399,10 +399,11 @@ impl Engine {
         Session::new(Arc::clone(&self.inner), scope, actor)
     }
 
-    /// A turn that neither recalls nor keeps anything.
+    /// A turn that neither recalls nor keeps anything, of somebody of this tenant. It calls no tool that changes something
+    /// more than once; where the tenant is not known, every rule that forbids something to one counts.
     #[must_use]
-    pub fn turn_without_memory(&self, request: TurnRequest) -> Turn {
-        turn::start_without_memory(&self.inner, request)
+    pub fn turn_without_memory(&self, tenant: Option<TenantId>, request: TurnRequest) -> Turn {
+        turn::start_without_memory(&self.inner, tenant, request)
     }
 
     /// The handle that can see and erase what is not its own. Everything it does is audited.

@@ -9,7 +9,8 @@ use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::concepts::Captured;
-use crate::turn::{Enrichment, RunningHarm};
+use crate::model::Sampling;
+use crate::turn::{Enrichment, Restore, RunningHarm};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub(crate) enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u32>,
     },
+    /// What an accepted turn was given besides, as far as taking it up again needs it.
+    Given { request_id: String, given: Box<Given> },
     /// A turn that was cut off or failed is being tried again.
     Resumed { request_id: String, at: Millis },
     /// A turn was answered.
@@ -71,6 +74,25 @@ impl Entry {
     pub(crate) fn takes_back(&self) -> bool {
         matches!(self, Self::Amended { .. } | Self::Removed { .. })
     }
+}
+
+/// What a turn was given besides what the person said. The rest is not kept: room, instructions, settings, profile and what
+/// an application brought along are for the first try only.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Given {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restore: Option<Restore>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) sampling: Sampling,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) focus: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) capture: bool,
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What a turn named as the concepts of its answer, checked.

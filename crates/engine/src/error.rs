@@ -240,6 +240,9 @@ pub enum Error {
     /// The person called it off.
     #[error("the turn was cancelled; hint: send it again if you wish")]
     Cancelled,
+    /// The process ended while the turn ran, too often or where such turns are not tried again.
+    #[error("the turn was interrupted and is not tried again; hint: send it again with a new request_id")]
+    Interrupted,
     /// No worker has room, or none is there.
     #[error(
         "every worker is busy, or none is running; hint: send the turn again with the same request_id in a moment, \
@@ -316,6 +319,7 @@ impl Error {
             Self::ApprovalExpired => "approval_expired",
             Self::NotYourApproval => "not_your_approval",
             Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
             Self::NoWorker => "no_worker",
             Self::Stopping => "stopping",
             Self::Model(_) => "model_failed",

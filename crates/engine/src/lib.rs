@@ -94,9 +94,9 @@ pub use error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 pub use keyring::{KeySource, MasterKeys, Rotated};
 pub use legacy::{Imported, Way, import_checkpoints};
 pub use model::{
-    Answer, Block, BlockLine, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError, Models,
-    Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole, Sampling,
-    Step, ToolCall, ToolSpec, Usage, Voice,
+    Answer, Block, BlockLine, Calling, ChosenModel, Deltas, Extractive, Form, FormStyle, Model, ModelError,
+    Models, Prompt, PromptMessage, Provider, Remote, RemoteSettings, RemoteSetupError, Role as MessageRole,
+    Sampling, Step, ToolCall, ToolSpec, Usage, Voice,
 };
 pub use notices::Notice;
 pub use retention::Lifetimes;

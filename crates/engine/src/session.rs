@@ -73,14 +73,14 @@ impl Session {
             // Workers write; what a gateway saw last says nothing.
             *slot = Slot::default();
         }
-        Ok(Held { session: self, slot, notes: Vec::new() })
+        Ok(Held { session: self, slot, notes: Vec::new(), seen: false })
     }
 
     /// A look and a write beside the session's order, for what must not wait for it. The store's compare-and-set
     /// decides, as it does between processes.
     pub(crate) async fn aside(&self) -> Held<'_> {
         let slot = Arc::new(AsyncMutex::<Slot>::default()).lock_owned().await;
-        Held { session: self, slot, notes: Vec::new() }
+        Held { session: self, slot, notes: Vec::new(), seen: false }
     }
 
     pub(crate) fn record(&self, action: Action) -> AuditRecord {
@@ -106,6 +106,8 @@ pub(crate) struct Held<'a> {
     slot: OwnedMutexGuard<Slot>,
     /// Audit records that go with the next write, such as that the log was opened.
     notes: Vec<AuditRecord>,
+    /// Whether what is warm was read or written in this turn, and not before it.
+    seen: bool,
 }
 
 /// What became of a write.
@@ -125,8 +127,23 @@ impl Held<'_> {
             self.notes.push(self.session.record(Action::SessionOpened).counting(log.version()));
             self.slot.log = Some(log);
             self.slot.owner = owner;
+            self.seen = true;
         }
         Ok(self.slot.log.as_ref())
+    }
+
+    /// Whether the log was looked at in the store since this task has its turn. Until then another process may have
+    /// written, or erased it all: whatever is done without a write, which would notice, needs a look.
+    pub(crate) fn has_looked(&self) -> bool {
+        self.seen || self.slot.log.is_none()
+    }
+
+    /// The log as the store has it since this task has its turn.
+    pub(crate) async fn fresh(&mut self) -> Result<Option<&Log>, Error> {
+        if !self.has_looked() {
+            self.cool();
+        }
+        self.log().await
     }
 
     /// The log as it is warm, without looking.
@@ -236,6 +253,7 @@ impl Held<'_> {
         inner.anchors.mark(anchor);
         self.slot.log = Some(log);
         self.slot.owner = owner;
+        self.seen = true;
         Ok(Wrote::Done)
     }
 }

@@ -165,6 +165,7 @@ pub(crate) mod tests {
             listen_to_bots: false,
             prefix: None,
             reply_in_thread: false,
+            allow_reactions: false,
             folder: None,
             room_lines: 20,
             room_max_age: None,

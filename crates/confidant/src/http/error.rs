@@ -272,7 +272,8 @@ fn status(error: &Error) -> (StatusCode, Option<u64>) {
         | Error::AwaitsApproval
         | Error::AlreadyDecided(_)
         | Error::ApprovalExpired
-        | Error::Cancelled => (StatusCode::CONFLICT, None),
+        | Error::Cancelled
+        | Error::Interrupted => (StatusCode::CONFLICT, None),
         Error::Busy => (StatusCode::CONFLICT, Some(1)),
         Error::Model(_) => (StatusCode::BAD_GATEWAY, None),
         Error::Store(StoreError::Full) => (StatusCode::INSUFFICIENT_STORAGE, None),
@@ -302,6 +303,7 @@ mod tests {
             (Error::AlreadyDecided("approved"), 409, "already_decided"),
             (Error::ApprovalExpired, 409, "approval_expired"),
             (Error::Cancelled, 409, "cancelled"),
+            (Error::Interrupted, 409, "interrupted"),
             (Error::NotYourApproval, 403, "not_your_approval"),
             (Error::NoSuchApproval, 404, "no_such_approval"),
             (Error::Stopping, 503, "stopping"),

@@ -36,7 +36,7 @@ pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
 /// As OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body
 /// (in a stream: in the last chunk with a choice) say what memory did. A call that somebody must approve first is asked for
 /// in the answer's words, with all of it in `confidant`; the next message decides it: `approve CODE` or `deny CODE`. Errors
-/// are in OpenAI's form. A turn goes on if the client leaves.
+/// are in OpenAI's form. A turn goes on if the client leaves, unless it is without memory.
 #[utoipa::path(
     post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
     params(
@@ -63,7 +63,7 @@ pub(super) async fn complete(
         TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
     let turn = match &session {
         Some(session) => session.turn(request),
-        None => app.engine.turn_without_memory(request),
+        None => app.engine.turn_without_memory(Some(caller.tenant().clone()), request),
     };
     let about = About::of(&app, &turn);
     if let Some(streaming) = streaming {

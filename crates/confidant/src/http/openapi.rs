@@ -198,6 +198,9 @@ pub(super) struct MetadataSchema {
     /// What was done about harm.
     #[schema(required = false)]
     safety: Vec<String>,
+    /// Whether the answer was to be judged before it was heard, and was not, since the small model failed.
+    #[schema(required = false)]
+    unjudged: bool,
     /// Settings and memories of the client that would have helped: a new turn can bring them.
     #[schema(required = false)]
     requested_settings: Vec<String>,

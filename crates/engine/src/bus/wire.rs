@@ -454,6 +454,7 @@ fn coded(code: &str, text: &str) -> Error {
         "approval_expired" => Error::ApprovalExpired,
         "not_your_approval" => Error::NotYourApproval,
         "cancelled" => Error::Cancelled,
+        "interrupted" => Error::Interrupted,
         "no_worker" => Error::NoWorker,
         "stopping" => Error::Stopping,
         "storage_full" => Error::Store(StoreError::Full),

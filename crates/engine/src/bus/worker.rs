@@ -178,7 +178,7 @@ impl Reply<'_> {
         let engine = &self.desk.engine;
         let mut turn = match scope {
             Some(scope) => engine.session(scope, actor).turn(request),
-            None => engine.turn_without_memory(request),
+            None => engine.turn_without_memory(None, request),
         };
         let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         loop {

@@ -53,6 +53,8 @@ pub struct Prompt {
     pub query: String,
     /// What the model may call.
     pub tools: Vec<ToolSpec>,
+    /// Whether it may call any of it now. Tools that were called stay in the prompt, since providers want to know them.
+    pub calling: Calling,
     /// What was called in this turn so far, and what came back.
     pub steps: Vec<Step>,
     /// How to answer; unset means the model's own default.
@@ -110,6 +112,16 @@ pub struct ToolSpec {
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub schema: Value,
+}
+
+/// Whether a model may call tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calling {
+    /// As it likes.
+    #[default]
+    Free,
+    /// Not any more: it is to say its last word.
+    Over,
 }
 
 /// A call that a model wants made.

@@ -18,7 +18,7 @@ use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Deltas, Form, Model, ModelError, Prompt, Sampling, ToolCall, Usage};
+use super::{Answer, Calling, Deltas, Form, Model, ModelError, Prompt, Sampling, ToolCall, Usage};
 
 mod messages;
 
@@ -207,9 +207,18 @@ impl Model for Remote {
     }
 
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
-        let names = Names::of(&prompt.tools);
-        let options = self.options(&prompt.sampling).with_capture_tool_calls(!prompt.tools.is_empty());
-        let mut answer = self.ask(flatten(prompt, &names), &options, deltas).await?;
+        let names = Names::of(prompt);
+        let mut request = flatten(prompt, &names);
+        let mut options = self.options(&prompt.sampling).with_capture_tool_calls(!prompt.tools.is_empty());
+        if prompt.calling == Calling::Over {
+            // Providers want to know the tools that were called; Ollama does not, and knows no way to forbid them.
+            match self.settings.provider {
+                Provider::Ollama => request.tools = None,
+                _ if request.tools.is_some() => options = options.with_tool_choice(ToolChoice::None),
+                _ => {}
+            }
+        }
+        let mut answer = self.ask(request, &options, deltas).await?;
         for call in &mut answer.calls {
             call.name = names.ours(&call.name);
         }

@@ -54,11 +54,11 @@ impl Verdict {
     }
 }
 
-/// On whose behalf a tool is called.
-#[derive(Clone, Copy, Debug)]
+/// On whose behalf a tool is called, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caller<'a> {
-    pub(crate) tenant: &'a str,
-    pub(crate) user: &'a str,
+    pub(crate) tenant: Option<&'a str>,
+    pub(crate) user: Option<&'a str>,
 }
 
 impl ToolPolicy {
@@ -105,9 +105,14 @@ fn by_effect(tool: &Tool) -> Verdict {
 
 impl ToolRule {
     fn concerns(&self, caller: Caller<'_>, tool: &str) -> bool {
-        WildMatch::new(&self.tool).matches(tool)
-            && self.tenant.as_deref().is_none_or(|tenant| tenant == caller.tenant)
-            && self.users.as_ref().is_none_or(|users| users.iter().any(|user| user == caller.user))
+        let tenant = || self.tenant.as_deref().is_none_or(|tenant| self.is(caller.tenant, |it| it == tenant));
+        let among = |users: &Vec<String>| self.is(caller.user, |it| users.iter().any(|user| user == it));
+        WildMatch::new(&self.tool).matches(tool) && tenant() && self.users.as_ref().is_none_or(among)
+    }
+
+    /// Whoever is not known may be anybody: what denies or asks concerns them, what allows does not.
+    fn is(&self, known: Option<&str>, wanted: impl FnOnce(&str) -> bool) -> bool {
+        known.map_or(self.then != Verdict::Allow, wanted)
     }
 
     fn fits(&self, arguments: &Value) -> bool {
@@ -170,7 +175,7 @@ mod tests {
         ToolRule { when: BTreeMap::from([(path.to_owned(), pattern.to_owned())]), ..rule }
     }
 
-    const ALICE: Caller<'_> = Caller { tenant: "acme", user: "alice" };
+    const ALICE: Caller<'_> = Caller { tenant: Some("acme"), user: Some("alice") };
 
     #[test]
     fn without_rules_only_what_destroys_is_asked_for() {
@@ -192,9 +197,9 @@ mod tests {
         assert_eq!(policy.check(ALICE, &read, &json!({ "path": "/srv/a" })), Verdict::Allow);
         assert_eq!(policy.check(ALICE, &read, &json!({ "path": "/etc/a" })), Verdict::Deny);
         assert_eq!(policy.check(ALICE, &read, &json!({})), Verdict::Deny);
-        let bob = Caller { user: "bob", ..ALICE };
+        let bob = Caller { user: Some("bob"), ..ALICE };
         assert_eq!(policy.check(bob, &read, &json!({ "path": "/etc/a" })), Verdict::Allow);
-        let elsewhere = Caller { tenant: "other", ..ALICE };
+        let elsewhere = Caller { tenant: Some("other"), ..ALICE };
         assert_eq!(policy.check(elsewhere, &read, &json!({})), Verdict::Allow);
     }
 
@@ -231,6 +236,29 @@ mod tests {
         }
         let list = json!([{ "files": { "options": { "path": "/etc/a" } } }]);
         assert_eq!(deny.check(ALICE, &read, &list), Verdict::Deny);
+    }
+
+    #[test]
+    fn whoever_is_not_known_may_be_anybody() {
+        let read = tool("files.read", Effect::Reads);
+        let of_bob = |then| ToolRule { users: Some(vec!["bob".into()]), ..rule("files.*", then) };
+        let of_acme = |then| ToolRule { tenant: Some("acme".into()), ..rule("files.*", then) };
+        let (nobody, of_other) = (Caller::default(), Caller { tenant: Some("other"), user: None });
+        for denied in [of_bob(Verdict::Deny), of_acme(Verdict::Deny)] {
+            let policy = ToolPolicy::new(vec![denied, rule("*", Verdict::Allow)]);
+            assert_eq!(policy.check(nobody, &read, &json!({})), Verdict::Deny);
+            assert!(!policy.offers(nobody, &read));
+        }
+        for allowed in [of_bob(Verdict::Allow), of_acme(Verdict::Allow)] {
+            let policy = ToolPolicy::new(vec![allowed, rule("*", Verdict::Deny)]);
+            assert_eq!(policy.check(nobody, &read, &json!({})), Verdict::Deny);
+        }
+        let asks = ToolPolicy::new(vec![of_bob(Verdict::cautious())]);
+        assert_eq!(asks.check(nobody, &read, &json!({})), Verdict::cautious());
+        assert_eq!(
+            ToolPolicy::new(vec![of_acme(Verdict::Deny)]).check(of_other, &read, &json!({})),
+            Verdict::Allow
+        );
     }
 
     #[test]

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use super::{Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
+use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
-use crate::entry::Entry;
+use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
 
@@ -57,6 +57,11 @@ async fn attempt(
     inbound: &Inbound,
 ) -> Result<Option<Accepted>, Error> {
     let inner = &session.inner;
+    if !held.has_looked() && held.log().await?.is_some_and(|log| log.checkpoint().knows(&inbound.request_id))
+    {
+        // What was said before is said again from the log as it is now: it may have gone on elsewhere, or be erased.
+        held.cool();
+    }
     let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
     if known.is_some_and(|exchange| exchange.content != inbound.query) {
@@ -77,6 +82,7 @@ async fn attempt(
     if checkpoint.is_some_and(|checkpoint| checkpoint.is_settled(&inbound.request_id)) {
         return Err(Error::AnswerGone);
     }
+    let given_up = known.is_some_and(|exchange| resume::is_given_up(session, exchange));
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
     let open =
         checkpoint.and_then(crate::checkpoint::Checkpoint::open_exchange).map(|open| open.request_id.clone());
@@ -91,7 +97,19 @@ async fn attempt(
             resume::settle(session, held).await?;
             return Ok(None);
         }
+        let ours = held.checkpoint().and_then(|log| log.open_exchange()).cloned();
+        if let Some(ours) = ours.filter(|ours| resume::is_given_up(session, ours)) {
+            return match resume::give_up(session, held, ours).await? {
+                Some(Ok(Ending::Answer(answer))) => Ok(Some(Accepted::Before(answer))),
+                Some(Ok(Ending::Approval(_))) => Err(Error::Internal),
+                Some(Err(error)) => Err(error),
+                None => Ok(None),
+            };
+        }
         return resumed(session, held, inbound).await;
+    }
+    if given_up {
+        return Err(Error::Interrupted);
     }
     if failed_before {
         return resumed(session, held, inbound).await;
@@ -103,8 +121,18 @@ async fn attempt(
         content: inbound.query.clone(),
         tokens: Some(inbound.tokens),
     };
+    let given = Given {
+        restore: inbound.restore,
+        sampling: inbound.sampling,
+        focus: inbound.focus.clone(),
+        capture: inbound.capture,
+    };
+    let mut entries = vec![entry];
+    if given != Given::default() {
+        entries.push(Entry::Given { request_id: inbound.request_id.clone(), given: Box::new(given) });
+    }
     let note = session.record(Action::TurnAccepted);
-    if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+    if held.write(entries, Some(inner.instance), note).await? == Wrote::Conflict {
         return Ok(None);
     }
     inner.counters.accepted.add();

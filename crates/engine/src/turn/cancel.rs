@@ -25,6 +25,23 @@ pub(super) struct Cancel {
     entered: Arc<Entered>,
 }
 
+impl Cancel {
+    /// Cancels the turn when it is dropped.
+    pub(super) fn on_drop(&self) -> OnDrop {
+        OnDrop(self.entered.sender.clone())
+    }
+}
+
+/// Cancels a turn when it is dropped.
+#[derive(Debug)]
+pub(super) struct OnDrop(watch::Sender<bool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
 /// Takes a turn off the list when it is over.
 #[derive(Debug)]
 pub(super) struct Entered {

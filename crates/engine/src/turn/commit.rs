@@ -1,7 +1,7 @@
 //! Stage 6: what became of the turn, into the log: the answer, that there is none, or what it waits for.
 
 use super::outlet::Outlet;
-use super::{Answered, Ending, Paused, Reached, Unanswered, enrich};
+use super::{Answered, Ending, Outbound, Paused, Reached, Unanswered, enrich};
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
 use crate::audit::{Action, AuditRecord};
@@ -57,18 +57,19 @@ async fn answer(
     if !note.is_empty() || harm.is_some() {
         entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });
     }
-    if let Some(made) = answered.enrichment.take() {
-        let enrichment = Box::new(made);
+    let made = answered.enrichment.take().map(Box::new);
+    if let Some(enrichment) = made.clone() {
         entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
     }
     match write(session, held, &request_id, &entries, Action::TurnAnswered, &notes).await? {
         Settled::Here => {
             session.inner.counters.answered.add();
             note_concepts(session, held, &mut answered).await;
-            if let Some(material) = answered.draft.material.take() {
-                let made = entries.iter().any(|entry| matches!(entry, Entry::Enriched { .. }));
-                enrich::later(session, (!made).then_some(material), &answered.draft, outlet);
+            let material = answered.draft.material.take().filter(|_| made.is_none());
+            if let Some(made) = made {
+                outlet.behind_the_end(Outbound::Enriched(made));
             }
+            enrich::later(session, material, &answered.draft, outlet);
             Ok(Ending::Answer(answered.into_final()))
         }
         Settled::Elsewhere { content, by } => {

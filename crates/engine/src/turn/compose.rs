@@ -13,7 +13,7 @@ use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
 use crate::concepts::InScope;
 use crate::engine::Inner;
-use crate::model::{Block, BlockLine, Prompt, PromptMessage, Sampling, Voice};
+use crate::model::{Block, BlockLine, Calling, Prompt, PromptMessage, Sampling, Voice};
 use crate::room::{Asker, one_line};
 use crate::session::Session;
 use crate::tokens;
@@ -216,6 +216,7 @@ pub(super) async fn compose(
         history,
         query: gathered.query.clone(),
         tools: offered.iter().map(|tool| tool.spec.clone()).collect(),
+        calling: Calling::Free,
         steps: Vec::new(),
         sampling: gathered.sampling,
     }

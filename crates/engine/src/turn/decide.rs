@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::outlet::Outlet;
 use super::remote;
 use super::resume::carry_on;
-use super::{Ending, MemoryState, Metadata, Turn, commit, spawn};
+use super::{Ending, MemoryState, Metadata, Turn, commit, spawn, unfinished};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Checkpoint, Exchange};
@@ -85,10 +85,10 @@ impl Session {
             return Ok(running);
         }
         let mut held = self.lock().await?;
-        let waiting = held.log().await?.map_or_else(Vec::new, |log| waiting(log.checkpoint(), request_id));
+        let waiting = held.fresh().await?.map_or_else(Vec::new, |log| waiting(log.checkpoint(), request_id));
         let mut cancelled = running;
         for exchange in waiting {
-            if close(self, &mut held, &exchange, CANCELLED, Action::ApprovalDenied).await? {
+            if close(self, &mut held, &exchange, Closing::Cancelled).await? {
                 self.inner.counters.cancelled.add();
                 cancelled += 1;
             }
@@ -154,7 +154,7 @@ pub(super) async fn decide(
     let inner = &session.inner;
     let mut held = session.lock().await?;
     loop {
-        let log = held.log().await?.ok_or(Error::NoSuchApproval)?;
+        let log = held.fresh().await?.ok_or(Error::NoSuchApproval)?;
         let waiting = log.checkpoint().waiting().iter();
         let mut found = waiting.filter(|waiting| waiting.approval().is_some_and(|it| meant.is(it)));
         let Some(exchange) = found.next().cloned() else {
@@ -173,7 +173,7 @@ pub(super) async fn decide(
         }
         let now = inner.now();
         if approval.expires_at <= now {
-            if close(session, &mut held, &exchange, EXPIRED, Action::ApprovalExpired).await? {
+            if close(session, &mut held, &exchange, Closing::Expired).await? {
                 return Err(Error::ApprovalExpired);
             }
             continue;
@@ -240,16 +240,30 @@ fn word(decision: Decision) -> &'static str {
     }
 }
 
+/// Why a turn that waits is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    /// Nobody decided in time.
+    Expired,
+    /// Somebody called it off, be it decided or not: as long as it waits, nobody has taken it up.
+    Cancelled,
+}
+
 /// Closes a turn that waits, without doing what it waits for; says whether it still waited.
-pub(super) async fn close(
+async fn close(
     session: &Session,
     held: &mut Held<'_>,
     exchange: &Exchange,
-    words: &str,
-    action: Action,
+    why: Closing,
 ) -> Result<bool, Error> {
-    let Some(approval) = exchange.approval() else { return Ok(false) };
-    let text = format!("{words} ({}). Nothing was done.", approval.tool);
+    let (Some(approval), Some(work)) = (exchange.approval(), exchange.work()) else { return Ok(false) };
+    let (words, action) = match why {
+        Closing::Expired => (EXPIRED, Action::ApprovalExpired),
+        Closing::Cancelled => (CANCELLED, Action::ApprovalDenied),
+    };
+    let done =
+        if unfinished::called(work).is_empty() { "Nothing was done.".into() } else { unfinished::told(work) };
+    let text = format!("{words} ({}). {done}", approval.tool);
     let reply = Reply::ai(text, None, "confidant".to_owned());
     let request_id = exchange.request_id.clone();
     let entry =
@@ -257,7 +271,8 @@ pub(super) async fn close(
     loop {
         let log = held.log().await?;
         let still = log.and_then(|log| log.checkpoint().exchange(&request_id)).and_then(Exchange::approval);
-        if still.is_none_or(|still| still.id != approval.id || still.decided.is_some()) {
+        let holds = |still: &Approval| why == Closing::Cancelled || still.decided.is_none();
+        if still.is_none_or(|still| still.id != approval.id || !holds(still)) {
             return Ok(false);
         }
         if held.write(vec![entry.clone()], None, session.record(action)).await? == Wrote::Done {
@@ -273,7 +288,7 @@ pub(super) async fn expire(
     held: &mut Held<'_>,
     exchange: &Exchange,
 ) -> Result<bool, Error> {
-    if !close(session, held, exchange, EXPIRED, Action::ApprovalExpired).await? {
+    if !close(session, held, exchange, Closing::Expired).await? {
         return Ok(false);
     }
     let log = held.checkpoint();

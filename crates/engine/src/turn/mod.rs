@@ -31,18 +31,20 @@ mod respond;
 mod resume;
 mod safety;
 mod scope;
+mod unfinished;
 mod work;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use confidant_seal::Tag;
+use confidant_seal::{Tag, TenantId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use enrich::Material;
 pub(crate) use outlet::Outlet;
+use plan::Whose;
 
 use crate::about::Note;
 use crate::approval::{ApprovalRequest, Work};
@@ -218,6 +220,9 @@ pub struct Metadata {
     /// What was done about harm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub safety: Vec<SafetyAction>,
+    /// Whether the answer was to be judged before it was heard, and was not, since the small model failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unjudged: bool,
     /// Settings and memories that would have helped: a new turn can bring them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested_settings: Vec<String>,
@@ -288,6 +293,7 @@ impl Metadata {
             mate: None,
             focus: None,
             safety: Vec::new(),
+            unjudged: false,
             requested_settings: Vec::new(),
             context_status: ContextStatus::Off,
             concepts: None,
@@ -298,11 +304,13 @@ impl Metadata {
     }
 }
 
-/// A turn under way. Dropping it lets the turn go on by itself.
+/// A turn under way. Dropping it lets the turn go on by itself; one without memory is cancelled, since nobody could ever
+/// hear of it.
 #[derive(Debug)]
 pub struct Turn {
     request_id: String,
     events: mpsc::UnboundedReceiver<Outbound>,
+    _heard: Option<cancel::OnDrop>,
 }
 
 impl Turn {
@@ -352,14 +360,20 @@ impl Session {
     }
 }
 
-pub(crate) fn start_without_memory(inner: &Arc<Inner>, request: TurnRequest) -> Turn {
+pub(crate) fn start_without_memory(
+    inner: &Arc<Inner>,
+    tenant: Option<TenantId>,
+    request: TurnRequest,
+) -> Turn {
     let engine = Arc::clone(inner);
     start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         if let Some(gateway) = engine.gateway.get() {
             return remote::run_without_memory(gateway, inbound, &outlet).await;
         }
         let draft = Draft::new(&inbound, MemoryState::Off);
-        let reached = answer(&engine, None, inbound, recall::Recalled::default(), draft, &outlet).await?;
+        let whose = Whose::unnamed(tenant.as_ref());
+        let recalled = recall::Recalled::default();
+        let reached = answer(&engine, &whose, None, inbound, recalled, draft, &outlet).await?;
         reached.into_final().map(Ending::Answer)
     })
 }
@@ -402,7 +416,7 @@ where
         Err(error) => {
             let (events, receiver) = mpsc::unbounded_channel();
             Outlet::new(Some(events)).end(Err(error));
-            Turn { request_id: String::new(), events: receiver }
+            Turn { request_id: String::new(), events: receiver, _heard: None }
         }
     }
 }
@@ -421,7 +435,8 @@ where
     let outlet = Outlet::new(Some(events));
     let refused = outlet.clone();
     let cancel = inner.cancels.enter(scope, &request_id);
-    let turn = Turn { request_id, events: receiver };
+    let heard = scope.is_none().then(|| cancel.on_drop());
+    let turn = Turn { request_id, events: receiver, _heard: heard };
     let task = cancel::scope(cancel, async move {
         let outcome = run(outlet.clone()).await;
         cancel::leave();
@@ -459,7 +474,7 @@ async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<End
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
             draft.metadata.resumed = resumed;
             let desk = Some((session, &mut held));
-            let outcome = answer(inner, desk, inbound, recalled, draft, outlet).await;
+            let outcome = answer(inner, &Whose::of(session), desk, inbound, recalled, draft, outlet).await;
             commit::commit(session, &mut held, outcome, outlet).await
         }
         // Promise 8: a log that cannot be loaded or opened costs the memory of this turn, not its answer.
@@ -490,7 +505,8 @@ async fn degraded(
         draft.metadata.context_status = ContextStatus::LoadFailed;
     }
     let recalled = recall::Recalled::default();
-    answer(&session.inner, None, inbound, recalled, draft, outlet).await?.into_final()
+    let whose = Whose::of(session);
+    answer(&session.inner, &whose, None, inbound, recalled, draft, outlet).await?.into_final()
 }
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
@@ -604,6 +620,7 @@ impl From<Unanswered> for Error {
 /// Compose and respond: what is the same with and without a log. Ends early when the turn is cancelled.
 async fn answer(
     inner: &Inner,
+    whose: &Whose<'_>,
     mut log: Option<(&Session, &mut Held<'_>)>,
     inbound: Inbound,
     recalled: recall::Recalled,
@@ -613,7 +630,7 @@ async fn answer(
     let request_id = draft.request_id.clone();
     let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
     // On the heap: with everything that a turn can come to, it is too large for a stack.
-    let producing = Box::pin(produce::produce(inner, log_again, inbound, recalled, draft, outlet));
+    let producing = Box::pin(produce::produce(inner, whose, log_again, inbound, recalled, draft, outlet));
     match cancel::or(producing).await {
         Ok(outcome) => outcome,
         Err(error) => {

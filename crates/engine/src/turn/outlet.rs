@@ -14,6 +14,8 @@ pub(crate) struct Outlet {
     events: Option<mpsc::UnboundedSender<Outbound>>,
     deltas: Arc<AtomicU64>,
     gate: Option<Arc<Gate>>,
+    /// What is told behind the end.
+    late: Arc<Mutex<Vec<Outbound>>>,
 }
 
 /// Holds words back until it is known that they hold.
@@ -36,7 +38,7 @@ enum HoldsBack {
 
 impl Outlet {
     pub(super) fn new(events: Option<mpsc::UnboundedSender<Outbound>>) -> Self {
-        Self { events, deltas: Arc::default(), gate: None }
+        Self { events, deltas: Arc::default(), gate: None, late: Arc::default() }
     }
 
     /// The same behind a gate of its own, which is shut; nothing is done behind it.
@@ -105,11 +107,18 @@ impl Outlet {
         }
     }
 
+    /// Tells this once the end is told.
+    pub(super) fn behind_the_end(&self, event: Outbound) {
+        self.late.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(event);
+    }
+
     pub(super) fn end(&self, outcome: Result<Ending, Error>) {
         self.send(match outcome {
             Ok(Ending::Answer(answer)) => Outbound::Final(answer),
             Ok(Ending::Approval(request)) => Outbound::Approval(request),
             Err(error) => Outbound::Error(error),
         });
+        let mut late = self.late.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        late.drain(..).for_each(|event| self.send(event));
     }
 }

@@ -7,19 +7,21 @@
 
 use std::sync::Arc;
 
+use confidant_seal::TenantId;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::compose::Gathered;
 use super::prepare::{self, Decision, Offer, Prepared, PreparedBy, Running, View};
 use super::{Enrichment, focus, safety};
+use crate::approval::hex;
 use crate::aspects::FocusMode;
 use crate::audience::{Audience, Sharing};
 use crate::checkpoint::Checkpoint;
-use crate::engine::Inner;
+use crate::engine::{Inner, random_id};
 use crate::model::{Model, ModelError, PromptMessage};
 use crate::session::Session;
-use crate::tools::{Caller, Tool};
+use crate::tools::{Caller, Effect, Tool};
 
 /// How a turn is answered.
 #[derive(Debug)]
@@ -118,12 +120,12 @@ pub(super) struct Planner<'p> {
 impl<'p> Planner<'p> {
     pub(super) async fn new(
         inner: &'p Inner,
-        session: Option<&Session>,
+        (whose, session): (&Whose<'_>, Option<&Session>),
         known: Known,
         gathered: &Gathered,
         settings: Vec<String>,
     ) -> Self {
-        let allowed = allowed(inner, session).await;
+        let allowed = allowed(inner, whose, session).await;
         let catalogue = inner.instructions.catalogue(gathered.situation(inner, session, None));
         let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
         let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
@@ -210,7 +212,7 @@ impl<'p> Planner<'p> {
             begun || prepared.is_none_or(|prepared| prepared.relevant_app_focus_modes.contains(&mode.id))
         };
         let mut tools = focus::tools(self.modes.iter().filter(selected), self.known.focus.as_deref());
-        tools.retain(|tool| self.inner.policy.offers(caller(Some(session)), tool));
+        tools.retain(|tool| self.inner.policy.offers(Whose::of(session).caller, tool));
         tools
     }
 
@@ -227,11 +229,6 @@ impl<'p> Planner<'p> {
         !self.known.harm.is_calm()
     }
 
-    /// The language in which the program itself speaks where nothing else is known.
-    pub(super) fn language(&self) -> String {
-        "en".to_owned()
-    }
-
     /// The mate that answers, by name.
     pub(super) fn mate(&self, plan: &Plan, gathered: &Gathered, session: Option<&Session>) -> Option<String> {
         let situation = gathered.situation(self.inner, session, plan.prepared.as_ref());
@@ -239,19 +236,43 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// The tools that this person may have called.
-async fn allowed(inner: &Inner, session: Option<&Session>) -> Vec<Tool> {
+/// The tools that this person may have called. Without a log nothing could say that a call went out, so what must not be
+/// done twice is not done at all.
+async fn allowed(inner: &Inner, whose: &Whose<'_>, session: Option<&Session>) -> Vec<Tool> {
     let mut tools = inner.toolbox.tools().await;
-    tools.retain(|tool| inner.policy.offers(caller(session), tool));
+    tools.retain(|tool| {
+        inner.policy.offers(whose.caller, tool) && (session.is_some() || !needs_log(tool.effect))
+    });
     tools
 }
 
-/// On whose behalf a session's tools are called.
-pub(super) fn caller(session: Option<&Session>) -> Caller<'_> {
-    session.map_or(Caller { tenant: "", user: "" }, |session| Caller {
-        tenant: session.scope().tenant().as_str(),
-        user: session.scope().user().as_str(),
-    })
+/// Whether a call with this effect goes out only after an entry of the log that says so.
+pub(super) fn needs_log(effect: Effect) -> bool {
+    match effect {
+        Effect::Reads | Effect::WritesOnce => false,
+        Effect::Writes | Effect::Destroys => true,
+    }
+}
+
+/// Whose turn it is, with a log or without.
+pub(super) struct Whose<'w> {
+    pub(super) caller: Caller<'w>,
+    /// Sets its calls apart from those of others whose turns have the same name.
+    pub(super) tag: String,
+}
+
+impl<'w> Whose<'w> {
+    pub(super) fn of(session: &'w Session) -> Self {
+        let (tenant, user) = (session.scope().tenant().as_str(), session.scope().user().as_str());
+        Self { caller: Caller { tenant: Some(tenant), user: Some(user) }, tag: session.tag() }
+    }
+
+    /// Somebody who is not known, of a tenant if that is.
+    pub(super) fn unnamed(tenant: Option<&'w TenantId>) -> Self {
+        let tenant = tenant.map(TenantId::as_str);
+        let tag = tenant.map_or_else(|| hex(&random_id()), |tenant| format!("tenant:{tenant}"));
+        Self { caller: Caller { tenant, user: None }, tag }
+    }
 }
 
 const LONGEST_HINT: usize = 120;

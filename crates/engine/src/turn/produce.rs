@@ -5,24 +5,26 @@ use std::sync::Arc;
 use super::compose::{self, Gathered};
 use super::enrich::{self, Material};
 use super::outlet::Outlet;
-use super::plan::{Known, Plan, Planner};
+use super::plan::{Known, Plan, Planner, Whose};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
     Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond,
+    unfinished,
 };
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
 use crate::audience::Sharing;
 use crate::concepts;
 use crate::engine::Inner;
-use crate::model::Model;
+use crate::model::{Calling, Model, Step};
 use crate::session::{Held, Session};
 use crate::tokens;
 
 /// A turn on its way to an answer.
 struct Making<'m> {
     inner: &'m Inner,
+    whose: &'m Whose<'m>,
     session: Option<&'m Session>,
     gathered: &'m Gathered,
     planner: &'m Planner<'m>,
@@ -33,6 +35,7 @@ struct Making<'m> {
 
 pub(super) async fn produce(
     inner: &Inner,
+    whose: &Whose<'_>,
     log: Option<(&Session, &mut Held<'_>)>,
     mut inbound: Inbound,
     recalled: recall::Recalled,
@@ -65,18 +68,29 @@ pub(super) async fn produce(
         draft.query.clone_from(&inbound.query);
     }
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
-    let planner = Planner::new(inner, session, known, &gathered, available).await;
+    let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;
     if planner.known.terminated {
-        let words = inner.safety.texts.text(SafetyText::Termination, &planner.language()).to_owned();
+        let language = planner.rules(&gathered.messages(), &gathered.query).language_code;
+        let mut words = inner.safety.texts.text(SafetyText::Termination, &language).to_owned();
+        // Work that waited ends with the conversation, and what was done of it is told.
+        if let Some(work) = &work {
+            words = format!("{words}\n\n{}", unfinished::told(work));
+        }
+        draft.metadata.safety = vec![SafetyAction::TerminateConversation];
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
-    let making = Making { inner, session, gathered: &gathered, planner: &planner, work, draft };
+    let making = Making { inner, whose, session, gathered: &gathered, planner: &planner, work, draft };
     making.run(&mut held, outlet).await
 }
 
 impl Making<'_> {
     async fn run(self, held: &mut Option<&mut Held<'_>>, outlet: &Outlet) -> Result<Reached, Unanswered> {
         let processing = &self.inner.settings.processing;
+        if let Some(before) = self.work.as_ref().and_then(|work| work.prepared.as_deref()) {
+            // A turn that was begun goes on as it was; nobody asks anew what kind of turn it is.
+            let plan = self.planner.plan(before.clone());
+            return self.go_on(&plan, held, outlet).await;
+        }
         if !processing.prepare {
             let plan = self.planner.unprepared();
             return self.settled(&plan, held, outlet).await;
@@ -84,9 +98,11 @@ impl Making<'_> {
         let messages = self.gathered.messages();
         let query = &self.gathered.query;
         let rules = self.planner.rules(&messages, query);
-        // A turn that was begun before goes on as it was; nobody asks anew what kind of turn it is.
-        let small = self.inner.models.small().filter(|_| self.work.is_none());
-        let Some(small) = small else {
+        if self.work.is_some() {
+            let plan = self.planner.plan(rules);
+            return self.go_on(&plan, held, outlet).await;
+        }
+        let Some(small) = self.inner.models.small() else {
             let plan = self.planner.plan(rules);
             return self.settled(&plan, held, outlet).await;
         };
@@ -146,6 +162,17 @@ impl Making<'_> {
             let answered = said_by_us(self.again().draft, words);
             return self.finished(plan, Ok(Reached::Answer(answered)), outlet);
         }
+        self.go_on(plan, held, outlet).await
+    }
+
+    /// Answers, whatever the plan says of whether to: it did not say so before, or work was begun, and somebody may have
+    /// approved it.
+    async fn go_on(
+        self,
+        plan: &Plan,
+        held: &mut Option<&mut Held<'_>>,
+        outlet: &Outlet,
+    ) -> Result<Reached, Unanswered> {
         let reached = Box::pin(self.again().answer(plan, held, outlet)).await;
         self.finished(plan, reached, outlet)
     }
@@ -167,27 +194,35 @@ impl Making<'_> {
     ) -> Result<Reached, Unanswered> {
         let judge = self.inner.models.small().cloned().zip(self.inner.settings.processing.reprocess_at);
         let (Some((judge, limit)), Some(session)) = (judge, self.session) else {
-            return self.respond(plan, held, outlet, "").await;
+            return self.respond(plan, held, outlet, None).await;
         };
-        let mut note = "";
+        let mut rejected: Option<Vec<Step>> = None;
         loop {
-            let muted = outlet.muted();
-            let reached = self.again().respond(plan, held, &muted, note).await?;
+            let (muted, second) = (outlet.muted(), rejected.is_some());
+            let reached = self.again().respond(plan, held, &muted, rejected.take()).await?;
             let Reached::Answer(mut answered) = reached else { return Ok(reached) };
             let material = self.material(plan, &answered.text);
             let made = enrich::ask(session, judge.as_ref(), &material).await;
+            if let Err(error) = &made {
+                tracing::warn!(model = judge.name(), error = %error, "an answer was not judged before it was heard");
+                answered.draft.metadata.unjudged = true;
+            }
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
                 muted.open();
-                answered.enrichment = made.ok();
+                answered.enrichment = made.ok().filter(|_| !self.hides_settings());
                 return Ok(Reached::Answer(answered));
             }
-            if !note.is_empty() {
+            let Answered { draft, steps, .. } = *answered;
+            let steps = only_calls(steps);
+            if second {
                 let texts = &self.inner.safety.texts;
                 let words = texts.text(SafetyText::Refusal, &plan.prepared_language()).to_owned();
-                return Ok(Reached::Answer(said_by_us(answered.draft, words)));
+                let mut refused = said_by_us(draft, words);
+                refused.steps = steps;
+                return Ok(Reached::Answer(refused));
             }
-            note = HARMFUL_BEFORE;
+            rejected = Some(steps);
         }
     }
 
@@ -196,12 +231,18 @@ impl Making<'_> {
         plan: &Plan,
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
-        note: &str,
+        rejected: Option<Vec<Step>>,
     ) -> Result<Reached, Unanswered> {
-        let Self { inner, session, gathered, planner, work, mut draft } = self;
-        let work = work.unwrap_or_default();
+        let Self { inner, whose, session, gathered, planner, work, mut draft } = self;
+        let mut work = work.unwrap_or_default();
+        let is_second = rejected.is_some();
+        if let Some(done) = rejected {
+            // What was called for the first draft was called: only the words are made again.
+            work = Work { done, model: work.model, knows_settings: work.knows_settings, ..Work::default() };
+        }
         // Work that was begun with a tool goes on with it, whatever would be selected now.
-        let mut offered = if work.current.is_some() { planner.allowed.clone() } else { plan.offered.clone() };
+        let begun = work.current.is_some() || !work.done.is_empty();
+        let mut offered = if begun { planner.allowed.clone() } else { plan.offered.clone() };
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
         if (draft.left_out > 0 || draft.metadata.dropped > 0) && session.is_some() {
@@ -215,17 +256,25 @@ impl Making<'_> {
             offered.push(tool);
         }
         if let Some(session) = session {
-            let tools = planner.focus_tools(plan, session, work.current.is_some());
+            let tools = planner.focus_tools(plan, session, begun);
             prompt.tools.extend(tools.iter().map(|tool| tool.spec.clone()));
             offered.extend(tools);
         }
-        prompt.system.push_str(note);
+        if is_second {
+            prompt.system.push_str(HARMFUL_BEFORE);
+            prompt.calling = if begun { Calling::Over } else { Calling::Free };
+        }
         outlet.progress("🧠 Thinking...");
-        let name = if work.model.is_empty() { plan.model() } else { work.model.clone() };
-        let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&name));
+        if work.model.is_empty() {
+            work.model = plan.model();
+        }
+        work.prepared = plan.prepared.clone().map(Box::new);
+        work.knows_settings |= !draft.settings.is_empty();
+        let model: Arc<dyn Model> = Arc::clone(inner.models.choose(&work.model));
         let request_id = draft.request_id.clone();
         let mut desk = Desk {
             inner,
+            whose,
             session,
             held: held.as_deref_mut(),
             request_id: &request_id,
@@ -236,8 +285,7 @@ impl Making<'_> {
             gathered,
             prepared: plan.prepared.as_ref(),
         };
-        let chosen = respond::Chosen { model: model.as_ref(), name: &name };
-        Box::pin(respond::respond(chosen, prompt, work, draft, &mut desk)).await
+        Box::pin(respond::respond(model.as_ref(), prompt, work, draft, &mut desk)).await
     }
 
     /// What a turn that reached its end leaves behind: notes for the log and for the person.
@@ -264,7 +312,7 @@ impl Making<'_> {
         draft.note = Note { focus: focus::change(&answered.steps), ..self.note(plan) };
         draft.harm =
             self.planner.running(plan).filter(|running| !running.is_calm() || self.planner.was_harmed());
-        draft.material = Some(material);
+        draft.material = Some(material).filter(|_| !self.hides_settings());
         let metadata = &mut draft.metadata;
         metadata.focus = match &draft.note.focus {
             Some(FocusChange::On(focus)) => Some(focus.clone()),
@@ -303,6 +351,11 @@ impl Making<'_> {
         }
     }
 
+    /// Whether settings went into the work that are not known any more, so that nothing may be made of it.
+    fn hides_settings(&self) -> bool {
+        self.draft.settings.is_empty() && self.work.as_ref().is_some_and(|work| work.knows_settings)
+    }
+
     fn again(&self) -> Self {
         Self { work: self.work.clone(), draft: self.draft.clone(), ..*self }
     }
@@ -313,6 +366,13 @@ fn said_by_us(mut draft: Draft, text: String) -> Box<Answered> {
     draft.metadata.model = Some("confidant".to_owned());
     let tokens = tokens::count(&text);
     Box::new(Answered { draft, text, tokens, steps: Vec::new(), enrichment: None })
+}
+
+/// The calls of a draft that is not given, without its words and without the concepts that it named.
+fn only_calls(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.retain(|step| !step.calls.iter().all(|call| call.name == concepts::NAME));
+    steps.iter_mut().for_each(|step| step.text.clear());
+    steps
 }
 
 const HARMFUL_BEFORE: &str = "\n\nAn earlier draft of your answer was judged harmful and was not given. Answer in a way \

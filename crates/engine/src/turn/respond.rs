@@ -5,23 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
-use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered};
+use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered, unfinished};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
-use crate::model::{Answer, Model, ModelError, Prompt};
+use crate::model::{Answer, Calling, Model, ModelError, Prompt};
 use crate::tokens;
-
-/// The model that answers, and its name in the settings.
-#[derive(Clone, Copy)]
-pub(super) struct Chosen<'c> {
-    pub(super) model: &'c dyn Model,
-    pub(super) name: &'c str,
-}
 
 /// Asks the model, runs what it calls, and asks again, until it has said its last word or must wait.
 pub(super) async fn respond(
-    chosen: Chosen<'_>,
+    model: &dyn Model,
     mut prompt: Prompt,
     mut work: Work,
     mut draft: Draft,
@@ -29,7 +22,6 @@ pub(super) async fn respond(
 ) -> Result<Reached, Unanswered> {
     let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
     let limits = desk.inner.settings.tools;
-    let model = chosen.model;
     let voice = Voice::new(desk.outlet);
     // What was said before a pause is part of the answer.
     work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
@@ -41,15 +33,15 @@ pub(super) async fn respond(
             Ok(Step::Done) => {}
             Ok(Step::Waits) => {
                 draft.metadata.model = Some(model.name().to_owned());
-                chosen.name.clone_into(&mut work.model);
                 return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
             }
             Err(error) => return Err(fail(&draft, error)),
         }
-        let last = work.done.len() >= limits.max_steps;
-        if last && !prompt.tools.is_empty() {
-            prompt.tools.clear();
-            prompt.system.push_str(LAST_STEP);
+        if work.done.len() >= limits.max_steps && prompt.calling == Calling::Free {
+            prompt.calling = Calling::Over;
+            if !prompt.tools.is_empty() {
+                prompt.system.push_str(LAST_STEP);
+            }
         }
         prompt.steps.clone_from(&work.done);
         voice.begin();
@@ -57,6 +49,9 @@ pub(super) async fn respond(
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(model = model.name(), error = %error, "the model gave no answer");
+                if desk.has_begun() {
+                    return Ok(Reached::Answer(cut_short(draft, work, voice)));
+                }
                 return Err(fail(&draft, Error::Model(error)));
             }
         };
@@ -64,20 +59,22 @@ pub(super) async fn respond(
             // The answer is there; nobody needs to hear that the concepts were noted.
             let results = vec![concepts::NOTED.to_owned(); calls.len()];
             work.done.push(crate::model::Step { text, calls, results });
-        } else if !calls.is_empty() && !last {
+        } else if !calls.is_empty() && prompt.calling == Calling::Free {
             work.current = Some(Current::new(text, calls));
             continue;
         }
-        let text = voice.said();
-        if text.trim().is_empty() {
+        if voice.is_silent() {
+            if desk.has_begun() {
+                return Ok(Reached::Answer(cut_short(draft, work, voice)));
+            }
             return Err(fail(&draft, Error::Model(ModelError::Malformed)));
         }
+        let text = voice.said();
         let tokens = tokens::count(&text);
         let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
         draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
         draft.metadata.model = Some(by);
-        let called = work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone());
-        draft.metadata.tools = called.filter(|name| name != concepts::NAME).collect();
+        draft.metadata.tools = called(&work);
         return Ok(Reached::Answer(Box::new(Answered {
             draft,
             text,
@@ -86,6 +83,22 @@ pub(super) async fn respond(
             enrichment: None,
         })));
     }
+}
+
+/// The answer of a turn whose model failed after something was done: that it was, so that nobody has it done again.
+fn cut_short(mut draft: Draft, work: Work, voice: Voice<'_>) -> Box<Answered> {
+    voice.begin();
+    voice.say(&format!("I could not finish my answer, since the model failed. {}", unfinished::told(&work)));
+    let text = voice.said();
+    let tokens = tokens::count(&text);
+    draft.metadata.model = Some("confidant".to_owned());
+    draft.metadata.tools = called(&work);
+    Box::new(Answered { draft, text, tokens, steps: work.done, enrichment: None })
+}
+
+fn called(work: &Work) -> Vec<String> {
+    let called = work.done.iter().flat_map(|step| &step.calls).map(|call| call.name.clone());
+    called.filter(|name| name != concepts::NAME).collect()
 }
 
 async fn ask(
@@ -128,6 +141,11 @@ impl<'o> Voice<'o> {
         }
         said.push_str(text);
         self.outlet.delta(text);
+    }
+
+    fn is_silent(&self) -> bool {
+        let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        said.trim().is_empty()
     }
 
     fn said(self) -> String {

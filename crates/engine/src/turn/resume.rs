@@ -2,24 +2,33 @@
 
 use std::sync::Arc;
 
+use confidant_seal::Tag;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+
 use super::outlet::Outlet;
-use super::{Draft, Ending, Inbound, MemoryState, answer, cancel, commit, decide, recall};
-use crate::approval::Work;
+use super::plan::Whose;
+use super::{
+    Draft, Ending, Final, Inbound, MemoryState, Metadata, answer, cancel, commit, decide, recall, unfinished,
+};
 use crate::aspects::Profile;
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Exchange, Outcome};
 use crate::concepts;
 use crate::engine::{Inner, Recovered, Recovery};
-use crate::entry::{Entry, Reply};
+use crate::entry::{Entry, Given, Reply};
 use crate::error::Error;
-use crate::model::Sampling;
 use crate::room::RoomContext;
 use crate::session::{Held, Session, Wrote};
-use crate::store::PARKED;
+use crate::store::{Instance, PARKED};
 use crate::tokens;
 
 /// A turn that was tried so often is reported instead: it may be what ends the process.
 const MOST_ATTEMPTS: u32 = 3;
+
+/// So many sessions are taken up side by side.
+const AT_ONCE: usize = 8;
 
 /// How long a session that could not be opened is left alone.
 const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -29,13 +38,19 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let orphans = inner.store.orphans().await?;
     inner.agenda.keep(&orphans);
-    for (scope, owner) in orphans {
-        let now = inner.now();
-        if inner.unreadable.is_early(scope, now) || (owner == PARKED && inner.agenda.is_early(scope, now)) {
-            continue;
-        }
-        let taken_up = recover_one(inner, scope).await;
-        let again = taken_up.is_err().then(|| now.plus(AFTER_FAILURE));
+    let now = inner.now();
+    let is_due = |(scope, owner): &(Tag, Instance)| {
+        !inner.unreadable.is_early(*scope, now) && !(*owner == PARKED && inner.agenda.is_early(*scope, now))
+    };
+    // Boxed one by one: the compiler cannot see that a stream of these borrows may be sent.
+    let mut due: Vec<BoxFuture<'_, (Tag, Result<Option<Settled>, Error>)>> = Vec::new();
+    for (scope, _) in orphans.into_iter().filter(is_due) {
+        due.push(Box::pin(async move { (scope, recover_one(inner, scope).await) }));
+    }
+    // Side by side: a model that takes its time over one keeps nobody else waiting.
+    let mut due = stream::iter(due).buffer_unordered(AT_ONCE);
+    while let Some((scope, taken_up)) = due.next().await {
+        let again = taken_up.is_err().then(|| inner.now().plus(AFTER_FAILURE));
         inner.unreadable.note(scope, again);
         match taken_up {
             Ok(Some(Settled::Answered)) => recovered.resumed += 1,
@@ -51,7 +66,7 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     Ok(recovered)
 }
 
-async fn recover_one(inner: &Arc<Inner>, scope: confidant_seal::Tag) -> Result<Option<Settled>, Error> {
+async fn recover_one(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Settled>, Error> {
     let Some(row) = inner.keyring.store().get(scope).await? else {
         return Err(crate::error::Tampering::KeyGone.into());
     };
@@ -165,20 +180,11 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let Some(open) = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).cloned() else {
         return Ok(None);
     };
-    let Outcome::Open { attempts, .. } = open.outcome else { return Ok(None) };
-    if inner.settings.recovery == Recovery::Report || attempts >= MOST_ATTEMPTS {
-        let at = inner.now();
-        let entry = match open.work().map(interrupted) {
-            // Something may have been done. Whoever asks again must hear that, and must not have it done again.
-            Some(text) => {
-                let replies = vec![Reply::ai(text, None, "confidant".to_owned())];
-                Entry::Answered { request_id: open.request_id, at, replies }
-            }
-            None => Entry::Failed { request_id: open.request_id, at, reason: "interrupted".to_owned() },
-        };
-        let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
-        inner.counters.failed.add();
-        return Ok((wrote == Wrote::Done).then_some(Settled::Reported));
+    if is_given_up(session, &open) {
+        let request_id = open.request_id.clone();
+        let Some(outcome) = give_up(session, held, open).await? else { return Ok(None) };
+        inner.notices.tell(session.scope(), &request_id, outcome);
+        return Ok(Some(Settled::Reported));
     }
     tools_known(inner).await;
     let entry = Entry::Resumed { request_id: open.request_id.clone(), at: inner.now() };
@@ -203,21 +209,43 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     settled
 }
 
-/// What is known of a turn that is not tried any more.
-fn interrupted(work: &Work) -> String {
-    let calling = work.calling.and_then(|at| work.current.as_ref()?.calls.get(at));
-    let waiting = work.waiting_call().filter(|_| work.approval.is_some());
-    match (calling, waiting) {
-        (Some(call), _) => format!(
-            "I was interrupted too often while calling {}. Whether it was done is not known: please check before you ask \
-             for it again.",
-            call.name
-        ),
-        (None, Some((_, call))) => {
-            format!("I was interrupted too often before I could call {}. It was not called.", call.name)
+/// Whether a turn that was cut off is reported, and not tried once more.
+pub(super) fn is_given_up(session: &Session, exchange: &Exchange) -> bool {
+    match &exchange.outcome {
+        Outcome::Open { attempts, .. } => {
+            session.inner.settings.recovery == Recovery::Report || *attempts >= MOST_ATTEMPTS
         }
-        (None, None) => "I was interrupted too often. What I had done before stays done.".to_owned(),
+        Outcome::Failed { reason, attempts, .. } => {
+            reason == Error::Interrupted.code() && *attempts >= MOST_ATTEMPTS
+        }
+        Outcome::Waiting { .. } | Outcome::Answered { .. } => false,
     }
+}
+
+/// Closes an open turn that is not tried any more; says what whoever asked for it hears. `None`: it was settled elsewhere.
+pub(super) async fn give_up(
+    session: &Session,
+    held: &mut Held<'_>,
+    open: Exchange,
+) -> Result<Option<Result<Ending, Error>>, Error> {
+    let (request_id, at) = (open.request_id.clone(), session.inner.now());
+    let (entry, outcome) = match open.work() {
+        // Something may have been done. Whoever asks again must hear that, and must not have it done again.
+        Some(work) => {
+            let content = format!("I was interrupted too often. {}", unfinished::told(work));
+            let replies = vec![Reply::ai(content.clone(), None, "confidant".to_owned())];
+            let metadata = Box::new(Metadata::new(MemoryState::Kept, open.audience));
+            let answer = Final { request_id: request_id.clone(), content, metadata };
+            (Entry::Answered { request_id, at, replies }, Ok(Ending::Answer(answer)))
+        }
+        None => {
+            let reason = Error::Interrupted.code().to_owned();
+            (Entry::Failed { request_id, at, reason }, Err(Error::Interrupted))
+        }
+    };
+    let wrote = held.write(vec![entry], None, session.record(Action::TurnFailed)).await?;
+    session.inner.counters.failed.add();
+    Ok((wrote == Wrote::Done).then_some(outcome))
 }
 
 /// What was begun with tools goes on with them: just after a start their servers may still be on their way.
@@ -227,7 +255,7 @@ async fn tools_known(inner: &Inner) {
 
 const TOOLS_COME_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Runs a turn again from what the log has of it. Its room context is gone.
+/// Runs a turn again from what the log has of it. What it was given and the log does not have is gone.
 async fn rerun(
     session: &Session,
     held: &mut Held<'_>,
@@ -235,6 +263,7 @@ async fn rerun(
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
     let inner = &session.inner;
+    let Given { restore, sampling, focus, capture } = exchange.given.map(|given| *given).unwrap_or_default();
     let inbound = Inbound {
         request_id: exchange.request_id,
         tokens: exchange.tokens.unwrap_or_else(|| tokens::count(&exchange.content)),
@@ -243,18 +272,19 @@ async fn rerun(
         room: RoomContext::default(),
         instructions: None,
         brought: Vec::new(),
-        sampling: Sampling::default(),
-        restore: None,
+        sampling,
+        restore,
         profile: Profile::default(),
-        focus: None,
+        focus,
         past_chats: Vec::new(),
         available_settings: Vec::new(),
         settings: Default::default(),
-        capture: false,
+        capture,
     };
     let recalled = recall::recall(held, &inbound, &inner.settings.history);
     let mut draft = Draft::new(&inbound, MemoryState::Kept);
     draft.metadata.resumed = true;
-    let outcome = answer(inner, Some((session, held)), inbound, recalled, draft, outlet).await;
+    let outcome =
+        answer(inner, &Whose::of(session), Some((session, held)), inbound, recalled, draft, outlet).await;
     commit::commit(session, held, outcome, outlet).await
 }

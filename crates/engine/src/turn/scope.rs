@@ -121,7 +121,7 @@ pub(super) async fn is_meant(session: &Session, command: &Command) -> Result<boo
         return Ok(true);
     }
     let mut held = session.lock().await?;
-    match held.log().await {
+    match held.fresh().await {
         Ok(log) => Ok(log.is_some_and(|log| !log.checkpoint().waiting().is_empty())),
         // The turn itself says what is wrong, and answers without the log.
         Err(Error::Tampered(_)) => Ok(false),

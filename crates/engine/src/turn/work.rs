@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::outlet::Outlet;
+use super::plan::{Whose, needs_log};
 use super::prepare::Prepared;
-use super::{Restore, decide, focus, plan, remember};
+use super::{Restore, decide, focus, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
 use crate::aspects::{Situation, Slot};
 use crate::audience::Audience;
@@ -23,11 +24,12 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::model::ToolCall;
 use crate::session::{Held, Session, Wrote};
-use crate::tools::{Caller, Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, fenced, misfit};
+use crate::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, fenced, misfit};
 
 /// Where a turn's calls are made: on whose behalf, with what.
 pub(super) struct Desk<'d, 'h> {
     pub(super) inner: &'d Inner,
+    pub(super) whose: &'d Whose<'d>,
     pub(super) session: Option<&'d Session>,
     /// The session's log; a turn without memory has none, and makes no call that needs one.
     pub(super) held: Option<&'d mut Held<'h>>,
@@ -154,10 +156,13 @@ impl Desk<'_, '_> {
         }
         let policy = &self.inner.policy;
         let verdict = match call.name.as_str() {
-            focus::START => policy.check_consent(self.caller(), tool, &call.arguments),
-            _ => policy.check(self.caller(), tool, &call.arguments),
+            focus::START => policy.check_consent(self.whose.caller, tool, &call.arguments),
+            _ => policy.check(self.whose.caller, tool, &call.arguments),
         };
         match verdict {
+            Verdict::Allow if self.held.is_none() && needs_log(tool.effect) => {
+                Fate::Refused(NOTHING_WRITTEN.to_owned())
+            }
             Verdict::Allow => Fate::Made(tool.effect),
             Verdict::Deny => Fate::Refused(FORBIDDEN.to_owned()),
             Verdict::Approve { approvers, expires } => match self.session {
@@ -171,16 +176,18 @@ impl Desk<'_, '_> {
         }
     }
 
+    /// Whether the log has work of this turn: a call that went out, or a decision that was asked for.
+    pub(super) fn has_begun(&self) -> bool {
+        let log = self.held.as_deref().and_then(Held::checkpoint);
+        log.and_then(|log| log.exchange(self.request_id)).is_some_and(|exchange| exchange.work().is_some())
+    }
+
     /// Whether these calls only name concepts, as the model was asked to.
     pub(super) fn only_notes(&self, calls: &[ToolCall]) -> bool {
         let offered = || self.offered.iter().any(|tool| tool.spec.name == concepts::NAME);
         (1..=MOST_CALLS).contains(&calls.len())
             && calls.iter().all(|call| call.name == concepts::NAME)
             && offered()
-    }
-
-    fn caller(&self) -> Caller<'_> {
-        plan::caller(self.session)
     }
 
     /// Makes a call that must not be made twice: the log has it first.
@@ -246,8 +253,8 @@ impl Desk<'_, '_> {
 
     /// The same for every try of this call in this turn, and for no other.
     fn key(&self, place: (usize, usize), call: &ToolCall) -> String {
-        let scope = self.session.map_or_else(String::new, Session::tag);
-        let whole = serde_json::json!([scope, self.request_id, place, call.name, canonical(&call.arguments)]);
+        let arguments = canonical(&call.arguments);
+        let whole = serde_json::json!([self.whose.tag, self.request_id, place, call.name, arguments]);
         let digest = ring::digest::digest(&ring::digest::SHA256, whole.to_string().as_bytes());
         hex(&digest.as_ref()[..16])
     }
@@ -269,6 +276,9 @@ pub(super) fn text_of<'v>(arguments: &'v Value, key: &str) -> Option<&'v str> {
     arguments.get(key).and_then(Value::as_str)
 }
 
+/// How the result of every call begins that was not made. What a tool says never begins like this: it is fenced.
+pub(super) const NOT_CALLED: &str = "Not called: ";
+
 /// More calls than this at once are a model gone wrong.
 const MOST_CALLS: usize = 16;
 /// More questions than this at once are not answered by anybody.
@@ -277,6 +287,8 @@ const TOO_MANY_WAIT: &str = "Not called: too many approvals wait in this convers
 const TOO_MANY: &str = "Not called: too many calls at once. Make fewer.";
 const FORBIDDEN: &str = "Not called: this person may not use the tool in this way.";
 const NO_MEMORY: &str = "Not called: somebody must approve it, which needs a conversation that is kept.";
+const NOTHING_WRITTEN: &str =
+    "Not called: it changes something, which needs a conversation that is kept. Say so.";
 const DENIED: &str = "Not called: it was denied. Do not try it again; say so and go on without it.";
 const NOT_AS_SHOWN: &str = "Not called: it is not the call that was approved.";
 const OUTCOME_UNKNOWN: &str = "The call was made and the program ended before its result came, so whether it was done \

@@ -23,6 +23,7 @@ on_every_store! {
     an_approval_is_decided_by_words_in_the_channel,
     promise_6_forgetting_ends_what_waits,
     a_waiting_turn_can_be_cancelled,
+    what_is_decided_and_not_begun_can_be_taken_back,
     an_approval_is_shown_to_whom_it_concerns,
     a_decision_that_nobody_takes_up_can_be_taken_up,
     a_turn_that_goes_on_is_cancelled_by_its_own_name,
@@ -259,6 +260,24 @@ async fn a_waiting_turn_can_be_cancelled(place: Place) {
     assert_eq!(session(&engine, ID).turn(says("!cancel")).finish().await.unwrap().content, "Cancelled.");
     let turn = session(&engine, ID).decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
     assert!(matches!(turn.finish().await, Err(Error::NoSuchApproval)));
+    assert_eq!(runs(&tools), 0);
+}
+
+async fn what_is_decided_and_not_begun_can_be_taken_back(place: Place) {
+    let (_, tools, engine) = setting(&place).await;
+    let alice_session = session(&engine, ID);
+    for (n, how) in ["cancelled", "removed", "amended"].into_iter().enumerate() {
+        let name = format!("r{n}");
+        let request = asked(&engine, ID, &name, DELETE).await;
+        let by = CarryOut::Elsewhere;
+        alice_session.decide(&request.approval_id, Decision::Approve, alice(), by).finish().await.unwrap();
+        match how {
+            "cancelled" => assert_eq!(alice_session.cancel(Some(&name)).await.unwrap(), 1),
+            "removed" => assert!(alice_session.remove(&name).await.unwrap()),
+            _ => assert!(alice_session.amend(&name, "never mind").await.unwrap()),
+        }
+        assert_eq!(engine.recover().await.unwrap(), Recovered::default(), "{how}");
+    }
     assert_eq!(runs(&tools), 0);
 }
 

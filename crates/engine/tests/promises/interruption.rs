@@ -8,6 +8,7 @@ use confidant_engine::*;
 
 use crate::on_every_store;
 use crate::rig::*;
+use crate::tools::{Caller, Counting, engine_with_tools};
 
 on_every_store! {
     promise_5_a_turn_that_was_cut_off_is_answered_once,
@@ -20,6 +21,10 @@ on_every_store! {
     a_request_id_names_one_query,
     stopping_finishes_or_parks,
     a_cold_session_is_opened_once,
+    a_turn_that_ends_every_process_is_not_tried_for_ever,
+    turns_that_were_left_are_taken_up_side_by_side,
+    promise_6_what_was_erased_elsewhere_is_not_told_again,
+    what_went_on_elsewhere_is_known_here,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -72,7 +77,11 @@ async fn promise_5_a_turn_that_was_cut_off_is_reported_once(place: Place) {
     cut_off(&place, &model).await;
     let settings = Settings { recovery: Recovery::Report, ..Settings::default() };
     let engine = place.engine_with(&model, settings).await;
+    let mut notices = engine.notices();
     assert_eq!(engine.recover().await.unwrap(), Recovered { reported: 1, ..Recovered::default() });
+    // Whoever listens for it is told.
+    let notice = notices.try_recv().unwrap();
+    assert!(notice.request_id == "r2" && matches!(notice.outcome, Err(Error::Interrupted)));
     assert_eq!(engine.recover().await.unwrap(), Recovered::default());
     assert_eq!(transcript(&engine, ID).await, ["human:one", "ai:noted: one", "human:two"]);
     let export = session(&engine, ID).export().await.unwrap().unwrap();
@@ -225,4 +234,83 @@ async fn a_cold_session_is_opened_once(place: Place) {
     let opened =
         admin.audit(1000).await.unwrap().iter().filter(|l| l.record.action == Action::SessionOpened).count();
     assert_eq!(opened, 1);
+}
+
+async fn promise_6_what_was_erased_elsewhere_is_not_told_again(place: Place) {
+    let model = Recorder::new();
+    let (here, there) = (place.engine(&model).await, place.engine(&model).await);
+    let alice = session(&here, ID);
+    alice.turn(says_as("r1", "one")).finish().await.unwrap();
+    session(&there, ID).erase().await.unwrap();
+    // It is warm here, and it is gone.
+    let answer = alice.turn(says_as("r1", "one")).finish().await.unwrap();
+    assert!(!answer.metadata.replayed, "the recorded answer was erased");
+    assert_eq!((answer.metadata.memory, model.take().len()), (MemoryState::Kept, 2));
+    session(&there, ID).erase().await.unwrap();
+    // The id is free for another query, too.
+    let answer = alice.turn(says_as("r1", "another one")).finish().await.unwrap();
+    assert_eq!(answer.content, "noted: another one");
+    assert!(!session(&there, ID).amend("never", "x").await.unwrap());
+}
+
+async fn what_went_on_elsewhere_is_known_here(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let here = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let there = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let delete = "call files.delete {\"path\":\"/a\"}";
+    let (alice, elsewhere) = (session(&here, ID), session(&there, ID));
+    assert!(matches!(alice.turn(says_as("r1", delete)).end().await.unwrap(), Ending::Approval(_)));
+    // Decided and carried out there; a retry here gets the answer and not the question.
+    let told = elsewhere.turn(says("approve")).finish().await.unwrap();
+    let answer = alice.turn(says_as("r1", delete)).finish().await.unwrap();
+    assert_eq!((answer.content, answer.metadata.replayed), (told.content, true));
+    // Asked there; the words that decide it are understood here.
+    assert!(matches!(elsewhere.turn(says_as("r2", delete)).end().await.unwrap(), Ending::Approval(_)));
+    assert!(alice.turn(says("approve")).finish().await.unwrap().content.contains("content of /a"));
+    // Said there, changed here.
+    elsewhere.turn(says_as("r3", "my name is Bob")).finish().await.unwrap();
+    assert!(alice.amend("r3", "my name is Alice").await.unwrap());
+}
+
+async fn a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
+    let model = Recorder::new();
+    model.shut();
+    for _ in 0..3 {
+        // Somebody asks for it, and the process ends; it is not recovered, but asked for again.
+        let engine = place.engine(&model).await;
+        drop(session(&engine, ID).turn(says_as("r1", "poison")));
+        model.until(1).await;
+        model.take();
+        engine.stop(Duration::ZERO).await;
+    }
+    let engine = place.engine(&model).await;
+    for _ in 0..3 {
+        let outcome = session(&engine, ID).turn(says_as("r1", "poison")).finish().await;
+        assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    }
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    assert!(model.take().is_empty(), "no model saw it again");
+    model.open();
+    assert!(session(&engine, ID).turn(says_as("r2", "hello")).finish().await.is_ok());
+}
+
+async fn turns_that_were_left_are_taken_up_side_by_side(place: Place) {
+    let model = Recorder::new();
+    let engine = place.engine(&model).await;
+    model.shut();
+    for n in 0..5 {
+        drop(session(&engine, &format!("http:r:main:alice{n}")).turn(says_as("r1", "one")));
+    }
+    model.until(5).await;
+    engine.stop(Duration::ZERO).await;
+    model.take();
+    // No answer comes, and yet all are asked for.
+    let engine = place.engine(&model).await;
+    let recovering = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.recover().await.unwrap() }
+    });
+    model.until(5).await;
+    model.open();
+    assert_eq!(recovering.await.unwrap(), Recovered { resumed: 5, ..Recovered::default() });
 }

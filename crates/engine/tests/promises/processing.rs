@@ -45,7 +45,7 @@ pub(crate) struct Small {
 }
 
 impl Small {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let (forms, replies, held) = Default::default();
         Arc::new(Self { forms, replies, held, gate: Semaphore::new(1_000_000) })
     }
@@ -336,6 +336,10 @@ async fn a_conversation_that_was_ended_stays_ended_until_it_is_forgotten(place: 
     let asked = count(&s.default);
     let answer = alice.turn(says("hello?")).finish().await.unwrap();
     assert_eq!((answer.metadata.model.as_deref(), count(&s.default)), (Some("confidant"), asked));
+    assert_eq!(answer.metadata.safety, [SafetyAction::TerminateConversation]);
+    // In the person's own language.
+    let german = alice.turn(says("Hallo, kannst du mir bitte noch einmal helfen?")).finish().await.unwrap();
+    assert_ne!(german.content, answer.content);
     alice.turn(says("!forget")).finish().await.unwrap();
     assert_eq!(alice.turn(says("hello?")).finish().await.unwrap().metadata.model.as_deref(), Some("caller"));
 }
@@ -419,8 +423,26 @@ async fn a_harmful_answer_is_made_again_before_it_is_heard(place: Place) {
     assert!(s.default.prompts.lock().unwrap()[1].system.contains("judged harmful"));
     assert_eq!(last.unwrap().metadata.model.as_deref(), Some("confidant"));
     s.small.says("enrich_turn", json!({ "harmful_response": 2 }));
-    let answer = session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap();
-    assert_eq!(answer.content, "done: ");
+    let mut turn = session(&s.engine, ID).turn(says("Hello"));
+    let mut events = Vec::new();
+    while let Some(event) = turn.next().await {
+        match event {
+            Outbound::Final(answer) => {
+                assert_eq!((answer.content.as_str(), answer.metadata.unjudged), ("done: ", false));
+                events.push("final");
+            }
+            Outbound::Enriched(made) => {
+                assert_eq!(made.harmful_response, 2.0);
+                events.push("enriched");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(events, ["final", "enriched"], "what was made on the way is told as well");
+    // An answer that nobody could judge says so.
+    s.small.fails("enrich_turn", ModelError::Unreachable);
+    assert!(session(&s.engine, ID).turn(says("Hello")).finish().await.unwrap().metadata.unjudged);
+    s.small.says("enrich_turn", json!({ "harmful_response": 2 }));
     // Tools work while words are held back.
     s.small.says("prepare_turn", with(json!({ "relevant_app_skills": ["files.read"] })));
     let answer =

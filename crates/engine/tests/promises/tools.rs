@@ -32,11 +32,18 @@ pub(crate) struct Caller {
     pub(crate) stubborn: bool,
     /// Permits to say the last word.
     pub(crate) gate: Semaphore,
+    /// Fails where it would say it.
+    pub(crate) broken: std::sync::atomic::AtomicBool,
 }
 
 impl Caller {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { prompts: Mutex::default(), stubborn: false, gate: Semaphore::new(1_000_000) })
+        Arc::new(Self {
+            prompts: Mutex::default(),
+            stubborn: false,
+            gate: Semaphore::new(1_000_000),
+            broken: false.into(),
+        })
     }
 }
 
@@ -65,6 +72,9 @@ impl Model for Caller {
             return Ok(Answer { text: "Looking.".into(), calls, model: "caller".into(), usage: None });
         }
         let _permit = self.gate.acquire().await.unwrap();
+        if self.broken.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(ModelError::RateLimited);
+        }
         let results: Vec<String> = prompt.steps.iter().flat_map(|step| step.results.clone()).collect();
         let text = format!("done: {}", results.join(" | "));
         deltas(&text);
@@ -227,7 +237,12 @@ async fn calls_of_one_step_run_side_by_side(place: Place) {
 }
 
 async fn a_model_that_never_stops_calling_is_stopped(place: Place) {
-    let model = Arc::new(Caller { stubborn: true, prompts: Mutex::default(), gate: Semaphore::new(100) });
+    let model = Arc::new(Caller {
+        stubborn: true,
+        prompts: Mutex::default(),
+        gate: Semaphore::new(100),
+        broken: false.into(),
+    });
     let tools = Arc::new(Counting::default());
     let engine = engine_with_tools(&place, &model, &tools, vec![]).await;
     let answer = session(&engine, ID).turn(says("call files.read {\"path\":\"/a\"}")).finish().await.unwrap();
@@ -235,11 +250,21 @@ async fn a_model_that_never_stops_calling_is_stopped(place: Place) {
     assert_eq!(answer.metadata.tools.len(), steps);
     let prompts = model.prompts.lock().unwrap();
     assert_eq!(prompts.len(), steps + 1);
-    assert!(prompts[steps].tools.is_empty(), "the last word is asked for without tools");
+    let over: Vec<Calling> = prompts.iter().map(|prompt| prompt.calling).collect();
+    assert_eq!(
+        (over[steps - 1], over[steps]),
+        (Calling::Free, Calling::Over),
+        "the last word is asked for without tools"
+    );
 }
 
 async fn a_cancelled_turn_leaves_a_consistent_log(place: Place) {
-    let model = Arc::new(Caller { stubborn: false, prompts: Mutex::default(), gate: Semaphore::new(0) });
+    let model = Arc::new(Caller {
+        stubborn: false,
+        prompts: Mutex::default(),
+        gate: Semaphore::new(0),
+        broken: false.into(),
+    });
     let tools = Arc::new(Counting::default());
     let engine = engine_with_tools(&place, &model, &tools, vec![]).await;
     let alice = session(&engine, ID);

@@ -146,6 +146,7 @@ fn errors_keep_their_names_on_the_way() {
         Error::ApprovalExpired,
         Error::NotYourApproval,
         Error::Cancelled,
+        Error::Interrupted,
         Error::NoWorker,
         Error::Stopping,
         Error::Internal,

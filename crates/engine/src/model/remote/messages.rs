@@ -6,7 +6,7 @@ use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, T
 use serde_json::Value;
 
 use super::FormStyle;
-use crate::model::{Answer, Form, ModelError, Prompt, Role, ToolSpec};
+use crate::model::{Answer, Form, ModelError, Prompt, Role};
 
 /// Tool names as providers allow them (`[A-Za-z0-9_-]`, at most 64), and the way back.
 pub(super) struct Names {
@@ -15,12 +15,18 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(tools: &[ToolSpec]) -> Self {
+    /// Of what is offered, and of what was called before and is not offered any more.
+    pub(super) fn of(prompt: &Prompt) -> Self {
         let mut names = Self { wire: HashMap::new(), ours: HashMap::new() };
         let mut taken = HashSet::new();
-        for tool in tools {
+        let called = prompt.steps.iter().flat_map(|step| &step.calls).map(|call| &call.name);
+        for name in prompt.tools.iter().map(|tool| &tool.name).chain(called) {
+            if names.wire.contains_key(name) {
+                continue;
+            }
             let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-            let plain: String = tool.name.chars().map(allowed).take(LONGEST_NAME).collect();
+            let plain: String = name.chars().map(allowed).take(LONGEST_NAME).collect();
+            let plain = if plain.is_empty() { "_".to_owned() } else { plain };
             let wire = (0..)
                 .map(|n| match n {
                     0 => plain.clone(),
@@ -29,8 +35,8 @@ impl Names {
                 .find(|wire| !taken.contains(wire))
                 .unwrap_or_default();
             taken.insert(wire.clone());
-            names.ours.insert(wire.clone(), tool.name.clone());
-            names.wire.insert(tool.name.clone(), wire);
+            names.ours.insert(wire.clone(), name.clone());
+            names.wire.insert(name.clone(), wire);
         }
         names
     }

@@ -139,6 +139,7 @@ fn prompt() -> Prompt {
         history: Vec::new(),
         query: "what database?".to_owned(),
         tools: Vec::new(),
+        calling: Calling::Free,
         steps: Vec::new(),
         sampling: Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(64) },
     }
@@ -460,6 +461,56 @@ async fn tools_go_out_under_names_that_providers_allow_and_come_back_under_ours(
         (&result["role"], &result["tool_call_id"], &result["content"]),
         (&json!("tool"), &json!("c0"), &json!("found"))
     );
+}
+
+#[tokio::test]
+async fn what_was_called_before_has_an_allowed_name_whether_it_is_offered_or_not() {
+    let call = |name: &str| ToolCall {
+        id: "c0".to_owned(),
+        name: name.to_owned(),
+        arguments: json!({ "q": "x" }),
+        signatures: Vec::new(),
+    };
+    let calls = vec![
+        call("web.search"),
+        call("gone.tool"),
+        call("gone:tool"),
+        call("made up \u{202e}name!"),
+        call(""),
+    ];
+    let results = vec!["found".to_owned(); calls.len()];
+    let mut prompt = prompt();
+    prompt.steps = vec![Step { text: String::new(), calls, results }];
+    prompt.calling = Calling::Over;
+    for (offered, provider) in
+        [(true, Provider::OpenAi), (false, Provider::OpenAi), (true, Provider::Anthropic)]
+    {
+        prompt.tools = if offered { vec![tool("web.search"), tool("web:search")] } else { Vec::new() };
+        let fake = Fake::start(pieces(&[chunk("x"), ending()])).await;
+        let _ = ask_with(settings(provider, fake.address.clone()), &prompt).await;
+        let body = fake.last().body;
+        // The last word is asked for with the tools in sight and out of reach.
+        let none = if provider == Provider::OpenAi { json!("none") } else { json!({ "type": "none" }) };
+        assert_eq!(body.get("tool_choice"), offered.then_some(&none), "{body}");
+        assert_eq!(body["tools"].as_array().map_or(0, Vec::len), if offered { 2 } else { 0 });
+        let mut names = Vec::new();
+        names_in(&body, &mut names);
+        assert!(names.len() >= 5, "{body}");
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        assert!(names.iter().all(|name| !name.is_empty() && name.chars().all(allowed)), "{names:?}");
+    }
+}
+
+/// Every name in a body: of tools and of calls.
+fn names_in(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| names_in(item, names)),
+        Value::Object(object) => {
+            names.extend(object.get("name").and_then(Value::as_str).map(str::to_owned));
+            object.values().for_each(|item| names_in(item, names));
+        }
+        _ => {}
+    }
 }
 
 #[tokio::test]
