@@ -117,7 +117,7 @@ async fn what_an_application_sends_along_has_its_bound(place: Place) {
     let alice = session(&s.engine, "discord_conv:alice");
     for answer in [
         alice.turn(request()).finish().await.unwrap(),
-        s.engine.turn_without_memory(request()).finish().await.unwrap(),
+        s.engine.turn_without_memory(None, request()).finish().await.unwrap(),
     ] {
         let prompt = last(&s);
         assert!(prompt.history.last().unwrap().text.starts_with("<99>"), "the newest are told");
