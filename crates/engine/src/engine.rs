@@ -269,6 +269,8 @@ pub struct Processing {
     pub timeout: Duration,
     /// From which chance of an injection on the model is warned.
     pub injection_warning: f32,
+    /// Whether a private conversation that begins is told of similar ones of the same person, in other sessions.
+    pub past_chats: bool,
     /// From which `harmful_response` on an answer is made again; it is heard only after that was found out.
     pub reprocess_at: Option<f32>,
 }
@@ -282,6 +284,7 @@ impl Default for Processing {
             beside: true,
             timeout,
             injection_warning: 6.0,
+            past_chats: false,
             reprocess_at: None,
         }
     }
