@@ -335,6 +335,11 @@ impl Engine {
         let has_data = !store.is_empty().await?;
         let keyring = Keyring::open(keys, parts.keys, has_data).await?;
         store.introduce(keyring.name_sealer());
+        // From its first start on, the age of a keyring is known.
+        if keyring.rotated_at().await?.is_none() {
+            let root = keyring.kids()[0];
+            keyring.note_rotation(root, parts.clock.now()).await?;
+        }
         let instance = Instance(random_id());
         let enlisted = store.enlist(instance).await?;
         let inner = Arc::new(Inner {
@@ -441,8 +446,12 @@ impl Engine {
         progress: &(dyn Fn(u64, u64) + Send + Sync),
     ) -> Result<Rotated, Error> {
         let rotated = self.inner.keyring.rotate(progress).await?;
-        let note = AuditRecord::new(self.inner.now(), actor, Action::KeysRotated).counting(rotated.rewrapped);
+        let now = self.inner.now();
+        let note = AuditRecord::new(now, actor, Action::KeysRotated).counting(rotated.rewrapped);
         self.inner.record(note).await?;
+        if rotated.refused.is_empty() {
+            self.inner.keyring.note_rotation(rotated.root, now).await?;
+        }
         Ok(rotated)
     }
 
@@ -452,7 +461,8 @@ impl Engine {
         let held = keyring.kids();
         let current = keyring.store().root().await?.unwrap_or(held[0]);
         let (keys, under_others) = keyring.store().count(current).await?;
-        Ok(KeyStatus { current, held, keys, under_others })
+        let rotated_at = keyring.rotated_at().await?;
+        Ok(KeyStatus { current, held, keys, under_others, rotated_at })
     }
 
     /// Whether data and keys can be read now: one small look at each.
@@ -536,6 +546,8 @@ pub struct KeyStatus {
     pub keys: u64,
     /// Session keys that another root seals: a rotation is not done while there are any.
     pub under_others: u64,
+    /// When they were last sealed anew, or the keyring was first seen.
+    pub rotated_at: Option<Millis>,
 }
 
 /// What all handles of an engine share.
