@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::clock::{Clock as _, SystemClock};
 use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
-use crate::keyring::{KeySource, Keyring, NAMED};
+use crate::keyring::{KeySource, Keyring, NAMED, ROTATED};
 use crate::store::{
     Append, Appended, AuditHead, Created, DECIDED, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded,
     PARKED, Store,
@@ -118,6 +118,10 @@ async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError>
             to.keys.put_named(name, None, sealed_by, &sealed).await?;
         }
         same &= to.keys.named(name).await? == Some((sealed_by, sealed));
+    }
+    if let Some((root, at)) = from.keys.named(ROTATED).await? {
+        let known = to.keys.named(ROTATED).await?.map(|(_, known)| known);
+        to.keys.put_named(ROTATED, known.as_ref(), root, &at).await?;
     }
     if same {
         return Ok(());

@@ -269,6 +269,8 @@ pub struct Processing {
     pub timeout: Duration,
     /// From which chance of an injection on the model is warned.
     pub injection_warning: f32,
+    /// Whether a private conversation that begins is told of similar ones of the same person, in other sessions.
+    pub past_chats: bool,
     /// From which `harmful_response` on an answer is made again; it is heard only after that was found out.
     pub reprocess_at: Option<f32>,
 }
@@ -282,6 +284,7 @@ impl Default for Processing {
             beside: true,
             timeout,
             injection_warning: 6.0,
+            past_chats: false,
             reprocess_at: None,
         }
     }
@@ -332,6 +335,11 @@ impl Engine {
         let has_data = !store.is_empty().await?;
         let keyring = Keyring::open(keys, parts.keys, has_data).await?;
         store.introduce(keyring.name_sealer());
+        // From its first start on, the age of a keyring is known.
+        if keyring.rotated_at().await?.is_none() {
+            let root = keyring.kids()[0];
+            keyring.note_rotation(root, parts.clock.now()).await?;
+        }
         let instance = Instance(random_id());
         let enlisted = store.enlist(instance).await?;
         let inner = Arc::new(Inner {
@@ -447,8 +455,12 @@ impl Engine {
         progress: &(dyn Fn(u64, u64) + Send + Sync),
     ) -> Result<Rotated, Error> {
         let rotated = self.inner.keyring.rotate(progress).await?;
-        let note = AuditRecord::new(self.inner.now(), actor, Action::KeysRotated).counting(rotated.rewrapped);
+        let now = self.inner.now();
+        let note = AuditRecord::new(now, actor, Action::KeysRotated).counting(rotated.rewrapped);
         self.inner.record(note).await?;
+        if rotated.refused.is_empty() {
+            self.inner.keyring.note_rotation(rotated.root, now).await?;
+        }
         Ok(rotated)
     }
 
@@ -458,7 +470,8 @@ impl Engine {
         let held = keyring.kids();
         let current = keyring.store().root().await?.unwrap_or(held[0]);
         let (keys, under_others) = keyring.store().count(current).await?;
-        Ok(KeyStatus { current, held, keys, under_others })
+        let rotated_at = keyring.rotated_at().await?;
+        Ok(KeyStatus { current, held, keys, under_others, rotated_at })
     }
 
     /// Whether data and keys can be read now: one small look at each.
@@ -542,6 +555,8 @@ pub struct KeyStatus {
     pub keys: u64,
     /// Session keys that another root seals: a rotation is not done while there are any.
     pub under_others: u64,
+    /// When they were last sealed anew, or the keyring was first seen.
+    pub rotated_at: Option<Millis>,
 }
 
 /// What all handles of an engine share.

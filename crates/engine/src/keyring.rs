@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, RwLock};
 
 use confidant_seal::{
-    Key, Kid, MasterKey, Roots, Scope, Tag, TenantId, UserId, unwrap_named_key, unwrap_scope,
+    Key, Kid, MasterKey, Roots, Scope, Sealed, Tag, TenantId, UserId, unwrap_named_key, unwrap_scope,
     unwrap_session_key, wrap_named_key, wrap_scope, wrap_session_key,
 };
 
 use crate::clock::Millis;
 use crate::copy;
-use crate::error::{Error, KeySourceError, OpenError, Tampering};
+use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
@@ -324,6 +324,22 @@ impl Keyring {
         }
     }
 
+    /// When all keys were last sealed anew, or the keyring was first seen.
+    pub(crate) async fn rotated_at(&self) -> Result<Option<Millis>, StoreError> {
+        let noted = self.store.named(ROTATED).await?;
+        let text = noted.and_then(|(_, noted)| String::from_utf8(noted.as_bytes().to_vec()).ok());
+        Ok(text.and_then(|text| text.parse().ok()).map(Millis))
+    }
+
+    /// Notes that time. Nothing is opened with it, so it stands there as it is.
+    pub(crate) async fn note_rotation(&self, root: Kid, at: Millis) -> Result<(), StoreError> {
+        let before = self.store.named(ROTATED).await?.map(|(_, before)| before);
+        let noted = Sealed::from_bytes(at.0.to_string().into_bytes());
+        // Another process that notes it at the same moment notes the same.
+        self.store.put_named(ROTATED, before.as_ref(), root, &noted).await?;
+        Ok(())
+    }
+
     pub(crate) fn kids(&self) -> Vec<Kid> {
         self.roots().kids()
     }
@@ -414,6 +430,8 @@ pub struct Rotated {
 
 /// The keys that have a name instead of a scope.
 pub(crate) const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
+/// Where the keyring says when it was last rotated. No key: it opens nothing.
+pub(crate) const ROTATED: &str = "rotated";
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use confidant_engine::{Actor, ChosenModel, Engine, Instructions, KeySource as _};
+use confidant_engine::{
+    Actor, ChosenModel, Clock as _, Engine, Instructions, KeySource as _, Millis, SystemClock,
+};
 use confidant_memory::{Checked, Memory, Undone};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -105,6 +107,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 if args.accept_restore {
                     checks.push(accept_restore(&opened.engine).await);
                 }
+                checks.push(age(&opened.engine).await);
                 checks.extend(contents(&opened.engine).await);
                 if let Some(memory) = &opened.memory {
                     checks.push(memories(memory).await);
@@ -184,6 +187,29 @@ fn key(loaded: &Loaded) -> Check {
         Err(error) => Check::fail("master key", &error.to_string()),
     }
 }
+
+/// How long ago the keys were last sealed anew.
+async fn age(engine: &Engine) -> Check {
+    match engine.key_status().await {
+        Ok(status) => aged(status.rotated_at, SystemClock.now()),
+        Err(error) => Check::fail("rotation", &error.to_string()),
+    }
+}
+
+fn aged(rotated_at: Option<Millis>, now: Millis) -> Check {
+    let Some(at) = rotated_at else { return Check::ok("rotation", "not yet known".to_owned()) };
+    let days = now.0.saturating_sub(at.0).max(0).cast_unsigned() / DAY;
+    let ago = format!("the keys were last rotated {} ago", counted(days, "day"));
+    if days > OLD {
+        return Check::warn("rotation", &format!("{ago}; hint: confidant keys rotate (docs/OPERATIONS.md)"));
+    }
+    Check::ok("rotation", ago)
+}
+
+/// In milliseconds.
+const DAY: u64 = 86_400_000;
+/// In days.
+const OLD: u64 = 90;
 
 async fn accept_restore(engine: &Engine) -> Check {
     match engine.dangerously_administer(Actor::cli()).accept_restore().await {
@@ -408,3 +434,16 @@ fn tell(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<Outcome> {
 const PATIENCE: Duration = Duration::from_secs(2);
 /// More would flood whoever asked; the counts are complete.
 const MOST_NAMED: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_keys_are_warned_of() {
+        let after = |days: u64| aged(Some(Millis(7)), Millis(i64::try_from(days * DAY).unwrap() + 7));
+        assert_eq!((after(0).state, after(90).state, after(91).state), (State::Ok, State::Ok, State::Warn));
+        assert!(after(91).hint.is_some_and(|hint| hint.contains("keys rotate")));
+        assert_eq!(aged(Some(Millis(7)), Millis(0)).state, State::Ok, "a clock that went back");
+    }
+}

@@ -9,7 +9,7 @@ use confidant_engine::{Actor, KeySource as _, MasterKey, Rotated};
 use indicatif::{ProgressBar, ProgressStyle};
 use zeroize::Zeroizing;
 
-use super::output::{self, counted, note};
+use super::output::{self, counted, moment, note};
 use super::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
 use crate::keys::RotationStart;
@@ -218,6 +218,7 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             "held": held,
             "keys": status.keys,
             "under_others": status.under_others,
+            "rotated_at": status.rotated_at,
             "memory_keys": memory.map_or(0, |state| state.keys),
             "memory_keys_under_others": memory.map_or(0, |state| state.under_others),
         }))?;
@@ -229,6 +230,9 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             "session keys     {}, {} under other roots",
             status.keys, status.under_others
         ))?;
+        if let Some(at) = status.rotated_at {
+            output::line(&format!("last rotation    {}", moment(at)))?;
+        }
         if let Some(state) = memory {
             output::line(&format!(
                 "memory keys      {}, {} under other roots",

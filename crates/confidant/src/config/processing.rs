@@ -27,6 +27,8 @@ pub(crate) struct ProcessingSection {
     /// The chance of an injection from which on the model is warned.
     #[serde(deserialize_with = "score")]
     pub(crate) injection_warning: f32,
+    /// Whether a private conversation that begins is told of similar ones of the same person.
+    pub(crate) past_chats: bool,
     /// The harm of an answer from which on it is made again; never without it.
     #[serde(deserialize_with = "maybe_score")]
     pub(crate) reprocess_at: Option<f32>,
@@ -78,6 +80,7 @@ impl Default for ProcessingSection {
             timeout: Duration::from_secs(5),
             forms: FormStyle::Function,
             injection_warning: 6.0,
+            past_chats: false,
             reprocess_at: None,
             safety: SafetySection::default(),
         }
@@ -93,6 +96,7 @@ impl ProcessingSection {
             beside: self.beside,
             timeout: self.timeout,
             injection_warning: self.injection_warning,
+            past_chats: self.past_chats,
             reprocess_at: self.reprocess_at,
         }
     }

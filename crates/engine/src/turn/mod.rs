@@ -21,6 +21,7 @@ mod elsewhere;
 mod enrich;
 mod focus;
 mod outlet;
+mod past;
 mod plan;
 pub(crate) mod prepare;
 mod produce;

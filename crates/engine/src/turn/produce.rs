@@ -9,7 +9,7 @@ use super::plan::{Known, Plan, Planner, Whose};
 use super::prepare::{SafetyAction, SafetyText};
 use super::work::Desk;
 use super::{
-    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, recall, remember, respond,
+    Answered, Draft, Inbound, Outbound, Reached, Unanswered, decide, focus, past, recall, remember, respond,
     unfinished,
 };
 use crate::about::{FocusChange, Note};
@@ -66,6 +66,8 @@ pub(super) async fn produce(
         draft.metadata.context_status = in_scope.status;
         draft.concepts = Arc::new(in_scope);
         draft.query.clone_from(&inbound.query);
+        let similar = past::similar(session, checkpoint, &inbound).await;
+        inbound.past_chats.extend(similar);
     }
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
     let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;

@@ -97,7 +97,7 @@ fn excerpt(text: &str) -> String {
 const LONGEST_EXCERPT: usize = 600;
 
 /// Words in lower case, without their commonest endings, so that `prefers` finds `prefer`.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())

@@ -10,13 +10,14 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use crate::on_every_store;
-use crate::processing::{plain, setting};
+use crate::processing::{Setting, plain, setting};
 use crate::rig::*;
 
 on_every_store! {
     promise_1_nobody_elses_words,
     promise_10_a_narrow_audience_stays_narrow,
     promise_10_holds_for_what_is_made_of_turns,
+    past_chats_are_told_to_their_person_alone,
     a_person_can_let_private_words_reach_rooms,
     the_newest_history_is_recalled_in_order,
     a_tenant_never_sees_another,
@@ -150,6 +151,51 @@ async fn promise_10_holds_for_what_is_made_of_turns(place: Place) {
     assert!(before[3].contains("SECRET-1 TEA-2") && before[3].contains("tea-2, secret-1"), "{}", before[3]);
     let made = alice.about().await.unwrap().unwrap().enrichment.unwrap();
     assert_eq!(made.chat_summary.as_deref(), Some("TEA-3"), "the person sees the last");
+}
+
+/// What was made of a person's other conversations is told to them alone, where the operator wants it, and to nobody else.
+async fn past_chats_are_told_to_their_person_alone(place: Place) {
+    let wants = |past_chats: bool| {
+        move |parts: &mut Parts| {
+            parts.settings.processing.enrich = true;
+            parts.settings.processing.past_chats = past_chats;
+        }
+    };
+    let s = setting(&place, wants(true)).await;
+    s.small.says("prepare_turn", plain());
+    let scope_in = |tenant: &str, id: &str| Scope::parse(TenantId::new(tenant).unwrap(), id).unwrap();
+    for (tenant, id, made) in [
+        ("acme", "discord_conv:alice", "They chose heliotrope curtains. [own-1]"),
+        ("acme", "http:r:main:alice", "In the room: curtains. [own-2]"),
+        ("acme", "cli_conv:alice", "They spoke of bread. [own-3]"),
+        ("acme", "discord_conv:bob", "Bob chose heliotrope curtains. [bob]"),
+        ("other", "discord_conv:alice", "They chose heliotrope curtains. [tenant]"),
+    ] {
+        s.small.says("enrich_turn", json!({ "chat_summary": made }));
+        s.engine.session(scope_in(tenant, id), Actor::cli()).turn(says("hello")).finish().await.unwrap();
+        s.engine.settle().await;
+    }
+    s.small.fails("enrich_turn", ModelError::Unreachable);
+    let told = async |s: &Setting, id: &str, audience: Audience| {
+        let request = TurnRequest { audience: Some(audience), ..says("Which heliotrope curtains do I have?") };
+        session(&s.engine, id).turn(request).finish().await.unwrap();
+        let prompt = s.default.prompts.lock().unwrap().last().unwrap().clone();
+        let marks = prompt.blocks.iter().flat_map(|block| &block.lines).map(|line| line.text.clone());
+        marks.filter_map(|line| Some(line.split_once('[')?.1.to_owned())).collect::<Vec<String>>()
+    };
+    assert_eq!(told(&s, "a_conv:alice", Audience::Private).await, ["own-1]", "own-2]"], "the best first");
+    assert_eq!(told(&s, "b_conv:alice", Audience::Room).await, Vec::<String>::new(), "a room is told of none");
+    assert_eq!(told(&s, "a_conv:bob", Audience::Private).await, ["bob]"]);
+    assert_eq!(told(&s, "a_conv:carol", Audience::Private).await, Vec::<String>::new());
+    // It goes on from its own history.
+    assert_eq!(told(&s, "a_conv:alice", Audience::Private).await, Vec::<String>::new());
+    // What is forgotten is not told of, and where it is off nothing is.
+    session(&s.engine, "discord_conv:alice").erase().await.unwrap();
+    assert_eq!(told(&s, "c_conv:alice", Audience::Private).await, ["own-2]"]);
+    stop(s.engine).await;
+    let s = setting(&place, wants(false)).await;
+    s.small.says("prepare_turn", plain());
+    assert_eq!(told(&s, "d_conv:alice", Audience::Private).await, Vec::<String>::new());
 }
 
 async fn a_person_can_let_private_words_reach_rooms(place: Place) {

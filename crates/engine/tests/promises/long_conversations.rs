@@ -53,10 +53,10 @@ async fn what_is_kept_no_longer_was_summed_up_before(place: Place) {
     s.small.says("sum_up", json!({ "summary": "They settled on heliotrope." }));
     let alice = session(&s.engine, "discord_conv:alice");
     alice.turn(private("The curtains shall be heliotrope.")).finish().await.unwrap();
-    let metadata = chat(&s, &alice, 6).await;
+    let metadata = chat(&s, &alice, 7).await;
     assert!(s.small.asked("sum_up")[0].1.contains("The curtains shall be heliotrope"), "while it is there");
     assert_eq!((metadata.dropped, metadata.compressed), (0, false), "everything is there word for word");
-    let metadata = chat(&s, &alice, 14).await;
+    let metadata = chat(&s, &alice, 13).await;
     assert!(metadata.dropped > 10 && metadata.compressed, "{metadata:?}");
     assert!(earlier(&last(&s)).contains("heliotrope"));
     assert!(last(&s).tools.iter().any(|tool| tool.name == "memory.search"));

@@ -12,6 +12,7 @@ on_every_store! {
     a_rotation_runs_beside_turns_and_leaves_nothing_to_the_old_key,
     a_rotation_that_was_cut_off_goes_on,
     a_wrong_key_is_refused_and_nothing_lost,
+    a_keyring_knows_its_age,
 }
 
 async fn engine_with(place: &Place, source: &Arc<TestKeys>) -> Result<Engine, OpenError> {
@@ -105,4 +106,22 @@ async fn a_wrong_key_is_refused_and_nothing_lost(place: Place) {
     // Rotating away from a key that is not given is refused before anything is touched.
     let engine = engine_with(&place, &keys(&[1])).await.unwrap();
     assert_eq!(transcript(&engine, "discord_conv:a").await.len(), 2);
+}
+
+async fn a_keyring_knows_its_age(place: Place) {
+    let clock = Arc::new(ManualClock::new(Millis(1_000_000)));
+    let source = keys(&[1]);
+    let open = async || {
+        let parts = Parts::new(place.storage().await, Arc::clone(&source) as _, Recorder::new() as _);
+        Engine::open(Parts { clock: clock.clone(), ..parts }).await.unwrap()
+    };
+    let age = async |engine: &Engine| engine.key_status().await.unwrap().rotated_at;
+    stop(open().await).await;
+    clock.advance(std::time::Duration::from_secs(1));
+    let engine = open().await;
+    assert_eq!(age(&engine).await, Some(Millis(1_000_000)), "from its first start on");
+    source.set(&[2, 1]);
+    engine.rotate_keys(&Actor::cli(), &|_, _| {}).await.unwrap();
+    assert_eq!(age(&engine).await, Some(Millis(1_001_000)));
+    stop(engine).await;
 }
