@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
-use crate::checkpoint::{Exchange, Outcome};
+use crate::checkpoint::{Checkpoint, Exchange, Outcome};
 use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
@@ -63,29 +63,13 @@ async fn attempt(
         held.cool();
     }
     let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
+    if let Some(before) = checkpoint.map(|checkpoint| recorded(checkpoint, inbound)).transpose()?.flatten() {
+        return Ok(Some(before));
+    }
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
-    if known.is_some_and(|exchange| exchange.content != inbound.query) {
-        return Err(Error::RequestReused);
-    }
-    if let Some(answer) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience))) {
-        let (reply, audience) = answer;
-        let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
-        metadata.replayed = true;
-        metadata.model = Some(reply.name.clone());
-        let request_id = inbound.request_id.clone();
-        return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
-    }
-    if let Some(work) = known.filter(|exchange| exchange.approval().is_some()).and_then(Exchange::work) {
-        let request = commit::asked(&inbound.request_id, work).ok_or(Error::Internal)?;
-        return Ok(Some(Accepted::Waits(Box::new(request))));
-    }
-    if checkpoint.is_some_and(|checkpoint| checkpoint.is_settled(&inbound.request_id)) {
-        return Err(Error::AnswerGone);
-    }
     let given_up = known.is_some_and(|exchange| resume::is_given_up(session, exchange));
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
-    let open =
-        checkpoint.and_then(crate::checkpoint::Checkpoint::open_exchange).map(|open| open.request_id.clone());
+    let open = checkpoint.and_then(Checkpoint::open_exchange).map(|open| open.request_id.clone());
     if let Some(open) = open {
         if !resume::take_over(session, held).await? {
             held.cool();
@@ -137,6 +121,30 @@ async fn attempt(
     }
     inner.counters.accepted.add();
     Ok(Some(Accepted::Now { resumed: false }))
+}
+
+/// What the log has of the request already, if that is all there is to say.
+fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+    let known = checkpoint.exchange(&inbound.request_id);
+    if known.is_some_and(|exchange| exchange.content != inbound.query) {
+        return Err(Error::RequestReused);
+    }
+    if let Some((reply, audience)) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience)))
+    {
+        let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
+        metadata.replayed = true;
+        metadata.model = Some(reply.name.clone());
+        let request_id = inbound.request_id.clone();
+        return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
+    }
+    if let Some(work) = known.filter(|exchange| exchange.approval().is_some()).and_then(Exchange::work) {
+        let request = commit::asked(&inbound.request_id, work).ok_or(Error::Internal)?;
+        return Ok(Some(Accepted::Waits(Box::new(request))));
+    }
+    if checkpoint.is_settled(&inbound.request_id) {
+        return Err(Error::AnswerGone);
+    }
+    Ok(None)
 }
 
 async fn resumed(

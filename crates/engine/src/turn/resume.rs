@@ -40,10 +40,11 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     inner.agenda.keep(&orphans);
     let now = inner.now();
     let is_due = |(scope, owner): &(Tag, Instance)| {
-        !inner.unreadable.is_early(*scope, now) && !(*owner == PARKED && inner.agenda.is_early(*scope, now))
+        let waits = *owner == PARKED && inner.agenda.is_early(*scope, now);
+        !waits && !inner.unreadable.is_early(*scope, now)
     };
     // Boxed one by one: the compiler cannot see that a stream of these borrows may be sent.
-    let mut due: Vec<BoxFuture<'_, (Tag, Result<Option<Settled>, Error>)>> = Vec::new();
+    let mut due: Vec<BoxFuture<'_, Tried>> = Vec::new();
     for (scope, _) in orphans.into_iter().filter(is_due) {
         due.push(Box::pin(async move { (scope, recover_one(inner, scope).await) }));
     }
@@ -65,6 +66,9 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     }
     Ok(recovered)
 }
+
+/// A session, and what came of taking it up.
+type Tried = (Tag, Result<Option<Settled>, Error>);
 
 async fn recover_one(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Settled>, Error> {
     let Some(row) = inner.keyring.store().get(scope).await? else {
