@@ -195,8 +195,7 @@ impl Gateway {
         loop {
             let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
                 // A worker of ours that has it may have to wait for the session's order.
-                if wait < LONGEST_SEARCH
-                    && !self.link.claim(&self.seals.name(&name), &self.id, ENDED).await?
+                if wait < LONGEST_SEARCH && !self.link.claim(&self.seals.name(&name), &self.id, ENDED).await?
                 {
                     wait = LONGEST_SEARCH;
                     continue;
@@ -214,9 +213,8 @@ impl Gateway {
 
     /// Whether a turn can be said in the first system's words. Whoever reads them puts it under one tenant, and into a session.
     fn fits_plain(&self, errand: &Errand) -> Result<(), Error> {
-        let refused = |what: &str, hint: &str| {
-            Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() })
-        };
+        let refused =
+            |what: &str, hint: &str| Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() });
         match &errand.scope {
             None => refused(
                 "a bus in compat mode has no turns without a session",

@@ -158,7 +158,9 @@ pub(super) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
             // Calls of tools without a word.
             (Speaker::Ai, _) if text.is_empty() => {}
             (Speaker::Ai, Some((_, replies))) => match replies.last_mut() {
-                Some(last) if last.from == ReplyFrom::Ai => last.content = format!("{}\n{text}", last.content),
+                Some(last) if last.from == ReplyFrom::Ai => {
+                    last.content = format!("{}\n{text}", last.content)
+                }
                 _ => replies.push(Reply::ai(text, None, by.to_owned())),
             },
             (Speaker::Tool(name), Some((_, replies))) => {
@@ -224,7 +226,10 @@ mod tests {
             {"type": "tool", "name": "clock", "content": "noon"},
             {"role": "assistant", "content": [{"type": "text", "text": "It is"}, {"type": "image"}, "noon."]},
         ]}});
-        assert_eq!(read(&library), Some(vec![pair("a", &["b"]), pair("c", &["[clock] noon", "It is\nnoon."])]));
+        assert_eq!(
+            read(&library),
+            Some(vec![pair("a", &["b"]), pair("c", &["[clock] noon", "It is\nnoon."])])
+        );
         assert_eq!(read(&serde_json::json!({"v": 1})), Some(vec![]));
         assert_eq!(exchanges(b"", "import").map(|none| none.len()), Some(0));
         for odd in ["[1]", r#"{"messages":[7]}"#, r#"{"messages":["who knows"]}"#] {

@@ -61,7 +61,9 @@ pub(super) async fn carried_out(
         match session.standing(request_id).await? {
             Standing::Ended(ending) => return Ok(ending),
             Standing::Failed(reason) => return Err(crate::bus::error(&reason)),
-            Standing::Decided if waiting_since.elapsed() >= gateway.patience() => return Err(Error::NoWorker),
+            Standing::Decided if waiting_since.elapsed() >= gateway.patience() => {
+                return Err(Error::NoWorker);
+            }
             Standing::Decided => {}
             Standing::Running => waiting_since = Instant::now(),
         }

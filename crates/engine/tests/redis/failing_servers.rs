@@ -243,7 +243,8 @@ async fn a_failover_behind_one_address_is_followed() {
 async fn sentinels_have_a_password_of_their_own() {
     let Some(master) = Server::start(&["--requirepass", "secret", "--masterauth", "secret"]) else { return };
     let sentinel = Sentinel::with(&master, "sentinel auth-pass main secret\nrequirepass watch\n");
-    let at = |login: &str| redis_settings(&format!("redis+sentinel://{login}127.0.0.1:{}/main", sentinel.port));
+    let at =
+        |login: &str| redis_settings(&format!("redis+sentinel://{login}127.0.0.1:{}/main", sentinel.port));
     master.wait_until(|_| std::net::TcpStream::connect(("127.0.0.1", sentinel.port)).is_ok());
     for wrong in [":secret@", ":secret@:CANARY@", "@:watch@"] {
         assert!(!refused(&at(wrong)).await.contains("CANARY"));

@@ -95,7 +95,9 @@ impl Proxy {
 }
 
 async fn carry(state: Arc<State>, mut client: TcpStream) {
-    let Ok(mut server) = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await else { return };
+    let Ok(mut server) = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await else {
+        return;
+    };
     let mut cut = state.cut.subscribe();
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();

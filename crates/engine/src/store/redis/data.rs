@@ -21,8 +21,8 @@ use crate::engine::random_id;
 use crate::error::StoreError;
 use crate::store::leases::Leases;
 use crate::store::{
-    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Known, Listed, Loaded, NOBODY, NameSealer,
-    Names, Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
+    Append, Appended, AuditHead, AuditLane, Find, Instance, KeyName, Known, Listed, Loaded, NOBODY,
+    NameSealer, Names, Naming, PendingAudit, Result, Store, TokenRow, TokenSelector,
 };
 
 /// The data on a Redis.
