@@ -224,7 +224,11 @@ async fn work_that_was_begun_is_not_refused_afterwards(place: Place) {
         parts.models = parts.models.with_small(Arc::clone(&small) as _);
         parts.settings.processing.enrich = false;
         if strict {
-            parts.safety.rules.replace(Harm::Illegal, Measure::Turn, &[(0.0, SafetyAction::RefuseAndRedirect)]);
+            parts.safety.rules.replace(
+                Harm::Illegal,
+                Measure::Turn,
+                &[(0.0, SafetyAction::RefuseAndRedirect)],
+            );
         }
         Engine::open(parts).await.unwrap()
     };

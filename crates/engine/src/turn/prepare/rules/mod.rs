@@ -205,8 +205,11 @@ mod tests {
 
     #[test]
     fn where_nothing_is_offered_nothing_is_chosen() {
-        let prepared =
-            rules(&View { history: &[], query: "fix my code", wants_title: false }, &Offer::default(), &gate());
+        let prepared = rules(
+            &View { history: &[], query: "fix my code", wants_title: false },
+            &Offer::default(),
+            &gate(),
+        );
         assert_eq!((prepared.category.as_str(), prepared.selected_model.as_str()), ("", ""));
         assert!(prepared.relevant_app_skills.is_empty() && prepared.title.is_none());
     }
