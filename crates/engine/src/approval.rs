@@ -90,6 +90,9 @@ pub(crate) struct Decided {
     pub(crate) decision: Decision,
     pub(crate) by: String,
     pub(crate) at: Millis,
+    /// The message that said so, by its own name, where it was said in the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) said_as: Option<String>,
 }
 
 /// The work of a turn that is not done: what the model has called, and what came back.

@@ -139,6 +139,9 @@ pub(crate) struct Checkpoint {
     /// What turns named and is yet to come into scope, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     captured: Vec<Capture>,
+    /// Messages that decided something, with the turn that they decided, newest last: said again, they decide nothing else.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    decided: VecDeque<(String, String)>,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -151,6 +154,9 @@ pub(crate) struct Checkpoint {
 
 /// How many settled request ids are remembered after their exchanges are gone.
 const SETTLED_KEPT: usize = 256;
+
+/// How many messages that decided something are remembered.
+const DECIDED_KEPT: usize = 64;
 
 /// Of how many turns is kept what could not come into scope yet.
 const CAPTURED_KEPT: usize = 16;
@@ -216,6 +222,11 @@ impl Checkpoint {
                 let approval = work.approval.as_mut().ok_or(OutOfPlace)?;
                 if approval.decided.is_some() {
                     return Err(OutOfPlace);
+                }
+                if let Some(said_as) = decided.said_as.clone() {
+                    self.decided.push_back((said_as, request_id));
+                    let many = self.decided.len().saturating_sub(DECIDED_KEPT);
+                    self.decided.drain(..many);
                 }
                 approval.decided = Some(decided);
             }
@@ -405,6 +416,11 @@ impl Checkpoint {
     /// All exchanges, those that wait for a decision last.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges.iter().chain(&self.waiting)
+    }
+
+    /// The turn that this message decided.
+    pub(crate) fn decided_by(&self, said_as: &str) -> Option<&str> {
+        self.decided.iter().rev().find(|(known, _)| known == said_as).map(|(_, turn)| turn.as_str())
     }
 
     /// Exchanges that wait for a decision, oldest first.

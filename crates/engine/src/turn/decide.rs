@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::outlet::Outlet;
 use super::remote;
 use super::resume::carry_on;
-use super::{Ending, MemoryState, Metadata, Turn, commit, spawn, unfinished};
+use super::{Ending, MemoryState, Metadata, Standing, Turn, commit, spawn, unfinished};
 use crate::approval::{self, Approval, ApprovalRequest, Decided, Decider, Decision};
 use crate::audit::{Action, Actor};
 use crate::checkpoint::{Checkpoint, Exchange};
@@ -65,9 +65,9 @@ impl Session {
     #[must_use]
     pub fn decide(&self, approval_id: &str, decision: Decision, by: Decider, carry_out: CarryOut) -> Turn {
         let session = self.clone();
-        let meant = Meant::Id(approval_id.to_owned());
+        let word = Word { meant: Meant::Id(approval_id.to_owned()), decision, by, said_as: None };
         spawn(&self.inner, Some(self.names.scope), approval_id.to_owned(), move |outlet| async move {
-            decide(&session, &meant, decision, &by, carry_out, &outlet).await
+            decide(&session, &word, carry_out, &outlet).await
         })
     }
 
@@ -142,19 +142,32 @@ impl Meant {
     }
 }
 
+/// What somebody says.
+#[derive(Debug)]
+pub(super) struct Word {
+    pub(super) meant: Meant,
+    pub(super) decision: Decision,
+    pub(super) by: Decider,
+    /// The message that says it, by its own name, where it is said in the conversation.
+    pub(super) said_as: Option<String>,
+}
+
 /// Decides the one approval that is meant.
 pub(super) async fn decide(
     session: &Session,
-    meant: &Meant,
-    decision: Decision,
-    by: &Decider,
+    spoken: &Word,
     carry_out: CarryOut,
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
-    let inner = &session.inner;
+    let Word { meant, decision, by, said_as } = spoken;
+    let (inner, decision) = (&session.inner, *decision);
     let mut held = session.lock().await?;
     loop {
         let log = held.fresh().await?.ok_or(Error::NoSuchApproval)?;
+        let before = said_as.as_deref().and_then(|id| log.checkpoint().decided_by(id));
+        if let Some(request_id) = before.map(str::to_owned) {
+            return said_before(session, held, &request_id, outlet).await;
+        }
         let waiting = log.checkpoint().waiting().iter();
         let mut found = waiting.filter(|waiting| waiting.approval().is_some_and(|it| meant.is(it)));
         let Some(exchange) = found.next().cloned() else {
@@ -182,7 +195,7 @@ pub(super) async fn decide(
             Decider::Person(person) => person.clone(),
             Decider::Admin => session.actor.as_str().to_owned(),
         };
-        let decided = Decided { decision, by: by_whom, at: now };
+        let decided = Decided { decision, by: by_whom, at: now, said_as: said_as.clone() };
         let request_id = exchange.request_id.clone();
         let action = match decision {
             Decision::Approve => Action::ApprovalGiven,
@@ -198,12 +211,42 @@ pub(super) async fn decide(
             let content = format!("{}: it is being carried out.", word(decision));
             return Ok(Ending::Answer(Final { request_id, content, metadata: Box::new(metadata) }));
         }
-        let _named = inner.cancels.also(session.names.scope, &request_id);
-        if let Some(gateway) = inner.gateway.get() {
-            drop(held);
-            return remote::carried_out(gateway, session, &request_id).await;
+        return carried_out(session, held, &request_id, outlet).await;
+    }
+}
+
+/// Goes on with a turn that is decided.
+async fn carried_out(
+    session: &Session,
+    mut held: Held<'_>,
+    request_id: &str,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    let inner = &session.inner;
+    let _named = inner.cancels.also(session.names.scope, request_id);
+    if let Some(gateway) = inner.gateway.get() {
+        drop(held);
+        return remote::carried_out(gateway, session, request_id).await;
+    }
+    carry_on(session, &mut held, request_id, outlet).await
+}
+
+/// The same message again, since its reply was lost: what became of the turn that it decided.
+async fn said_before(
+    session: &Session,
+    held: Held<'_>,
+    request_id: &str,
+    outlet: &Outlet,
+) -> Result<Ending, Error> {
+    match session.standing(request_id).await? {
+        Standing::Ended(Ending::Answer(mut answer)) => {
+            answer.metadata.replayed = true;
+            Ok(Ending::Answer(answer))
         }
-        return carry_on(session, &mut held, &request_id, outlet).await;
+        Standing::Ended(asked) => Ok(asked),
+        Standing::Failed(reason) if reason == Error::Cancelled.code() => Err(Error::Cancelled),
+        Standing::Failed(_) => Err(Error::Model(crate::model::ModelError::CutOff)),
+        Standing::Decided | Standing::Running => carried_out(session, held, request_id, outlet).await,
     }
 }
 

@@ -20,6 +20,7 @@ mod decide;
 mod elsewhere;
 mod enrich;
 mod focus;
+mod forgotten;
 mod outlet;
 mod past;
 mod plan;
@@ -66,6 +67,7 @@ pub use compose::PastChat;
 pub use decide::CarryOut;
 pub use elsewhere::Standing;
 pub use enrich::Enrichment;
+pub(crate) use forgotten::Forgotten;
 pub use prepare::{
     Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
     Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
@@ -453,7 +455,7 @@ where
 async fn run(session: &Session, inbound: Inbound, outlet: &Outlet) -> Result<Ending, Error> {
     let inner = &session.inner;
     if let Some(command) = scope::command(&inbound)
-        && scope::is_meant(session, &command).await?
+        && scope::is_meant(session, &command, &inbound).await?
     {
         return scope::obey(session, command, &inbound, outlet).await;
     }

@@ -14,6 +14,7 @@ use crate::concepts::InScope;
 use crate::engine::Settings;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::log::Log;
 use crate::session::{Session, Wrote};
 use crate::tokens;
 
@@ -116,13 +117,15 @@ fn decision(decision: Decision, rest: &[&str]) -> Option<Command> {
 }
 
 /// Whether a command is one here: `approve` is a word like any other where nothing waits to be approved.
-pub(super) async fn is_meant(session: &Session, command: &Command) -> Result<bool, Error> {
+pub(super) async fn is_meant(session: &Session, command: &Command, inbound: &Inbound) -> Result<bool, Error> {
     if !matches!(command, Command::Decide(_, None)) {
         return Ok(true);
     }
     let mut held = session.lock().await?;
     match held.fresh().await {
-        Ok(log) => Ok(log.is_some_and(|log| !log.checkpoint().waiting().is_empty())),
+        Ok(log) => Ok(log
+            .map(Log::checkpoint)
+            .is_some_and(|log| !log.waiting().is_empty() || log.decided_by(&inbound.request_id).is_some())),
         // The turn itself says what is wrong, and answers without the log.
         Err(Error::Tampered(_)) => Ok(false),
         Err(error) => Err(error),
@@ -139,7 +142,14 @@ pub(super) async fn obey(
     let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
         Command::Forget => {
-            let receipt = session.erase().await?;
+            let (forgotten, id) = (&session.inner.forgotten, inbound.request_id.as_str());
+            let before = forgotten.receipt(session.names.scope, id);
+            metadata.replayed = before.is_some();
+            let receipt = match before {
+                Some(receipt) => receipt,
+                None => session.erase().await?,
+            };
+            forgotten.keep(session.names.scope, id, &receipt);
             let said =
                 "I have erased our conversation: its key is destroyed, and nothing of it can be read again.";
             metadata.receipt = Some(Box::new(receipt));
@@ -169,7 +179,9 @@ pub(super) async fn obey(
         Command::Decide(decision, code) => {
             let by = Decider::Person(session.scope().user().as_str().to_owned());
             let meant = code.map_or(Meant::Only, Meant::Code);
-            return decide::decide(session, &meant, decision, &by, CarryOut::Here, outlet).await;
+            let said_as = Some(inbound.request_id.clone());
+            let word = decide::Word { meant, decision, by, said_as };
+            return decide::decide(session, &word, CarryOut::Here, outlet).await;
         }
         Command::Cancel => {
             metadata.memory = MemoryState::Kept;

@@ -21,6 +21,7 @@ on_every_store! {
     promise_9_campaign,
     later_messages_are_answered_while_one_waits,
     an_approval_is_decided_by_words_in_the_channel,
+    words_that_are_sent_again_decide_nothing_else,
     promise_6_forgetting_ends_what_waits,
     a_waiting_turn_can_be_cancelled,
     what_is_decided_and_not_begun_can_be_taken_back,
@@ -242,6 +243,29 @@ async fn an_approval_is_decided_by_words_in_the_channel(place: Place) {
     let answer = alice_session.turn(says(&format!("!deny {}", one.code))).finish().await.unwrap();
     assert!(answer.content.contains("denied"));
     assert_eq!(runs(&tools), 1);
+}
+
+async fn words_that_are_sent_again_decide_nothing_else(place: Place) {
+    let (model, tools, engine) = setting(&place).await;
+    asked(&engine, ID, "r1", DELETE).await;
+    let alice_session = session(&engine, ID);
+    let answer = alice_session.turn(says_as("w1", "approve")).finish().await.unwrap();
+    // The reply was lost, and meanwhile something else waits.
+    let second = asked(&engine, ID, "r2", "call files.delete {\"path\":\"/b\"}").await;
+    let again = alice_session.turn(says_as("w1", "approve")).finish().await.unwrap();
+    assert_eq!((again.content.as_str(), again.metadata.replayed), (answer.content.as_str(), true));
+    assert_eq!((runs(&tools), alice_session.approvals().await.unwrap()), (1, vec![second.clone()]));
+    // The same from another process, and with a code.
+    let words = format!("deny {}", second.code);
+    let denied = alice_session.turn(says_as("w2", &words)).finish().await.unwrap();
+    let other = engine_with_tools(&place, &model, &tools, vec![]).await;
+    for (name, words, content) in [("w1", "approve", answer.content), ("w2", words.as_str(), denied.content)]
+    {
+        assert_eq!(session(&other, ID).turn(says_as(name, words)).finish().await.unwrap().content, content);
+    }
+    assert_eq!(runs(&tools), 1);
+    // Another message is another word.
+    assert!(matches!(alice_session.turn(says_as("w3", &words)).finish().await, Err(Error::NoSuchApproval)));
 }
 
 async fn promise_6_forgetting_ends_what_waits(place: Place) {

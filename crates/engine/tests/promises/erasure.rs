@@ -9,6 +9,7 @@ use crate::rig::*;
 
 on_every_store! {
     promise_6_forgotten_is_gone,
+    what_was_said_after_a_forget_outlives_its_retry,
     promise_6_a_person_is_gone_everywhere,
     a_session_ends_with_its_lifetime,
     erasing_while_a_turn_runs_keeps_nothing,
@@ -36,6 +37,24 @@ async fn promise_6_forgotten_is_gone(place: Place) {
     ] {
         assert_eq!(admin.verify_receipt(&forged).await.unwrap_err().code(), "unverified");
     }
+}
+
+async fn what_was_said_after_a_forget_outlives_its_retry(place: Place) {
+    let engine = place.engine(&Recorder::new()).await;
+    let id = "http:r:main:alice";
+    let alice = session(&engine, id);
+    alice.turn(says("my name is Alice")).finish().await.unwrap();
+    let forget = || alice.turn(says_as("f1", "!forget")).finish();
+    let first = forget().await.unwrap();
+    alice.turn(says("my name is Eve")).finish().await.unwrap();
+    // The reply was lost, so the client asks again.
+    let again = forget().await.unwrap();
+    assert_eq!((again.content, &again.metadata.receipt), (first.content, &first.metadata.receipt));
+    assert!(again.metadata.replayed);
+    assert_eq!(transcript(&engine, id).await[0], "human:my name is eve");
+    // Another message is another wish.
+    alice.turn(says_as("f2", "!forget")).finish().await.unwrap();
+    assert!(alice.export().await.unwrap().is_none());
 }
 
 async fn promise_6_a_person_is_gone_everywhere(place: Place) {
