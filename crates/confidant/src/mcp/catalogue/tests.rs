@@ -219,5 +219,5 @@ fn our_hits() -> Hits {
         created_at: "2025-12-21T12:00:00Z".into(),
         score: -2.34,
     };
-    Hits { ok: true, hits: vec![hit] }
+    Hits { ok: true, hits: vec![hit], unreadable: 0 }
 }
