@@ -101,8 +101,8 @@ pub use model::{
 pub use notices::Notice;
 pub use retention::Lifetimes;
 pub use rights::{
-    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt, ReceiptProof,
-    SessionSummary, Verified,
+    Administrator, Export, ExportedMessage, ExportedSummary, MessageKind, PersonExport, Receipt,
+    ReceiptProof, SessionSummary, Verified,
 };
 pub use room::{RoomContext, RoomLimits, RoomLine, is_invisible};
 pub use session::Session;

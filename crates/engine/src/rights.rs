@@ -152,7 +152,8 @@ impl Session {
 
     /// How much of what is derived an erasure of this session would end, by name.
     pub async fn count_derived(&self) -> Result<BTreeMap<String, u64>, Error> {
-        let mut counts = BTreeMap::from([("captures".to_owned(), concepts::count(&self.inner, self.names.scope).await?)]);
+        let mut counts =
+            BTreeMap::from([("captures".to_owned(), concepts::count(&self.inner, self.names.scope).await?)]);
         for one in &self.inner.derived {
             counts.insert(one.name().to_owned(), one.count_session(&self.scope).await?);
         }

@@ -66,7 +66,10 @@ async fn erasing_a_person_ends_their_events_and_nobody_elses() {
     assert_eq!(export.derived["channel_events"][1]["text"], "two");
     // The dry runs know of them: of the person, and of the one session.
     assert_eq!(administrator.count_derived(&tenant(), &alice).await.unwrap()["channel_events"], 2);
-    assert_eq!(bot.engine.session(person("alice"), Actor::cli()).count_derived().await.unwrap()["channel_events"], 2);
+    assert_eq!(
+        bot.engine.session(person("alice"), Actor::cli()).count_derived().await.unwrap()["channel_events"],
+        2
+    );
     let receipt = administrator.erase_person(&tenant(), &alice).await.unwrap();
     assert_eq!(receipt.derived["channel_events"], 2);
     administrator.verify_receipt(&receipt).await.unwrap();

@@ -99,7 +99,11 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         output::error(&format!(
             "{} not open and were left under the old key; hint: keep the old key, restore the keyring's rows from a \
              backup or erase those sessions, and run this again",
-            if rotated.refused.len() == 1 { "1 key does".to_owned() } else { format!("{} keys do", rotated.refused.len()) }
+            if rotated.refused.len() == 1 {
+                "1 key does".to_owned()
+            } else {
+                format!("{} keys do", rotated.refused.len())
+            }
         ));
         return Ok(Outcome::Faulty);
     }

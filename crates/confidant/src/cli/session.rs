@@ -194,7 +194,8 @@ async fn delete(args: &DeleteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         let Some(found) = listed.into_iter().find(|one| one.tag == tag) else { return Ok(not_found()) };
         let (records, derived) = (found.version, session.count_derived().await?);
         if args.one.output.json {
-            let would = serde_json::json!({ "dry_run": true, "sessions": 1, "records": records, "derived": derived });
+            let would =
+                serde_json::json!({ "dry_run": true, "sessions": 1, "records": records, "derived": derived });
             output::json(&would)?;
         } else {
             let also: String = derived.iter().map(|(name, count)| format!(", {count} {name}")).collect();

@@ -115,7 +115,8 @@ impl ProcessingSection {
             let Some(SafetyRules(rules)) = chosen else { continue };
             for measure in Measure::ALL {
                 let of = |rule: &&SafetyRule| rule.of.unwrap_or(Measure::usual(harm)) == measure;
-                let each = |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
+                let each =
+                    |rule: &SafetyRule| rule.then.iter().map(|action| (rule.at, *action)).collect::<Vec<_>>();
                 let of_measure: Vec<_> = rules.iter().filter(of).flat_map(each).collect();
                 // No rules at all: nothing is done. None of this measure: the engine's own.
                 if rules.is_empty() || rules.iter().any(|rule| of(&rule)) {
@@ -149,7 +150,8 @@ impl<'de> Deserialize<'de> for SafetyRules {
 
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Texts, D::Error> {
     let texts = Texts::deserialize(deserializer)?;
-    let is_code = |language: &String| language.len() == 2 && language.chars().all(|c| c.is_ascii_alphabetic());
+    let is_code =
+        |language: &String| language.len() == 2 && language.chars().all(|c| c.is_ascii_alphabetic());
     if !texts.values().flat_map(BTreeMap::keys).all(is_code) {
         return Err(D::Error::custom("this is no language; hint: give two letters, such as en"));
     }
@@ -224,7 +226,8 @@ mod tests {
 
     #[test]
     fn decay_and_words_are_the_operators() {
-        let text = "[safety]\ndecay = { half_life_turns = 2 }\n[safety.texts.crisis_resources]\nEN = 'Call us.'";
+        let text =
+            "[safety]\ndecay = { half_life_turns = 2 }\n[safety.texts.crisis_resources]\nEN = 'Call us.'";
         let found = toml::from_str::<ProcessingSection>(text).unwrap().safety();
         assert_eq!(found.rules.decay, Decay { half_life_turns: 2, ..Decay::default() });
         assert_eq!(found.texts.text(SafetyText::CrisisResources, "en"), "Call us.");

@@ -131,7 +131,9 @@ fn reach(value: &Value, path: &str, leaves: &mut Vec<String>) {
             for (name, inner) in object {
                 match path.strip_prefix(name.as_str()) {
                     Some("") => texts(inner, leaves),
-                    Some(rest) => rest.strip_prefix('.').into_iter().for_each(|rest| reach(inner, rest, leaves)),
+                    Some(rest) => {
+                        rest.strip_prefix('.').into_iter().for_each(|rest| reach(inner, rest, leaves))
+                    }
                     None => {}
                 }
             }

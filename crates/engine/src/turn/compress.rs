@@ -46,7 +46,9 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimit
         let numbered = (checkpoint.dropped()..).zip(checkpoint.exchanges());
         let mut left_out = numbered
             .filter(|(ordinal, exchange)| {
-                (from..left_out_from).contains(ordinal) && exchange.audience == audience && !exchange.is_open()
+                (from..left_out_from).contains(ordinal)
+                    && exchange.audience == audience
+                    && !exchange.is_open()
             })
             .peekable();
         let urgent = left_out.peek()?.0 < goes_soon;

@@ -84,7 +84,8 @@ fn output(lines: Vec<String>, dropped: bool) -> ToolOutput {
     ToolOutput { text, failed: false, cut: false }
 }
 
-const DROPPED: &str = "\n(The oldest messages of this conversation are kept no longer and were not looked at.)";
+const DROPPED: &str =
+    "\n(The oldest messages of this conversation are kept no longer and were not looked at.)";
 
 fn excerpt(text: &str) -> String {
     let line = crate::room::one_line(text);

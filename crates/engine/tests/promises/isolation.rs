@@ -177,14 +177,19 @@ async fn past_chats_are_told_to_their_person_alone(place: Place) {
     }
     s.small.fails("enrich_turn", ModelError::Unreachable);
     let told = async |s: &Setting, id: &str, audience: Audience| {
-        let request = TurnRequest { audience: Some(audience), ..says("Which heliotrope curtains do I have?") };
+        let request =
+            TurnRequest { audience: Some(audience), ..says("Which heliotrope curtains do I have?") };
         session(&s.engine, id).turn(request).finish().await.unwrap();
         let prompt = s.default.prompts.lock().unwrap().last().unwrap().clone();
         let marks = prompt.blocks.iter().flat_map(|block| &block.lines).map(|line| line.text.clone());
         marks.filter_map(|line| Some(line.split_once('[')?.1.to_owned())).collect::<Vec<String>>()
     };
     assert_eq!(told(&s, "a_conv:alice", Audience::Private).await, ["own-1]", "own-2]"], "the best first");
-    assert_eq!(told(&s, "b_conv:alice", Audience::Room).await, Vec::<String>::new(), "a room is told of none");
+    assert_eq!(
+        told(&s, "b_conv:alice", Audience::Room).await,
+        Vec::<String>::new(),
+        "a room is told of none"
+    );
     assert_eq!(told(&s, "a_conv:bob", Audience::Private).await, ["bob]"]);
     assert_eq!(told(&s, "a_conv:carol", Audience::Private).await, Vec::<String>::new());
     // It goes on from its own history.

@@ -172,7 +172,10 @@ async fn the_title_is_given_once(place: Place) {
     let s = setting(&place, |_| {}).await;
     s.small.says("prepare_turn", plain());
     session(&s.engine, ID).turn(says("Hello there")).finish().await.unwrap();
-    s.small.says("prepare_turn", with(json!({ "title": "Another title", "icon_names": ["bomb"], "category": "law" })));
+    s.small.says(
+        "prepare_turn",
+        with(json!({ "title": "Another title", "icon_names": ["bomb"], "category": "law" })),
+    );
     let answer = session(&s.engine, ID).turn(says("Hello again")).finish().await.unwrap();
     let about = session(&s.engine, ID).about().await.unwrap().unwrap();
     assert_eq!((about.title.as_deref(), about.category.as_deref()), (Some("A greeting"), Some("general")));

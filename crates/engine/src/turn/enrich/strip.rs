@@ -45,7 +45,8 @@ struct Folded {
 
 impl Folded {
     fn of(text: &str) -> Self {
-        let mut folded = Self { text: String::with_capacity(text.len()), from: Vec::with_capacity(text.len()) };
+        let mut folded =
+            Self { text: String::with_capacity(text.len()), from: Vec::with_capacity(text.len()) };
         for (at, c) in text.char_indices() {
             let letter = at..at + c.len_utf8();
             if c.is_whitespace() {
@@ -110,7 +111,12 @@ mod tests {
         }
         let values = ["Blue Lagoon 7\nred house".to_owned(), "house of cards".to_owned()];
         assert_eq!(stripped("the RED HOUSE OF CARDS, lagoon", &values, "#"), "the #, lagoon");
-        assert_eq!(stripped("\u{200b}\u{200b}\u{200b}", &["\u{200b}\u{200c}\u{200b}".to_owned()], "#").chars().count(), 3);
+        assert_eq!(
+            stripped("\u{200b}\u{200b}\u{200b}", &["\u{200b}\u{200c}\u{200b}".to_owned()], "#")
+                .chars()
+                .count(),
+            3
+        );
     }
 
     proptest::proptest! {

@@ -196,8 +196,12 @@ impl SafetyRules {
     /// Puts rules in the place of those there are for one kind of harm and one measure of it.
     pub fn replace(&mut self, harm: Harm, of: Measure, rules: &[(f32, SafetyAction)]) {
         self.rules.retain(|rule| (rule.harm, rule.of) != (harm, of));
-        let rules =
-            rules.iter().map(|(at_least, action)| SafetyRule { harm, of, at_least: *at_least, action: *action });
+        let rules = rules.iter().map(|(at_least, action)| SafetyRule {
+            harm,
+            of,
+            at_least: *at_least,
+            action: *action,
+        });
         self.rules.extend(rules);
     }
 

@@ -203,7 +203,11 @@ mod tests {
             assert_eq!(is_software(name), expected, "{name}");
         }
         let known = known();
-        assert!(known[0] == "general" && known.contains(&SOFTWARE.to_owned()) && known.len() == TABLE.names.len() + 1);
+        assert!(
+            known[0] == "general"
+                && known.contains(&SOFTWARE.to_owned())
+                && known.len() == TABLE.names.len() + 1
+        );
     }
 
     #[test]

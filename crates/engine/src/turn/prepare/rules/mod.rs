@@ -205,8 +205,11 @@ mod tests {
 
     #[test]
     fn where_nothing_is_offered_nothing_is_chosen() {
-        let prepared =
-            rules(&View { history: &[], query: "fix my code", wants_title: false }, &Offer::default(), &gate());
+        let prepared = rules(
+            &View { history: &[], query: "fix my code", wants_title: false },
+            &Offer::default(),
+            &gate(),
+        );
         assert_eq!((prepared.category.as_str(), prepared.selected_model.as_str()), ("", ""));
         assert!(prepared.relevant_app_skills.is_empty() && prepared.title.is_none());
     }
@@ -216,7 +219,7 @@ mod tests {
         for (query, title) in [
             ("My AWS key is AKIAZ3MSJV4WXQPNLB7H", Some("My AWS key is REDACTED:")),
             ("Mail zoe.marker@example.org about it", Some("Mail REDACTED:EMAIL about it")),
-            ("Authorization: Bearer hunterhunterhunterhunterhunter", None),
+            ("Authorization: Bearer sk9fQ2xLw7Zt4Vb1Nn8RhunterY3", None),
             ("password: \"hunterhunter\" is what I use for the blog", Some("Password: REDACTED:")),
         ] {
             let said = rules(&View { history: &[], query, wants_title: true }, &Offer::default(), &gate());
