@@ -109,7 +109,7 @@ def test_a_long_history_is_sent_in_blocks_at_once_and_merged(
     }  # fmt: skip
 
     def which(material: str) -> str:
-        return "oldest" if "user 0 " in material else "newest" if "user 8 " in material else "middle"
+        return "oldest" if "user 0 " in material else "newest" if "user 11 " in material else "middle"
 
     small.replies["prepare_turn"] = lambda material: PREPARED | by_block[which(material)]
     (tmp_path / "confidant.toml").write_text(entry("bad", command=HOSTILE, tools=["echo", "text", "rows", "call"]))
@@ -125,7 +125,7 @@ def test_a_long_history_is_sent_in_blocks_at_once_and_merged(
         small.requests.clear()
         long = [
             {"role": role, "content": f"{role} {n} " + "lorem ipsum dolor " * 2300}
-            for n in range(9)
+            for n in range(12)
             for role in ("user", "assistant")
         ]
         answer = confidant.client().chat.completions.create(

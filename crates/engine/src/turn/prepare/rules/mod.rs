@@ -219,7 +219,7 @@ mod tests {
         for (query, title) in [
             ("My AWS key is AKIAZ3MSJV4WXQPNLB7H", Some("My AWS key is REDACTED:")),
             ("Mail zoe.marker@example.org about it", Some("Mail REDACTED:EMAIL about it")),
-            ("Authorization: Bearer hunterhunterhunterhunterhunter", None),
+            ("Authorization: Bearer sk9fQ2xLw7Zt4Vb1Nn8RhunterY3", None),
             ("password: \"hunterhunter\" is what I use for the blog", Some("Password: REDACTED:")),
         ] {
             let said = rules(&View { history: &[], query, wants_title: true }, &Offer::default(), &gate());
