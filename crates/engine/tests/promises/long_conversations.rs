@@ -109,7 +109,7 @@ async fn what_an_application_sends_along_has_its_bound(place: Place) {
     .await;
     s.small.says("prepare_turn", plain());
     let message = |n: usize| PromptMessage {
-        role: if n % 2 == 0 { MessageRole::Human } else { MessageRole::Ai },
+        role: if n.is_multiple_of(2) { MessageRole::Human } else { MessageRole::Ai },
         text: format!("<{n}> {}", "and so on, at some length ".repeat(4)),
     };
     let brought: Vec<PromptMessage> = (0..100).map(message).collect();
