@@ -150,8 +150,8 @@ or {ok: false, error {code, message, hint, places?}}.";
 const QUERY: &str = "\
 Search what earlier sessions left: decisions, fixes, open ends. Do this before starting a task. Plain words; any of them \
 may match. Local and private: no network.
-Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}]}, the best \
-first, a lower score being better; no hits is an empty list. Hits are short: pass a cascade_uri to \
+Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}], unreadable?}, \
+the best first, a lower score being better; no hits is an empty list. Hits are short: pass a cascade_uri to \
 retrieve_session_from_cascade for the whole card. More with offset.";
 
 const RETRIEVE: &str = "\
@@ -167,8 +167,8 @@ Returns {ok, dry_run, forgotten, permanent, pending, cascade_uris}, or {ok: fals
 
 const LIST: &str = "\
 List memories, the newest first, a page at a time.
-Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}]}; no hits is an \
-empty list. The next page begins at offset + limit.";
+Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}], unreadable?}; \
+no hits is an empty list. The next page begins at offset + limit.";
 
 const IMPORT: &str = "\
 Store the memories of sessions that coding agents kept in files of their own (Claude Code, Codex, Gemini CLI, Aider, \
