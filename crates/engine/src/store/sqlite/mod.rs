@@ -118,9 +118,21 @@ impl File {
         if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(self.name)) }
     }
 
-    /// Moves the WAL into the database and truncates it, so that no overwritten page outlives its erasure there.
+    /// Moves the WAL into the database and truncates it, so that no overwritten page outlives its erasure there. Whoever
+    /// reads is waited for; an error says that they are still at it, and that there may still be something.
     fn scrub(self, connection: &Connection) -> Result<()> {
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| self.error(&e))
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            // That it could not is told in the row, not as an error; and another's checkpoint is not waited for.
+            let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let busy: i64 =
+                connection.query_row(truncate, [], |row| row.get(0)).map_err(|e| self.error(&e))?;
+            match busy {
+                0 => return Ok(()),
+                _ if Instant::now() >= patience => return Err(StoreError::Busy),
+                _ => std::thread::sleep(AGAIN),
+            }
+        }
     }
 }
 
@@ -135,7 +147,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
                 if matches!(cause.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
                     && Instant::now() < patience =>
             {
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(AGAIN);
             }
             _ => return switched,
         }
@@ -144,6 +156,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
 
 /// How long another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Connections for reading, made as needed and kept.
 #[derive(Debug)]

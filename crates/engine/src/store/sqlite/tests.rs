@@ -56,6 +56,23 @@ async fn done(store: &SqliteStore, append: Append) {
     assert_eq!(store.append(append).await.unwrap(), Appended::Done);
 }
 
+/// Nobody is told that something is gone while a page of it may be in the journal.
+#[tokio::test]
+async fn scrubbing_waits_for_readers_and_says_when_it_could_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    done(&store, append(1, 0)).await;
+    let journal = || std::fs::metadata(folder.path().join("confidant.db-wal")).unwrap().len();
+    let reader = raw(folder.path());
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records;").unwrap();
+    done(&store, append(1, 1)).await;
+    assert_eq!(store.scrub().await, Err(crate::error::StoreError::Busy));
+    assert!(journal() > 0);
+    drop(reader);
+    store.scrub().await.unwrap();
+    assert_eq!(journal(), 0);
+}
+
 /// A walk ends wherever a pointer does not lead down to a record of the same log, and never elsewhere than there.
 #[tokio::test]
 async fn a_pointer_that_leads_elsewhere_ends_the_walk() {
