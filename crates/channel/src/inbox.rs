@@ -250,10 +250,13 @@ fn failed(error: &rusqlite::Error) -> InboxError {
     }
 }
 
-/// A file that only its owner can read.
+/// A file that only its owner can read. One that is there is not opened: closing it would end SQLite's locks on it.
 fn private(path: &Path) -> Result<(), InboxError> {
-    let made = File::options().create(true).append(true).open(path).and_then(|_| restrict(path));
-    made.map_err(|error| InboxError::Failed(error.kind().to_string()))
+    let made = match File::options().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    };
+    made.and_then(|()| restrict(path)).map_err(|error| InboxError::Failed(error.kind().to_string()))
 }
 
 #[cfg(unix)]

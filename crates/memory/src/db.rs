@@ -117,10 +117,14 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     })
 }
 
+/// Makes a file that only its owner can read. One that is there is not opened: closing it again would end every lock that
+/// SQLite has on it in this process, and another process would take away the journal that is written to here.
 fn private_file(path: &Path) -> Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    let made = options.open(path).and_then(|_| restrict(path, 0o600));
+    let made = match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    };
+    let made = made.and_then(|()| restrict(path, 0o600));
     made.map_err(|error| match error.kind() {
         std::io::ErrorKind::StorageFull => {
             Error::unavailable("the disk is full, nothing was written", "free some space and try again")
@@ -161,6 +165,23 @@ mod tests {
         reader.execute_batch("COMMIT").unwrap();
         scrub(&writer).unwrap();
         assert_eq!(std::fs::metadata(folder.path().join("some.db-wal")).unwrap().len(), 0);
+    }
+
+    /// Another process that opens and closes the file does as the last one does, unless it sees our locks.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn opening_it_once_more_keeps_the_locks_on_it() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let _first = open(&path, STEPS).unwrap();
+        let locked = || {
+            let file = format!(":{} ", std::fs::metadata(&path).unwrap().ino());
+            std::fs::read_to_string("/proc/locks").unwrap().lines().any(|lock| lock.contains(&file))
+        };
+        assert!(locked());
+        private_file(&path).unwrap();
+        assert!(locked());
     }
 
     #[test]
