@@ -114,11 +114,17 @@ def test_promise_5_killed_at_any_point_nothing_is_lost_or_doubled(tmp_path: Path
         accepted = {m["request_id"] for messages in before.values() for m in messages}
         # A client that was cut off asks again, with the same id: it gets the recorded answer, or one now.
         window = {request for request in asked if request in accepted or request not in answered}
+        given_up: set[str] = set()
         for request in sorted(window, key=lambda r: random.random()):
             session, query = asked[request]
             reply = server.request("POST", turns_path(session), {"query": query, "request_id": request})
             if reply.status == 409:
-                assert reply.json()["error"]["code"] == "answer_gone"
+                code = reply.json()["error"]["code"]
+                assert code in {"answer_gone", "interrupted"}, reply.body
+                if code == "interrupted":
+                    # Its process died under it again and again, which is told, and it is not tried once more.
+                    assert request not in answered
+                    given_up.add(request)
                 continue
             assert reply.status == 200, reply.body
             assert reply.json()["content"] == f"noted: {query}"
@@ -130,7 +136,7 @@ def test_promise_5_killed_at_any_point_nothing_is_lost_or_doubled(tmp_path: Path
             for message in export(server, session):
                 seen.setdefault(message["request_id"], []).append(message["type"])
             for request, kinds in seen.items():
-                assert kinds == ["human", "ai"], f"{request}: {kinds}"
+                assert kinds == (["human"] if request in given_up else ["human", "ai"]), f"{request}: {kinds}"
         assert run(server, "audit", "verify").returncode == 0
     finally:
         server.stop()
