@@ -164,16 +164,20 @@ impl World {
 
     async fn forget_one(&mut self, who: usize, uri: String) {
         let forgotten = self.of(who).forget(&Forget::Uri(uri.clone()), false).await;
-        if self.known.get(&uri).is_some_and(|(owner, ..)| *owner == who) {
-            self.known.remove(&uri);
-            self.gone.push(uri);
-            assert_eq!(
-                Some(&forgotten.unwrap().cascade_uris[..]),
-                self.gone.last().map(std::slice::from_ref)
-            );
-        } else {
-            refused(forgotten.err().as_ref());
-        }
+        let Some((_, session, marker)) = self.known.get(&uri).filter(|(owner, ..)| *owner == who).cloned()
+        else {
+            return refused(forgotten.err().as_ref());
+        };
+        // The newest of a session takes with it those that it stands in for.
+        let of_session = |it: &(usize, usize, String)| (it.0, it.1) == (who, session);
+        let step = |marker: &str| marker[OWNERS[who].2.len()..].parse::<usize>().unwrap();
+        let mut others = self.known.values().filter(|it| of_session(it));
+        let is_newest = others.all(|it| step(&it.2) <= step(&marker));
+        let mut expected = self.drop_known(|it| of_session(it) && (is_newest || it.2 == marker));
+        let mut uris = forgotten.unwrap().cascade_uris;
+        uris.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(uris, expected);
     }
 
     async fn forget_session(&mut self, who: usize, session: usize) {
