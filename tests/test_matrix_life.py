@@ -23,7 +23,7 @@ from recording_model import RecordingModel
 from test_nothing_at_rest import needles
 
 # So many events are sent while the process dies again and again.
-EVENTS = int(os.environ.get("CONFIDANT_MATRIX_EVENTS", "1000"))
+EVENTS = int(os.environ.get("CONFIDANT_MATRIX_EVENTS", "300"))
 # Takes what a bot takes, and `like`: another one whose account it has.
 MakeBot = Callable[..., Bot]
 
