@@ -239,6 +239,22 @@ def test_an_export_goes_where_only_its_person_reads(bot: Bot, people: People, en
     assert "dunnock" in exported and "curlew" not in exported
 
 
+def test_an_export_does_not_go_to_a_room_that_is_somebody_elses_by_now(bot: Bot, people: People) -> None:
+    alice, bob = people.persons("alice", "bob")
+    room = bot.room(alice, bob, encrypted=True)
+    bot.asked(alice, room, "remember godwit")
+    own = bot.direct(alice, encrypted=True)
+    bot.asked(alice, own, "we two", to=None)
+    alice.invite(own, bob.id)
+    bob.join(own)
+    bot.asked(bob, own, "hello")
+    alice.leave(own)
+    bot.asked(bob, own, "she is gone", to=None)
+    bot.asked(alice, room, "!export", "in private")
+    wait_until(lambda: bool(alice.invitations()), PATIENCE, lambda: f"no invitation came:\n{bot.log()}")
+    assert not [message for message in bot.said(bob, own) if message.kind == "m.file"]
+
+
 def test_help_privacy_and_cancel(bot: Bot, people: People, recorder: RecordingModel) -> None:
     alice = people.person("alice")
     room = bot.direct(alice)

@@ -9,11 +9,11 @@ use confidant_channel::{
     Route, Stop, Trouble, Vault,
 };
 use confidant_engine::{RoomContext, Scope};
-use matrix_sdk::Room;
 use matrix_sdk::attachment::AttachmentConfig;
 use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::events::room::message::TextMessageEventContent;
 use matrix_sdk::ruma::{EventId, OwnedTransactionId, RoomId, UserId, uint};
+use matrix_sdk::{Room, RoomMemberships};
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -144,10 +144,17 @@ impl Matrix {
 
     /// A direct room with someone: the one there is, or a new one.
     async fn direct_room(&self, user: &UserId) -> Result<Room, Trouble> {
-        let client = self.session()?.client;
-        let usable = |room: &Room| room.active_members_count() <= 2 && room.encryption_state().is_encrypted();
-        if let Some(room) = client.get_dm_rooms(user).find(usable) {
-            return Ok(room);
+        let Session { client, me, .. } = self.session()?;
+        for room in client.get_dm_rooms(user) {
+            // One that was made for the two of us may be somebody else's by now.
+            let members = room.members(RoomMemberships::ACTIVE).await.map_err(|error| trouble::of(&error))?;
+            let is_ours = members.len() <= 2
+                && members.iter().any(|member| member.user_id() == user)
+                && members.iter().all(|member| [user, &*me].contains(&member.user_id()));
+            let open = room.history_visibility_or_default().as_str() == "world_readable";
+            if is_ours && !open && room.encryption_state().is_encrypted() {
+                return Ok(room);
+            }
         }
         client.create_dm(user).await.map_err(|error| trouble::of(&error))
     }
