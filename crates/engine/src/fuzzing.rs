@@ -79,3 +79,11 @@ pub fn bus_request(json: &[u8]) -> Result<(Option<String>, String), String> {
 pub fn bus_response(json: &[u8]) -> Option<(String, Option<Vec<u8>>)> {
     crate::bus::fuzzing::response(json)
 }
+
+/// What is taken over of a conversation of the first system: questions, each with what was said to it.
+#[must_use]
+pub fn checkpoint(json: &[u8]) -> Option<Vec<(String, Vec<String>)>> {
+    let taken = crate::legacy::messages::exchanges(json, "import")?;
+    let said = |replies: Vec<crate::entry::Reply>| replies.into_iter().map(|reply| reply.content).collect();
+    Some(taken.into_iter().map(|(question, replies)| (question, said(replies))).collect())
+}

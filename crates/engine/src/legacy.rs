@@ -3,7 +3,7 @@
 //! A checkpoint is opened with the master key and written as a session of ours in one write, so a run that was cut off can be made
 //! again: what is there already is left alone. Nothing of it is written anywhere in the clear.
 
-mod messages;
+pub(crate) mod messages;
 mod printed;
 
 use confidant_seal::{Scope, TenantId, open_checkpoint};

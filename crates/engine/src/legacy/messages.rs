@@ -7,7 +7,7 @@ use super::printed;
 use crate::entry::{Reply, ReplyFrom};
 
 /// A question and what was said to it.
-pub(super) type Exchange = (String, Vec<Reply>);
+pub(crate) type Exchange = (String, Vec<Reply>);
 
 /// What a checkpoint holds: at the top, or where the first system's library puts it.
 #[derive(Deserialize)]
@@ -139,7 +139,7 @@ impl Content {
 
 /// Questions with what was said to them; `None` if the checkpoint is not understood. What was never answered, and what the
 /// system itself said, is left out.
-pub(super) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
+pub(crate) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
     if json.is_empty() {
         return Some(Vec::new());
     }
