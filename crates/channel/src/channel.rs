@@ -37,6 +37,9 @@ pub trait Channel: Send + Sync + std::fmt::Debug + 'static {
     /// the turn its room, not its answer.
     async fn room(&self, route: &Route, scope: &Scope) -> Result<RoomContext, Trouble>;
 
+    /// Who reads what is sent there, as it is now.
+    async fn audience(&self, route: &Route) -> Result<Audience, Trouble>;
+
     /// Sends a new message. Under a nonce that the platform has seen already nothing new appears, and the id is the
     /// earlier message's.
     async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble>;
@@ -158,6 +161,8 @@ pub struct Document {
 pub enum Event {
     /// Somebody said something that wants an answer.
     Said(Said),
+    /// Somebody decided by a sign on a message of ours: `approve` or `deny`, and the message, which tells what is meant.
+    Pointed(Said, MessageId),
     /// Somebody changed what they had said.
     Edited(Edited),
     /// Something that was said is gone.
@@ -170,8 +175,8 @@ pub struct Said {
     pub event: String,
     /// The room's id on the platform.
     pub room: String,
-    /// Where it stands among the events of its room; a higher one moves the room's cursor.
-    pub order: i64,
+    /// Where it stands among the events of its room; a higher one moves the room's cursor, and none leaves it.
+    pub order: Option<i64>,
     /// Whose session it belongs to.
     pub scope: Scope,
     /// Who will read the answer.

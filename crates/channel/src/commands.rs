@@ -18,8 +18,8 @@ pub enum Command {
     Help,
     /// `!cancel`.
     Cancel,
-    /// `approve CODE`, `deny CODE`.
-    Decide(Decision, String),
+    /// `approve CODE`, `deny CODE`; without a code it is one of their own, if one waits, and a word like any other if not.
+    Decide(Decision, Option<String>),
 }
 
 impl Command {
@@ -41,19 +41,24 @@ pub fn parse(text: &str) -> Option<Command> {
     while words.len() > 1 && (words[0].starts_with('@') || words[0] == "please") {
         words.remove(0);
     }
-    let is_code = |word: &str| word.len() == 6 && word.chars().all(|c| c.is_ascii_alphanumeric());
     match words.as_slice() {
         ["!forget"] | ["forget", "our", "conversation"] => Some(Command::Forget),
         ["!export"] => Some(Command::Export),
         ["!privacy"] => Some(Command::Privacy),
         ["!help"] => Some(Command::Help),
         ["!cancel"] => Some(Command::Cancel),
-        ["approve" | "!approve", code] if is_code(code) => {
-            Some(Command::Decide(Decision::Approve, code.to_uppercase()))
-        }
-        ["deny" | "!deny", code] if is_code(code) => {
-            Some(Command::Decide(Decision::Deny, code.to_uppercase()))
-        }
+        ["approve" | "!approve", code @ ..] => decide(Decision::Approve, code),
+        ["deny" | "!deny", code @ ..] => decide(Decision::Deny, code),
+        _ => None,
+    }
+}
+
+/// A code, or nothing, and no other word.
+fn decide(decision: Decision, code: &[&str]) -> Option<Command> {
+    let is_code = |word: &str| word.len() == 6 && word.chars().all(|c| c.is_ascii_alphanumeric());
+    match code {
+        [] => Some(Command::Decide(decision, None)),
+        [code] if is_code(code) => Some(Command::Decide(decision, Some(code.to_uppercase()))),
         _ => None,
     }
 }
@@ -94,14 +99,22 @@ mod tests {
             ("!PRIVACY", Command::Privacy),
             ("!help!", Command::Help),
             ("!cancel", Command::Cancel),
-            ("Approve k7qm2a", Command::Decide(Decision::Approve, "K7QM2A".to_owned())),
-            ("!deny K7QM2A.", Command::Decide(Decision::Deny, "K7QM2A".to_owned())),
+            ("Approve k7qm2a", Command::Decide(Decision::Approve, Some("K7QM2A".to_owned()))),
+            ("!deny K7QM2A.", Command::Decide(Decision::Deny, Some("K7QM2A".to_owned()))),
+            ("@bot approve!", Command::Decide(Decision::Approve, None)),
+            ("deny", Command::Decide(Decision::Deny, None)),
         ] {
             assert_eq!(parse(text), Some(command), "{text}");
         }
-        for text in
-            ["help", "what does !help do?", "!forget me not", "approve it", "approve", "deny the claim", ""]
-        {
+        for text in [
+            "help",
+            "what does !help do?",
+            "!forget me not",
+            "approve it",
+            "deny the claim",
+            "approve K7QM2A now",
+            "",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -48,6 +48,8 @@ pub struct Status {
     pub answered: u64,
     /// Events whose reply could not be delivered.
     pub undelivered: u64,
+    /// Events that are not answered yet, as of a few seconds ago.
+    pub backlog: u64,
 }
 
 /// The channels' states. Clones share them.
@@ -80,6 +82,7 @@ impl Health {
             duplicates: 0,
             answered: 0,
             undelivered: 0,
+            backlog: 0,
         };
         let key = (platform, label.to_owned());
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(key.clone(), status);

@@ -270,9 +270,10 @@ fn restrict(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How long the tags of finished events are kept, and how many: longer than any platform tells of an event again.
-pub(crate) const KEPT: std::time::Duration = std::time::Duration::from_secs(90 * 86_400);
-pub(crate) const MOST_KEPT: i64 = 200_000;
+/// How long the tags of finished events are kept, and how many: longer than any platform tells of an event again, and than
+/// people think of what they should not have said.
+pub(crate) const KEPT: std::time::Duration = std::time::Duration::from_secs(400 * 86_400);
+pub(crate) const MOST_KEPT: i64 = 1_000_000;
 
 pub(crate) fn older_than(now: Millis) -> Millis {
     Millis(now.0.saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)))

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId};
 use tokio::sync::Notify;
 
-use crate::channel::{Edited, Event, Removed, Said, Trouble};
+use crate::channel::{Edited, Event, MessageId, Removed, Said, Trouble};
 use crate::commands::{self, Command};
 use crate::health::Pulse;
-use crate::inbox::{Account, Body, Cursor, Envelope, Inbox, InboxError, NewRow, RowKind, Taken, Vault, rows};
+use crate::inbox::{
+    Account, Body, Cursor, Envelope, Inbox, InboxError, NewRow, RowKind, Taken, Vault, Waits, rows,
+};
 
 /// Takes events in. Clones are the same intake.
 #[derive(Clone, Debug)]
@@ -57,6 +59,7 @@ impl Intake {
     pub async fn take(&self, event: Event) -> Result<Taken, InboxError> {
         let taken = match event {
             Event::Said(said) => self.said(said).await?,
+            Event::Pointed(said, at) => self.pointed(said, &at).await?,
             Event::Edited(edited) => self.edited(edited).await?,
             Event::Removed(removed) => self.removed(removed).await?,
         };
@@ -122,9 +125,21 @@ impl Intake {
             route: Some(envelope.seal(&self.account, event)),
             body: Some(body),
             at: self.clock.now(),
-            cursor: Some((said.order, self.account.seal_cursor(&cursor), private)),
+            cursor: said.order.map(|order| (order, self.account.seal_cursor(&cursor), private)),
         };
         self.insert(row).await
+    }
+
+    /// A sign says nothing unless it is on a question that waits.
+    async fn pointed(&self, mut said: Said, at: &MessageId) -> Result<Taken, InboxError> {
+        let (account, room) = (self.account.tag, self.account.room(&said.room));
+        let waiting = self.inbox.with(move |c| rows::waiting_in(c, account, room)).await?;
+        let mut waiting = waiting.iter().filter_map(|row| Waits::open(&self.account, row));
+        let Some(asked) = waiting.find(|waits| waits.messages.contains(at)) else {
+            return Ok(Taken::Nothing);
+        };
+        said.text = format!("{} {}", said.text, asked.code);
+        self.said(said).await
     }
 
     async fn edited(&self, edited: Edited) -> Result<Taken, InboxError> {
@@ -144,11 +159,13 @@ impl Intake {
     }
 
     async fn removed(&self, removed: Removed) -> Result<Taken, InboxError> {
-        let target = self.account.event(&removed.target);
+        let (target, account, now) =
+            (self.account.event(&removed.target), self.account.tag, self.clock.now());
         let Some((scope, person)) = self.inbox.with(move |c| rows::session_of(c, target)).await? else {
+            // What could not be read yet is not answered when it can.
+            self.inbox.with(move |c| rows::bury(c, account, target, now)).await?;
             return Ok(Taken::Nothing);
         };
-        let now = self.clock.now();
         // What nobody has read yet is not answered any more.
         if self.inbox.with(move |c| rows::finish_unread(c, target, now)).await? {
             return Ok(Taken::Nothing);

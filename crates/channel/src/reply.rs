@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use confidant_seal::Tag;
 
-use crate::channel::{Channel, Kind, Manners, Outgoing, Route, Trouble};
+use crate::channel::{Channel, Kind, Manners, MessageId, Outgoing, Route, Trouble};
 use crate::inbox::{Account, Inbox, Row, Sent, Waits, rows};
 use crate::split::split;
 
@@ -76,6 +76,11 @@ impl Reply {
     /// Whether anything can be seen of the reply.
     pub(crate) fn is_begun(&self) -> bool {
         !self.sent.0.messages.is_empty()
+    }
+
+    /// The messages that it consists of.
+    pub(crate) fn messages(&self) -> &[MessageId] {
+        &self.sent.0.messages
     }
 
     pub(crate) async fn typing(&self) {

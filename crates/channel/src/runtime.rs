@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::backoff::Backoff;
 use crate::channel::{Channel, Trouble};
 use crate::health::{Condition, Health};
-use crate::inbox::{Account, Inbox, InboxError, Vault, older_than, rows};
+use crate::inbox::{Account, Inbox, InboxError, RowKind, Vault, older_than, rows};
 use crate::intake::Intake;
 use crate::waiting::look_around;
 use crate::worker::{Bench, event_of};
@@ -271,7 +271,8 @@ async fn lingering(mut stop: Stop) {
 
 /// Works on an account's events as they come, several side by side, those of one session in their order.
 async fn dispatch(bench: Bench, bell: Arc<Notify>, mut stop: Stop) {
-    let places = Arc::new(Semaphore::new(bench.channel.manners().concurrency.max(1)));
+    let usual = Arc::new(Semaphore::new(bench.channel.manners().concurrency.max(1)));
+    let urgent = Arc::new(Semaphore::new(URGENT));
     let mut workers = JoinSet::new();
     let mut notices = bench.engine.notices();
     let account = bench.account.tag;
@@ -279,7 +280,7 @@ async fn dispatch(bench: Bench, bell: Arc<Notify>, mut stop: Stop) {
     while !stop.is_said() {
         while workers.try_join_next().is_some() {}
         let now = bench.clock.now();
-        let most = places.available_permits();
+        let most = rows::Room { usual: usual.available_permits(), urgent: urgent.available_permits() };
         let claimed = bench
             .inbox
             .with(move |c| Ok((rows::claim(c, account, now, most)?, rows::next_time(c, account, now)?)));
@@ -291,7 +292,8 @@ async fn dispatch(bench: Bench, bell: Arc<Notify>, mut stop: Stop) {
             }
         };
         for row in claimed {
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
+            let places = if row.kind == RowKind::Urgent { &urgent } else { &usual };
+            let Ok(place) = Arc::clone(places).try_acquire_owned() else { break };
             let (bench, bell) = (bench.clone(), Arc::clone(&bell));
             workers.spawn(async move {
                 bench.work(row).await;
@@ -343,6 +345,8 @@ async fn wake_all(bench: &Bench) {
     }
 }
 
+/// How many commands that do not wait are worked on side by side, besides everything else.
+const URGENT: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 /// Somebody has to change something first.

@@ -1,4 +1,4 @@
-//! Events that wait for an approval, looked at now and then.
+//! What waits, looked at now and then: how much there is, and whether what waits for an approval still does.
 //!
 //! A turn that waits is decided, closed or carried on by whichever process comes first, on a gateway always by another one; the
 //! session's log is what all of them share. So whoever keeps the channel looks there every few seconds, at a few events at a
@@ -33,7 +33,11 @@ pub(crate) async fn look_around(bench: Bench, bell: Arc<Notify>, mut stop: Stop)
 /// Looks at the next few; says whether one was woken.
 async fn look(bench: &Bench, after: &mut i64) -> Result<bool, InboxError> {
     let (account, from) = (bench.account.tag, *after);
-    let some = bench.inbox.with(move |c| rows::waiting_after(c, account, from, AT_ONCE)).await?;
+    let both = bench
+        .inbox
+        .with(move |c| Ok((rows::backlog_of(c, account)?, rows::waiting_after(c, account, from, AT_ONCE)?)));
+    let (backlog, some) = both.await?;
+    bench.pulse.change(|status| status.backlog = backlog);
     *after = if some.len() < AT_ONCE { 0 } else { some.last().map_or(0, |row| row.seq) };
     let mut woken = false;
     for row in some {

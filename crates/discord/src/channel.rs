@@ -9,7 +9,7 @@ use confidant_channel::{
     Channel, Document, Finding, Intake, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private, Route,
     Stop, Trouble, Vault,
 };
-use confidant_engine::{RoomContext, Scope};
+use confidant_engine::{Audience, RoomContext, Scope};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use twilight_http::Client;
@@ -189,6 +189,14 @@ impl Channel for Discord {
                 room::before(&self.client, channel, message, self.me()?.user, self.settings.room_lines).await
             }
             _ => Ok(RoomContext::default()),
+        }
+    }
+
+    async fn audience(&self, route: &Route) -> Result<Audience, Trouble> {
+        // Nobody can be added to a direct message.
+        match Place::of(route)? {
+            Place::Message { direct: false, .. } => Ok(Audience::Room),
+            Place::Message { direct: true, .. } | Place::Interaction { .. } => Ok(Audience::Private),
         }
     }
 

@@ -35,7 +35,7 @@ impl Rules {
         Some(Said {
             event: message.id.to_string(),
             room: room(message.channel_id, guild),
-            order: order(message.id),
+            order: Some(order(message.id)),
             scope: self.scope(message.author.id, message.channel_id).ok()?,
             audience,
             route: place.route(),
@@ -217,7 +217,7 @@ mod tests {
         let said =
             rules(|_| ()).said(&message(json!({ "content": "<@!999>: what is it, <@999>" })), GUILD).unwrap();
         assert_eq!((said.text.as_str(), said.audience), ("what is it,", Audience::Room));
-        assert_eq!((said.room.as_str(), said.event.as_str(), said.order), ("guild/7/70", "500", 0));
+        assert_eq!((said.room.as_str(), said.event.as_str(), said.order), ("guild/7/70", "500", Some(0)));
         assert_eq!(order(Id::new((1234 << 22) + 77)), 1234);
         assert_eq!(said.scope.session_id(), "discord_conv:111");
         assert_eq!(place_of(&said.room), Some((Id::new(70), GUILD)));

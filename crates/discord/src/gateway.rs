@@ -262,7 +262,7 @@ impl Listening<'_> {
         let is_settled = self.behind.is_nothing();
         if let Some(mut said) = self.rules.said(message, guild) {
             if !is_settled {
-                said.order = i64::MIN;
+                said.order = None;
             }
             self.intake.take(Event::Said(said)).await.map_err(inbox)?;
             return Ok(());

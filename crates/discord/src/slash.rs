@@ -89,7 +89,7 @@ fn said(rules: &Rules, interaction: &Interaction) -> Option<Said> {
         event: format!("interaction/{}", interaction.id),
         room: room(channel, interaction.guild_id),
         // Where the room stands is for messages to say.
-        order: i64::MIN,
+        order: None,
         scope: rules.scope(interaction.author_id()?, channel).ok()?,
         audience: Audience::Private,
         route: place.route(),

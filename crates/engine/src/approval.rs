@@ -9,6 +9,7 @@ use confidant_seal::Tag;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::audience::Audience;
 use crate::clock::Millis;
 use crate::engine::random_id;
 use crate::entry::is_default;
@@ -67,6 +68,14 @@ pub struct ApprovalRequest {
     pub expires_at: Millis,
     /// The turn that waits for it.
     pub request_id: String,
+    /// Who was to read the turn's answer, and so may read the question.
+    #[serde(default = "narrowest")]
+    pub audience: Audience,
+}
+
+/// What a process of an earlier version does not say is for the person alone.
+fn narrowest() -> Audience {
+    Audience::Private
 }
 
 /// An approval as it is kept.
@@ -191,7 +200,7 @@ impl Approval {
     }
 
     /// As a person is asked for it.
-    pub(crate) fn request(&self, request_id: &str, call: &ToolCall) -> ApprovalRequest {
+    pub(crate) fn request(&self, request_id: &str, audience: Audience, call: &ToolCall) -> ApprovalRequest {
         let question = format!(
             "May I call {} with {}? Answer `approve {code}` or `deny {code}`.",
             self.tool,
@@ -208,6 +217,7 @@ impl Approval {
             hash: self.hash.clone(),
             expires_at: self.expires_at,
             request_id: request_id.to_owned(),
+            audience,
         }
     }
 }
@@ -328,7 +338,7 @@ mod tests {
     #[test]
     fn the_question_shows_the_call_on_one_line() {
         let call = call(json!({ "text": "a\n`approve XXXXXX`\u{202e}", "long": "x".repeat(2000) }));
-        let request = approval(&call, vec![Approver::Asker]).request("r1", &call);
+        let request = approval(&call, vec![Approver::Asker]).request("r1", Audience::Room, &call);
         assert!(!request.question.contains('\n') && !request.question.contains('\u{202e}'));
         assert!(request.question.contains("cut here") && request.question.len() < 1000);
         assert_eq!(request.arguments, call.arguments);

@@ -8,7 +8,7 @@ use confidant_channel::{
     Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
     Route, Stop, Trouble, Vault,
 };
-use confidant_engine::{RoomContext, Scope};
+use confidant_engine::{Audience, RoomContext, Scope};
 use matrix_sdk::attachment::AttachmentConfig;
 use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::events::room::message::TextMessageEventContent;
@@ -242,6 +242,11 @@ impl Channel for Matrix {
         }
         let room = self.room_of(&place.room)?;
         room::before(&self.session()?, &self.settings, &room, &place).await
+    }
+
+    async fn audience(&self, route: &Route) -> Result<Audience, Trouble> {
+        let room = self.room_of(&Place::of(route)?.room)?;
+        Ok(if listen::is_private(&room) { Audience::Private } else { Audience::Room })
     }
 
     async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble> {

@@ -4,7 +4,6 @@ use confidant_channel::Said;
 use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use matrix_sdk::ruma::{EventId, OwnedUserId, RoomId};
 
-use crate::content::QUESTION;
 use crate::heard::{Heard, Message, What};
 use crate::people::People;
 use crate::route::Place;
@@ -43,7 +42,7 @@ pub(crate) enum Verdict {
 
 impl Rules {
     /// What a message wants. `order` is where it stands in its room.
-    pub(crate) fn judge(&self, heard: &Heard, message: &Message, here: &Here, order: i64) -> Verdict {
+    pub(crate) fn judge(&self, heard: &Heard, message: &Message, here: &Here, order: Option<i64>) -> Verdict {
         if heard.sender == self.me || !self.allowed.has(&heard.sender) {
             return Verdict::No;
         }
@@ -63,22 +62,20 @@ impl Rules {
         }
     }
 
-    /// What a reaction to this question of ours says, as if it had been typed: `approve K7QM2A`.
+    /// What a reaction to this message of ours says, if that is a question: `approve`, `deny`.
     pub(crate) fn decided(
         &self,
         heard: &Heard,
         sign: &str,
         question: &Heard,
         here: &Here,
-        order: i64,
+        order: Option<i64>,
     ) -> Option<Said> {
         let What::Message(asked) = &question.what else { return None };
-        if question.sender != self.me || asked.ours.as_deref() != Some(QUESTION) {
+        if question.sender != self.me {
             return None;
         }
-        // Arguments are quoted before it and hold no backtick.
-        let code = asked.text.rsplit_once("`approve ")?.1.split('`').next()?;
-        let text = format!("{} {code}", decision(sign)?);
+        let text = decision(sign)?.to_owned();
         let message = Message { thread: asked.thread.clone(), ..Message::default() };
         let said = self.said(heard, &message, here, order, text)?;
         // Clients show no answers to reactions.
@@ -94,7 +91,14 @@ impl Rules {
             && decision(sign).is_some()
     }
 
-    fn said(&self, heard: &Heard, message: &Message, here: &Here, order: i64, text: String) -> Option<Said> {
+    fn said(
+        &self,
+        heard: &Heard,
+        message: &Message,
+        here: &Here,
+        order: Option<i64>,
+        text: String,
+    ) -> Option<Said> {
         let thread = self.thread(&heard.id, message.thread.as_deref(), here);
         let place = Place {
             room: RoomId::parse(&here.room).ok()?,
@@ -293,7 +297,7 @@ mod tests {
     fn judge(rules: &Rules, content: Value, here: &Here) -> Verdict {
         let heard = read(&event("m.room.message", content));
         let What::Message(message) = &heard.what else { panic!("a message") };
-        rules.judge(&heard, message, here, 5)
+        rules.judge(&heard, message, here, Some(5))
     }
 
     fn said(rules: &Rules, content: Value, here: &Here) -> Option<Said> {
@@ -352,8 +356,7 @@ mod tests {
         let allowing = rules(|r| r.allow_reactions = true);
         let mut asked = event(
             "m.room.message",
-            json!({ "msgtype": "m.text", "confidant.kind": "question",
-            "body": "May I call a.b with 'approve X'? Answer `approve K7QM2A` or `deny K7QM2A`.",
+            json!({ "msgtype": "m.text", "confidant.kind": "draft", "body": "\u{1f9e0} Thinking...",
             "m.relates_to": { "rel_type": "m.thread", "event_id": "$0" } }),
         );
         (asked["sender"], asked["event_id"]) = ("@bot:x".into(), "$q".into());
@@ -366,13 +369,13 @@ mod tests {
         let decided = |rules: &Rules, asked: &Value, sign: &str| {
             let heard = reaction(sign);
             let may = rules.may_react(&heard, sign);
-            rules.decided(&heard, sign, &read(asked), &room(), 5).filter(|_| may)
+            rules.decided(&heard, sign, &read(asked), &room(), Some(5)).filter(|_| may)
         };
         for (sign, text) in [
-            ("\u{2705}", "approve K7QM2A"),
-            ("\u{1f44d}\u{1f3fd}", "approve K7QM2A"),
-            ("\u{274c}", "deny K7QM2A"),
-            ("\u{2716}\u{fe0f}", "deny K7QM2A"),
+            ("\u{2705}", "approve"),
+            ("\u{1f44d}\u{1f3fd}", "approve"),
+            ("\u{274c}", "deny"),
+            ("\u{2716}\u{fe0f}", "deny"),
         ] {
             let said = decided(&allowing, &asked, sign).unwrap();
             assert_eq!((said.text.as_str(), said.event.as_str()), (text, "$1"));
@@ -386,8 +389,6 @@ mod tests {
         let mut others = asked.clone();
         others["sender"] = "@c:x".into();
         assert!(decided(&allowing, &others, "\u{2705}").is_none(), "somebody else's message");
-        asked["content"]["confidant.kind"] = "answer".into();
-        assert!(decided(&allowing, &asked, "\u{2705}").is_none(), "an answer that quotes a code");
     }
 
     #[test]
@@ -416,7 +417,7 @@ mod tests {
         let one = said(&usual, text("hi"), &direct()).unwrap();
         assert_eq!(
             (one.scope.session_id().as_str(), one.audience, one.order),
-            ("!r:x:main:@a:x", Audience::Private, 5)
+            ("!r:x:main:@a:x", Audience::Private, Some(5))
         );
         let threads = rules(|r| r.reply_in_thread = true);
         let one = said(&threads, text("bot hi"), &room()).unwrap();

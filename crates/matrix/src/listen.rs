@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use confidant_channel::{Edited, Event, Intake, Removed, Stop, Trouble};
+use confidant_channel::{Edited, Event, Intake, MessageId, Removed, Stop, Trouble};
 use matrix_sdk::Room;
 use matrix_sdk::config::SyncSettings;
 use matrix_sdk::deserialized_responses::{
@@ -232,20 +232,17 @@ impl Ear<'_> {
     }
 
     /// Where the next event of a room stands. While something before it is missing, it does not move the room's cursor.
-    fn order_in(&mut self, here: &Here) -> i64 {
+    fn order_in(&mut self, here: &Here) -> Option<i64> {
         let held = self.undecrypted.holds(&here.room) || self.behind.contains(&here.room);
-        if held { i64::MIN } else { self.next_order() }
+        (!held).then(|| self.next_order())
     }
 
     async fn here(&self, room: &Room) -> Result<Here, Trouble> {
-        let members = room.active_members_count();
-        let two = (1..=2).contains(&members);
-        let open = room.history_visibility_or_default().as_str() == "world_readable";
         let me = room.get_member_no_sync(&self.session.me).await.map_err(|error| trouble::of(&error))?;
         Ok(Here {
             room: room.room_id().to_string(),
-            direct: two || room.direct_targets_length() > 0,
-            private: two && !open,
+            direct: is_of_two(room) || room.direct_targets_length() > 0,
+            private: is_private(room),
             called: me.and_then(|me| me.display_name().map(str::to_owned)),
         })
     }
@@ -336,7 +333,7 @@ impl Ear<'_> {
                 let Some(question) = self.fetch(room, target).await? else { return Ok(()) };
                 let order = self.order_in(here);
                 match self.rules.decided(heard, sign, &question, here, order) {
-                    Some(said) => Event::Said(said),
+                    Some(said) => Event::Pointed(said, MessageId(target.clone())),
                     None => return Ok(()),
                 }
             }
@@ -377,6 +374,15 @@ impl Ear<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether nobody but one person and the account reads what is said in a room.
+pub(crate) fn is_private(room: &Room) -> bool {
+    is_of_two(room) && room.history_visibility_or_default().as_str() != "world_readable"
+}
+
+fn is_of_two(room: &Room) -> bool {
+    (1..=2).contains(&room.active_members_count())
 }
 
 /// How many rooms are read back at once.

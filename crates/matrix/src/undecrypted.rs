@@ -17,40 +17,47 @@ pub(crate) struct Waiting {
     since: Instant,
     next: Instant,
     wait: Duration,
+    /// How many there were before it: what was said first is heard first.
+    number: u64,
 }
 
 /// All of them, oldest first.
 #[derive(Default)]
-pub(crate) struct Undecrypted(VecDeque<Waiting>);
+pub(crate) struct Undecrypted {
+    waiting: VecDeque<Waiting>,
+    seen: u64,
+}
 
 impl Undecrypted {
     /// Puts one aside.
     pub(crate) fn add(&mut self, room: OwnedRoomId, id: String, event: Raw<AnySyncTimelineEvent>) {
-        if self.0.iter().any(|waiting| waiting.id == id) {
+        if self.waiting.iter().any(|waiting| waiting.id == id) {
             return;
         }
-        if self.0.len() >= MOST {
-            self.0.pop_front();
+        if self.waiting.len() >= MOST {
+            self.waiting.pop_front();
             tracing::warn!("too many messages cannot be decrypted: the oldest was given up; hint: {HINT}");
         }
         let now = Instant::now();
-        self.0.push_back(Waiting { room, id, event, since: now, next: now + FIRST, wait: FIRST });
+        self.seen += 1;
+        let (next, number) = (now + FIRST, self.seen);
+        self.waiting.push_back(Waiting { room, id, event, since: now, next, wait: FIRST, number });
     }
 
     /// Whether a room has one.
     pub(crate) fn holds(&self, room: &str) -> bool {
-        self.0.iter().any(|waiting| waiting.room == room)
+        self.waiting.iter().any(|waiting| waiting.room == room)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Those to be tried now: all of them if keys have come, else those whose time has.
     pub(crate) fn due(&mut self, keys_came: bool) -> Vec<Waiting> {
         let now = Instant::now();
-        let (due, later) = self.0.drain(..).partition(|waiting| keys_came || waiting.next <= now);
-        self.0 = later;
+        let (due, later) = self.waiting.drain(..).partition(|waiting| keys_came || waiting.next <= now);
+        self.waiting = later;
         Vec::from_iter::<VecDeque<Waiting>>(due)
     }
 
@@ -63,13 +70,14 @@ impl Undecrypted {
         }
         waiting.wait = (waiting.wait * 2).min(LONGEST);
         waiting.next = now + waiting.wait;
-        self.0.push_back(waiting);
+        let at = self.waiting.partition_point(|other| other.number < waiting.number);
+        self.waiting.insert(at, waiting);
         false
     }
 
     /// Everything that belongs to a room is of no use any more.
     pub(crate) fn left(&mut self, room: &str) {
-        self.0.retain(|waiting| waiting.room != room);
+        self.waiting.retain(|waiting| waiting.room != room);
     }
 }
 

@@ -183,6 +183,16 @@ pub(crate) fn insert(c: &mut Connection, row: &NewRow) -> rusqlite::Result<bool>
     Ok(added > 0)
 }
 
+/// Notes that an event is gone that is not stored: should it still come, it is not answered.
+pub(crate) fn bury(c: &Connection, account: Tag, event: Tag, now: Millis) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "INSERT INTO events (account, event, kind, state, received_at, finished_at) VALUES (?1, ?2, ?3, 3, ?4, ?4)
+         ON CONFLICT (event) DO NOTHING",
+    )?
+    .execute(params![account.as_bytes(), event.as_bytes(), RowKind::Removed as i64, now.0])?;
+    Ok(())
+}
+
 /// Whether an event is stored, before the work of sealing it.
 pub(crate) fn is_known(c: &Connection, event: Tag) -> rusqlite::Result<bool> {
     let found = c.prepare_cached("SELECT 1 FROM events WHERE event = ?1")?.exists([event.as_bytes()])?;
@@ -232,35 +242,37 @@ pub(crate) fn drop_cursor(c: &Connection, account: Tag, room: Tag) -> rusqlite::
     Ok(())
 }
 
+/// How many rows can be begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Those that wait for what was said before them.
+    pub(crate) usual: usize,
+    /// Those that do not, and that would help nobody if they waited for a place among the others.
+    pub(crate) urgent: usize,
+}
+
 /// Claims rows that can be worked on: oldest first, and of each session only the first that is not done. Another account's
 /// rows are not waited for: that account may be gone for good.
-pub(crate) fn claim(
-    c: &mut Connection,
-    account: Tag,
-    now: Millis,
-    most: usize,
-) -> rusqlite::Result<Vec<Row>> {
+pub(crate) fn claim(c: &mut Connection, account: Tag, now: Millis, most: Room) -> rusqlite::Result<Vec<Row>> {
     let tx = c.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let rows = {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM events AS e
-             WHERE account = ?1 AND state = 0 AND not_before <= ?2
-               AND (kind = ?4 OR NOT EXISTS (
+    let usual = "kind <> ?4 AND NOT EXISTS (
                     SELECT 1 FROM events AS earlier
                     WHERE earlier.scope = e.scope AND earlier.seq < e.seq AND earlier.state < 2
-                      AND earlier.kind <> ?4 AND earlier.account = e.account))
-             ORDER BY seq LIMIT ?3"
+                      AND earlier.kind <> ?4 AND earlier.account = e.account)";
+    let mut rows = Vec::new();
+    for (which, most) in [("kind = ?4", most.urgent), (usual, most.usual)] {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events AS e
+             WHERE account = ?1 AND state = 0 AND not_before <= ?2 AND {which} ORDER BY seq LIMIT ?3"
         );
         let mut statement = tx.prepare_cached(&sql)?;
-        let values = params![
-            account.as_bytes(),
-            now.0,
-            i64::try_from(most).unwrap_or(i64::MAX),
-            RowKind::Urgent as i64
-        ];
-        let found = statement.query_map(values, read)?;
-        found.collect::<rusqlite::Result<Vec<Row>>>()?
-    };
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let found =
+            statement.query_map(params![account.as_bytes(), now.0, most, RowKind::Urgent as i64], read)?;
+        for row in found {
+            rows.push(row?);
+        }
+    }
     for row in &rows {
         tx.prepare_cached("UPDATE events SET state = 1, attempts = attempts + 1 WHERE seq = ?1")?
             .execute([row.seq])?;
@@ -316,10 +328,13 @@ pub(crate) fn waiting_in(c: &Connection, account: Tag, room: Tag) -> rusqlite::R
     rows.collect()
 }
 
-/// Puts a row of an approval back among those to be worked on; false if it does not wait any more.
+/// Puts a row of an approval back among those to be worked on, if it waits; says whether it is, or will be, worked on.
 pub(crate) fn wake(c: &Connection, event: Tag) -> rusqlite::Result<bool> {
     let sql = "UPDATE events SET state = 0, not_before = 0 WHERE event = ?1 AND state = 2";
-    Ok(c.prepare_cached(sql)?.execute([event.as_bytes()])? > 0)
+    if c.prepare_cached(sql)?.execute([event.as_bytes()])? > 0 {
+        return Ok(true);
+    }
+    c.prepare_cached("SELECT 1 FROM events WHERE event = ?1 AND state < 2")?.exists([event.as_bytes()])
 }
 
 pub(crate) fn note_sent(c: &Connection, seq: i64, sent: &Sealed) -> rusqlite::Result<()> {
@@ -437,6 +452,12 @@ pub(crate) fn unfinished_of(c: &Connection, person: Tag) -> rusqlite::Result<Vec
     let mut statement = c.prepare_cached(&sql)?;
     let rows = statement.query_map([person.as_bytes()], read)?;
     rows.collect()
+}
+
+/// How many events of an account are not done, those aside that wait for somebody's approval.
+pub(crate) fn backlog_of(c: &Connection, account: Tag) -> rusqlite::Result<u64> {
+    let sql = "SELECT count(*) FROM events WHERE account = ?1 AND state < 2";
+    c.prepare_cached(sql)?.query_row([account.as_bytes()], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }
 
 /// How many events are not done.

@@ -150,6 +150,9 @@ impl Sent {
 pub(crate) struct Waits {
     pub(crate) approval_id: String,
     pub(crate) code: String,
+    /// The messages that ask for it.
+    #[serde(default)]
+    pub(crate) messages: Vec<MessageId>,
 }
 
 impl Waits {

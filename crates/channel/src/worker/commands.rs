@@ -1,6 +1,6 @@
 //! Commands that are not the engine's: taking one's data away, and deciding an approval that was asked for in a room.
 
-use confidant_engine::{Audience, CarryOut, Decider, Decision, Ending, Error, RoomContext, Scope};
+use confidant_engine::{CarryOut, Decider, Decision, Ending, Error, RoomContext, Scope};
 
 use super::turn::{Growing, Heard};
 use super::{Job, Left};
@@ -52,15 +52,13 @@ impl Job<'_> {
         let by = Decider::Person(self.session.scope().user().as_str().to_owned());
         let turn = session.decide(&waits.approval_id, decision, by, CarryOut::Here);
         match self.listen(turn, Growing::Hidden).await {
-            Heard::Ended(Ok(Ending::Answer(answer))) => self.answer(answer).await,
-            Heard::Ended(Ok(Ending::Approval(request))) => {
-                // The turn asks for another; it is asked where the first one was.
+            // The turn asks for another, where it asked for the first one.
+            Heard::Ended(Ok(Ending::Approval(_))) => {
                 self.wake(&asked).await?;
-                drop(request);
                 Ok(Left::Finished)
             }
             Heard::Ended(Err(error)) => self.not_decided(&error, &asked).await,
-            Heard::Silence => Ok(Left::Stopping),
+            heard => self.tell(heard).await,
         }
     }
 
@@ -77,29 +75,11 @@ impl Job<'_> {
         self.failed(error).await
     }
 
-    /// Decides one of this session's own, wherever it was asked for. What was asked for in private is not told in a room.
+    /// Decides one of this session's own, wherever it was asked for.
     async fn decide_own(&mut self) -> Result<Left, InboxError> {
         let turn = self.turn(RoomContext::default());
-        match self.listen(turn, Growing::Hidden).await {
-            Heard::Ended(Ok(Ending::Answer(answer))) => {
-                let private = answer.metadata.audience == Audience::Private;
-                if private && self.envelope.audience == Audience::Room {
-                    let woken = match super::event_of(&answer.request_id) {
-                        Some(event) => self.bench.inbox.with(move |c| rows::wake(c, event)).await?,
-                        None => false,
-                    };
-                    let said = if woken { "Done. My answer is where you asked." } else { "Done." };
-                    return self.notice(said).await;
-                }
-                self.answer(answer).await
-            }
-            Heard::Ended(Ok(Ending::Approval(request))) => {
-                let waits = Waits { approval_id: request.approval_id.clone(), code: request.code.clone() };
-                self.question(&request.question, waits).await
-            }
-            Heard::Ended(Err(error)) => self.failed(&error).await,
-            Heard::Silence => Ok(Left::Stopping),
-        }
+        let heard = self.listen(turn, Growing::Hidden).await;
+        self.tell(heard).await
     }
 
     /// The row that asked for an approval in this room, with this code.

@@ -1,12 +1,13 @@
 //! A question, its turn, and the reply as it grows.
 
 use confidant_engine::{
-    Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Turn, TurnRequest,
+    ApprovalRequest, Audience, Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Sharing,
+    Turn, TurnRequest,
 };
 use tokio::time::Instant;
 
 use super::{Job, Left, event_of, pause, request_id};
-use crate::channel::Kind;
+use crate::channel::{Kind, Trouble};
 use crate::commands::{self, Command};
 use crate::inbox::{Body, InboxError, Waits, rows};
 use crate::pace::Pacer;
@@ -28,6 +29,10 @@ pub(super) enum Growing {
 
 impl Job<'_> {
     pub(super) async fn run(mut self) -> Result<Left, InboxError> {
+        let growing = match self.look_who_reads().await {
+            Ok(growing) => growing,
+            Err(trouble) => return Ok(self.left(&trouble)),
+        };
         if self.body.text.trim().is_empty() {
             let note = self.body.note.take();
             return self
@@ -38,14 +43,29 @@ impl Job<'_> {
             Some(Command::Help) => self.notice(commands::HELP).await,
             Some(Command::Privacy) => self.notice(commands::PRIVACY).await,
             Some(Command::Export) => self.export().await,
-            Some(Command::Decide(decision, code)) => self.decide(decision, &code).await,
+            Some(Command::Decide(decision, Some(code))) => self.decide(decision, &code).await,
+            // Whose answer it leads to is known at the end only.
+            Some(Command::Decide(_, None)) => self.ask(Growing::Hidden).await,
             Some(Command::Forget) => self.forget().await,
-            Some(Command::Cancel) => self.ask(Growing::Hidden, RoomContext::default()).await,
-            None => {
-                let ((), room) = tokio::join!(self.reply.typing(), self.room());
-                self.ask(Growing::Shown, room).await
+            Some(Command::Cancel) => {
+                let turn = self.turn(RoomContext::default());
+                let heard = self.listen(turn, Growing::Hidden).await;
+                self.tell(heard).await
             }
+            None => self.ask(growing).await,
         }
+    }
+
+    /// Looks again who reads here: since something was said in private, others may have come. They may read what is asked
+    /// from now on, but neither what was asked before nor what is recalled for it.
+    async fn look_who_reads(&mut self) -> Result<Growing, Trouble> {
+        if self.envelope.audience == Audience::Private
+            && patiently(self.bench.channel.audience(self.reply.route())).await? == Audience::Room
+        {
+            self.envelope.audience = Audience::Room;
+            return Ok(Growing::Hidden);
+        }
+        Ok(Growing::Shown)
     }
 
     /// What was said around here. Not having it is no reason not to answer.
@@ -58,7 +78,8 @@ impl Job<'_> {
         })
     }
 
-    async fn ask(&mut self, growing: Growing, room: RoomContext) -> Result<Left, InboxError> {
+    async fn ask(&mut self, growing: Growing) -> Result<Left, InboxError> {
+        let ((), room) = tokio::join!(self.reply.typing(), self.room());
         let turn = self.turn(room);
         let heard = self.listen(turn, growing).await;
         self.tell(heard).await
@@ -95,16 +116,55 @@ impl Job<'_> {
         self.session.turn(request)
     }
 
-    async fn tell(&mut self, heard: Heard) -> Result<Left, InboxError> {
+    /// Tells how a turn ended, where that may be read. The turn may be another event's that this one decided.
+    pub(super) async fn tell(&mut self, heard: Heard) -> Result<Left, InboxError> {
         match heard {
-            Heard::Ended(Ok(Ending::Answer(answer))) => self.answer(answer).await,
-            Heard::Ended(Ok(Ending::Approval(request))) => {
-                let waits = Waits { approval_id: request.approval_id.clone(), code: request.code.clone() };
-                self.question(&request.question, waits).await
+            Heard::Ended(Ok(Ending::Answer(answer))) if self.may_be_read_here(answer.metadata.audience) => {
+                self.answer(answer).await
             }
+            Heard::Ended(Ok(Ending::Answer(answer))) => self.not_here(&answer.request_id, "Done.").await,
+            Heard::Ended(Ok(Ending::Approval(request))) => self.asks(&request).await,
             Heard::Ended(Err(error)) => self.failed(&error).await,
             Heard::Silence => Ok(Left::Stopping),
         }
+    }
+
+    fn may_be_read_here(&self, audience: Audience) -> bool {
+        audience.may_reach(self.envelope.audience, Sharing::KeepPrivate)
+    }
+
+    /// Says no more than that something was done: what comes of it is told where it was asked for.
+    async fn not_here(&mut self, request_id: &str, done: &str) -> Result<Left, InboxError> {
+        let said = match event_of(request_id) {
+            Some(event) if event == self.row.event => {
+                "You asked me this in private, and others can read here by now. Ask me again where only you and I are.".to_owned()
+            }
+            Some(event) if self.bench.inbox.with(move |c| rows::wake(c, event)).await? => {
+                format!("{done} You find the rest where you asked.")
+            }
+            _ => done.to_owned(),
+        };
+        self.notice(&said).await
+    }
+
+    /// A turn asks for an approval: this event's own, or another's that goes on after a decision and is asked where that one
+    /// was.
+    async fn asks(&mut self, request: &ApprovalRequest) -> Result<Left, InboxError> {
+        let other = event_of(&request.request_id).filter(|event| *event != self.row.event);
+        if let Some(event) = other
+            && self.bench.inbox.with(move |c| rows::wake(c, event)).await?
+        {
+            return if self.may_be_read_here(request.audience) {
+                Ok(Left::Finished)
+            } else {
+                self.notice("Done. I ask you something else where you asked.").await
+            };
+        }
+        if !self.may_be_read_here(request.audience) {
+            return self.not_here(&request.request_id, "Done. Something else needs your approval.").await;
+        }
+        let (approval_id, code) = (request.approval_id.clone(), request.code.clone());
+        self.question(&request.question, Waits { approval_id, code, messages: Vec::new() }).await
     }
 
     /// Listens to a turn until its end, and shows the answer as it grows.
@@ -166,12 +226,16 @@ impl Job<'_> {
     }
 
     /// Asks for an approval; the row then stands aside until there is a decision.
-    pub(super) async fn question(&mut self, question: &str, waits: Waits) -> Result<Left, InboxError> {
+    async fn question(&mut self, question: &str, mut waits: Waits) -> Result<Left, InboxError> {
         let before = Waits::open(&self.bench.account, self.row);
-        let asked = before.is_some_and(|before| before.approval_id == waits.approval_id);
-        if !asked && let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await
-        {
-            return Ok(self.left(&trouble));
+        let asked = before.as_ref().is_some_and(|before| before.approval_id == waits.approval_id);
+        if asked {
+            waits.messages = before.map_or_else(Vec::new, |before| before.messages);
+        } else {
+            if let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await {
+                return Ok(self.left(&trouble));
+            }
+            waits.messages = self.reply.messages().to_vec();
         }
         let (seq, sealed) = (self.row.seq, waits.seal(&self.bench.account, self.row.event));
         self.bench.inbox.with(move |c| rows::park(c, seq, &sealed)).await?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_channel::Kind;
+use confidant_channel::{Event, Kind, MessageId, Taken};
 use confidant_engine::*;
 use serde_json::json;
 
@@ -161,5 +161,111 @@ async fn what_was_asked_in_private_is_not_answered_in_a_room() {
     let shown = rig.world.shown.lock().unwrap().clone();
     assert!(shown.iter().all(|one| one.room != "hall-8833" || one.text().starts_with("Done.")), "{shown:#?}");
     assert_eq!(shown.iter().find(|one| one.text() == "It is done.").unwrap().room, "dm-alice");
+    bot.stop().await;
+}
+
+/// Everything that was ever shown in the room that everybody reads.
+fn in_the_hall(rig: &Rig) -> Vec<String> {
+    let shown = rig.world.shown.lock().unwrap();
+    shown.iter().filter(|one| one.room == "hall-8833").flat_map(|one| one.texts.clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_without_a_code_decides_and_tells_nothing_private_in_a_room() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(whispers("e1", "alice", "delete my secret notes")).await;
+    asked(&rig, 1).await;
+    bot.take(says("e2", "alice", "approve")).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
+    bot.idle().await;
+    assert_eq!(in_the_hall(&rig), ["Done. You find the rest where you asked."]);
+    assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    // Where nothing waits it is a word like any other.
+    *rig.model.call.lock().unwrap() = None;
+    *rig.model.answer.lock().unwrap() = None;
+    bot.take(says("e3", "alice", "approve")).await;
+    bot.idle().await;
+    assert_eq!(in_the_hall(&rig).last().unwrap(), "noted: approve");
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_question_of_a_private_turn_is_asked_in_private() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    *rig.model.calls.lock().unwrap() = 2;
+    bot.take(whispers("e1", "alice", "delete my secret notes")).await;
+    let code = asked(&rig, 1).await;
+    bot.take(says("e2", "alice", &format!("approve {code}"))).await;
+    let code = asked(&rig, 2).await;
+    bot.idle().await;
+    bot.take(says("e3", "alice", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
+    bot.idle().await;
+    let hall = in_the_hall(&rig).join("\n");
+    assert!(!hall.contains("notes") && !hall.contains("`approve") && !hall.contains("It is done"), "{hall}");
+    assert_eq!(tools.0.load(Ordering::SeqCst), 2);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_private_is_not_told_to_others_who_came_meanwhile() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(whispers("e1", "alice", "delete my secret notes")).await;
+    asked(&rig, 1).await;
+    rig.world.crowded.lock().unwrap().push("dm-alice".to_owned());
+    let session = bot.engine.session(person("alice"), Actor::cli());
+    let approval = session.approvals().await.unwrap().remove(0);
+    let by = Decider::Person("alice".to_owned());
+    session.decide(&approval.approval_id, Decision::Approve, by, CarryOut::Elsewhere).finish().await.unwrap();
+    bot.engine.recover().await.unwrap();
+    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("others can read here by now"))).await;
+    bot.idle().await;
+    let shown = rig.world.shown.lock().unwrap().clone();
+    assert!(shown.iter().flat_map(|one| &one.texts).all(|text| text != "It is done."), "{shown:#?}");
+    // What is asked there from now on is answered as in any room: without what was said in private.
+    *rig.model.call.lock().unwrap() = None;
+    bot.take(whispers("e2", "alice", "what did I ask?")).await;
+    bot.idle().await;
+    assert!(!rig.model.last().contains("secret notes"), "{}", rig.model.last());
+    bot.stop().await;
+}
+
+/// A sign on one of the bot's messages, by its place among them.
+fn points(event: &str, user: &str, text: &str, at: usize) -> Event {
+    let Event::Said(said) = says(event, user, text) else { unreachable!() };
+    Event::Pointed(said, MessageId(at.to_string()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_on_a_question_decides_also_on_one_that_was_a_draft_before() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e0", "bob", "!help")).await;
+    bot.idle().await;
+    *rig.model.aloud.lock().unwrap() = true;
+    rig.model.shut();
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "Let me see.")).await;
+    rig.model.open();
+    asked(&rig, 1).await;
+    bot.idle().await;
+    let help = 0;
+    let question = rig.world.shown.lock().unwrap().iter().position(|one| one.kind == Kind::Question).unwrap();
+    assert_eq!(bot.take(points("s1", "alice", "approve", help)).await, Taken::Nothing);
+    bot.take(points("s2", "mallory", "approve", question)).await;
+    bot.idle().await;
+    assert_eq!(tools.0.load(Ordering::SeqCst), 0);
+    assert_eq!(bot.take(points("s3", "alice", "approve", question)).await, Taken::New);
+    bot.idle().await;
+    assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    assert_eq!(rig.world.texts().last().unwrap(), "It is done.");
+    assert_eq!(bot.take(points("s4", "alice", "approve", question)).await, Taken::Nothing);
     bot.stop().await;
 }

@@ -127,6 +127,17 @@ async fn what_was_taken_back_before_anybody_read_it_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_back_before_it_could_be_read_is_not_answered_when_it_can() {
+    let rig = Rig::new();
+    let bot = rig.start().await;
+    assert_eq!(bot.take(removes("e1/gone", "e1")).await, Taken::Nothing);
+    assert_eq!(bot.take(says("e1", "u", "never mind")).await, Taken::Known);
+    bot.idle().await;
+    assert!(rig.world.texts().is_empty() && bot.transcript("u").await.is_empty());
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_messages_come_back_after_a_restart_and_none_is_lost() {
     let rig = Rig::new();
     let bot = rig.start().await;

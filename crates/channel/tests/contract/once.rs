@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use confidant_channel::{Kind, Taken, Trouble};
+use confidant_channel::{Event, Kind, Said, Taken, Trouble};
 
 use crate::rig::{Rig, Shown, says};
 
@@ -163,6 +163,17 @@ async fn a_second_process_does_not_serve_the_same_channels() {
     assert_eq!(other.lock().unwrap_err(), confidant_channel::InboxError::Taken);
     bot.stop().await;
     assert!(other.lock().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_behind_something_missing_makes_no_cursor() {
+    let rig = Rig::new();
+    let bot = rig.start().await;
+    let Event::Said(said) = says("e5", "u", "hi") else { unreachable!() };
+    bot.take(Event::Said(Said { order: None, ..said })).await;
+    bot.idle().await;
+    assert!(bot.cursors().await.is_empty());
+    bot.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

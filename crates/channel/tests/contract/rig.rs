@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) room: Mutex<Vec<(String, String)>>,
     feed: Mutex<Option<mpsc::UnboundedSender<Event>>>,
     pub(crate) restore: Mutex<Option<usize>>,
+    /// Direct rooms that others have come to.
+    pub(crate) crowded: Mutex<Vec<String>>,
     changed: Notify,
 }
 
@@ -68,6 +70,9 @@ impl World {
     }
 }
 
+/// How many events the bot works on side by side.
+pub(crate) const CONCURRENCY: usize = 8;
+
 /// A bot's connection to it.
 #[derive(Debug)]
 pub(crate) struct Double {
@@ -93,7 +98,7 @@ impl Channel for Double {
             pace: Pace { first: Duration::ZERO, gap: Duration::ZERO, longest_gap: Duration::ZERO },
             typing_every: Duration::from_secs(5),
             restore: *self.world.restore.lock().unwrap(),
-            concurrency: 8,
+            concurrency: CONCURRENCY,
         }
     }
 
@@ -130,6 +135,13 @@ impl Channel for Double {
             redacted: false,
         };
         Ok(RoomContext::new(lines.iter().map(line).collect()))
+    }
+
+    async fn audience(&self, route: &Route) -> Result<Audience, Trouble> {
+        let room = route.0.split_once(' ').unwrap().0;
+        let alone =
+            room.starts_with("dm-") && !self.world.crowded.lock().unwrap().iter().any(|it| it == room);
+        Ok(if alone { Audience::Private } else { Audience::Room })
     }
 
     async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble> {
@@ -343,7 +355,7 @@ fn said(event: &str, user: &str, room: &str, text: &str, audience: Audience) -> 
     Event::Said(Said {
         event: event.to_owned(),
         room: room.to_owned(),
-        order: event.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0),
+        order: Some(event.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0)),
         scope: person(user),
         audience,
         route: Route(format!("{room} {event}")),
@@ -369,8 +381,11 @@ pub(crate) struct Recorder {
     pub(crate) gate: Semaphore,
     /// What to answer instead.
     pub(crate) answer: Mutex<Option<String>>,
-    /// A tool to call before answering.
+    /// A tool to call before answering, so often.
     pub(crate) call: Mutex<Option<String>>,
+    pub(crate) calls: Mutex<usize>,
+    /// Whether it says something before a call, and then waits to be let.
+    pub(crate) aloud: Mutex<bool>,
 }
 
 impl Recorder {
@@ -380,6 +395,8 @@ impl Recorder {
             gate: Semaphore::new(1_000_000),
             answer: Mutex::default(),
             call: Mutex::default(),
+            calls: Mutex::new(1),
+            aloud: Mutex::default(),
         })
     }
 
@@ -418,9 +435,14 @@ impl Model for Recorder {
         }
         whole.push_str(&prompt.query);
         self.prompts.lock().unwrap().push(whole);
-        let call = self.call.lock().unwrap().clone().filter(|_| prompt.steps.is_empty());
+        let call =
+            self.call.lock().unwrap().clone().filter(|_| prompt.steps.len() < *self.calls.lock().unwrap());
         if let Some(name) = call {
-            let arguments = serde_json::json!({ "path": "notes.txt" });
+            if *self.aloud.lock().unwrap() {
+                deltas("Let me see.");
+                let _permit = self.gate.acquire().await.unwrap();
+            }
+            let arguments = serde_json::json!({ "path": format!("notes-{}.txt", prompt.steps.len()) });
             let call = ToolCall { id: "1".to_owned(), name, arguments, signatures: Vec::new() };
             let model = "recorder".into();
             return Ok(Answer { text: String::new(), calls: vec![call], model, usage: None });

@@ -2,7 +2,7 @@
 
 use confidant_channel::Kind;
 
-use crate::rig::{Rig, says};
+use crate::rig::{CONCURRENCY, Rig, says};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_grows_in_one_message_and_long_ones_go_on_in_more() {
@@ -77,5 +77,21 @@ async fn cancelling_does_not_wait_for_what_it_cancels() {
     let texts = rig.world.texts();
     assert!(texts.contains(&"Cancelled.".to_owned()), "{texts:?}");
     assert!(!texts.iter().any(|text| text.starts_with("noted")), "a draft was left behind: {texts:?}");
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_does_not_wait_for_a_place_among_others() {
+    let rig = Rig::new();
+    rig.model.shut();
+    let bot = rig.start().await;
+    for n in 0..CONCURRENCY {
+        bot.take(says(&format!("e{n}"), &format!("u{n}"), "a long story")).await;
+    }
+    rig.model.until(CONCURRENCY).await;
+    bot.take(says("e90", "u0", "!cancel")).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "Cancelled.")).await;
+    rig.model.open();
+    bot.idle().await;
     bot.stop().await;
 }

@@ -161,12 +161,19 @@ impl Collector for Channels {
                 ConstCounter::new(read(status)).encode(metric.encode_family(&labels)?)?;
             }
         }
-        let help = "Whether a channel is connected";
-        let mut metric = encoder.encode_descriptor("channel_up", help, None, MetricType::Gauge)?;
-        for status in &all {
-            let labels = ChannelLabel { platform: status.platform, label: status.label.clone() };
-            let up = i64::from(status.condition == Condition::Up);
-            ConstGauge::new(up).encode(metric.encode_family(&labels)?)?;
+        let measured: [(&str, &str, Read); 2] = [
+            ("channel_up", "Whether a channel is connected", |status| {
+                u64::from(status.condition == Condition::Up)
+            }),
+            ("channel_backlog", "Events that are not answered yet", |status| status.backlog),
+        ];
+        for (name, help, read) in measured {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for status in &all {
+                let labels = ChannelLabel { platform: status.platform, label: status.label.clone() };
+                let value = i64::try_from(read(status)).unwrap_or(i64::MAX);
+                ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }

@@ -512,6 +512,8 @@ pub(super) struct ApprovalSchema {
     expires_at: i64,
     /// The turn that waits for it.
     request_id: String,
+    /// Who was to read the turn's answer.
+    audience: AudienceSchema,
 }
 
 /// How an answer came about, or what somebody must approve before there is one.

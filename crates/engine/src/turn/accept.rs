@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
-use crate::checkpoint::{Checkpoint, Exchange, Outcome};
+use crate::checkpoint::{Checkpoint, Outcome};
 use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
@@ -137,8 +137,8 @@ fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepte
         let request_id = inbound.request_id.clone();
         return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
     }
-    if let Some(work) = known.filter(|exchange| exchange.approval().is_some()).and_then(Exchange::work) {
-        let request = commit::asked(&inbound.request_id, work).ok_or(Error::Internal)?;
+    if let Some(waiting) = known.filter(|exchange| exchange.approval().is_some()) {
+        let request = commit::asked(waiting).ok_or(Error::Internal)?;
         return Ok(Some(Accepted::Waits(Box::new(request))));
     }
     if checkpoint.is_settled(&inbound.request_id) {

@@ -3,9 +3,9 @@
 use super::outlet::Outlet;
 use super::{Answered, Ending, Outbound, Paused, Reached, Unanswered, enrich};
 use crate::about::Note;
-use crate::approval::{ApprovalRequest, Work};
+use crate::approval::ApprovalRequest;
 use crate::audit::{Action, AuditRecord};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Exchange};
 use crate::concepts;
 use crate::entry::{Capture, Entry, Reply, ReplyFrom};
 use crate::error::Error;
@@ -101,10 +101,11 @@ fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecor
 
 async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
     let Paused { request_id, work } = *paused;
-    let request = asked(&request_id, &work).ok_or(Error::Internal)?;
     let entry =
         Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
     write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
+    let exchange = held.checkpoint().and_then(|log| log.exchange(&request_id));
+    let request = exchange.and_then(asked).ok_or(Error::Internal)?;
     session.inner.counters.paused.add();
     if let Some(until) = held.checkpoint().and_then(Checkpoint::waits_until) {
         concepts::wait(session, until.plus(AFTER_APPROVAL));
@@ -112,10 +113,11 @@ async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> R
     Ok(Ending::Approval(Box::new(request)))
 }
 
-/// What a person is asked, from the work that waits for it.
-pub(super) fn asked(request_id: &str, work: &Work) -> Option<ApprovalRequest> {
+/// What a person is asked, by the turn that waits for it.
+pub(super) fn asked(exchange: &Exchange) -> Option<ApprovalRequest> {
+    let work = exchange.work()?;
     let (_, call) = work.waiting_call()?;
-    Some(work.approval.as_ref()?.request(request_id, call))
+    Some(work.approval.as_ref()?.request(&exchange.request_id, exchange.audience, call))
 }
 
 /// Where a turn was settled.

@@ -37,7 +37,7 @@ impl Session {
         let undecided = waiting.filter(|waiting| {
             waiting.approval().is_some_and(|approval| approval.decided.is_none() && approval.expires_at > now)
         });
-        Ok(undecided.filter_map(|waiting| commit::asked(&waiting.request_id, waiting.work()?)).collect())
+        Ok(undecided.filter_map(commit::asked).collect())
     }
 
     /// An approval of this session, as somebody who may decide it is asked for it.
@@ -58,7 +58,7 @@ impl Session {
             return Err(Error::ApprovalExpired);
         }
         self.inner.record(self.record(Action::SessionViewed)).await?;
-        exchange.work().and_then(|work| commit::asked(&exchange.request_id, work)).ok_or(Error::Internal)
+        commit::asked(exchange).ok_or(Error::Internal)
     }
 
     /// Decides an approval of this session, once. The turn that waited goes on as the returned one.

@@ -45,8 +45,8 @@ impl Session {
             Outcome::Waiting { .. } if exchange.approval().is_some_and(|it| it.decided.is_some()) => {
                 Standing::Decided
             }
-            Outcome::Waiting { work } => {
-                let asked = commit::asked(request_id, work).ok_or(Error::Internal)?;
+            Outcome::Waiting { .. } => {
+                let asked = commit::asked(exchange).ok_or(Error::Internal)?;
                 Standing::Ended(Ending::Approval(Box::new(asked)))
             }
             Outcome::Answered { .. } => {
