@@ -44,6 +44,11 @@ pub enum InboxError {
         "channels.db failed ({0}); hint: check the data folder's space and permissions, then run `confidant doctor`"
     )]
     Failed(String),
+    /// Somebody reads, so what is gone may still be in the journal.
+    #[error(
+        "what is gone may still be in the journal of channels.db, because another process is reading it; hint: end what reads for so long, and erase again"
+    )]
+    Read,
     /// A newer version made it.
     #[error("channels.db was written by a newer version of Confidant; hint: upgrade this program")]
     Newer,
@@ -171,10 +176,9 @@ impl Inbox {
     /// Ends what is kept of someone: their rows are finished at once, and nothing in them tells whose they were.
     async fn forget(&self, who: rows::Whose, keep_forget: bool) -> Result<u64, InboxError> {
         let gone = self.with(move |c| rows::forget(c, who, keep_forget)).await?;
-        if gone > 0 {
-            self.with(|c| c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))).await?;
-        }
-        Ok(gone)
+        let clean = gone == 0
+            || self.with(|c| confidant_sqlite::truncate_journal(c, confidant_sqlite::PATIENCE)).await?;
+        if clean { Ok(gone) } else { Err(InboxError::Read) }
     }
 }
 
@@ -250,24 +254,8 @@ fn failed(error: &rusqlite::Error) -> InboxError {
     }
 }
 
-/// A file that only its owner can read. One that is there is not opened: closing it would end SQLite's locks on it.
 fn private(path: &Path) -> Result<(), InboxError> {
-    let made = match File::options().write(true).create_new(true).open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    };
-    made.and_then(|()| restrict(path)).map_err(|error| InboxError::Failed(error.kind().to_string()))
-}
-
-#[cfg(unix)]
-fn restrict(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-}
-
-#[cfg(not(unix))]
-fn restrict(_: &Path) -> std::io::Result<()> {
-    Ok(())
+    confidant_sqlite::make_private(path).map_err(|error| InboxError::Failed(error.kind().to_string()))
 }
 
 /// How long the tags of finished events are kept, and how many: longer than any platform tells of an event again, and than

@@ -8,7 +8,6 @@ use confidant_engine::Concepts;
 use secrecy::ExposeSecret as _;
 
 use crate::config::{GraphKind, Loaded};
-use crate::files;
 use crate::open::{Purpose, make_folder};
 
 /// The graph, as far as commands need to know which it is.
@@ -55,6 +54,6 @@ fn embedded(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<SqliteGraph> {
     }
     make_folder(&folder)?;
     // If this does not work, opening says why.
-    let _ = files::touch(&path);
+    let _ = confidant_sqlite::make_private(&path);
     Ok(SqliteGraph::open(&path)?)
 }

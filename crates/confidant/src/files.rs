@@ -56,15 +56,6 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Makes an empty private file unless there is one, for others to fill: SQLite gives its journals the same mode. One that is
-/// there is not opened: closing it would end every lock that SQLite has on it in this process.
-pub(crate) fn touch(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    }
-}
-
 /// Reads a file that holds a secret; refuses one that others can read.
 pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>, ReadError> {
     let failed = |error| ReadError::Io(path.to_owned(), error);

@@ -128,7 +128,7 @@ async fn storage(loaded: &Loaded, keys: &Keys) -> anyhow::Result<(Storage, Prepa
     // If this does not work, opening says why.
     let files = [(config.data_folder(), "confidant.db"), (config.keyring_folder(), "keyring.db")];
     for (folder, name) in files {
-        let _ = folder.map(|folder| files::touch(&folder.join(name)));
+        let _ = folder.map(|folder| confidant_sqlite::make_private(&folder.join(name)));
     }
     Ok((Storage::open(&data_place(loaded)?, keyring_place(loaded)?.as_ref()).await?, prepared))
 }

@@ -1,7 +1,7 @@
 //! How both of a memory's SQLite files are opened, and what their errors mean to people.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -15,8 +15,8 @@ pub(crate) fn open(path: &Path, steps: &[&str]) -> Result<Connection> {
     }
     private_file(path)?;
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
-    write_ahead(&connection).map_err(failed)?;
+    connection.busy_timeout(confidant_sqlite::PATIENCE).map_err(failed)?;
+    confidant_sqlite::write_ahead(&connection).map_err(failed)?;
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
@@ -50,35 +50,17 @@ fn version(connection: &Connection) -> Result<usize> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)
 }
 
-/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
-/// whoever waits would keep the others from it. So it is asked for again, a little later.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        match connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
-            Err(error) if is_busy(&error) && Instant::now() < patience => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            switched => return switched,
-        }
-    }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
 /// Leaves nothing of deleted rows in the journal. Readers are waited for; an error says that they are still at it, and
 /// that there may still be something.
 pub(crate) fn scrub(connection: &Connection) -> Result<()> {
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-    match busy.map_err(failed)? {
-        0 => Ok(()),
-        _ => Err(Error::unavailable(
-            "what is gone may still be in a journal, because another process is reading it",
-            "end what reads for so long; it is tried again by itself",
-        )),
+    // The connection itself waits for readers, as long as its timeout says.
+    if confidant_sqlite::truncate_journal(connection, Duration::ZERO).map_err(failed)? {
+        return Ok(());
     }
+    Err(Error::unavailable(
+        "what is gone may still be in a journal, because another process is reading it",
+        "end what reads for so long; it is tried again by itself",
+    ))
 }
 
 /// What a failure of SQLite means, without a word of what it was working on.
@@ -108,7 +90,7 @@ pub(crate) fn failed(error: rusqlite::Error) -> Error {
 
 /// A folder that only its owner can enter.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
-    let made = std::fs::create_dir_all(folder).and_then(|()| restrict(folder, 0o700));
+    let made = std::fs::create_dir_all(folder).and_then(|()| restrict(folder));
     made.map_err(|_| {
         Error::unavailable(
             "a folder of the memory cannot be made",
@@ -117,15 +99,8 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     })
 }
 
-/// Makes a file that only its owner can read. One that is there is not opened: closing it again would end every lock that
-/// SQLite has on it in this process, and another process would take away the journal that is written to here.
 fn private_file(path: &Path) -> Result<()> {
-    let made = match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    };
-    let made = made.and_then(|()| restrict(path, 0o600));
-    made.map_err(|error| match error.kind() {
+    confidant_sqlite::make_private(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::StorageFull => {
             Error::unavailable("the disk is full, nothing was written", "free some space and try again")
         }
@@ -134,17 +109,15 @@ fn private_file(path: &Path) -> Result<()> {
 }
 
 #[cfg(unix)]
-fn restrict(path: &Path, mode: u32) -> std::io::Result<()> {
+fn restrict(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 #[cfg(not(unix))]
-fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
+fn restrict(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -165,39 +138,5 @@ mod tests {
         reader.execute_batch("COMMIT").unwrap();
         scrub(&writer).unwrap();
         assert_eq!(std::fs::metadata(folder.path().join("some.db-wal")).unwrap().len(), 0);
-    }
-
-    /// Another process that opens and closes the file does as the last one does, unless it sees our locks.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn opening_it_once_more_keeps_the_locks_on_it() {
-        use std::os::unix::fs::MetadataExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("some.db");
-        let _first = open(&path, STEPS).unwrap();
-        let locked = || {
-            let file = format!(":{} ", std::fs::metadata(&path).unwrap().ino());
-            std::fs::read_to_string("/proc/locks").unwrap().lines().any(|lock| lock.contains(&file))
-        };
-        assert!(locked());
-        private_file(&path).unwrap();
-        assert!(locked());
-    }
-
-    #[test]
-    fn many_can_make_one_file_at_once() {
-        for _ in 0..20 {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("some.db");
-            let start = std::sync::Barrier::new(8);
-            std::thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        start.wait();
-                        open(&path, STEPS).unwrap();
-                    });
-                }
-            });
-        }
     }
 }

@@ -1,10 +1,8 @@
 //! Rows and the statements that move them. Knows nothing of what is sealed in them.
 
-use std::time::{Duration, Instant};
-
 use confidant_engine::Millis;
 use confidant_seal::{Sealed, Tag};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{InboxError, MOST_KEPT, failed};
 
@@ -82,8 +80,8 @@ pub(crate) enum Whose {
 
 pub(super) fn prepare(c: &Connection) -> Result<(), InboxError> {
     let run = || -> rusqlite::Result<i64> {
-        c.busy_timeout(PATIENCE)?;
-        write_ahead(c)?;
+        c.busy_timeout(confidant_sqlite::PATIENCE)?;
+        confidant_sqlite::write_ahead(c)?;
         c.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
              PRAGMA trusted_schema = OFF;",
@@ -97,25 +95,6 @@ pub(super) fn prepare(c: &Connection) -> Result<(), InboxError> {
     }
 }
 
-/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
-/// whoever waits would keep the others from it. So it is asked for again, a little later.
-fn write_ahead(c: &Connection) -> rusqlite::Result<()> {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        match c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
-            Err(rusqlite::Error::SqliteFailure(cause, _))
-                if matches!(cause.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-                    && Instant::now() < patience =>
-            {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            switched => return switched,
-        }
-    }
-}
-
-/// How long another process is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 const VERSION: i64 = 1;
 
 /// Made in one go, however many processes open the file at once.
@@ -499,26 +478,4 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 
 fn tag_at(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Tag> {
     Ok(Tag::from_bytes(row.get(index)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_can_make_one_file_at_once() {
-        for _ in 0..20 {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("inbox.db");
-            let start = std::sync::Barrier::new(8);
-            std::thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        start.wait();
-                        prepare(&Connection::open(&path).unwrap()).unwrap();
-                    });
-                }
-            });
-        }
-    }
 }

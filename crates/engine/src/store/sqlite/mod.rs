@@ -18,9 +18,9 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use confidant_seal::{Kid, Sealed, Tag};
+use confidant_sqlite::{PATIENCE, truncate_journal, write_ahead};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::Result;
@@ -64,8 +64,7 @@ impl File {
         connection.execute_batch(
             "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF;",
         )?;
-        let mode = write_ahead(connection)?;
-        debug_assert_eq!(mode, "wal");
+        write_ahead(connection)?;
         // 16 MB instead of 4: pages that every turn touches are then copied back a quarter as often.
         connection.execute_batch("PRAGMA wal_autocheckpoint = 4000")?;
         connection.execute_batch(match durability {
@@ -121,42 +120,12 @@ impl File {
     /// Moves the WAL into the database and truncates it, so that no overwritten page outlives its erasure there. Whoever
     /// reads is waited for; an error says that they are still at it, and that there may still be something.
     fn scrub(self, connection: &Connection) -> Result<()> {
-        let patience = Instant::now() + PATIENCE;
-        loop {
-            // That it could not is told in the row, not as an error; and another's checkpoint is not waited for.
-            let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
-            let busy: i64 =
-                connection.query_row(truncate, [], |row| row.get(0)).map_err(|e| self.error(&e))?;
-            match busy {
-                0 => return Ok(()),
-                _ if Instant::now() >= patience => return Err(StoreError::Busy),
-                _ => std::thread::sleep(AGAIN),
-            }
+        match truncate_journal(connection, PATIENCE).map_err(|e| self.error(&e))? {
+            true => Ok(()),
+            false => Err(StoreError::Busy),
         }
     }
 }
-
-/// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
-/// whoever waits would keep the others from it. So it is asked for again, a little later.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
-        match &switched {
-            Err(rusqlite::Error::SqliteFailure(cause, _))
-                if matches!(cause.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-                    && Instant::now() < patience =>
-            {
-                std::thread::sleep(AGAIN);
-            }
-            _ => return switched,
-        }
-    }
-}
-
-/// How long another process is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// Connections for reading, made as needed and kept.
 #[derive(Debug)]
