@@ -370,7 +370,7 @@ pub(crate) fn start_without_memory(
     let engine = Arc::clone(inner);
     start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         if let Some(gateway) = engine.gateway.get() {
-            return remote::run_without_memory(gateway, inbound, &outlet).await;
+            return remote::run_without_memory(gateway, tenant, inbound, &outlet).await;
         }
         let draft = Draft::new(&inbound, MemoryState::Off);
         let whose = Whose::unnamed(tenant.as_ref());
