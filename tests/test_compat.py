@@ -6,13 +6,14 @@ import os
 import subprocess
 import threading
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import redis
 from conftest import FOREIGN, turns_path, wait_until
 from foreign_roles import REQUESTS, ForeignBot
 from recording_model import RecordingModel
-from test_roles import BINARY, RedisServer, Role, gateway, model, server, settings
+from test_roles import BINARY, RedisServer, Role, gateway_and_worker, model, running, server, settings
 
 __all__ = ["model", "server"]
 
@@ -34,10 +35,7 @@ def test_what_plain_json_cannot_say_is_refused_and_goes_to_nobody_else(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
     environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
-    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-    front.start()
-    worker.start()
-    try:
+    with gateway_and_worker(tmp_path, environment) as (front, worker):
         session = "http:room:main:ann"
         assert front.turn(session, {"query": "the word is zq7first"})["content"] == "noted: the word is zq7first"
         # The same session id of another tenant is another session; a plain request could not say so.
@@ -50,24 +48,20 @@ def test_what_plain_json_cannot_say_is_refused_and_goes_to_nobody_else(
         refused = front.request("POST", "/v1/chat/completions", chat)
         assert refused.status == 400 and "`user`" in refused.body.decode(), refused.body
         assert len(model.prompts) == 1
-        # Its own tenant's go on.
-        assert front.request("POST", "/v1/chat/completions", chat | {"user": "ann"}).status == 200
+        # Its own tenant's go on, with all that they bring along.
+        told = [{"role": "system", "content": "zq7instructions"}, {"role": "user", "content": "zq7before"}]
+        brought = told + [{"role": "assistant", "content": "zq7reply"}, *chat["messages"]]
+        assert front.request("POST", "/v1/chat/completions", chat | {"user": "ann", "messages": brought}).status == 200
+        assert all(word in asked(model) for word in ("zq7instructions", "zq7before", "zq7reply")), asked(model)
         exported = front.request("GET", turns_path(session).removesuffix("/turns") + "/export").json()["messages"]
         assert [message["content"] for message in exported] == ["the word is zq7first", "noted: the word is zq7first"]
-    finally:
-        worker.stop()
-        front.stop()
 
 
 def test_promise_10_what_was_said_in_private_stays_so_on_a_plain_bus(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
     environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
-    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-    front.start()
-    worker.start()
-    bot = ForeignBot(server.url)
-    try:
+    with gateway_and_worker(tmp_path, environment) as (front, worker), closing(ForeignBot(server.url)) as bot:
         session = "discord_conv:4711"
         front.turn(session, {"query": "I am zq7secret", "audience": "private"})
         # A room without a line in it is a room.
@@ -78,10 +72,6 @@ def test_promise_10_what_was_said_in_private_stays_so_on_a_plain_bus(
         assert "zq7secret" not in asked(model), asked(model)
         front.turn(session, {"query": "in private again", "audience": "private"})
         assert "zq7secret" in asked(model)
-    finally:
-        bot.close()
-        worker.stop()
-        front.stop()
 
 
 def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(
@@ -89,9 +79,7 @@ def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(
 ) -> None:
     environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
     workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
-    workers[0].start()
-    bot = ForeignBot(server.url)
-    try:
+    with running(workers[0]), closing(ForeignBot(server.url)) as bot, ExitStack() as stack:
         model.hold = threading.Event()
         request = {"request_id": "again", "query": "hello", "session_id": "http:room:main:ann", "room_context": []}
         bot.publish(request)
@@ -99,7 +87,7 @@ def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(
         # Whoever works on it dies; it is not theirs for ever.
         workers[0].kill()
         model.hold.set()
-        workers[1].start()
+        stack.enter_context(running(workers[1]))
 
         def finals() -> list[str]:
             return [said["content"] for said in bot.heard("again") if said["message_type"] == "final_response"]
@@ -113,9 +101,6 @@ def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(
         # Once it is answered, it is answered again from the log.
         wait_until(lambda: made_again(len(finals()) + 1), 60, lambda: f"it was ignored:\n{workers[1].log()}")
         assert set(finals()) == {"noted: hello"} and len(model.prompts) == 2
-    finally:
-        bot.close()
-        workers[1].stop()
 
 
 def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
@@ -124,11 +109,7 @@ def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
     environment = settings(
         server, model, CONFIDANT_BUS__MODE="compat", CONFIDANT_BUS__TURNS="1", CONFIDANT_BUS__PATIENCE_SECONDS="1"
     )
-    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-    front.start()
-    worker.start()
-    bot = ForeignBot(server.url)
-    try:
+    with gateway_and_worker(tmp_path, environment) as (front, worker), closing(ForeignBot(server.url)) as bot:
         bot.ask("http:room:main:zoe", "hello")
         model.hold = threading.Event()
         first = {"request_id": "first", "query": "one", "session_id": "http:room:main:ann", "room_context": []}
@@ -149,7 +130,3 @@ def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
         refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "four"})
         assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
         mute.close()
-    finally:
-        bot.close()
-        worker.stop()
-        front.stop()

@@ -125,6 +125,32 @@ def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str
     run(work)
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_costs_are_those_of_the_prices_that_the_settings_name(transport: str, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text(
+        'reads_per_month = 0\n[s3]\nname = "Our own"\nas_of = "2026-01-01"\nusd_per_gb_month = 7.0\n'
+        "[cascade]\nusd_per_lume = 0.5\n"
+    )
+    (tmp_path / "confidant.toml").write_text('[memory]\nprices_file = "prices.toml"\n')
+    confidant = Confidant(tmp_path)
+    if transport == "http":
+        confidant.start()
+
+    async def work() -> None:
+        async with Endpoint(transport, confidant).connect() as client:
+            cost = await call(client, "estimate_storage_cost", {"bytes": 2**30, "redundancy": 3})
+            assert cost["monthly_storage_usd"] == pytest.approx(21.0)
+            assumed = cost["assumptions"]
+            assert (assumed["price_table"], assumed["prices_as_of"]) == ("Our own", "2026-01-01"), assumed
+            once = await call(client, "estimate_storage_cost", {"bytes": 1024, "provider": "cascade"})
+            assert once["total_estimated_usd"] == pytest.approx(10_010 / 1e6 * 0.5)
+
+    try:
+        run(work)
+    finally:
+        confidant.stop()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_memories_are_resources_and_recall_is_a_prompt(endpoint: Endpoint, mode: str) -> None:
     async def work() -> None:

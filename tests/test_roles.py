@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import random
 import re
@@ -16,7 +17,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,6 +164,23 @@ def gateway(folder: Path, environment: dict[str, str]) -> Confidant:
     return Confidant(folder, environment=environment, arguments=["--role", "gateway"])
 
 
+@contextmanager
+def running(*processes: Confidant | Role) -> Iterator[None]:
+    """Starts them, and stops those that still run, the last first."""
+    with ExitStack() as stack:
+        for process in processes:
+            process.start()
+            stack.callback(process.stop)
+        yield
+
+
+@contextmanager
+def gateway_and_worker(folder: Path, environment: dict[str, str]) -> Iterator[tuple[Confidant, Role]]:
+    front, worker = gateway(folder / "g", environment), Role(folder / "w", "worker", environment)
+    with running(front, worker):
+        yield front, worker
+
+
 def readiness(port: int) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as response:
@@ -177,14 +195,14 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
 ) -> None:
     environment = settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="1")
     front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-    front.start()
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(running(front))
         path = turns_path("http:room:main:ann")
         refused = front.request("POST", path, {"query": "hello", "request_id": "r1"})
         assert refused.status == 503
         assert refused.json()["error"]["code"] == "no_worker"
         assert "--role worker" in refused.body.decode()
-        worker.start()
+        stack.enter_context(running(worker))
         answered = front.request("POST", path, {"query": "hello", "request_id": "r1"})
         assert answered.status == 200, answered.body
         assert answered.json()["content"] == "noted: hello"
@@ -199,17 +217,13 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
         # The same request again is the same answer.
         replayed = front.request("POST", path, {"query": "hello", "request_id": "r1"}).json()
         assert replayed["content"] == "noted: hello" and replayed["metadata"]["replayed"]
-    finally:
-        worker.stop()
-        front.stop()
 
 
 def test_promise_8_over_http_a_store_that_is_away_costs_memory_not_answers(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
     confidant = Confidant(tmp_path, environment=settings(server, model))
-    confidant.start()
-    try:
+    with running(confidant):
         session = "http:room:main:ann"
         assert confidant.turn(session, {"query": "hello"})["metadata"]["memory"] == "kept"
         server.stop()
@@ -232,8 +246,6 @@ def test_promise_8_over_http_a_store_that_is_away_costs_memory_not_answers(
         server.stop()
         assert confidant.request("POST", turns_path(session), {"query": "revoked"}).status == 503
         server.start()
-    finally:
-        confidant.stop()
 
 
 def test_on_a_cluster_it_does_not_matter_which_server_one_listens_on(
@@ -250,10 +262,7 @@ def test_on_a_cluster_it_does_not_matter_which_server_one_listens_on(
 
         fronts = [gateway(folder / f"g{i}", at(i, **compat)) for i in range(2)]
         workers = [Role(folder / f"w{i}", "worker", at(i, **compat)) for i in range(1, 3)]
-        with ExitStack() as stack:
-            for process in [*workers, *fronts]:
-                process.start()
-                stack.callback(process.stop)
+        with running(*workers, *fronts):
             before = len(model.prompts)
             for i in range(12):
                 told = fronts[i % 2].turn(f"http:room:main:u{i % 3}", {"query": f"m{len(compat)} q{i}"})
@@ -290,28 +299,21 @@ def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
     model.delay = 0.0
-    slow = RecordingModel()
-    try:
+    with closing(RecordingModel()) as slow:
         environment = settings(server, slow, CONFIDANT_BUS__PATIENCE_SECONDS="1", CONFIDANT_BUS__TURNS="2")
-        front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-        front.start()
-        worker.start()
-        # Warm up, so that what follows is about room and not about starting.
-        assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
-        slow.hold = threading.Event()
-        with ThreadPoolExecutor(6) as pool:
-            asked = [
-                pool.submit(front.request, "POST", turns_path(f"http:room:main:u{i}"), {"query": f"q{i}"})
-                for i in range(6)
-            ]
-            wait_until(lambda: sum(f.done() for f in asked) == 4, 60, lambda: "nobody was told that it is busy")
-            slow.hold.set()
-            statuses = Counter(future.result().status for future in asked)
-        assert statuses == {200: 2, 503: 4}
-        worker.stop()
-        front.stop()
-    finally:
-        slow.close()
+        with gateway_and_worker(tmp_path, environment) as (front, _):
+            # Warm up, so that what follows is about room and not about starting.
+            assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
+            slow.hold = threading.Event()
+            with ThreadPoolExecutor(6) as pool:
+                asked = [
+                    pool.submit(front.request, "POST", turns_path(f"http:room:main:u{i}"), {"query": f"q{i}"})
+                    for i in range(6)
+                ]
+                wait_until(lambda: sum(f.done() for f in asked) == 4, 60, lambda: "nobody was told that it is busy")
+                slow.hold.set()
+                statuses = Counter(future.result().status for future in asked)
+            assert statuses == {200: 2, 503: 4}
 
 
 def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
@@ -319,10 +321,7 @@ def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
 ) -> None:
     """The request is asked for several times, and each time is taken back before the next."""
     environment = settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="3")
-    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
-    front.start()
-    worker.start()
-    try:
+    with gateway_and_worker(tmp_path, environment) as (front, worker):
         assert front.turn("http:room:main:zoe", {"query": "hello"})["content"] == "noted: hello"
         assert worker.process is not None
         worker.process.send_signal(signal.SIGSTOP)
@@ -333,16 +332,53 @@ def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
         for i in range(3):
             front.turn("http:room:main:bob", {"query": f"still there {i}"})
         assert not [prompt for prompt in model.prompts if "zq7late" in str(prompt)]
-    finally:
-        worker.stop()
-        front.stop()
+
+
+def test_a_turn_without_memory_is_its_tenants_and_ends_with_whoever_asked(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """Nobody can ask for it again, so a worker that is left with it stops; and another turn of the same name goes on."""
+    environment = settings(server, model)
+    worker_folder = tmp_path / "w"
+    worker_folder.mkdir()
+    rule = '[[tools.rules]]\ntool = "bad.*"\ntenant = "other"\nthen = "deny"\n'
+    (worker_folder / "confidant.toml").write_text("[tools]\n" + entry("bad", command=HOSTILE, tools=["echo"]) + rule)
+    port = free_port()
+    front = gateway(tmp_path / "g", environment)
+    worker = Role(worker_folder, "worker", environment, ["--listen", f"127.0.0.1:{port}"])
+    chat = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
+
+    def cancelled() -> bool:
+        headers = {"Authorization": f"Bearer {front.token}"}
+        metrics = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers=headers)
+        with urllib.request.urlopen(metrics, timeout=10) as response:
+            return "confidant_turns_cancelled_total 1\n" in response.read().decode()
+
+    with running(front, worker):
+
+        def has_tool() -> bool:
+            assert front.request("POST", "/v1/chat/completions", chat).status == 200
+            return model.offered[-1] == ["bad_echo"]
+
+        # A rule that forbids something to one tenant forbids it to nobody else.
+        wait_until(has_tool, 60, lambda: f"the tool did not come:\n{worker.log()}")
+        before, model.hold = len(model.prompts), threading.Event()
+        names = {"Authorization": f"Bearer {front.token}", "Content-Type": "application/json", "Idempotency-Key": "r1"}
+        asking = [http.client.HTTPConnection("127.0.0.1", front.port, timeout=60) for _ in range(2)]
+        for connection in asking:
+            connection.request("POST", "/v1/chat/completions", json.dumps(chat), names)
+        wait_until(lambda: len(model.prompts) == before + 2, 60, worker.log)
+        asking[0].close()
+        wait_until(cancelled, 60, lambda: f"it was not called off:\n{worker.log()}")
+        model.hold.set()
+        answered = asking[1].getresponse()
+        assert answered.status == 200 and b"noted: hello" in answered.read()
+        asking[1].close()
 
 
 def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: Path, server: RedisServer) -> None:
     front = gateway(tmp_path / "g", settings(server, None, CONFIDANT_BUS__MODE="compat"))
-    worker = ForeignWorker(server.url)
-    front.start()
-    try:
+    with closing(ForeignWorker(server.url)) as worker, running(front):
         room = [{"sender": "@bob:m.org", "content": "PostgreSQL", "timestamp": int(time.time()), "is_bot": False}]
         session = "!abc123:matrix.org:main:@alice:matrix.org"
         reply = front.turn(session, {"query": "what database?", "room_context": room})
@@ -356,9 +392,6 @@ def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: P
         with ThreadPoolExecutor(8) as pool:
             replies = pool.map(lambda i: front.turn(f"http:room:main:u{i}", {"query": f"q{i}"})["content"], range(16))
         assert list(replies) == [f"foreign: q{i} ()" for i in range(16)]
-    finally:
-        front.stop()
-        worker.close()
 
 
 def test_our_workers_answer_a_bot_written_against_the_seeds_json(
@@ -366,10 +399,7 @@ def test_our_workers_answer_a_bot_written_against_the_seeds_json(
 ) -> None:
     environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
     workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
-    for worker in workers:
-        worker.start()
-    bot = ForeignBot(server.url)
-    try:
+    with running(*workers), closing(ForeignBot(server.url)) as bot:
         session = "!abc123:matrix.org:main:@alice:matrix.org"
         room = [{"sender": "@bob:m.org", "content": "We chose PostgreSQL", "timestamp": int(time.time()), "is_bot": False}]
         heard = bot.ask(session, "what database?", room)
@@ -388,10 +418,6 @@ def test_our_workers_answer_a_bot_written_against_the_seeds_json(
         bot.publish({"request_id": "bad", "query": "hush hush", "session_id": "no session"})
         (error,) = bot.responses("bad")
         assert error["message_type"] == "error" and "hush" not in error["content"]
-    finally:
-        bot.close()
-        for worker in workers:
-            worker.stop()
 
 
 def test_promise_2_nothing_on_the_bus_or_in_redis_can_be_read(
@@ -399,14 +425,11 @@ def test_promise_2_nothing_on_the_bus_or_in_redis_can_be_read(
 ) -> None:
     """Everything that goes over the wire and everything that is on disk, searched for what was said."""
     environment = settings(server, model, CONFIDANT_STORE__OPAQUE_NAMES="true")
-    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
     heard: list[bytes] = []
     client = server.client()
     ear = client.pubsub()
     ear.psubscribe("*")
-    front.start()
-    worker.start()
-    try:
+    with gateway_and_worker(tmp_path, environment) as (front, worker):
         marker, person = "zq7marker7qz", "zq7person7qz"
         room = [{"sender": "@bob:m.org", "content": f"room {marker}", "timestamp": int(time.time()), "is_bot": False}]
         body = {"query": f"say {marker}", "room_context": room}
@@ -425,9 +448,6 @@ def test_promise_2_nothing_on_the_bus_or_in_redis_can_be_read(
             assert not [i for i, bytes in enumerate(heard) if secret.encode() in bytes]
             assert not [path.name for path in files if secret.encode() in path.read_bytes()]
             assert secret not in front.log() and secret not in worker.log()
-    finally:
-        worker.stop()
-        front.stop()
 
 
 def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
@@ -440,9 +460,7 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
     for worker in workers:
         worker.folder.mkdir()
         (worker.folder / "confidant.toml").write_text("[tools]\n" + entry("bad", command=HOSTILE, tools=["echo"]) + rule)
-    front.start()
-    workers[0].start()
-    try:
+    with running(front, workers[0]), ExitStack() as stack:
         session = "http:r:main:alice"
 
         def has_tool() -> bool:
@@ -454,7 +472,7 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
         assert asked["message_type"] == "hitl_request", asked
         # The one that asked dies; the question is in the log, and another worker takes up the decision.
         workers[0].kill()
-        workers[1].start()
+        stack.enter_context(running(workers[1]))
         wait_until(has_tool, 60, lambda: f"the tool did not come:\n{workers[1].log()}")
         path = turns_path(session).removesuffix("/turns")
         decision = {"approval_id": asked["metadata"]["approval_id"], "decision": "approve", "user_id": "alice"}
@@ -476,10 +494,6 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
             return told.status == 200 and "later then" in told.json()["content"].partition(" -> ")[2]
 
         wait_until(carried_out, 60, lambda: f"it was not carried out:\n{workers[1].log()}")
-    finally:
-        for worker in workers:
-            worker.stop()
-        front.stop()
 
 
 def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and_double_nothing(
@@ -490,10 +504,7 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
     environment = settings(server, model)
     fronts = [gateway(tmp_path / f"g{i}", environment) for i in range(2)]
     workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(3)]
-    with ExitStack() as stack:
-        for process in [*workers, *fronts]:
-            process.start()
-            stack.callback(process.stop)
+    with running(*workers, *fronts):
         per_session = max(1, TURNS // SESSIONS)
         done, lock = Counter(), threading.Lock()
         finished = threading.Event()

@@ -2,12 +2,13 @@
 //!
 //! Both are entries of the log, so that its chain holds and other processes hear of it. The words that go are then really
 //! gone: the log is folded in the same write, the records before the fold are removed at once, and so is what was
-//! derived from them here (answer, summary, title). What is easy to get wrong: an answer may repeat what it answers, so it
+//! derived from them here (answer, summary, title, concepts in scope). What is easy to get wrong: an answer may repeat what it answers, so it
 //! goes with a change, too.
 
 use confidant_seal::Tag;
 
 use crate::audit::Action;
+use crate::concepts;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::session::{Session, Wrote};
@@ -65,6 +66,8 @@ impl Session {
                 break;
             }
         }
+        // What cannot be taken out now is when this is asked for again: the log says that the turn is settled.
+        concepts::take_back(self, request_id).await?;
         self.inner.store.tidy().await?;
         self.inner.store.scrub().await?;
         Ok(true)

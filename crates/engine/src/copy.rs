@@ -20,6 +20,7 @@ use crate::store::{
     Append, Appended, AuditHead, Created, DECIDED, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded,
     PARKED, Store,
 };
+use crate::turn::forgotten;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -119,9 +120,10 @@ async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError>
         }
         same &= to.keys.named(name).await? == Some((sealed_by, sealed));
     }
-    if let Some((root, at)) = from.keys.named(ROTATED).await? {
-        let known = to.keys.named(ROTATED).await?.map(|(_, known)| known);
-        to.keys.put_named(ROTATED, known.as_ref(), root, &at).await?;
+    for name in [ROTATED].into_iter().chain(forgotten::SHELVES) {
+        let Some((root, noted)) = from.keys.named(name).await? else { continue };
+        let known = to.keys.named(name).await?.map(|(_, known)| known);
+        to.keys.put_named(name, known.as_ref(), root, &noted).await?;
     }
     if same {
         return Ok(());

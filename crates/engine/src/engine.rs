@@ -36,7 +36,7 @@ use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{AuditHead, Instance, KeyStore, Naming, Store};
 use crate::tokens;
 use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
-use crate::turn::{self, Cancels, Forgotten, Safety, Turn, TurnRequest};
+use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -362,7 +362,6 @@ impl Engine {
                 .map_err(|_| StoreError::Failed("gate".to_owned()))?,
             tool_tokens: Mutex::default(),
             cancels: Cancels::default(),
-            forgotten: Forgotten::default(),
             notices: Notices::default(),
             agenda: Agenda::default(),
             looked_for_contexts: Mutex::default(),
@@ -583,7 +582,6 @@ pub(crate) struct Inner {
     /// Tokens of tools by their names; cleared when it grows.
     tool_tokens: Mutex<HashMap<String, (usize, u32)>>,
     pub(crate) cancels: Cancels,
-    pub(crate) forgotten: Forgotten,
     pub(crate) notices: Notices,
     pub(crate) agenda: Agenda,
     /// Up to which key it was looked whether contexts can be found.

@@ -238,7 +238,9 @@ pub enum Error {
     #[error("this approval is somebody else's to decide; hint: ask one of its approvers")]
     NotYourApproval,
     /// The person called it off.
-    #[error("the turn was cancelled; hint: send it again if you wish")]
+    #[error(
+        "the turn was cancelled; hint: ask again as a new message, under another request_id, if you wish"
+    )]
     Cancelled,
     /// The process ended while the turn ran, too often or where such turns are not tried again.
     #[error("the turn was interrupted and is not tried again; hint: send it again with a new request_id")]

@@ -340,6 +340,11 @@ impl Keyring {
         Ok(())
     }
 
+    /// The root that new rows are sealed under, as far as this process knows.
+    pub(crate) fn root(&self) -> Kid {
+        self.roots().current().kid()
+    }
+
     pub(crate) fn kids(&self) -> Vec<Kid> {
         self.roots().kids()
     }

@@ -11,6 +11,7 @@ use crate::concepts;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::store::{Anchor, Loaded};
+use crate::turn::forgotten;
 
 /// How long a session lives after its last turn; `None` is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
     }
     swept += sweep_keys(inner).await?;
     concepts::sweep(inner).await?;
+    forgotten::sweep(inner).await?;
     inner.store.tidy().await?;
     if swept > 0 {
         inner.store.scrub().await?;

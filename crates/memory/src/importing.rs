@@ -3,7 +3,12 @@
 //! An import can be run again and again: files that have not changed are not read, sessions that have not changed are
 //! not stored, what could not be stored is tried again, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
 //! confirms a guess of it.
+//!
+//! A session that has no id is called by its file's name, and so may others be in other folders. The first keeps the name, for as long as its file is there;
+//! the others get digits of their place with it.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use confidant_seal::Tag;
@@ -39,6 +44,8 @@ impl OwnMemory {
                 request: &request,
                 runtime,
                 progress: &progress,
+                place: PathBuf::new(),
+                names: HashMap::new(),
                 left: false,
                 report: ImportReport { ok: true, dry_run: request.dry_run, ..ImportReport::default() },
             };
@@ -64,12 +71,66 @@ struct Importer<'i> {
     request: &'i ImportRequest,
     runtime: Handle,
     progress: &'i dyn Fn(Progress),
+    /// Where the file is that is being read.
+    place: PathBuf,
+    /// What this run has called by their files' names.
+    names: HashMap<String, NamedAfter>,
     /// Whether something of the file that is being read was not stored, and may be when rules or settings change.
     left: bool,
     report: ImportReport,
 }
 
+/// The file that a session is called after, and what was in it.
+#[derive(Clone)]
+struct NamedAfter {
+    content: [u8; 32],
+    place: PathBuf,
+}
+
+impl NamedAfter {
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.content[..], self.place.as_os_str().as_encoded_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (content, place) = bytes.split_first_chunk::<32>()?;
+        // A path that is no text here is not found, and then its name is free.
+        Some(Self { content: *content, place: PathBuf::from(std::str::from_utf8(place).ok()?) })
+    }
+}
+
 impl Importer<'_> {
+    /// Under the id that is its own: of several files with one name, only one's session has just that.
+    fn told_apart(&mut self, imported: Imported) -> Result<Imported> {
+        let Some(apart) = imported.apart.clone() else { return Ok(imported) };
+        let name = imported.session.id().to_owned();
+        let about = |owner: &OwnerKey| {
+            let agent = imported.key.agent().name().as_bytes();
+            self.inner.keys.tag(owner, "import-name", &[agent, name.as_bytes()])
+        };
+        let known = match (self.names.get(&name), &self.owner) {
+            (Some(known), _) => Some(known.clone()),
+            (None, Some(owner)) => {
+                self.known_note(owner, about(owner))?.and_then(|note| NamedAfter::from_bytes(&note))
+            }
+            (None, None) => None,
+        };
+        let now = NamedAfter { content: imported.key.content(), place: self.place.clone() };
+        match known {
+            Some(other) if other.place != now.place && other.place.exists() => {
+                // A copy is nothing new.
+                if other.content == now.content { Ok(imported) } else { imported.called(&apart) }
+            }
+            _ => {
+                if let Some(owner) = &self.owner {
+                    self.write_down(owner, about(owner), &now.to_bytes())?;
+                }
+                self.names.insert(name, now);
+                Ok(imported)
+            }
+        }
+    }
+
     fn one(&mut self, imported: &Imported) -> Result<(ImportOutcome, Option<String>, Option<String>)> {
         let id = imported.session.id();
         let content = imported.key.content();
@@ -140,6 +201,7 @@ impl Importer<'_> {
 
 impl Visitor for Importer<'_> {
     fn known(&mut self, file: &SessionFile) -> Option<Fingerprint> {
+        self.place = file.place();
         let owner = self.owner.as_ref().filter(|_| !self.request.again)?;
         let note = self.known_note(owner, self.note_of_file(owner, file)).ok().flatten()?;
         Fingerprint::from_bytes(&note).ok()
@@ -147,6 +209,7 @@ impl Visitor for Importer<'_> {
 
     fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
         (self.progress)(progress);
+        let imported = self.told_apart(imported)?;
         let (outcome, title, cascade_uri) = self.one(&imported)?;
         self.left |= matches!(outcome, ImportOutcome::Blocked | ImportOutcome::Refused);
         let report = &mut self.report;

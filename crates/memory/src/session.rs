@@ -33,6 +33,12 @@ impl Session {
         Ok(Self { id, members })
     }
 
+    /// The same under another id.
+    pub(crate) fn called(mut self, id: &str) -> Result<Self> {
+        self.members.remove("session_id");
+        Self::new(id, self.members)
+    }
+
     /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {

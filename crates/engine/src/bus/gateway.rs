@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -105,6 +106,11 @@ impl Gateway {
             let attempt = call.attempt.clone();
             let mut replies = self.expect(&attempt);
             let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, Some(&call)));
+            let mut unheard = errand.scope.is_none().then(|| Unheard {
+                gateway: Arc::clone(self),
+                request_id: errand.request.request_id.clone().unwrap_or_default(),
+                call: Some(call),
+            });
             let sent = self.link.publish(&Way::Requests, &payload).await;
             let mut went = match &sent {
                 Ok(Reach::Perhaps) => self.hear(&mut replies, &mut told, Taken::NotYet, outlet).await,
@@ -115,6 +121,9 @@ impl Gateway {
             let heard_of = !matches!(sent, Ok(Reach::Nobody));
             if matches!(went, Went::Untaken) && heard_of && !self.withdraw(&attempt, until).await? {
                 went = self.hear(&mut replies, &mut told, Taken::Already, outlet).await;
+            }
+            if let (Some(unheard), Went::Ended(_) | Went::Untaken) = (&mut unheard, &went) {
+                unheard.call = None;
             }
             match went {
                 Went::Ended(outcome) => {
@@ -272,6 +281,29 @@ impl Gateway {
 #[derive(Debug)]
 struct Expected {
     receiver: mpsc::UnboundedReceiver<Heard>,
+}
+
+/// A turn without memory that a worker may have and nobody listens to any more: it is taken back, or called off.
+struct Unheard {
+    gateway: Arc<Gateway>,
+    request_id: String,
+    call: Option<Call>,
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        let (Some(call), gateway) = (self.call.take(), Arc::clone(&self.gateway)) else { return };
+        let request_id = std::mem::take(&mut self.request_id);
+        // Without one the process ends, and so do its calls.
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let claimed = gateway.link.claim(&gateway.seals.name(&call.attempt), &gateway.id, CALL).await;
+            if !matches!(claimed, Ok(true)) {
+                let payload = gateway.seals.close(&Way::Requests.name(), wire::call_off(&request_id, call));
+                let _ = gateway.link.publish(&Way::Requests, &payload).await;
+            }
+        });
+    }
 }
 
 impl Told {

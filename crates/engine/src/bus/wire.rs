@@ -1,12 +1,13 @@
 //! The JSON of the bus: the first system's, with what our own roles add inside `metadata`.
 //!
 //! ```text
-//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, audience | ours}}
+//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, audience, given | ours}}
 //! response  {request_id, message_type, content, metadata}
 //! ```
 //!
 //! Read as a stranger's: what is missing has a default, what is unknown is left out, and nothing that a plain request says
-//! of itself gives it a right: its tenant, its actor and the way of its answers are the reader's own.
+//! of itself gives it a right: its tenant, its actor and the way of its answers are the reader's own. What it brings along for
+//! its own turn (`given`: instructions, earlier messages, how to answer, …) is believed as its words are.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,8 @@ use crate::turn::{Enrichment, Final, MemoryState, Metadata, Outbound, PastChat, 
 pub(crate) struct Errand {
     /// Whose memory; none for a turn without.
     pub(crate) scope: Option<Scope>,
+    /// Whose turn it is where there is no memory to say so.
+    pub(crate) tenant: Option<TenantId>,
     pub(crate) actor: Actor,
     /// With its name and its audience.
     pub(crate) request: TurnRequest,
@@ -56,6 +59,8 @@ pub(super) enum Asked {
         scope: Scope,
         request_id: String,
     },
+    /// To call off what was asked for by the same call: a turn without memory, whose name may be others' as well.
+    CallOff,
     /// To look for what was left undone, since there is something.
     Look,
 }
@@ -93,6 +98,8 @@ struct MetadataForm {
     #[serde(default)]
     audience: Value,
     #[serde(default)]
+    given: Value,
+    #[serde(default)]
     ours: Option<Ours>,
 }
 
@@ -104,6 +111,14 @@ struct Ours {
     tenant: Option<String>,
     actor: Actor,
     audience: Option<Audience>,
+    #[serde(flatten)]
+    given: Given,
+}
+
+/// What a turn is given besides the words, the room and who reads the answer.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Given {
     instructions: Option<String>,
     brought: Vec<(bool, String)>,
     sampling: Sampling,
@@ -117,6 +132,55 @@ struct Ours {
     called: HashMap<String, String>,
 }
 
+impl Given {
+    fn of(request: &TurnRequest) -> Self {
+        let said = request.brought.iter().map(|said| (said.role == Role::Human, said.text.clone()));
+        Self {
+            instructions: request.instructions.clone(),
+            brought: said.collect(),
+            sampling: request.sampling,
+            profile: request.profile.clone(),
+            focus: request.focus.clone(),
+            past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
+            available_settings: request.available_settings.clone(),
+            settings: request.settings.clone(),
+            restore: request.restore,
+            capture: request.capture,
+            called: request.room.names_on_the_way().clone(),
+        }
+    }
+
+    fn into_request(
+        self,
+        request_id: &str,
+        query: String,
+        audience: Option<Audience>,
+        room: RoomContext,
+    ) -> TurnRequest {
+        let brought = self.brought.into_iter().map(|(human, text)| {
+            let role = if human { Role::Human } else { Role::Ai };
+            PromptMessage { role, text }
+        });
+        let past_chats = self.past_chats.into_iter();
+        TurnRequest {
+            request_id: Some(request_id.to_owned()),
+            query,
+            audience,
+            room: room.called(self.called),
+            instructions: self.instructions,
+            brought: brought.collect(),
+            sampling: self.sampling,
+            profile: self.profile,
+            focus: self.focus,
+            past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),
+            available_settings: self.available_settings,
+            settings: self.settings,
+            restore: self.restore,
+            capture: self.capture,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -127,33 +191,32 @@ enum Kind {
 
 /// A turn, asked for.
 pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
-    let Errand { scope, actor, request } = errand;
-    let ours = call.map(|call| Ours {
-        call: call.clone(),
-        kind: Kind::Turn,
-        tenant: scope.as_ref().map(|scope| scope.tenant().as_str().to_owned()),
-        actor: actor.clone(),
-        audience: request.audience,
-        instructions: request.instructions.clone(),
-        brought: request.brought.iter().map(|said| (said.role == Role::Human, said.text.clone())).collect(),
-        sampling: request.sampling,
-        profile: request.profile.clone(),
-        focus: request.focus.clone(),
-        past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
-        available_settings: request.available_settings.clone(),
-        settings: request.settings.clone(),
-        restore: request.restore,
-        capture: request.capture,
-        called: request.room.names_on_the_way().clone(),
-    });
+    let Errand { scope, tenant, actor, request } = errand;
+    let tenant = scope.as_ref().map(Scope::tenant).or(tenant.as_ref());
+    let given = Given::of(request);
     let mut metadata = json!({
         "room_id": scope.as_ref().map(|scope| scope.place_id().map(|place| place.as_str().to_owned())),
         "user_id": scope.as_ref().map(|scope| scope.user().as_str()),
         "timestamp": call.map_or(0, |call| call.sent_at.0) / 1000,
     });
-    match ours {
-        Some(ours) => metadata["ours"] = json!(ours),
-        None => metadata["audience"] = json!(request.audience),
+    match call {
+        Some(call) => {
+            metadata["ours"] = json!(Ours {
+                call: call.clone(),
+                kind: Kind::Turn,
+                tenant: tenant.map(|tenant| tenant.as_str().to_owned()),
+                actor: actor.clone(),
+                audience: request.audience,
+                given,
+            });
+        }
+        None => {
+            metadata["audience"] = json!(request.audience);
+            let given = json!(given);
+            if given != json!(Given::default()) {
+                metadata["given"] = given;
+            }
+        }
     }
     bytes(&json!({
         "request_id": request.request_id,
@@ -170,6 +233,11 @@ pub(super) fn cancel(scope: &Scope, actor: &Actor, request_id: &str, call: Call)
     short(Kind::Cancel, request_id, Some(scope), tenant, actor, call)
 }
 
+/// The wish to call off what was asked for by this call.
+pub(super) fn call_off(request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
+    short(Kind::Cancel, request_id, None, None, &Actor::system(), call)
+}
+
 /// The wish that somebody looks for what was left undone.
 pub(super) fn look(call: Call) -> Zeroizing<Vec<u8>> {
     short(Kind::Look, "", None, None, &Actor::system(), call)
@@ -183,24 +251,7 @@ fn short(
     actor: &Actor,
     call: Call,
 ) -> Zeroizing<Vec<u8>> {
-    let ours = Ours {
-        call,
-        kind,
-        tenant,
-        actor: actor.clone(),
-        audience: None,
-        instructions: None,
-        brought: Vec::new(),
-        sampling: Sampling::default(),
-        profile: Profile::default(),
-        focus: None,
-        past_chats: Vec::new(),
-        available_settings: Vec::new(),
-        settings: BTreeMap::new(),
-        restore: None,
-        capture: false,
-        called: HashMap::new(),
-    };
+    let ours = Ours { call, kind, tenant, actor: actor.clone(), audience: None, given: Given::default() };
     bytes(&json!({
         "request_id": request_id,
         "session_id": scope.map(Scope::session_id),
@@ -226,12 +277,12 @@ pub(super) fn read_request(
         (None, Speech::Plain) => Ok(Some(plain_tenant.clone())),
     };
     let tenant = tenant.map_err(|error| unreadable(error.into()))?;
-    let scope = match (session_id, tenant, &metadata.room_id, &metadata.user_id) {
-        (Some(id), Some(tenant), ..) => Some(Scope::parse(tenant, &id)),
+    let scope = match (session_id, &tenant, &metadata.room_id, &metadata.user_id) {
+        (Some(id), Some(tenant), ..) => Some(Scope::parse(tenant.clone(), &id)),
         // Requests of the first system's first version name room and person only.
         (None, Some(tenant), Some(room), Some(user)) => {
             let thread = metadata.thread_id.as_deref().unwrap_or("main");
-            Some(Scope::parse(tenant, &format!("{room}:{thread}:{user}")))
+            Some(Scope::parse(tenant.clone(), &format!("{room}:{thread}:{user}")))
         }
         _ => None,
     };
@@ -246,43 +297,19 @@ pub(super) fn read_request(
         // Who says nothing of it may be asking from a room, where nothing private is recalled. What is said of it is believed
         // as the session is: a message that was meant for one must not be kept as one that a room heard.
         let audience = serde_json::from_value(metadata.audience).unwrap_or(Audience::Room);
-        let request = TurnRequest {
-            request_id: Some(request_id.clone()),
-            query,
-            audience: Some(audience),
-            room,
-            ..TurnRequest::default()
-        };
-        let errand = Errand { scope: Some(scope), actor: Actor::named("bus"), request };
+        // A stranger may mean anything by the word.
+        let given: Given = serde_json::from_value(metadata.given).unwrap_or_default();
+        let request = given.into_request(&request_id, query, Some(audience), room);
+        let errand = Errand { scope: Some(scope), tenant: None, actor: Actor::named("bus"), request };
         return Ok(Request { request_id, call: None, asked: Asked::Turn(Box::new(errand)) });
     };
     let asked = match (ours.kind, scope) {
         (Kind::Look, _) => Asked::Look,
-        (Kind::Cancel, None) => return Err(unreadable(Error::Internal)),
+        (Kind::Cancel, None) => Asked::CallOff,
         (Kind::Cancel, Some(scope)) => Asked::Cancel { scope, request_id: request_id.clone() },
         (Kind::Turn, scope) => {
-            let brought = ours.brought.into_iter().map(|(human, text)| {
-                let role = if human { Role::Human } else { Role::Ai };
-                PromptMessage { role, text }
-            });
-            let past_chats = ours.past_chats.into_iter();
-            let request = TurnRequest {
-                request_id: Some(request_id.clone()),
-                query,
-                audience: ours.audience,
-                room: room.called(ours.called),
-                instructions: ours.instructions,
-                brought: brought.collect(),
-                sampling: ours.sampling,
-                profile: ours.profile,
-                focus: ours.focus,
-                past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),
-                available_settings: ours.available_settings,
-                settings: ours.settings,
-                restore: ours.restore,
-                capture: ours.capture,
-            };
-            Asked::Turn(Box::new(Errand { scope, actor: ours.actor, request }))
+            let request = ours.given.into_request(&request_id, query, ours.audience, room);
+            Asked::Turn(Box::new(Errand { scope, tenant, actor: ours.actor, request }))
         }
     };
     Ok(Request { request_id, call: Some(ours.call), asked })

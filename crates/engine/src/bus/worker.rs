@@ -1,9 +1,10 @@
 //! The side that answers: turns that gateways ask for.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::sleep;
 
 use super::link::{BusLink, Subscription, Way};
@@ -30,6 +31,8 @@ struct Desk {
     settings: BusSettings,
     id: String,
     room: Arc<Semaphore>,
+    /// Turns without memory, by the call that asked for them: nobody but its gateway can have one called off.
+    calls: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
 impl Engine {
@@ -41,7 +44,8 @@ impl Engine {
         let _ = self.inner().bus_is_up.set(requests.up.clone());
         let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
         let room = Arc::new(Semaphore::new(settings.turns.max(1)));
-        let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, id, room });
+        let calls = Mutex::default();
+        let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, id, room, calls });
         Ok(Worker { desk, requests })
     }
 }
@@ -111,6 +115,10 @@ impl Desk {
                     .cancels
                     .cancel(self.engine.inner().keyring.names(&scope).scope, Some(&request_id));
             }
+            Asked::CallOff => {
+                let called_off = call.and_then(|call| self.calls().get(&call.attempt).cloned());
+                called_off.iter().for_each(|turn| turn.notify_one());
+            }
             Asked::Turn(errand) => self.take_turn(request_id, call, *errand).await,
         }
     }
@@ -132,6 +140,12 @@ impl Desk {
             sleep(OTHERS_FIRST).await;
             place = room();
         }
+        // Before it is claimed: once a gateway knows that somebody has it, it may say that it is off.
+        let called_off = Arc::new(Notify::new());
+        let _listed = attempt.as_ref().filter(|_| errand.scope.is_none()).map(|attempt| {
+            self.calls().insert(attempt.clone(), Arc::clone(&called_off));
+            Listed { desk: self, attempt: attempt.clone() }
+        });
         let name = self.seals.name(attempt.as_deref().unwrap_or(&request_id));
         match self.link.claim(&name, &self.id, stands).await {
             Ok(true) => {}
@@ -143,11 +157,22 @@ impl Desk {
         }
         let reply = Reply { desk: self, way, name, request_id, attempt };
         if place.is_some() {
-            let _ = tokio::join!(reply.say(&Heard::Accepted), reply.run(errand));
+            let run = async {
+                tokio::select! {
+                    // One without memory is cancelled when it is dropped.
+                    () = called_off.notified() => {}
+                    () = reply.run(errand) => {}
+                }
+            };
+            let _ = tokio::join!(reply.say(&Heard::Accepted), run);
         } else {
             reply.say(&Heard::Event(Outbound::Error(Error::NoWorker))).await;
         }
         reply.keep_claim(ENDED).await;
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long to leave a request to others: not at all when the conversation is warm here, longer the more there is to do.
@@ -158,6 +183,18 @@ impl Desk {
         let busy = self.settings.turns.saturating_sub(self.room.available_permits());
         let load = MOST_RELUCTANT.mul_f64(busy as f64 / self.settings.turns.max(1) as f64);
         if warm { load / 4 } else { load + COLD }
+    }
+}
+
+/// Takes a call off the list when it is over.
+struct Listed<'a> {
+    desk: &'a Desk,
+    attempt: String,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.desk.calls().remove(&self.attempt);
     }
 }
 
@@ -174,11 +211,11 @@ struct Reply<'a> {
 
 impl Reply<'_> {
     async fn run(&self, errand: Errand) {
-        let Errand { scope, actor, request } = errand;
+        let Errand { scope, tenant, actor, request } = errand;
         let engine = &self.desk.engine;
         let mut turn = match scope {
             Some(scope) => engine.session(scope, actor).turn(request),
-            None => engine.turn_without_memory(None, request),
+            None => engine.turn_without_memory(tenant, request),
         };
         let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         loop {

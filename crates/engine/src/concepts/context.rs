@@ -154,6 +154,28 @@ impl ConversationContext {
         !self.nodes.is_empty()
     }
 
+    /// Made anew of these events. What an application put there by id alone stays.
+    pub(crate) fn made_anew<'e>(
+        mut self,
+        events: impl Iterator<Item = &'e Event>,
+        now: Millis,
+        settings: &ConceptSettings,
+    ) -> Self {
+        self.complete();
+        // Somebody may have pinned such an id; that is an event, too.
+        self.nodes.retain(|node| node.uses.iter().all(|one| one.count == 0));
+        self.nodes.iter_mut().for_each(|node| node.uses.clear());
+        self.active_node_ids = self.nodes.iter().map(|node| node.id.clone()).collect();
+        events.for_each(|event| self.apply(event, settings));
+        self.settle(now, settings);
+        self
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// What is in scope, the most important first.
     pub(crate) fn ranked(&self, now: Millis, settings: &ConceptSettings) -> Vec<Active> {
         let mut whole = self.clone();

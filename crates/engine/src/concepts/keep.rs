@@ -201,6 +201,73 @@ pub(crate) async fn forget(
     Ok(forgotten)
 }
 
+/// Takes out of scope what one turn of a session put there, with the record of it: its words are taken back.
+pub(crate) async fn take_back(session: &Session, request_id: &str) -> Result<(), Error> {
+    let inner = &session.inner;
+    let request = inner.keyring.request(&session.scope, request_id);
+    let rows = captures_of(inner, session.names.scope, Some(Conversation::of(session).name)).await?;
+    for row in rows.iter().filter(|row| row.request == request) {
+        take_back_in(session, row.name, request).await?;
+    }
+    Ok(())
+}
+
+async fn take_back_in(session: &Session, name: ConversationName, request: Tag) -> Result<(), Error> {
+    let inner = &session.inner;
+    let settings = inner.concepts.settings().cloned().unwrap_or_default();
+    for _ in 0..TRIES_TO_WRITE {
+        let Some(row) = inner.store.context(name).await? else { return Ok(()) };
+        let left = match without_turn(inner, &settings, name, request).await {
+            Ok(left) => left,
+            Err(Error::Tampered(_)) => None,
+            Err(error) => return Err(error),
+        };
+        // Nothing of any other turn, or nothing that can be read: then it ends as a whole.
+        let Some((conversation, key, version, context)) = left else {
+            return end(inner, name).await.map(drop);
+        };
+        let expires_at = inner.keyring.store().get(name.conversation).await?.and_then(|row| row.expires_at);
+        let put = PutContext {
+            name,
+            kid: key.kid(),
+            expected: version,
+            content: content(&settings, &conversation, &key, version + 1, &context),
+            // Nobody used it: what is out of use stays so.
+            updated_at: row.updated_at,
+            archived_at: row.archived_at,
+            expires_at,
+            capture: None,
+            forget: Some(request),
+            audit: vec![session.record(Action::ContextErased).counting(1).pending(&inner.keyring)],
+        };
+        if row.version == version && inner.store.put_context(put).await? == Put::Done {
+            let scope = name.conversation;
+            inner.anchors.mark(Anchor { scope, kid: key.kid(), version: version + 1, expires_at });
+            return Ok(());
+        }
+    }
+    Err(Error::Busy)
+}
+
+/// What a context is without one turn; nothing where that is nothing. It is made anew from the records of the others: who
+/// else used a concept, and how often, is in them.
+async fn without_turn(
+    inner: &Inner,
+    settings: &ConceptSettings,
+    name: ConversationName,
+    request: Tag,
+) -> Result<Option<Left>, Error> {
+    let mut events = events(inner, CapturesOf::Conversation(name)).await?;
+    events.retain(|(row, _)| row.request != request);
+    let Ok((conversation, _)) = key_of(inner, name).await? else { return Ok(None) };
+    let Some((read, key)) = read(inner, settings, &conversation).await? else { return Ok(None) };
+    let context = read.context.made_anew(events.iter().map(|(_, event)| event), inner.now(), settings);
+    if events.is_empty() && context.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some((conversation, key, read.version, context)))
+}
+
 /// How much [`forget`] would take out.
 pub(crate) async fn count(inner: &Arc<Inner>, scope: Tag) -> Result<u64, Error> {
     Ok(captures_of(inner, scope, None).await?.len() as u64)

@@ -55,7 +55,7 @@ pub(crate) struct PutContext {
     pub(crate) expires_at: Option<Millis>,
     /// What is the reason.
     pub(crate) capture: Option<CaptureRow>,
-    /// The session whose records go with it.
+    /// The session, or the one turn, whose records go with it: no tag is both.
     pub(crate) forget: Option<Tag>,
     pub(crate) audit: Vec<PendingAudit>,
 }

@@ -129,6 +129,10 @@ fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepte
     if known.is_some_and(|exchange| exchange.content != inbound.query) {
         return Err(Error::RequestReused);
     }
+    // Somebody stopped it. Whoever asks again has not heard: a client, a gateway, a channel that wakes up.
+    if known.is_some_and(Exchange::is_cancelled) {
+        return Err(Error::Cancelled);
+    }
     if let Some((reply, audience)) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience)))
     {
         let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));

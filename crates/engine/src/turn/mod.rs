@@ -20,7 +20,7 @@ mod decide;
 mod elsewhere;
 mod enrich;
 mod focus;
-mod forgotten;
+pub(crate) mod forgotten;
 mod outlet;
 mod past;
 mod plan;
@@ -67,7 +67,6 @@ pub use compose::PastChat;
 pub use decide::CarryOut;
 pub use elsewhere::Standing;
 pub use enrich::Enrichment;
-pub(crate) use forgotten::Forgotten;
 pub use prepare::{
     Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
     Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
@@ -371,7 +370,7 @@ pub(crate) fn start_without_memory(
     let engine = Arc::clone(inner);
     start(inner, None, request, Audience::Private, move |inbound, outlet| async move {
         if let Some(gateway) = engine.gateway.get() {
-            return remote::run_without_memory(gateway, inbound, &outlet).await;
+            return remote::run_without_memory(gateway, tenant, inbound, &outlet).await;
         }
         let draft = Draft::new(&inbound, MemoryState::Off);
         let whose = Whose::unnamed(tenant.as_ref());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use confidant_seal::TenantId;
 use tokio::time::Instant;
 
 use super::outlet::Outlet;
@@ -23,6 +24,7 @@ pub(super) async fn run(
     let _place = cancel::or(session.lock()).await??;
     let errand = Errand {
         scope: Some(session.scope().clone()),
+        tenant: None,
         actor: session.actor.clone(),
         request: inbound.into_request(),
     };
@@ -37,13 +39,14 @@ pub(super) async fn run(
     }
 }
 
-/// Has a turn without memory run.
+/// Has a turn without memory run. Nobody else can ever hear of it: when it is cancelled, the gateway has it called off.
 pub(super) async fn run_without_memory(
     gateway: &Arc<Gateway>,
+    tenant: Option<TenantId>,
     inbound: Inbound,
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
-    let errand = Errand { scope: None, actor: Actor::named("bus"), request: inbound.into_request() };
+    let errand = Errand { scope: None, tenant, actor: Actor::named("bus"), request: inbound.into_request() };
     cancel::or(gateway.run(&errand, outlet)).await?
 }
 

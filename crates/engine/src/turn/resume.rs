@@ -202,7 +202,7 @@ pub(super) async fn settle(session: &Session, held: &mut Held<'_>) -> Result<Opt
     let outcome = rerun(session, held, open, &Outlet::new(None)).await;
     let settled = match &outcome {
         Ok(_) => Ok(Some(Settled::Answered)),
-        // The turn is reported in the log, and its request id can be tried again.
+        // The turn is reported in the log; unless it was cancelled, its request id can be tried again.
         Err(Error::Model(_) | Error::Cancelled) => Ok(Some(Settled::Reported)),
         Err(_) => Ok(None),
     };

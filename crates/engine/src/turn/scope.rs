@@ -4,7 +4,7 @@ use confidant_seal::Scope;
 
 use super::decide::{self, CarryOut, Meant};
 use super::outlet::Outlet;
-use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest};
+use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest, forgotten};
 use crate::about::{FocusChange, Note};
 use crate::approval::{Decider, Decision};
 use crate::aspects::Situation;
@@ -142,14 +142,17 @@ pub(super) async fn obey(
     let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
         Command::Forget => {
-            let (forgotten, id) = (&session.inner.forgotten, inbound.request_id.as_str());
-            let before = forgotten.receipt(session.names.scope, id);
+            let id = inbound.request_id.as_str();
+            let before = forgotten::receipt(session, id).await?;
             metadata.replayed = before.is_some();
             let receipt = match before {
                 Some(receipt) => receipt,
-                None => session.erase().await?,
+                None => {
+                    let receipt = session.erase().await?;
+                    forgotten::keep(session, id, &receipt).await?;
+                    receipt
+                }
             };
-            forgotten.keep(session.names.scope, id, &receipt);
             let said =
                 "I have erased our conversation: its key is destroyed, and nothing of it can be read again.";
             metadata.receipt = Some(Box::new(receipt));

@@ -27,6 +27,7 @@ on_every_store! {
     sixty_four_turns_at_once_lose_no_concept,
     what_was_private_stays_with_its_person,
     promise_6_forgotten_concepts_are_gone,
+    promise_6_what_is_taken_back_is_out_of_scope,
     people_can_pin_and_ask_why,
     a_context_is_made_anew_from_its_log,
     contexts_nobody_uses_are_archived_and_say_so,
@@ -296,6 +297,40 @@ async fn promise_6_forgotten_concepts_are_gone(place: Place) {
     rig.says(&bob, "again", Audience::Private, taxes()).await;
     assert_eq!(bob.forget_concepts().await.unwrap(), 1);
     assert_eq!(ids(&bob).await, Vec::<String>::new());
+    assert_eq!(admin.verify_everything().await.unwrap().refused, []);
+}
+
+async fn promise_6_what_is_taken_back_is_out_of_scope(place: Place) {
+    let rig = rig(&place).await;
+    let admin = rig.engine.dangerously_administer(Actor::cli());
+    let (alice, bob) = (rig.session("acme", "c1", "alice"), rig.session("acme", "c1", "bob"));
+    let named = |names: &[&str]| kinds(names.iter().map(|name| (*name).to_owned()));
+    let one = rig.says(&alice, "one", Audience::Room, named(&["MINE", "OURS"])).await;
+    rig.says(&bob, "two", Audience::Room, named(&["OURS"])).await;
+    let three = rig.says(&alice, "three", Audience::Room, named(&["LATER"])).await;
+    let in_scope = async |session: &Session| ids(session).await.into_iter().collect::<BTreeSet<_>>();
+    let only = |names: &[&str]| names.iter().map(|name| format!("TAX:IE:{name}")).collect::<BTreeSet<_>>();
+    assert_eq!(in_scope(&bob).await, only(&["MINE", "OURS", "LATER"]));
+    // Removed: what nobody else named is gone, with the reason; what somebody else named stays.
+    assert!(alice.remove(&one.request_id).await.unwrap());
+    assert_eq!(in_scope(&bob).await, only(&["OURS", "LATER"]));
+    assert!(alice.why_in_scope("TAX:IE:MINE").await.unwrap().is_empty());
+    assert_eq!(alice.export().await.unwrap().unwrap().concepts.len(), 1);
+    let tenant = TenantId::new("acme").unwrap();
+    let candidates = admin.candidates(&tenant).await.unwrap().into_iter().map(|one| one.concept.id);
+    assert_eq!(candidates.collect::<BTreeSet<_>>(), only(&["OURS", "LATER"]));
+    // Changed: the answer went with it, and so does what it named. Asked for again, nothing more goes.
+    for _ in 0..2 {
+        assert!(alice.amend(&three.request_id, "three, otherwise").await.unwrap());
+        assert_eq!(in_scope(&bob).await, only(&["OURS"]));
+    }
+    // Nothing is left: then there is no context.
+    let private = session(&rig.engine, "discord_conv:alice");
+    let alone = rig.says(&private, "four", Audience::Private, named(&["ALONE"])).await;
+    assert!(private.remove(&alone.request_id).await.unwrap());
+    assert_eq!(in_scope(&private).await, only(&[]));
+    rig.says(&private, "five", Audience::Private, named(&["NEW"])).await;
+    assert_eq!(in_scope(&private).await, only(&["NEW"]));
     assert_eq!(admin.verify_everything().await.unwrap().refused, []);
 }
 

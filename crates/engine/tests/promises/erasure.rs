@@ -10,6 +10,7 @@ use crate::rig::*;
 on_every_store! {
     promise_6_forgotten_is_gone,
     what_was_said_after_a_forget_outlives_its_retry,
+    what_was_said_after_a_forget_outlives_its_retry_in_another_process,
     promise_6_a_person_is_gone_everywhere,
     a_session_ends_with_its_lifetime,
     erasing_while_a_turn_runs_keeps_nothing,
@@ -55,6 +56,42 @@ async fn what_was_said_after_a_forget_outlives_its_retry(place: Place) {
     // Another message is another wish.
     alice.turn(says_as("f2", "!forget")).finish().await.unwrap();
     assert!(alice.export().await.unwrap().is_none());
+}
+
+async fn what_was_said_after_a_forget_outlives_its_retry_in_another_process(place: Place) {
+    let (ids, model) = (["http:r:main:alice", "http:r:main:bob"], Recorder::new());
+    let clock = std::sync::Arc::new(ManualClock::new(SystemClock.now()));
+    let open = async || {
+        let parts = Parts::new(place.storage().await, keys(&[1]), model.clone() as _);
+        Engine::open(Parts { clock: clock.clone(), ..parts }).await.unwrap()
+    };
+    let forget = async |engine: &Engine, id, name| {
+        session(engine, id).turn(says_as(name, "!forget")).finish().await.unwrap()
+    };
+    let engine = open().await;
+    for id in ids {
+        session(&engine, id).turn(says("before")).finish().await.unwrap();
+    }
+    let first = forget(&engine, ids[0], "zq7name").await;
+    session(&engine, ids[0]).turn(says("my name is Eve")).finish().await.unwrap();
+    stop(engine).await;
+    let engine = open().await;
+    let again = forget(&engine, ids[0], "zq7name").await;
+    assert_eq!((again.content, &again.metadata.receipt), (first.content, &first.metadata.receipt));
+    assert!(again.metadata.replayed);
+    assert_eq!(transcript(&engine, ids[0]).await[0], "human:my name is eve");
+    // The name counts where it was said, and is nowhere to be read.
+    assert!(!forget(&engine, ids[1], "zq7name").await.metadata.replayed);
+    assert!(session(&engine, ids[1]).export().await.unwrap().is_none());
+    assert!(!contains(&place.bytes(), "zq7name"));
+    // Many others do not push it out at once; a week does.
+    for name in ["f0", "f1", "f2", "f3"] {
+        forget(&engine, ids[1], name).await;
+    }
+    assert!(forget(&engine, ids[0], "zq7name").await.metadata.replayed);
+    clock.advance(Duration::from_secs(8 * 86_400));
+    engine.sweep().await.unwrap();
+    assert!(!forget(&engine, ids[0], "zq7name").await.metadata.replayed);
 }
 
 async fn promise_6_a_person_is_gone_everywhere(place: Place) {

@@ -281,9 +281,15 @@ async fn a_cancelled_turn_leaves_a_consistent_log(place: Place) {
     assert_eq!(alice.turn(says("!cancel")).finish().await.unwrap().content, "Cancelled.");
     assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
     model.gate.add_permits(100);
-    let answer = alice.turn(says_as("r1", "hello")).finish().await.unwrap();
-    assert!(answer.metadata.resumed && answer.content == "done: ");
-    assert_eq!(transcript(&engine, ID).await, ["human:hello", "ai:done: "]);
+    // Whoever asks again has not heard, in this process or after it.
+    stop(engine).await;
+    let engine = engine_with_tools(&place, &model, &tools, vec![]).await;
+    let (alice, prompts) = (session(&engine, ID), model.prompts.lock().unwrap().len());
+    assert!(matches!(alice.turn(says_as("r1", "hello")).finish().await, Err(Error::Cancelled)));
+    assert_eq!(model.prompts.lock().unwrap().len(), prompts, "it ran again");
+    let answer = alice.turn(says_as("r3", "hello")).finish().await.unwrap();
+    assert!(!answer.metadata.resumed && answer.content == "done: ");
+    assert_eq!(transcript(&engine, ID).await, ["human:hello", "human:hello", "ai:done: "]);
     assert_eq!(alice.turn(says("!cancel")).finish().await.unwrap().content, "Nothing was running.");
 }
 

@@ -84,6 +84,25 @@ impl SessionFile {
         stem(&self.path)
     }
 
+    /// The id of its session where its name is all that there is to call it by, and another file has that name too: a few
+    /// digits stand for its place.
+    pub(crate) fn id_apart(&self) -> String {
+        let place = self.place();
+        let hash = ring::digest::digest(&ring::digest::SHA256, place.as_os_str().as_encoded_bytes());
+        let digits = hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        format!("{}{APART}{digits}", self.stem())
+    }
+
+    /// Where it really is, whatever way leads there.
+    pub(crate) fn place(&self) -> PathBuf {
+        std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    /// Whether this is [its id apart](Self::id_apart).
+    pub(crate) fn is_apart(&self, id: &str) -> bool {
+        id.strip_prefix(self.stem()).is_some_and(|rest| rest.starts_with(APART)) && id == self.id_apart()
+    }
+
     /// Every file behind it, in the same order each time.
     pub(crate) fn pieces(&self) -> Vec<Piece> {
         let of = |path: &Path| Piece {
@@ -155,6 +174,9 @@ pub(crate) fn stem(path: &Path) -> &str {
         _ => name,
     }
 }
+
+/// Between a file's name and the digits of its place.
+const APART: char = '~';
 
 /// `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
 pub(crate) fn is_uuid(text: &str) -> bool {

@@ -103,6 +103,11 @@ impl Key {
         Self { agent, session: session.trim().to_owned(), content: bytes(context) }
     }
 
+    /// The same under another id.
+    pub(crate) fn called(self, id: &str) -> Self {
+        Self { session: id.to_owned(), ..self }
+    }
+
     /// Whose session it is.
     #[must_use]
     pub fn agent(&self) -> Agent {

@@ -19,19 +19,19 @@ use crate::Result;
 pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
     if !is_json_lines(file.path())? {
         return match whole_json(file.path())? {
-            Some(Value::Array(records)) => read_records(records, file, sink),
+            Some(Value::Array(records)) => read_records(records, sink),
             Some(record) if fixture::is_map(&record) => fixture::read(file, sink),
-            Some(record) => read_records(vec![record], file, sink),
+            Some(record) => read_records(vec![record], sink),
             None => read_lines(file, sink),
         };
     }
     read_lines(file, sink)
 }
 
-fn read_records(records: Vec<Value>, file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
+fn read_records(records: Vec<Value>, sink: &mut Sink<'_>) -> Result<()> {
     let mut open = Open::default();
     for record in records {
-        open.record(record, file.stem(), sink)?;
+        open.record(record, sink)?;
     }
     open.finish(sink)
 }
@@ -47,7 +47,7 @@ fn read_lines(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
             Line::Text(bytes) if bytes.trim_ascii().is_empty() => {}
             Line::Text(bytes) => match serde_json::from_slice(bytes) {
                 Ok(record) => {
-                    let id = open.record(record, file.stem(), sink)?;
+                    let id = open.record(record, sink)?;
                     if let Some(id) = id.filter(|id| last.get(id) == Some(&number)) {
                         open.close(&id, sink)?;
                     }
@@ -95,8 +95,9 @@ struct Open {
 
 impl Open {
     /// Takes a record; gives back the id of the session it belongs to, if that is still open.
-    fn record(&mut self, record: Value, stem: &str, sink: &mut Sink<'_>) -> Result<Option<String>> {
-        let id = ID_NAMES.iter().find_map(|name| member(&record, name)).unwrap_or(stem).to_owned();
+    fn record(&mut self, record: Value, sink: &mut Sink<'_>) -> Result<Option<String>> {
+        let named = ID_NAMES.iter().find_map(|name| member(&record, name));
+        let id = named.unwrap_or_else(|| sink.unnamed()).to_owned();
         let Value::Object(members) = record else {
             sink.skip();
             return Ok(None);

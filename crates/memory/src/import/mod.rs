@@ -76,6 +76,15 @@ pub struct Imported {
     pub session: Session,
     /// Who, which and what: a session with a key that was stored before needs no storing.
     pub key: Key,
+    /// The id to give it if another file has its name, where that name is all that it is called by.
+    pub apart: Option<String>,
+}
+
+impl Imported {
+    /// The same under another id.
+    pub(crate) fn called(self, id: &str) -> Result<Self> {
+        Ok(Self { session: self.session.called(id)?, key: self.key.called(id), apart: None })
+    }
 }
 
 /// How far it has come.
@@ -168,7 +177,11 @@ pub fn import(files: &[SessionFile], visitor: &mut dyn Visitor) -> Result<Import
 pub(crate) fn find_in(file: &SessionFile, id: &str) -> Result<Option<Session>> {
     let mut found = None;
     let mut emit = |imported: Imported| {
-        found = Some(imported.session);
+        if imported.session.id() == id {
+            found = Some(imported.session);
+        } else if imported.apart.as_deref() == Some(id) {
+            found = Some(imported.session.called(id)?);
+        }
         Ok(())
     };
     let mut sink = Sink::new(file, Some(id), &mut emit);

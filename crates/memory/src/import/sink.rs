@@ -11,6 +11,9 @@ use crate::{Result, Session};
 pub(crate) struct Sink<'a> {
     /// Only this session is wanted.
     wanted: Option<&'a str>,
+    file: &'a SessionFile,
+    /// Whether something in the file names no session, so that the file's name does.
+    unnamed: bool,
     /// The time of a session that has none of its own.
     file_time: Option<Millis>,
     counts: Counts,
@@ -28,12 +31,19 @@ pub(crate) struct Counts {
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(
-        file: &SessionFile,
+        file: &'a SessionFile,
         wanted: Option<&'a str>,
         emit: &'a mut dyn FnMut(Imported) -> Result<()>,
     ) -> Self {
         let file_time = time::of_file(file.modified());
-        Self { wanted, file_time, counts: Counts::default(), found: false, emit }
+        let wanted = wanted.map(|id| if file.is_apart(id) { file.stem() } else { id });
+        Self { wanted, file, unnamed: false, file_time, counts: Counts::default(), found: false, emit }
+    }
+
+    /// The id of what names no session.
+    pub(crate) fn unnamed(&mut self) -> &'a str {
+        self.unnamed = true;
+        self.file.stem()
     }
 
     /// Something made no sense.
@@ -107,7 +117,9 @@ impl<'a> Sink<'a> {
         };
         self.found = self.wanted.is_some();
         self.counts.sessions += 1;
-        (self.emit)(Imported { session, key })
+        let named_by_file = self.unnamed && session.id() == self.file.stem().trim();
+        let apart = named_by_file.then(|| self.file.id_apart());
+        (self.emit)(Imported { session, key, apart })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finding a session by its id.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use confidant_memory::import::{Agent, Root};
@@ -189,25 +190,53 @@ mod adapter {
         assert_eq!(error.code(), "not_found");
     }
 
-    #[tokio::test]
-    async fn a_command_that_hangs_ends_with_all_its_children() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
+    /// A command that waits for ever for a child, and the file in which it says who that is.
+    fn hanging(folder: &Path) -> (Adapter, PathBuf) {
+        let file = folder.join("pid");
         let script = format!("sleep 600 & echo $! > '{}'; wait", file.to_str().unwrap());
-        let started = Instant::now();
-        let error = ask(shell(&script).within(Duration::from_millis(1500)), "s").await.unwrap_err();
-        assert_eq!(parts(&error).1, "the adapter command was not done after 1.5 s and was ended");
-        assert!(started.elapsed() < Duration::from_secs(60));
-        let child = std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        // It goes when its new parent takes note, which is soon.
-        let gone = || {
+        (shell(&script).within(Duration::from_secs(600)), file)
+    }
+
+    /// Waits until the child has told its number.
+    async fn told(file: &Path) -> String {
+        loop {
+            match std::fs::read_to_string(file) {
+                Ok(told) if told.ends_with('\n') => return told.trim().to_owned(),
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    /// Waits until the child is gone: when its new parent takes note, which is soon.
+    async fn ends(child: &str) {
+        let is_there = || {
             let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-            state.is_empty() || state.contains(") Z ")
+            !state.is_empty() && !state.contains(") Z ")
         };
-        while cfg!(target_os = "linux") && !gone() {
+        let started = Instant::now();
+        while cfg!(target_os = "linux") && is_there() {
             assert!(started.elapsed() < Duration::from_secs(60), "the child of the command is still there");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_hangs_ends_with_all_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let (adapter, file) = hanging(folder.path());
+        let error = ask(adapter.within(Duration::from_millis(1500)), "s").await.unwrap_err();
+        assert_eq!(parts(&error).1, "the adapter command was not done after 1.5 s and was ended");
+        ends(&told(&file).await).await;
+    }
+
+    #[tokio::test]
+    async fn a_command_whose_asker_goes_away_ends_with_all_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let (adapter, file) = hanging(folder.path());
+        let asking = tokio::spawn(async move { ask(adapter, "s").await });
+        let child = told(&file).await;
+        asking.abort();
+        ends(&child).await;
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use confidant_memory::OwnMemory;
 use confidant_memory::api::{Forget, ImportReport, ImportRequest};
 use confidant_memory::import::Root;
+use confidant_memory::source::Sources;
 
 use crate::support::{Place, of, query, request};
 
@@ -77,4 +78,53 @@ async fn an_import_again_takes_what_has_not_changed_with_other_tags() {
     assert_eq!(own.import(&again, |_| {}).await.unwrap().stored, 1);
     assert_eq!(own.query(&query("quartz")).await.unwrap().hits[0].tags, ["stones"]);
     assert_eq!(own.import(&again, |_| {}).await.unwrap().unchanged, 1);
+}
+
+#[tokio::test]
+async fn files_of_one_name_in_two_folders_are_two_sessions() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    let say = |folder: &str, text: &str| {
+        let folder = files.path().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let lines =
+            ["user", "assistant"].map(|role| serde_json::json!({"role": role, "content": text}).to_string());
+        std::fs::write(folder.join("notes.jsonl"), lines.join("\n")).unwrap();
+    };
+    say("a", "Please rename the quartz module");
+    say("b", "Why does the basalt build fail?");
+    let ids = |report: &ImportReport| {
+        let mut ids: Vec<String> = report.items.iter().map(|item| item.session_id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    let dry = import(&own, files.path(), true).await;
+    let first = import(&own, files.path(), false).await;
+    assert_eq!((dry.stored, ids(&dry)), (2, ids(&first)), "a dry run says what would be");
+    let [plain, apart] = &ids(&first)[..] else { panic!("{first:?}") };
+    assert!(plain == "notes" && apart.starts_with("notes~"), "{plain} {apart}");
+    for word in ["quartz", "basalt"] {
+        assert_eq!(own.query(&query(word)).await.unwrap().hits.len(), 1, "{word}");
+    }
+    assert_eq!(import(&own, files.path(), false).await.files, 0);
+    // Each goes on by itself; what is copied is nothing new, and what is moved stays what it was.
+    say("a", "Please rename the quartz module to feldspar");
+    say("b", "Why does the basalt build fail, still?");
+    let later = import(&own, files.path(), false).await;
+    assert_eq!((later.stored, ids(&later)), (2, ids(&first)));
+    say("d", "Please rename the quartz module to feldspar");
+    std::fs::remove_dir_all(files.path().join("a")).unwrap();
+    let moved = import(&own, files.path(), false).await;
+    assert_eq!((moved.stored, moved.unchanged), (0, 1), "{moved:?}");
+    assert_eq!(own.query(&query("feldspar")).await.unwrap().hits.len(), 1);
+    say("e", "Please rename the quartz module to feldspar");
+    let copied = import(&own, files.path(), false).await;
+    assert_eq!((copied.stored, copied.unchanged), (0, 1), "{copied:?}");
+
+    // By its id each is found again.
+    let sources = Sources { roots: vec![Root::path(files.path())], ..Sources::default() };
+    let found = sources.find(apart).await.unwrap();
+    assert_eq!(found.id(), apart);
+    assert!(serde_json::to_string(found.members()).unwrap().contains("basalt"));
+    assert!(sources.find("notes~00000000").await.is_err());
 }

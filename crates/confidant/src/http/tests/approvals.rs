@@ -362,9 +362,12 @@ async fn a_running_turn_is_cancelled() {
         assert_eq!(cancel(&server, &server.alice, &id).await.ok(), json!({ "cancelled": 0 }));
     }
     model.gate.add_permits(10);
-    let again =
-        server.post(&turns(SESSION), &json!({ "query": "hello", "request_id": "r/0" }), &[]).await.ok();
-    assert_eq!((&again["content"], &again["metadata"]["resumed"]), (&json!("done: "), &json!(true)));
+    let ask = async |id: &str| {
+        server.post(&turns(SESSION), &json!({ "query": "hello", "request_id": id }), &[]).await
+    };
+    // Asked for again it is cancelled still; asked anew it is another turn.
+    assert_eq!(ask("r/0").await.error(), (409, "cancelled".to_owned()));
+    assert_eq!(ask("r/2").await.ok()["content"], json!("done: "));
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ fn errand() -> Errand {
         focus: Some("research".to_owned()),
         ..TurnRequest::default()
     };
-    Errand { scope: Some(scope()), actor: Actor::token("t1"), request }
+    Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
 }
 
 fn call() -> Call {
@@ -67,6 +67,7 @@ fn a_plain_request_gives_itself_no_rights() {
     assert_eq!(arrived.scope.unwrap().tenant(), &other_tenant());
     assert_eq!(arrived.actor, Actor::named("bus"));
     assert_eq!(arrived.request.instructions, None);
+    assert_eq!(arrived.tenant, None);
     // And what says nothing of ours is no message of ours.
     let plain = turn(&errand(), None);
     assert!(read_request(&plain, Speech::Sealed, &other_tenant()).is_err());
@@ -90,6 +91,42 @@ fn a_plain_request_says_who_reads_the_answer_and_one_that_does_not_is_a_rooms() 
         );
         assert_eq!(asked(json.as_bytes()), Some(Audience::Room), "{metadata}");
     }
+}
+
+#[test]
+fn a_plain_request_arrives_with_what_it_was_given() {
+    let arrived = |json: &[u8]| match read_request(json, Speech::Plain, &other_tenant()).unwrap().asked {
+        Asked::Turn(arrived) => arrived.request,
+        other => panic!("not a turn: {other:?}"),
+    };
+    let errand = errand();
+    let (there, sent) = (arrived(&turn(&errand, None)), errand.request);
+    assert_eq!((&there.instructions, &there.focus), (&sent.instructions, &sent.focus));
+    assert_eq!((there.brought[0].text.as_str(), there.settings), ("before", sent.settings));
+    // A stranger has no such word, or means something else by it; and nothing to say is not said.
+    for metadata in
+        ["{}", r#"{"given":7}"#, r#"{"given":{"instructions":["a"]}}"#, r#"{"given":{"capture":1}}"#]
+    {
+        let json = format!(
+            r#"{{"request_id":"1","query":"hi","session_id":"discord_conv:1","room_context":[],"metadata":{metadata}}}"#
+        );
+        assert_eq!(arrived(json.as_bytes()).instructions, None, "{metadata}");
+    }
+    let bare = TurnRequest { query: "hi".to_owned(), ..TurnRequest::default() };
+    let bare = turn(&Errand { request: bare, ..self::errand() }, None);
+    assert!(!String::from_utf8_lossy(&bare).contains("given"));
+}
+
+#[test]
+fn a_turn_without_memory_says_its_tenant_and_is_called_off_by_its_call() {
+    let acme = TenantId::new("acme").unwrap();
+    let errand = Errand { scope: None, tenant: Some(acme.clone()), ..errand() };
+    let read = read_request(&turn(&errand, Some(&call())), Speech::Sealed, &other_tenant()).unwrap();
+    let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
+    assert_eq!((arrived.scope, arrived.tenant), (None, Some(acme)));
+    let read = read_request(&call_off("r-1", call()), Speech::Sealed, &other_tenant()).unwrap();
+    assert!(matches!(read.asked, Asked::CallOff));
+    assert_eq!(read.call.unwrap().attempt, "a1");
 }
 
 #[test]

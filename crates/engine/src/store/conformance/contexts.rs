@@ -118,6 +118,21 @@ pub(super) async fn forgetting_a_session_leaves_the_others_captures(f: &Fresh) {
     assert_eq!(f.store.put_context(without).await.unwrap(), Put::Done);
     assert_eq!(f.store.captures(CapturesOf::Conversation(one)).await.unwrap(), [captured(one, 2, 6)]);
     assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), [captured(two, 4, 5)]);
+    // Of one turn, only that one's.
+    for (request, version) in [(9, 1), (10, 2)] {
+        let capture = Some(captured(two, request, 5));
+        assert_eq!(
+            f.store.put_context(PutContext { capture, ..put(two, version, "x") }).await.unwrap(),
+            Put::Done
+        );
+    }
+    let without = || PutContext { forget: Some(tag(9)), ..put(two, 3, "less") };
+    assert_eq!(f.store.put_context(without()).await.unwrap(), Put::Done);
+    let again = if f.has_lost_replies { Put::Done } else { Put::Conflict };
+    assert_eq!(f.store.put_context(without()).await.unwrap(), again);
+    let left = [captured(two, 4, 5), captured(two, 10, 5)];
+    assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), left);
+    assert_eq!(f.store.captures(CapturesOf::Conversation(two)).await.unwrap(), left);
 }
 
 pub(super) async fn idle_contexts_are_found_until_they_are_archived(f: &Fresh) {

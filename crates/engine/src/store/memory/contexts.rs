@@ -47,8 +47,9 @@ impl Contexts for MemoryStore {
             archived_at: put.archived_at,
         };
         inner.kept.contexts.insert(put.name, row);
-        if let Some(scope) = put.forget {
-            inner.kept.captures.retain(|(name, _), row| *name != put.name || row.scope != scope);
+        if let Some(whose) = put.forget {
+            let goes = |row: &CaptureRow| row.scope == whose || row.request == whose;
+            inner.kept.captures.retain(|(name, _), row| *name != put.name || !goes(row));
         }
         if let Some(row) = put.capture {
             inner.kept.captures.insert((row.name, row.request), row);

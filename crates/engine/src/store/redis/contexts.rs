@@ -51,7 +51,8 @@ impl Contexts for RedisStore {
                 self.index(put.name, put.updated_at, put.expires_at, &indexes).await?;
             }
             match put.forget {
-                Some(scope) => self.unindex(put.name, vec![self.space.captured(scope)]).await,
+                // Of a turn there is none: the session may still have a part in it.
+                Some(whose) => self.unindex(put.name, vec![self.space.captured(whose)]).await,
                 None => Ok(()),
             }
         };

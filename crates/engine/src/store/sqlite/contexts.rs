@@ -150,10 +150,10 @@ fn write(c: &Connection, known: &mut Known, put: &PutContext) -> rusqlite::Resul
     let values =
         params![tenant, conversation, content, put.updated_at.0, archived_at, number(put.expected), kid];
     c.prepare_cached(sql)?.execute(values)?;
-    if let Some(scope) = put.forget {
+    if let Some(whose) = put.forget {
         let sql = "DELETE FROM concept_captures
-                   WHERE tenant_id = ?1 AND conversation_id = ?2 AND scope_tag = ?3";
-        c.prepare_cached(sql)?.execute(params![tenant, conversation, scope.as_bytes()])?;
+                   WHERE tenant_id = ?1 AND conversation_id = ?2 AND ?3 IN (scope_tag, request)";
+        c.prepare_cached(sql)?.execute(params![tenant, conversation, whose.as_bytes()])?;
     }
     if let Some(row) = &put.capture {
         add_capture(c, row)?;

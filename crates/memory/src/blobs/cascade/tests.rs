@@ -424,4 +424,33 @@ mod by_command {
         let error = missing.register(&registration).await.unwrap_err();
         assert!(error.to_string().contains("cannot be started"), "{error}");
     }
+
+    #[tokio::test]
+    async fn a_command_ends_with_all_its_children_when_its_time_is_over_or_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, limit) in [("late", Duration::from_secs(2)), ("unwanted", Duration::from_secs(600))] {
+            let file = folder.path().join(name);
+            let script = format!("sleep 600 & echo $! > '{}'; wait", file.display());
+            let registering = tokio::spawn(async move { register(&script, limit).await });
+            let child = loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(told) if told.ends_with('\n') => break told.trim().to_owned(),
+                    _ => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            };
+            if name == "unwanted" {
+                registering.abort();
+            } else {
+                let error = registering.await.unwrap().unwrap_err();
+                assert!(error.to_string().contains("did not end in time"), "{error}");
+            }
+            let is_there = || {
+                let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+                !state.is_empty() && !state.contains(") Z ")
+            };
+            while cfg!(target_os = "linux") && is_there() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 -- One write of a context: all of it, or nothing.
 -- KEYS: context; with audit records also lane head and lane list; then indexes. In a Cluster the context alone.
 -- ARGV: 1 expected version, 2 key id, 3 content, 4 last use, 5 since when it is out of use or '', 6 field of a record or '',
---       7 the record, 8 session whose records go or '', 9 conversation, 10 expiry or '', 11-17 the lane's seven, then
+--       7 the record, 8 session or turn whose records go or '', 9 conversation, 10 expiry or '', 11-17 the lane's seven, then
 --       audit records.
 local context, notes = KEYS[1], tonumber(ARGV[17])
 local expected = tonumber(ARGV[1])
@@ -13,7 +13,8 @@ if ARGV[8] ~= '' then
   local all = redis.call('HGETALL', context)
   for i = 1, #all, 2 do
     local is_record = #all[i] > 1 and all[i] ~= ARGV[6]
-    if is_record and string.sub(all[i + 1], 1, 16) == ARGV[8] then forgotten[#forgotten + 1] = all[i] end
+    local is_theirs = string.sub(all[i + 1], 1, 16) == ARGV[8] or all[i] == 'c' .. ARGV[8]
+    if is_record and is_theirs then forgotten[#forgotten + 1] = all[i] end
   end
 end
 
