@@ -9,9 +9,7 @@ use std::time::Duration;
 use confidant_channel::{Edited, Event, Intake, Removed, Stop, Trouble};
 use matrix_sdk::Room;
 use matrix_sdk::config::SyncSettings;
-use matrix_sdk::deserialized_responses::{
-    TimelineEvent, TimelineEventKind, VerificationLevel, VerificationState,
-};
+use matrix_sdk::deserialized_responses::{TimelineEvent, TimelineEventKind};
 use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::sync::sync_events::v3::Filter;
 use matrix_sdk::ruma::{EventId, RoomId, uint};
@@ -258,42 +256,22 @@ impl Ear<'_> {
         event: &TimelineEvent,
     ) -> Result<Option<String>, Trouble> {
         let Some(heard) = Heard::read(event.raw().json().get()) else { return Ok(None) };
-        match &event.kind {
-            TimelineEventKind::UnableToDecrypt { event, .. } => {
-                let id = room.room_id().to_owned();
-                self.undecrypted.add(id, heard.id.clone(), event.clone());
-                return Ok(Some(heard.id));
-            }
-            // Somebody's words under another's name.
-            TimelineEventKind::Decrypted(decrypted)
-                if matches!(
-                    decrypted.encryption_info.verification_state,
-                    VerificationState::Unverified(VerificationLevel::MismatchedSender)
-                ) =>
+        if let TimelineEventKind::UnableToDecrypt { event, .. } = &event.kind {
+            let id = room.room_id().to_owned();
+            self.undecrypted.add(id, heard.id.clone(), event.clone());
+            return Ok(Some(heard.id));
+        }
+        let is_clear = matches!(event.kind, TimelineEventKind::PlainText { .. }) && heard.is_said();
+        let is_encrypted = is_clear && is_encrypted(room).await?;
+        if !heard.is_believable(&event.kind, is_encrypted) {
+            if is_clear && heard.sender != self.rules.me && !std::mem::replace(&mut self.told_of_clear, true)
             {
-                return Ok(Some(heard.id));
+                tracing::warn!("a message in an encrypted room was not encrypted and is not answered");
             }
-            TimelineEventKind::Decrypted(_) => {}
-            TimelineEventKind::PlainText { .. } => {
-                // A server could have written it.
-                let is_said = matches!(heard.what, What::Message(_) | What::Edit { .. });
-                if is_said && heard.sender != self.rules.me && self.is_encrypted(room).await? {
-                    if !std::mem::replace(&mut self.told_of_clear, true) {
-                        tracing::warn!(
-                            "a message in an encrypted room was not encrypted and is not answered"
-                        );
-                    }
-                    return Ok(Some(heard.id));
-                }
-            }
+            return Ok(Some(heard.id));
         }
         self.take(room, here, &heard).await?;
         Ok(Some(heard.id))
-    }
-
-    async fn is_encrypted(&self, room: &Room) -> Result<bool, Trouble> {
-        let state = room.latest_encryption_state().await.map_err(|error| trouble::of(&error))?;
-        Ok(state.is_encrypted())
     }
 
     async fn take(&mut self, room: &Room, here: &Here, heard: &Heard) -> Result<(), Trouble> {
@@ -353,7 +331,7 @@ impl Ear<'_> {
         let Ok(id) = EventId::parse(id) else { return Ok(None) };
         match room.event(&id, None).await {
             Ok(event) => Ok(Heard::read(event.raw().json().get())),
-            Err(error) => match trouble::of(&error) {
+            Err(error) => match trouble::of_message(&error) {
                 trouble @ Trouble::Passing { .. } => Err(trouble),
                 _ => Ok(None),
             },
@@ -377,6 +355,12 @@ impl Ear<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether what is said in a room is encrypted.
+pub(crate) async fn is_encrypted(room: &Room) -> Result<bool, Trouble> {
+    let state = room.latest_encryption_state().await.map_err(|error| trouble::of_message(&error))?;
+    Ok(state.is_encrypted())
 }
 
 /// How many rooms are read back at once.
