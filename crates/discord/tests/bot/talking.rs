@@ -76,6 +76,34 @@ async fn the_room_is_read_and_only_mentions_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_bot_says_beside_answers_is_no_line_of_the_room() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    let bot = rig.start().await;
+    fake.say(A, GENERAL, &to_bot("!help"));
+    fake.answered(GENERAL, 1).await;
+    rig.model.shut();
+    fake.say(A, GENERAL, &to_bot("a long story"));
+    fake.until("a draft", |fake| fake.answers(GENERAL).iter().any(|post| post.text == "noted: a ")).await;
+    // Asked while the other answer grows, and after a restart, which knows no more than Discord does.
+    fake.say(B, GENERAL, &to_bot("what is this?"));
+    fake.until("the question", |_| rig.model.asked() == 2).await;
+    let prompt = rig.model.prompt("what is this?");
+    assert!(prompt.contains("a long story") && !prompt.contains("noted: a "), "{prompt}");
+    assert!(!prompt.contains("!forget"), "a notice: {prompt}");
+    bot.kill().await;
+    rig.model.open();
+    let bot = rig.start().await;
+    bot.idle().await;
+    fake.say(B, GENERAL, &to_bot("and now?"));
+    fake.until("an answer", |fake| fake.answers(GENERAL).iter().any(|post| post.text == "noted: and now?"))
+        .await;
+    let prompt = rig.model.prompt("and now?");
+    assert!(prompt.contains("assistant: noted: a long story") && !prompt.contains("!forget"), "{prompt}");
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_grows_and_long_ones_are_split_without_breaking_code() {
     let rig = Rig::new().await;
     let (fake, a) = (&rig.fake, rig.fake.direct(A));
