@@ -42,6 +42,8 @@ pub(crate) struct Post {
     pub(crate) text: String,
     pub(crate) reply_to: Option<u64>,
     pub(crate) edits: usize,
+    /// The time of the last one, as ids have it.
+    pub(crate) edited: u64,
     pub(crate) files: Vec<String>,
     pub(crate) attachments: usize,
     pub(crate) nonce: Option<String>,
@@ -170,6 +172,7 @@ impl Fake {
             text: text.to_owned(),
             reply_to: None,
             edits: 0,
+            edited: 0,
             files: Vec::new(),
             attachments: 0,
             nonce: None,
@@ -207,11 +210,13 @@ impl Fake {
     }
 
     pub(crate) fn edit(&self, id: u64, text: &str) {
+        let edited = self.id();
         {
             let mut state = self.state();
             let post = state.posts.get_mut(&id).unwrap();
             post.text = text.to_owned();
             post.edits += 1;
+            post.edited = edited;
         }
         let event = self.message_json(id);
         self.dispatch("MESSAGE_UPDATE", event);
@@ -423,7 +428,7 @@ impl Fake {
             "attachments": (1..=post.attachments).map(attachment).collect::<Vec<_>>(), "type": 0, "flags": post.flags,
         });
         if post.edits > 0 {
-            json["edited_timestamp"] = json!(timestamp(post.id, post.edits));
+            json["edited_timestamp"] = json!(timestamp(post.edited, post.edits));
         }
         if let Some(reply_to) = post.reply_to {
             json["type"] = json!(19);

@@ -224,6 +224,7 @@ async fn create(
         text,
         reply_to: payload["message_reference"]["message_id"].as_str().map(|id| id.parse().unwrap()),
         edits: 0,
+        edited: 0,
         files,
         attachments: 0,
         nonce,
@@ -308,6 +309,7 @@ async fn update(
     }
     let (payload, _) = payload(&headers, &body);
     note_pings(&fake, &payload);
+    let edited = fake.id();
     {
         let mut state = fake.state();
         let Some(post) = state.posts.get_mut(&message) else {
@@ -318,6 +320,7 @@ async fn update(
         }
         post.text = payload["content"].as_str().unwrap().to_owned();
         post.edits += 1;
+        post.edited = edited;
         if !payload["flags"].is_null() {
             post.flags = flags(&payload);
         }
@@ -396,6 +399,7 @@ fn answered(fake: &Fake, token: String, headers: &HeaderMap, body: &Bytes) -> Re
         text,
         reply_to: None,
         edits: 0,
+        edited: 0,
         files: Vec::new(),
         attachments: 0,
         nonce: None,
