@@ -273,7 +273,7 @@ impl Channel for Discord {
         sent.map(|_| where_to).map_err(|error| trouble::of_message(&error))
     }
 
-    async fn check(&self) -> Vec<Finding> {
+    async fn check(&self, _vault: Option<&Vault>) -> Vec<Finding> {
         check::check(self).await
     }
 }

@@ -97,7 +97,13 @@ impl Matrix {
 
     /// The room, if the account is still in it.
     fn room_of(&self, id: &RoomId) -> Result<Room, Trouble> {
-        let room = self.session()?.client.get_room(id).ok_or(Trouble::Gone)?;
+        let client = self.session()?.client;
+        let Some(room) = client.get_room(id) else {
+            // A device that was made just now knows of no room until it has synced.
+            let is_new = client.rooms().is_empty();
+            let later = || Trouble::passing("the account does not know its rooms yet", trouble::LATER);
+            return Err(if is_new { later() } else { Trouble::Gone });
+        };
         if room.state() == matrix_sdk::RoomState::Joined { Ok(room) } else { Err(Trouble::Gone) }
     }
 
@@ -239,7 +245,7 @@ impl Channel for Matrix {
     async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
         let session = self.session()?;
         let rules = self.rules(&session, intake);
-        let ended = Box::pin(listen::listen(session, rules, intake, stop)).await;
+        let ended = Box::pin(listen::listen(session, &self.settings, rules, intake, stop)).await;
         let has_password = matches!(self.settings.credential, Some(Credential::Password(_)));
         match ended {
             // The next sign-in makes a new one.
@@ -314,8 +320,8 @@ impl Channel for Matrix {
         sent.map(|_| where_to).map_err(|error| trouble::of_message(&error))
     }
 
-    async fn check(&self) -> Vec<Finding> {
-        check::check(&self.settings).await
+    async fn check(&self, vault: Option<&Vault>) -> Vec<Finding> {
+        check::check(&self.settings, vault).await
     }
 }
 

@@ -14,18 +14,21 @@ use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::sync::sync_events::v3::Filter;
 use matrix_sdk::ruma::{EventId, RoomId, uint};
 use matrix_sdk::sync::{JoinedRoomUpdate, SyncResponse};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::catch_up::{Gap, OLDEST};
 use crate::determine::{Here, Rules, Verdict};
 use crate::heard::{Heard, What};
+use crate::settings::Settings;
 use crate::sign_in::Session;
 use crate::undecrypted::Undecrypted;
-use crate::{invites, trouble, verification};
+use crate::{identity, invites, trouble, verification};
 
 /// Hands in what happens until told to stop, or until the connection is lost.
 pub(crate) async fn listen(
     session: Session,
+    settings: &Settings,
     rules: Rules,
     intake: &Intake,
     mut stop: Stop,
@@ -43,6 +46,8 @@ pub(crate) async fn listen(
         order: 0,
         told_of_clear: false,
     };
+    // Ends with the listening.
+    let mut beside = JoinSet::new();
     let mut first = true;
     while !stop.is_said() {
         let synced = tokio::select! {
@@ -55,6 +60,8 @@ pub(crate) async fn listen(
         if first {
             intake.up();
             first = false;
+            // Only now: the first sync tells the server of the device.
+            beside.spawn(identity::mend(settings.clone(), ear.session.client.clone(), intake.clone()));
         }
     }
     Ok(())

@@ -287,13 +287,13 @@ async fn only_those_who_are_allowed_are_answered() {
 async fn the_doctor_says_what_is_there_and_what_is_not() {
     let rig = Rig::new().await;
     let bot = rig.start().await;
-    let findings = bot.discord.check().await;
+    let findings = bot.discord.check(None).await;
     let bad: Vec<&str> =
         findings.iter().filter(|finding| !finding.good).map(|finding| finding.what.as_str()).collect();
     assert_eq!(bad, ["in 1 of 1 servers the bot lacks the right Send Messages in Threads"]);
     assert!(findings.iter().filter(|finding| !finding.good).all(|finding| finding.hint.is_some()));
     rig.fake.allow_intents(false);
-    let findings = bot.discord.check().await;
+    let findings = bot.discord.check(None).await;
     assert!(findings.iter().any(|finding| !finding.good && finding.what.contains("Message Content intent")));
     bot.stop().await;
 }
