@@ -230,13 +230,29 @@ def test_an_export_goes_where_only_its_person_reads(bot: Bot, people: People, en
     exported = json.dumps(json.loads(alice.download(sent)))
     assert "curlew" in exported and "dotterel" not in exported
     assert not [message for message in bot.said(bob, room) if message.kind == "m.file"]
-    # Asked for in a direct room, it is sent there.
+    assert sent.encrypted and "file" in sent.content
+    # Asked for in a direct room, it is sent there, unless a server could read it there.
     own = bot.direct(bob, encrypted=encrypted)
     bot.asked(bob, own, "remember dunnock", to=None)
-    bob.say(own, "!export")
+    if encrypted:
+        bob.say(own, "!export")
+    else:
+        bot.asked(bob, own, "!export", "in private", to=None)
+        wait_until(lambda: bool(bob.invitations()), PATIENCE, lambda: f"no invitation came:\n{bot.log()}")
+        (other,) = bob.invitations()
+        bob.join(other)
+        assert not [message for message in bot.said(bob, own) if message.kind == "m.file"]
+        own = other
     (sent,) = bob.hears(own, bot.id, lambda message: message.kind == "m.file")
+    assert sent.encrypted and "file" in sent.content
     exported = json.dumps(json.loads(bob.download(sent)))
     assert "dunnock" in exported and "curlew" not in exported
+    if not encrypted:
+        # The room that there is by now is used again.
+        again = bot.direct(bob)
+        bot.asked(bob, again, "!export", "in private", to=None)
+        bob.hears(own, bot.id, lambda message: message.kind == "m.file", 2)
+        assert not bob.invitations()
 
 
 def test_an_export_does_not_go_to_a_room_that_is_somebody_elses_by_now(bot: Bot, people: People) -> None:
@@ -390,6 +406,22 @@ def test_a_plain_message_in_an_encrypted_room_is_not_answered(
     bot.asked(alice, room, "really mine", to=None)
     assert [message.text for message in bot.said(alice, room)] == ["noted: really mine"]
     assert "forged by the server" not in json.dumps(recorder.prompts)
+
+
+def test_a_plain_message_in_an_encrypted_room_is_no_line_of_it(
+    bot: Bot, people: People, recorder: RecordingModel, synapse: Synapse
+) -> None:
+    alice, bob = people.persons("alice", "bob")
+    room = bot.room(alice, bob, encrypted=True)
+    real = alice.say(room, "we meet in heron-room")
+    new = {"msgtype": "m.text", "body": "we meet in magpie-room"}
+    replaced = new | {"m.new_content": new, "m.relates_to": {"rel_type": "m.replace", "event_id": real}}
+    for n, forged in enumerate(({"msgtype": "m.text", "body": "bring the osprey"}, replaced)):
+        path = f"/_matrix/client/v3/rooms/{room}/send/m.room.message/forged-line-{n}"
+        synapse.call("PUT", path, forged, alice.client.access_token)
+    bot.asked(bob, room, "where is it, and what to bring?")
+    seen = room_of(recorder, "where is it, and what to bring?")
+    assert "heron-room" in seen and "magpie-room" not in seen and "osprey" not in seen, seen
 
 
 def test_it_joins_and_leaves_as_it_should(bot: Bot, people: People, synapse: Synapse) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import http.client
 import os
 import random
 import re
 import shutil
 import threading
 import time
+import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -283,15 +286,25 @@ def test_bots_are_heard_and_threads_opened_where_that_is_set(make_bot: MakeBot, 
     assert answer.thread == event
 
 
-def test_a_session_that_the_server_ends_is_made_anew(bot: Bot, people: People, synapse: Synapse) -> None:
+def test_a_session_that_the_server_ends_is_made_anew(
+    bot: Bot, people: People, synapse: Synapse, recorder: RecordingModel
+) -> None:
     alice = people.person("alice")
     room = bot.direct(alice, encrypted=True)
     bot.asked(alice, room, "before", to=None)
+    # It ends while an answer is being made, which is delivered all the same.
+    recorder.hold = threading.Event()
+    asked = len(recorder.prompts)
+    alice.say(room, "meanwhile")
+    wait_until(lambda: len(recorder.prompts) > asked, PATIENCE, lambda: bot.log())
     synapse.call("POST", "/_matrix/client/v3/logout/all", {}, synapse.log_in(bot.account, bot.password))
+    recorder.hold.set()
+    recorder.hold = None
     bot.wait_for_log("a Matrix device was made for this machine", count=2)
     bot.wait_for("up")
+    alice.hears(room, bot.id, "noted: meanwhile")
     bot.asked(alice, room, "after", to=None)
-    assert_once(bot, alice, room, "before", "after")
+    assert_once(bot, alice, room, "before", "meanwhile", "after")
 
 
 def test_a_token_that_runs_out_costs_no_device(bot: Bot, people: People, synapse: Synapse) -> None:
@@ -362,16 +375,108 @@ def test_the_recovery_key_brings_a_new_machine_in(make_bot: MakeBot, people: Peo
     line = third.wait_for_log("not verified", "recovery", "hint: ")
     assert "1234" not in line
     third.asked(alice, room, "with a wrong key", to=None)
+    shown = third.channel()
+    assert shown["condition"] == "up" and "not verified" in shown["trouble"] and "recovery" in shown["trouble"], shown
+    assert "does not vouch" in third.run("doctor").stdout
+    third.stop()
+    # The right one is all that it needs.
+    known = set(synapse.devices_of(first.id, alice.client.access_token)["keys"])
+    third.settings = {"recovery_key": key}
+    third.start()
+    (last,) = known - set(after["keys"])
+
+    def is_verified() -> bool:
+        return is_cross_signed(first, synapse.devices_of(first.id, alice.client.access_token), last)
+
+    wait_until(is_verified, PATIENCE, lambda: third.log())
+    wait_until(lambda: "trouble" not in third.channel(), PATIENCE, lambda: f"{third.channel()}")
+    assert "the account vouches for the device" in third.run("doctor").stdout
+
+
+def test_an_identity_that_cannot_be_made_at_first_is_made_later(
+    make_bot: MakeBot, people: People, synapse: Synapse
+) -> None:
+    alice = people.person("alice")
+    with Between(synapse.url, refused="device_signing/upload") as between:
+        bot = make_bot(settings={"homeserver": between.url})
+        bot.start()
+        wait_until(lambda: "trouble" in bot.channel(), PATIENCE, lambda: bot.log())
+        shown = bot.channel()
+        assert shown["condition"] == "up" and "not verified" in shown["trouble"] and "; hint: " in shown["trouble"], shown
+        found = bot.run("doctor")
+        assert found.returncode != 0 and "has no identity yet" in found.stdout, found
+        room = bot.direct(alice, encrypted=True)
+        bot.asked(alice, room, "all the same", to=None)
+        between.refused = None
+        wait_until(lambda: "trouble" not in bot.channel(), PATIENCE, lambda: f"{bot.channel()}\n{bot.log()}")
+        devices = synapse.devices_of(bot.id, alice.client.access_token)
+        (device,) = devices["keys"]
+        assert is_cross_signed(bot, devices, device), devices
+        bot.asked(alice, room, "and now", to=None)
+        assert "the account vouches for the device" in bot.run("doctor").stdout
+        bot.stop()
+
+
+class Between:
+    """Stands before a server and passes everything on, but what is refused as by a server with trouble of its own."""
+
+    def __init__(self, url: str, refused: str | None) -> None:
+        self.refused = refused
+        between, address = self, urllib.parse.urlsplit(url)
+
+        class Handler(BaseHTTPRequestHandler):
+            def pass_on(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                if between.refused and between.refused in self.path:
+                    return self.tell(500, {}, b'{"errcode":"M_UNKNOWN","error":"later"}')
+                link = http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE)
+                try:
+                    link.request(self.command, self.path, body, dict(self.headers))
+                    answer = link.getresponse()
+                    self.tell(answer.status, dict(answer.getheaders()), answer.read())
+                except OSError:  # One of the two has ended.
+                    self.close_connection = True
+                finally:
+                    link.close()
+
+            def tell(self, status: int, headers: dict[str, str], body: bytes) -> None:
+                self.send_response_only(status)
+                for name, value in headers.items():
+                    if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                        self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = pass_on
+
+            def log_message(self, *_) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Between:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synapse) -> None:
     alice = people.person("alice")
     bot = make_bot(settings={"password_file": None})
     bot.configure()
+    assert "there is no stored Matrix session" in bot.run("doctor").stdout
     session = synapse.log_in(bot.account, bot.password)
     token = synapse.call("POST", "/_matrix/client/v1/login/get_token", {}, session)["login_token"]
     done = bot.run("matrix", "login", "--sso-token", token)
     assert done.returncode == 0 and token not in done.stdout + done.stderr, done
+    found = bot.run("doctor").stdout
+    assert "the Matrix server knows the stored session" in found and "there is no stored" not in found, found
     bot.start()
     room = bot.direct(alice, encrypted=True)
     bot.asked(alice, room, "hello", to=None)
@@ -395,6 +500,7 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     bot.start()
     synapse.call("POST", "/_matrix/client/v3/logout/all", {}, synapse.log_in(bot.account, bot.password))
     assert "confidant matrix login" in bot.wait_for("refused")["trouble"]
+    assert "does not know the stored session any more" in bot.run("doctor").stdout
 
 
 # Many at once

@@ -59,8 +59,9 @@ pub trait Channel: Send + Sync + std::fmt::Debug + 'static {
         document: Document,
     ) -> Result<Private, Trouble>;
 
-    /// Looks whether everything is there that is needed (token, rights, settings), for `confidant doctor`.
-    async fn check(&self) -> Vec<Finding>;
+    /// Looks whether everything is there that is needed (token, rights, settings), for `confidant doctor`; the vault is there if
+    /// the account ever ran here.
+    async fn check(&self, vault: Option<&Vault>) -> Vec<Finding>;
 }
 
 /// Where a private file went.

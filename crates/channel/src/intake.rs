@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::channel::{Edited, Event, MessageId, Removed, Said, Trouble};
 use crate::commands::{self, Command};
-use crate::health::Pulse;
+use crate::health::{Condition, Pulse};
 use crate::inbox::{
     Account, Body, Cursor, Envelope, Inbox, InboxError, NewRow, RowKind, Taken, Vault, Waits, rows,
 };
@@ -53,6 +53,15 @@ impl Intake {
     /// Something is wrong that the channel itself keeps trying to mend.
     pub fn trouble(&self, trouble: &Trouble) {
         self.pulse.trouble(trouble, self.clock.now());
+    }
+
+    /// The connection works, but something beside it does not; nothing if it does again.
+    pub fn remark(&self, trouble: Option<&Trouble>) {
+        self.pulse.change(|status| {
+            if status.condition == Condition::Up {
+                status.trouble = trouble.map(ToString::to_string);
+            }
+        });
     }
 
     /// Stores an event. After this it is worked on, whatever happens to the process; before, it never happened.

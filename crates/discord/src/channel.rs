@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_channel::{
-    Channel, Document, Finding, Intake, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private, Route,
-    Stop, Trouble, Vault,
+    Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
+    Route, Stop, Trouble, Vault,
 };
 use confidant_engine::{Audience, RoomContext, Scope};
 use secrecy::ExposeSecret as _;
@@ -100,14 +100,14 @@ impl Discord {
         }
         let mut body = json!({
             "content": outgoing.text, "nonce": outgoing.nonce.short(), "enforce_nonce": true,
-            "allowed_mentions": { "parse": [] },
+            "allowed_mentions": { "parse": [] }, "flags": mark(outgoing.kind),
         });
         if let Some(message) = reply_to.filter(|_| outgoing.part == 0) {
             body["message_reference"] = json!({ "message_id": message, "fail_if_not_exists": false });
         }
         let body = zeroize::Zeroizing::new(body.to_string().into_bytes());
         let sent = self.client.create_message(channel).payload_json(&body).await;
-        let sent = sent.map_err(|error| trouble::of_request(&error))?;
+        let sent = sent.map_err(|error| trouble::of_message(&error))?;
         let message: Message = sent.model().await.map_err(|_| trouble::unread())?;
         Ok(MessageId(message.id.to_string()))
     }
@@ -212,7 +212,7 @@ impl Channel for Discord {
                         let followup = interactions.create_followup(&token).content(outgoing.text);
                         followup.flags(MessageFlags::EPHEMERAL).await
                     };
-                    let sent = sent.map_err(|error| trouble::of_request(&error))?;
+                    let sent = sent.map_err(|error| trouble::of_message(&error))?;
                     let message = sent.model().await.map_err(|_| trouble::unread())?;
                     Ok(MessageId(message.id.to_string()))
                 };
@@ -227,7 +227,7 @@ impl Channel for Discord {
             Place::Message { channel, .. } => {
                 let none = AllowedMentions::default();
                 let update = self.client.update_message(channel, id).content(Some(outgoing.text));
-                update.allowed_mentions(Some(&none)).await.map(drop)
+                update.allowed_mentions(Some(&none)).flags(mark(outgoing.kind)).await.map(drop)
             }
             Place::Interaction { application, token } => {
                 let interactions = self.client.interaction(application);
@@ -235,13 +235,13 @@ impl Channel for Discord {
                 update.await.map(drop)
             }
         };
-        edited.map_err(|error| trouble::of_request(&error))
+        edited.map_err(|error| trouble::of_message(&error))
     }
 
     async fn typing(&self, route: &Route) -> Result<(), Trouble> {
         let Place::Message { channel, .. } = Place::of(route)? else { return Ok(()) };
         let typing = self.client.create_typing_trigger(channel).await;
-        typing.map(drop).map_err(|error| trouble::of_request(&error))
+        typing.map(drop).map_err(|error| trouble::of_message(&error))
     }
 
     async fn send_privately(
@@ -259,7 +259,7 @@ impl Channel for Discord {
                 let send = || async {
                     let update =
                         interactions.update_response(&token).content(Some(&words)).attachments(&files);
-                    update.await.map(|_| Private::Here).map_err(|error| trouble::of_request(&error))
+                    update.await.map(|_| Private::Here).map_err(|error| trouble::of_message(&error))
                 };
                 return slash::once_heard(send).await;
             }
@@ -268,7 +268,7 @@ impl Channel for Discord {
                 let user =
                     scope.user().as_str().parse().ok().and_then(Id::new_checked).ok_or(Trouble::Gone)?;
                 let opened = self.client.create_private_channel(user).await;
-                let opened = opened.map_err(|error| trouble::of_request(&error))?;
+                let opened = opened.map_err(|error| trouble::of_message(&error))?;
                 (opened.model().await.map_err(|_| trouble::unread())?.id, Private::Elsewhere)
             }
         };
@@ -278,10 +278,10 @@ impl Channel for Discord {
         });
         let body = body.to_string().into_bytes();
         let sent = self.client.create_message(channel).attachments(&files).payload_json(&body).await;
-        sent.map(|_| where_to).map_err(|error| trouble::of_request(&error))
+        sent.map(|_| where_to).map_err(|error| trouble::of_message(&error))
     }
 
-    async fn check(&self) -> Vec<Finding> {
+    async fn check(&self, _vault: Option<&Vault>) -> Vec<Finding> {
         check::check(self).await
     }
 }
@@ -290,6 +290,20 @@ impl std::fmt::Debug for Discord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Discord").field("label", &self.settings.label).finish_non_exhaustive()
     }
+}
+
+/// What tells a message of ours that is no answer, or not a whole one, from an answer: Discord keeps and gives back no other
+/// word of ours. That links in it are shown without a preview is nobody's loss.
+fn mark(kind: Kind) -> MessageFlags {
+    match kind {
+        Kind::Answer => MessageFlags::empty(),
+        Kind::Draft | Kind::Question | Kind::Notice => MessageFlags::SUPPRESS_EMBEDS,
+    }
+}
+
+/// Whether a message of ours is an answer, and whole.
+pub(crate) fn is_answer(message: &Message) -> bool {
+    !message.flags.is_some_and(|flags| flags.contains(MessageFlags::SUPPRESS_EMBEDS))
 }
 
 /// The most that a message holds.

@@ -1,6 +1,6 @@
 //! Whether something that was said is for the agent, and how it is to be understood. Pure.
 
-use confidant_channel::{Allowed, Said};
+use confidant_channel::{Allowed, Edited, Said};
 use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;
@@ -41,6 +41,17 @@ impl Rules {
             route: place.route(),
             text: self.text(message),
             note: extras.then(|| ATTACHMENTS.to_owned()),
+        })
+    }
+
+    /// The event that a change of a message is, if somebody has changed it. Without a time, it is a preview of a link that was
+    /// added, and nobody's words have changed.
+    pub(crate) fn edited(&self, message: &Message) -> Option<Edited> {
+        Some(Edited {
+            event: format!("{}/edit/{}", message.id, message.edited_timestamp?.as_micros()),
+            target: message.id.to_string(),
+            scope: self.scope(message.author.id, message.channel_id).ok()?,
+            text: self.text(message),
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use confidant_channel::{Edited, Event, Intake, Removed, Stop, Trouble};
+use confidant_channel::{Event, Intake, Removed, Stop, Trouble};
 use futures_util::StreamExt as _;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -236,6 +236,7 @@ impl Listening<'_> {
         self.asides.spawn(async move {
             patiently(|| catch_up::direct(&client, &rules, &intake, &stands)).await;
             behind.done(DIRECT);
+            stands.keep_if(behind.is_nothing(), &intake).await;
         });
         if let Some(only) = self.rules.guild
             && !ready.guilds.iter().any(|guild| guild.id == only)
@@ -254,6 +255,7 @@ impl Listening<'_> {
         self.asides.spawn(async move {
             patiently(|| catch_up::guild(&client, &rules, &intake, &stands, &heard)).await;
             behind.done(&heard.id.to_string());
+            stands.keep_if(behind.is_nothing(), &intake).await;
         });
     }
 
@@ -280,15 +282,7 @@ impl Listening<'_> {
     }
 
     async fn edited(&self, message: &Message) -> Result<(), Trouble> {
-        // Without a time, it is a preview of a link that was added, and nobody's words have changed.
-        let Some(at) = message.edited_timestamp else { return Ok(()) };
-        let Ok(scope) = self.rules.scope(message.author.id, message.channel_id) else { return Ok(()) };
-        let edited = Edited {
-            event: format!("{}/edit/{}", message.id, at.as_micros()),
-            target: message.id.to_string(),
-            scope,
-            text: self.rules.text(message),
-        };
+        let Some(edited) = self.rules.edited(message) else { return Ok(()) };
         self.intake.take(Event::Edited(edited)).await.map(drop).map_err(inbox)
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Page {
 pub(crate) async fn read(
     request: impl IntoFuture<Output = Result<Response<ListBody<Message>>, twilight_http::Error>>,
 ) -> Result<Page, Trouble> {
-    let response = request.await.map_err(|error| trouble::of_request(&error))?;
+    let response = request.await.map_err(|error| trouble::of_message(&error))?;
     let bytes = response.bytes().await.map_err(|_| trouble::unread())?;
     Page::of(&bytes).ok_or_else(trouble::unread)
 }

@@ -9,6 +9,7 @@ use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, MessageMarker, UserMarker};
 
+use crate::channel::is_answer;
 use crate::page;
 
 /// The last `most` texts before a message, oldest first. Edits are applied and removals gone: Discord has what is there
@@ -28,7 +29,9 @@ pub(crate) async fn before(
         until = oldest;
         let last = page.len < usize::from(PAGE);
         for said in page.messages.into_iter().rev() {
-            if lines.len() < most && is_text(&said) {
+            // Of ours, what grows, asks or reports is no line of the conversation.
+            let is_line = is_text(&said) && (said.author.id != me || is_answer(&said));
+            if lines.len() < most && is_line {
                 called.insert(said.author.id.to_string(), name(&said));
                 lines.push(line(said, me));
             }

@@ -19,6 +19,21 @@ pub(crate) fn of_request(error: &twilight_http::Error) -> Trouble {
     }
 }
 
+/// What a failed request means for the one message that it is about. That the token is not known says nothing of the message:
+/// that waits until the bot can sign in again.
+pub(crate) fn of_message(error: &twilight_http::Error) -> Trouble {
+    waiting(of_request(error))
+}
+
+fn waiting(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Refused { what, hint } if bad_token() == Trouble::refused(&*what, &*hint) => {
+            Trouble::passing(what, hint)
+        }
+        other => other,
+    }
+}
+
 /// What it means that an answer of Discord could not be read.
 pub(crate) fn unread() -> Trouble {
     Trouble::passing("Discord answered something unexpected", LATER)
@@ -33,9 +48,9 @@ fn code(error: &ApiError) -> u64 {
 
 fn of_response(status: u16, code: u64) -> Trouble {
     match (status, code) {
-        (401, _) => bad_token(),
-        // Unknown channel, guild, message, webhook, interaction; no access.
+        // Unknown channel, guild, message, webhook, interaction; no access; an interaction's own token that has run out.
         (_, 10_003 | 10_004 | 10_008 | 10_015 | 10_062 | 50_001 | 50_027) | (404, _) => Trouble::Gone,
+        (401, _) => bad_token(),
         (_, 50_007) => Trouble::refused(
             "the person takes no direct messages from the bot",
             "they can allow them in the server's privacy settings",
@@ -82,3 +97,23 @@ pub(crate) fn bad_token() -> Trouble {
 }
 
 const LATER: &str = "it is tried again by itself";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_is_not_known_is_no_word_on_a_message() {
+        let usual = of_response(401, 0);
+        assert!(matches!(usual, Trouble::Refused { .. }));
+        let later = waiting(usual.clone());
+        assert!(matches!(later, Trouble::Passing { .. }) && later.to_string() == usual.to_string());
+        for (status, code) in [(403, 50_013), (403, 50_007), (400, 50_035)] {
+            let trouble = waiting(of_response(status, code));
+            assert!(matches!(trouble, Trouble::Refused { .. }), "{status} {code}: {trouble:?}");
+        }
+        for (status, code) in [(404, 10_003), (404, 0), (403, 50_001), (401, 50_027)] {
+            assert_eq!(waiting(of_response(status, code)), Trouble::Gone, "{status} {code}");
+        }
+    }
+}

@@ -97,7 +97,13 @@ impl Matrix {
 
     /// The room, if the account is still in it.
     fn room_of(&self, id: &RoomId) -> Result<Room, Trouble> {
-        let room = self.session()?.client.get_room(id).ok_or(Trouble::Gone)?;
+        let client = self.session()?.client;
+        let Some(room) = client.get_room(id) else {
+            // A device that was made just now knows of no room until it has synced.
+            let is_new = client.rooms().is_empty();
+            let later = || Trouble::passing("the account does not know its rooms yet", trouble::LATER);
+            return Err(if is_new { later() } else { Trouble::Gone });
+        };
         if room.state() == matrix_sdk::RoomState::Joined { Ok(room) } else { Err(Trouble::Gone) }
     }
 
@@ -109,7 +115,7 @@ impl Matrix {
         for _ in 0..MOST_PAGES {
             let mut options = MessagesOptions::backward().from(from.as_deref());
             options.limit = uint!(100);
-            let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
+            let page = room.messages(options).await.map_err(|error| trouble::of_message(&error))?;
             for event in &page.chunk {
                 let Some(heard) = Heard::read(event.raw().json().get()) else { continue };
                 if heard.id == question.as_str() {
@@ -138,25 +144,42 @@ impl Matrix {
         name: &OwnedTransactionId,
     ) -> Result<MessageId, Trouble> {
         let sent = room.send_raw("m.room.message", content).with_transaction_id(name).await;
-        let sent = sent.map_err(|error| trouble::of(&error))?;
+        let sent = sent.map_err(|error| trouble::of_message(&error))?;
         Ok(MessageId(sent.response.event_id.to_string()))
     }
 
-    /// A direct room with someone: the one there is, or a new one.
-    async fn direct_room(&self, user: &UserId) -> Result<Room, Trouble> {
-        let Session { client, me, .. } = self.session()?;
-        for room in client.get_dm_rooms(user) {
-            // One that was made for the two of us may be somebody else's by now.
-            let members = room.members(RoomMemberships::ACTIVE).await.map_err(|error| trouble::of(&error))?;
-            let is_ours = members.len() <= 2
-                && members.iter().any(|member| member.user_id() == user)
-                && members.iter().all(|member| [user, &*me].contains(&member.user_id()));
-            let open = room.history_visibility_or_default().as_str() == "world_readable";
-            if is_ours && !open && room.encryption_state().is_encrypted() {
-                return Ok(room);
+    /// A room for what only someone may read: the one that they asked in if it is one, another that there is, or a new one.
+    async fn room_of_two(
+        &self,
+        user: &UserId,
+        asked_in: Option<&RoomId>,
+    ) -> Result<(Room, Private), Trouble> {
+        if let Some(room) = asked_in {
+            let room = self.room_of(room)?;
+            if self.is_of_two(&room, user).await? {
+                return Ok((room, Private::Here));
             }
         }
-        client.create_dm(user).await.map_err(|error| trouble::of(&error))
+        let client = self.session()?.client;
+        for room in client.get_dm_rooms(user) {
+            if self.is_of_two(&room, user).await? {
+                return Ok((room, Private::Elsewhere));
+            }
+        }
+        let made = client.create_dm(user).await.map_err(|error| trouble::of_message(&error))?;
+        Ok((made, Private::Elsewhere))
+    }
+
+    /// Whether nobody but someone and us can read what is said in a room: not others in it, since one that was made for the
+    /// two of us may be somebody else's by now, and not its servers.
+    async fn is_of_two(&self, room: &Room, user: &UserId) -> Result<bool, Trouble> {
+        let me = self.session()?.me;
+        let members =
+            room.members(RoomMemberships::ACTIVE).await.map_err(|error| trouble::of_message(&error))?;
+        let are_we = members.iter().any(|member| member.user_id() == user)
+            && members.iter().all(|member| [user, &*me].contains(&member.user_id()));
+        let open = room.history_visibility_or_default().as_str() == "world_readable";
+        Ok(are_we && !open && listen::is_encrypted(room).await?)
     }
 }
 
@@ -222,7 +245,7 @@ impl Channel for Matrix {
     async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
         let session = self.session()?;
         let rules = self.rules(&session, intake);
-        let ended = Box::pin(listen::listen(session, rules, intake, stop)).await;
+        let ended = Box::pin(listen::listen(session, &self.settings, rules, intake, stop)).await;
         let has_password = matches!(self.settings.credential, Some(Credential::Password(_)));
         match ended {
             // The next sign-in makes a new one.
@@ -268,7 +291,7 @@ impl Channel for Matrix {
         let id = EventId::parse(&message.0).map_err(|_| Trouble::Gone)?;
         if outgoing.kind != Kind::Draft {
             // A server takes an edit of something that was removed, and nobody would see it.
-            let there = room.event(&id, None).await.map_err(|error| trouble::of(&error))?;
+            let there = room.event(&id, None).await.map_err(|error| trouble::of_message(&error))?;
             if is_taken_back(there.raw().json().get()) {
                 return Err(Trouble::Gone);
             }
@@ -280,7 +303,7 @@ impl Channel for Matrix {
     async fn typing(&self, route: &Route) -> Result<(), Trouble> {
         let place = Place::of(route)?;
         let room = self.room_of(&place.room)?;
-        room.typing_notice(true).await.map_err(|error| trouble::of(&error))
+        room.typing_notice(true).await.map_err(|error| trouble::of_message(&error))
     }
 
     async fn send_privately(
@@ -291,22 +314,19 @@ impl Channel for Matrix {
         document: Document,
     ) -> Result<Private, Trouble> {
         let place = Place::of(route)?;
-        let (room, where_to) = if place.private {
-            (self.room_of(&place.room)?, Private::Here)
-        } else {
-            let user = UserId::parse(scope.user().as_str()).map_err(|_| Trouble::Gone)?;
-            (self.direct_room(&user).await?, Private::Elsewhere)
-        };
+        let user = UserId::parse(scope.user().as_str()).map_err(|_| Trouble::Gone)?;
+        let asked_in = place.private.then_some(&*place.room);
+        let (room, where_to) = self.room_of_two(&user, asked_in).await?;
         let Document { name, words, bytes } = document;
         let config = AttachmentConfig::new()
             .txn_id(content::transaction(nonce))
             .caption(Some(TextMessageEventContent::plain(words)));
         let sent = room.send_attachment(name, &mime::APPLICATION_JSON, bytes.to_vec(), config).await;
-        sent.map(|_| where_to).map_err(|error| trouble::of(&error))
+        sent.map(|_| where_to).map_err(|error| trouble::of_message(&error))
     }
 
-    async fn check(&self) -> Vec<Finding> {
-        check::check(&self.settings).await
+    async fn check(&self, vault: Option<&Vault>) -> Vec<Finding> {
+        check::check(&self.settings, vault).await
     }
 }
 

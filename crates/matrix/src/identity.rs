@@ -1,17 +1,20 @@
 //! The account's cross-signing identity and its key backup: made at the first login, and given to later devices by the
-//! recovery key.
+//! recovery key. What fails of that is tried again while the account listens, and can be seen until it is done.
 
 use std::time::Duration;
 
-use confidant_channel::{Trouble, Vault};
+use confidant_channel::{Backoff, Intake, Trouble, Vault};
 use matrix_sdk::Client;
 use matrix_sdk::config::SyncSettings;
 use matrix_sdk::encryption::CrossSigningResetAuthType;
 use matrix_sdk::encryption::recovery::RecoveryError;
+use matrix_sdk::ruma::api::client::keys::get_keys;
 use matrix_sdk::ruma::api::client::uiaa::{AuthData, MatrixUserIdentifier, Password, UserIdentifier};
+use matrix_sdk::ruma::{DeviceId, UserId};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 
-use crate::settings::Settings;
+use crate::settings::{Credential, Settings};
 use crate::trouble;
 
 /// A recovery key, to be shown to who runs the account.
@@ -30,13 +33,79 @@ pub(crate) async fn begin(
     client: &Client,
     password: Option<&SecretString>,
 ) {
-    if let Err(trouble) = settle(settings, vault, client, password).await {
+    // The first sync uploads the device's keys; without them there is nothing to sign.
+    let synced = client.sync_once(SyncSettings::default().timeout(Duration::ZERO)).await;
+    let settled = match synced {
+        Ok(_) => settle(settings, vault, client, password).await,
+        Err(error) => Err(trouble::of(&error)),
+    };
+    if let Err(trouble) = settled {
         tracing::warn!(trouble = %trouble, "the Matrix device is not verified: encrypted rooms may warn of it");
     }
 }
 
-/// Whether this device holds the account's identity, and so is one of the account's own.
+/// Makes what is still missing of a device that listens, for as long as it takes. Must not sync: that is the listening's, which
+/// would miss what another sync brings.
+pub(crate) async fn mend(settings: Settings, client: Client, intake: Intake) {
+    let encryption = client.encryption();
+    encryption.wait_for_e2ee_initialization_tasks().await;
+    if is_ours(&client).await && encryption.backups().are_enabled().await {
+        return;
+    }
+    let password = match &settings.credential {
+        Some(Credential::Password(password)) => Some(password),
+        _ => None,
+    };
+    let mut backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT);
+    while let Err(trouble) = settle(&settings, intake.vault(), &client, password).await {
+        let message = trouble.to_string();
+        let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, trouble::LATER));
+        let lacking = if is_ours(&client).await {
+            "the keys of the Matrix device have no backup"
+        } else {
+            "the Matrix device is not verified, and encrypted rooms may warn of it"
+        };
+        let trouble = Trouble::refused(format!("{lacking}: {what}"), hint);
+        tracing::warn!(trouble = %trouble, "the account's identity is not complete; it is tried again");
+        intake.remark(Some(&trouble));
+        tokio::time::sleep(backoff.wait()).await;
+    }
+    intake.remark(None);
+}
+
+/// Whether the account vouches for a device, as anybody sees it who asks the server.
+pub(crate) async fn vouched(asking: &Client, user: &UserId, device: &DeviceId) -> Result<(), Trouble> {
+    let mut request = get_keys::v3::Request::new();
+    request.device_keys.insert(user.to_owned(), vec![device.to_owned()]);
+    let keys = asking.send(request).await.map_err(|error| trouble::of_http(&error))?;
+    let read = |raw: &str| serde_json::from_str::<Value>(raw).unwrap_or_default();
+    let Some(signing) = keys.self_signing_keys.get(user).map(|key| read(key.json().get())) else {
+        return Err(Trouble::refused(
+            "the Matrix account has no identity yet, and encrypted rooms may warn of its device",
+            "`confidant serve` tries to make it and says on /readyz what is missing; or run `confidant matrix recovery-key`",
+        ));
+    };
+    let device = keys.device_keys.get(user).and_then(|devices| devices.get(device));
+    let device = device.map(|device| read(device.json().get())).unwrap_or_default();
+    let signed = device["signatures"][user.as_str()].as_object();
+    let signs = |key: &String| signed.is_some_and(|signatures| signatures.contains_key(key));
+    if signing["keys"].as_object().is_some_and(|keys| keys.keys().any(signs)) {
+        return Ok(());
+    }
+    Err(Trouble::refused(
+        "the Matrix account does not vouch for the device of this machine, and encrypted rooms may warn of it",
+        "give the account's recovery key as channels.matrix.recovery_key; `confidant serve` then says on /readyz if something is still missing",
+    ))
+}
+
+/// Whether this device holds the account's identity, and so is one of the account's own, for others, too.
 pub(crate) async fn is_ours(client: &Client) -> bool {
+    let (Some(me), Some(device)) = (client.user_id(), client.device_id()) else { return false };
+    has_secrets(client).await && vouched(client, me, device).await.is_ok()
+}
+
+/// Whether the secrets of an identity are here. It may be one that never came to the server.
+async fn has_secrets(client: &Client) -> bool {
     client.encryption().cross_signing_status().await.is_some_and(|status| status.is_complete())
 }
 
@@ -57,9 +126,6 @@ async fn settle(
     client: &Client,
     password: Option<&SecretString>,
 ) -> Result<(), Trouble> {
-    // The first sync uploads the device's keys; without them there is nothing to sign.
-    let synced = client.sync_once(SyncSettings::default().timeout(Duration::ZERO)).await;
-    synced.map_err(|error| trouble::of(&error))?;
     bootstrap(client, password).await?;
     let given = settings.recovery_key.clone();
     let Some(key) = (match given {
@@ -78,10 +144,20 @@ async fn settle(
     keep_key(vault, &key).await
 }
 
-/// Makes an identity for the account if it has none.
+/// Makes an identity for the account if it has none, and tells the server of it.
 async fn bootstrap(client: &Client, password: Option<&SecretString>) -> Result<(), Trouble> {
     let encryption = client.encryption();
-    let Err(error) = encryption.bootstrap_cross_signing_if_needed(None).await else { return Ok(()) };
+    // If another device has made one since, the secrets of ours are good for nothing, and this takes them away.
+    if let Some(me) = client.user_id() {
+        encryption.request_user_identity(me).await.map_err(|error| trouble::of(&error))?;
+    }
+    // The SDK keeps what it has made before the server has it, and then thinks that nothing is needed.
+    let made = if has_secrets(client).await && !is_ours(client).await {
+        encryption.bootstrap_cross_signing(None).await
+    } else {
+        encryption.bootstrap_cross_signing_if_needed(None).await
+    };
+    let Err(error) = made else { return Ok(()) };
     let Some(wanted) = error.as_uiaa_response() else { return Err(trouble::of(&error)) };
     let auth = authenticated(client, password, wanted.session.clone())?;
     encryption.bootstrap_cross_signing(Some(auth)).await.map_err(|error| trouble::of(&error))
@@ -173,7 +249,7 @@ fn of_recovery(error: &RecoveryError) -> Trouble {
 fn unverified() -> Trouble {
     Trouble::refused(
         "the account's identity was made by another device",
-        "give its recovery key as channels.matrix.recovery_key and run `confidant matrix login --reset`",
+        "give its recovery key as channels.matrix.recovery_key and start again",
     )
 }
 
@@ -187,3 +263,5 @@ async fn keep_key(vault: &Vault, key: &SecretString) -> Result<(), Trouble> {
 }
 
 const KEY: &str = "recovery-key";
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);

@@ -9,25 +9,26 @@ use std::time::Duration;
 use confidant_channel::{Edited, Event, Intake, MessageId, Removed, Stop, Trouble};
 use matrix_sdk::Room;
 use matrix_sdk::config::SyncSettings;
-use matrix_sdk::deserialized_responses::{
-    TimelineEvent, TimelineEventKind, VerificationLevel, VerificationState,
-};
+use matrix_sdk::deserialized_responses::{TimelineEvent, TimelineEventKind};
 use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::sync::sync_events::v3::Filter;
 use matrix_sdk::ruma::{EventId, RoomId, uint};
 use matrix_sdk::sync::{JoinedRoomUpdate, SyncResponse};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::catch_up::{Gap, OLDEST};
 use crate::determine::{Here, Rules, Verdict};
 use crate::heard::{Heard, What};
+use crate::settings::Settings;
 use crate::sign_in::Session;
 use crate::undecrypted::Undecrypted;
-use crate::{invites, trouble, verification};
+use crate::{identity, invites, trouble, verification};
 
 /// Hands in what happens until told to stop, or until the connection is lost.
 pub(crate) async fn listen(
     session: Session,
+    settings: &Settings,
     rules: Rules,
     intake: &Intake,
     mut stop: Stop,
@@ -45,6 +46,8 @@ pub(crate) async fn listen(
         order: 0,
         told_of_clear: false,
     };
+    // Ends with the listening.
+    let mut beside = JoinSet::new();
     let mut first = true;
     while !stop.is_said() {
         let synced = tokio::select! {
@@ -57,6 +60,8 @@ pub(crate) async fn listen(
         if first {
             intake.up();
             first = false;
+            // Only now: the first sync tells the server of the device.
+            beside.spawn(identity::mend(settings.clone(), ear.session.client.clone(), intake.clone()));
         }
     }
     Ok(())
@@ -255,42 +260,22 @@ impl Ear<'_> {
         event: &TimelineEvent,
     ) -> Result<Option<String>, Trouble> {
         let Some(heard) = Heard::read(event.raw().json().get()) else { return Ok(None) };
-        match &event.kind {
-            TimelineEventKind::UnableToDecrypt { event, .. } => {
-                let id = room.room_id().to_owned();
-                self.undecrypted.add(id, heard.id.clone(), event.clone());
-                return Ok(Some(heard.id));
-            }
-            // Somebody's words under another's name.
-            TimelineEventKind::Decrypted(decrypted)
-                if matches!(
-                    decrypted.encryption_info.verification_state,
-                    VerificationState::Unverified(VerificationLevel::MismatchedSender)
-                ) =>
+        if let TimelineEventKind::UnableToDecrypt { event, .. } = &event.kind {
+            let id = room.room_id().to_owned();
+            self.undecrypted.add(id, heard.id.clone(), event.clone());
+            return Ok(Some(heard.id));
+        }
+        let is_clear = matches!(event.kind, TimelineEventKind::PlainText { .. }) && heard.is_said();
+        let is_encrypted = is_clear && is_encrypted(room).await?;
+        if !heard.is_believable(&event.kind, is_encrypted) {
+            if is_clear && heard.sender != self.rules.me && !std::mem::replace(&mut self.told_of_clear, true)
             {
-                return Ok(Some(heard.id));
+                tracing::warn!("a message in an encrypted room was not encrypted and is not answered");
             }
-            TimelineEventKind::Decrypted(_) => {}
-            TimelineEventKind::PlainText { .. } => {
-                // A server could have written it.
-                let is_said = matches!(heard.what, What::Message(_) | What::Edit { .. });
-                if is_said && heard.sender != self.rules.me && self.is_encrypted(room).await? {
-                    if !std::mem::replace(&mut self.told_of_clear, true) {
-                        tracing::warn!(
-                            "a message in an encrypted room was not encrypted and is not answered"
-                        );
-                    }
-                    return Ok(Some(heard.id));
-                }
-            }
+            return Ok(Some(heard.id));
         }
         self.take(room, here, &heard).await?;
         Ok(Some(heard.id))
-    }
-
-    async fn is_encrypted(&self, room: &Room) -> Result<bool, Trouble> {
-        let state = room.latest_encryption_state().await.map_err(|error| trouble::of(&error))?;
-        Ok(state.is_encrypted())
     }
 
     async fn take(&mut self, room: &Room, here: &Here, heard: &Heard) -> Result<(), Trouble> {
@@ -350,7 +335,7 @@ impl Ear<'_> {
         let Ok(id) = EventId::parse(id) else { return Ok(None) };
         match room.event(&id, None).await {
             Ok(event) => Ok(Heard::read(event.raw().json().get())),
-            Err(error) => match trouble::of(&error) {
+            Err(error) => match trouble::of_message(&error) {
                 trouble @ Trouble::Passing { .. } => Err(trouble),
                 _ => Ok(None),
             },
@@ -383,6 +368,12 @@ pub(crate) fn is_private(room: &Room) -> bool {
 
 fn is_of_two(room: &Room) -> bool {
     (1..=2).contains(&room.active_members_count())
+}
+
+/// Whether what is said in a room is encrypted.
+pub(crate) async fn is_encrypted(room: &Room) -> Result<bool, Trouble> {
+    let state = room.latest_encryption_state().await.map_err(|error| trouble::of_message(&error))?;
+    Ok(state.is_encrypted())
 }
 
 /// How many rooms are read back at once.

@@ -10,6 +10,7 @@ use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::{UserId, uint};
 
 use crate::heard::Heard;
+use crate::listen::is_encrypted;
 use crate::route::Place;
 use crate::settings::Settings;
 use crate::sign_in::Session;
@@ -29,6 +30,7 @@ pub(crate) async fn before(
     let mut walk = Walk::new(session.me.as_str(), place.asker.as_str(), place.event.as_str(), thread)
         .limits(settings.room_lines, settings.room_max_age)
         .readers(room.history_visibility_or_default().as_str(), &membership);
+    let is_encrypted = is_encrypted(room).await?;
     let mut from = None;
     // Everything that is read is decrypted, so no more than is likely needed comes first.
     let first = u32::try_from(settings.room_lines.saturating_mul(2).clamp(20, 100)).unwrap_or(100);
@@ -38,7 +40,9 @@ pub(crate) async fn before(
         options.filter.types = Some(TYPES.iter().map(|&kind| kind.to_owned()).collect());
         let page = room.messages(options).await.map_err(|error| trouble::of(&error))?;
         for event in &page.chunk {
-            if let Some(heard) = Heard::read(event.raw().json().get()) {
+            if let Some(heard) = Heard::read(event.raw().json().get())
+                && heard.is_believable(&event.kind, is_encrypted)
+            {
                 walk.pass(heard);
             }
         }

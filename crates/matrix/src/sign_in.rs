@@ -238,12 +238,7 @@ async fn log_in(settings: &Settings, way: &Way<'_>, client: &Client) -> Result<(
     let login = if let Way::SsoToken(token) = way {
         auth.login_token(token.expose_secret().trim())
     } else {
-        let password = password(settings, way).ok_or_else(|| {
-            Trouble::refused(
-                "there is no stored Matrix session, and no password to make one with",
-                "set channels.matrix.password_file, or run `confidant matrix login`",
-            )
-        })?;
+        let password = password(settings, way).ok_or_else(no_way_in)?;
         auth.login_username(settings.user.as_deref().unwrap_or_default().trim(), password.expose_secret())
     };
     let done = login.initial_device_display_name(DEVICE).send().await;
@@ -258,16 +253,57 @@ async fn log_in(settings: &Settings, way: &Way<'_>, client: &Client) -> Result<(
     ))
 }
 
-/// Looks whether the account could sign in, and leaves nothing behind.
-pub(crate) async fn try_out(settings: &Settings, asking: &Client) -> Result<(), Trouble> {
+pub(crate) fn no_way_in() -> Trouble {
+    Trouble::refused(
+        "there is no stored Matrix session, and no password to make one with",
+        "set channels.matrix.password_file, or run `confidant matrix login`",
+    )
+}
+
+/// What the server was asked about the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Whether it knows what they sign in with, and it does.
+    Known,
+    /// They have nothing to sign in with.
+    Nothing,
+}
+
+/// Looks whether the account could sign in as the settings say, and leaves nothing behind.
+pub(crate) async fn try_out(settings: &Settings, asking: &Client) -> Result<Asked, Trouble> {
     match &settings.credential {
-        None => Ok(()),
-        Some(Credential::AccessToken(token)) => owner(settings, asking, token).await.map(drop),
+        None => return Ok(Asked::Nothing),
+        Some(Credential::AccessToken(token)) => {
+            owner(settings, asking, token).await?;
+        }
         Some(Credential::Password(_)) => {
             log_in(settings, &Way::Settings, asking).await?;
-            asking.logout().await.map_err(|error| trouble::of(&error))
+            asking.logout().await.map_err(|error| trouble::of(&error))?;
         }
     }
+    Ok(Asked::Known)
+}
+
+/// A client that asks with the stored session, and whose that is; none if there is none. Its databases may be in use by the
+/// process that listens, and are left alone.
+pub(crate) async fn stored(
+    settings: &Settings,
+    vault: &Vault,
+) -> Result<Option<(Client, OwnedUserId, OwnedDeviceId)>, Trouble> {
+    let Some(kept) = Kept::read(vault).await? else { return Ok(None) };
+    let asking = asking(settings).await?;
+    let token = SecretString::from(kept.token.as_str());
+    let whose = owner(settings, &asking, &token).await;
+    let (user, device) =
+        whose.map_err(|trouble| if trouble == unknown_token() { trouble::expired() } else { trouble })?;
+    Ok(Some((asking, user, device)))
+}
+
+fn unknown_token() -> Trouble {
+    Trouble::refused(
+        "the Matrix server does not know this access_token",
+        "make a new one, or use a password; then start again",
+    )
 }
 
 /// The session of a token that somebody made. Its device must not have keys: they would not be ours.
@@ -306,10 +342,7 @@ async fn owner(
     let restored = auth.restore_session(unknown, RoomLoadSettings::default());
     restored.await.map_err(|error| trouble::of(&error))?;
     let who = asking.whoami().await.map_err(|error| match trouble::lost_token(&error) {
-        Some(_) => Trouble::refused(
-            "the Matrix server does not know this access_token",
-            "make a new one, or use a password; then start again",
-        ),
+        Some(_) => unknown_token(),
         None => trouble::of_http(&error),
     })?;
     let device = who.device_id.ok_or_else(|| {

@@ -29,6 +29,33 @@ pub(crate) fn of(error: &Error) -> Trouble {
     }
 }
 
+/// What a failed call means for the one message that it is about. What is wrong with the account, or with what stands before
+/// its server, says nothing of the message: that waits until it is over, and signing in says what to do.
+pub(crate) fn of_message(error: &Error) -> Trouble {
+    match of(error) {
+        Trouble::Refused { what, hint } if !is_about_message(error) => Trouble::passing(what, hint),
+        other => other,
+    }
+}
+
+/// Whether a refusal is the server's word on what was asked, and not on who asks.
+fn is_about_message(error: &Error) -> bool {
+    let Some(answer) = error.as_client_api_error() else { return true };
+    let status = answer.status_code.as_u16();
+    match answer.error_kind() {
+        Some(
+            ErrorKind::UnknownToken(_)
+            | ErrorKind::MissingToken
+            | ErrorKind::UserDeactivated
+            | ErrorKind::UserLocked
+            | ErrorKind::UserSuspended,
+        ) => false,
+        Some(_) => status != 401,
+        // No Matrix server has said this. Some that stand before one bound what they let through.
+        None => status == 413,
+    }
+}
+
 /// What a failed request means.
 pub(crate) fn of_http(error: &HttpError) -> Trouble {
     if let HttpError::Cached(error) = error {
@@ -161,3 +188,60 @@ pub(crate) fn inbox(error: InboxError) -> Trouble {
 }
 
 pub(crate) const LATER: &str = "it is tried again by itself";
+
+#[cfg(test)]
+mod tests {
+    use matrix_sdk::RumaApiError;
+    use matrix_sdk::ruma::api::EndpointError as _;
+    use matrix_sdk::ruma::exports::http::Response;
+
+    use super::*;
+
+    fn answered(status: u16, body: &str) -> Error {
+        let response = Response::builder().status(status).body(body.as_bytes()).unwrap();
+        let answer = matrix_sdk::ruma::api::error::Error::from_http_response(response);
+        let answer = FromHttpResponseError::Server(RumaApiError::MatrixError(answer));
+        Error::Http(Box::new(HttpError::Api(Box::new(answer))))
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_account_is_no_word_on_a_message() {
+        for (status, body) in [
+            (401, r#"{"errcode":"M_UNKNOWN_TOKEN","error":"x"}"#),
+            (401, r#"{"errcode":"M_UNKNOWN_TOKEN","error":"x","soft_logout":true}"#),
+            (401, r#"{"errcode":"M_MISSING_TOKEN","error":"x"}"#),
+            (403, r#"{"errcode":"M_USER_SUSPENDED","error":"x"}"#),
+            (401, r#"{"errcode":"ORG.EXAMPLE.ODD","error":"x"}"#),
+            (404, "<html>nginx: secret.example</html>"),
+            (403, r#"{"detail":"not allowed"}"#),
+            (401, ""),
+        ] {
+            let error = answered(status, body);
+            let (usual, waiting) = (of(&error), of_message(&error));
+            assert!(matches!(usual, Trouble::Refused { .. }), "{status} {body}: {usual:?}");
+            assert!(matches!(waiting, Trouble::Passing { .. }), "{status} {body}: {waiting:?}");
+            assert_eq!(usual.to_string(), waiting.to_string(), "the same report");
+            assert!(!usual.to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_of_a_message_is_its_word_on_it() {
+        for (status, body) in [
+            (403, r#"{"errcode":"M_FORBIDDEN","error":"x"}"#),
+            (413, r#"{"errcode":"M_TOO_LARGE","error":"x"}"#),
+            (413, "<html>nginx</html>"),
+            (404, r#"{"errcode":"M_UNRECOGNIZED","error":"x"}"#),
+        ] {
+            let trouble = of_message(&answered(status, body));
+            assert!(matches!(trouble, Trouble::Refused { .. }), "{status} {body}: {trouble:?}");
+        }
+        let gone = answered(404, r#"{"errcode":"M_NOT_FOUND","error":"x"}"#);
+        assert_eq!((of(&gone), of_message(&gone)), (Trouble::Gone, Trouble::Gone));
+        for (status, body) in
+            [(502, "<html>nginx</html>"), (429, r#"{"errcode":"M_LIMIT_EXCEEDED","error":"x"}"#)]
+        {
+            assert!(matches!(of_message(&answered(status, body)), Trouble::Passing { .. }));
+        }
+    }
+}

@@ -197,7 +197,7 @@ impl Channel for Double {
         Ok(Private::Elsewhere)
     }
 
-    async fn check(&self) -> Vec<Finding> {
+    async fn check(&self, _: Option<&Vault>) -> Vec<Finding> {
         Vec::new()
     }
 }

@@ -18,7 +18,7 @@ use super::{JsonArg, Outcome};
 use crate::config::{ConfigError, Loaded, LogLevel, StoreKind};
 use crate::files;
 use crate::keys::Keys;
-use crate::open::{self, Purpose};
+use crate::open::{self, Opened, Purpose};
 use crate::tools::Standing;
 
 #[derive(Debug, Args)]
@@ -98,6 +98,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
             return;
         }
     };
+    let mut channels = None;
     if there {
         checks.extend(folders(loaded));
         checks.push(key(loaded));
@@ -113,6 +114,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                     checks.push(memories(memory).await);
                     checks.extend(undone(memory).await);
                 }
+                channels = Some(channels_of(loaded, Some(&opened)).await);
                 super::stop(&opened.engine).await;
             }
         }
@@ -141,7 +143,10 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
     checks.extend(instructions(loaded));
     checks.extend(models(loaded).await);
     checks.extend(tools(loaded).await);
-    checks.extend(channels(loaded).await);
+    checks.extend(match channels {
+        Some(channels) => channels,
+        None => channels_of(loaded, None).await,
+    });
     checks.push(address(config.server.listen).await);
 }
 
@@ -354,17 +359,25 @@ async fn tools(loaded: &Loaded) -> Vec<Check> {
     answering.chain(unusable).collect()
 }
 
-async fn channels(loaded: &Loaded) -> Vec<Check> {
+/// How the channels are, with what they have kept, if that could be opened.
+async fn channels_of(loaded: &Loaded, opened: Option<&Opened>) -> Vec<Check> {
     let mut checks = Vec::new();
     for (name, channel) in crate::channels::configured(loaded) {
         match channel {
             Err(error) => checks.push(Check::fail("channel", &format!("{name}: {}", output::whole(&error)))),
-            Ok(channel) => checks.extend(channel.check().await.into_iter().map(|finding| Check {
-                name: "channel",
-                state: if finding.good { State::Ok } else { State::Fail },
-                what: format!("{name}: {}", finding.what),
-                hint: finding.hint,
-            })),
+            Ok(channel) => {
+                let vault = opened.and_then(|opened| {
+                    let inbox = opened.inbox.as_ref()?;
+                    Some(inbox.vault(&opened.engine, channel.platform(), channel.label()))
+                });
+                let found = channel.check(vault.as_ref()).await;
+                checks.extend(found.into_iter().map(|finding| Check {
+                    name: "channel",
+                    state: if finding.good { State::Ok } else { State::Fail },
+                    what: format!("{name}: {}", finding.what),
+                    hint: finding.hint,
+                }));
+            }
         }
     }
     checks

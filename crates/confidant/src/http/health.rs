@@ -35,7 +35,7 @@ pub(super) struct ChannelHealth {
     condition: &'static str,
     /// Since when, in milliseconds since 1970.
     since: i64,
-    /// Why it is not up, and what to do about it.
+    /// What is wrong, and what to do about it. One that is up may lack something all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
 }

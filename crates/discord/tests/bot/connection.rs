@@ -221,3 +221,40 @@ async fn what_an_account_that_is_gone_left_undone_holds_nobody_up() {
     .await;
     bot.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_changed_while_nobody_listened_is_changed_and_once() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start().await;
+    let name = fake.say(A, a, "my name is Alice");
+    fake.answered(a, 1).await;
+    let town = fake.say(A, GENERAL, &to_bot("I live in Berlin"));
+    fake.answered(GENERAL, 1).await;
+    bot.idle().await;
+    bot.stop().await;
+    fake.forget_sessions();
+    fake.edit(name, "my name is Alicia");
+    fake.edit(town, &to_bot("I live in Bern"));
+    // Changed before anybody has read it: nothing but its last words were ever known.
+    let drink = fake.post(A, a, "I like tee");
+    fake.edit(drink, "I like tea");
+    let bot = rig.start().await;
+    fake.until("all of it", |_| bot.status().received == 3).await;
+    fake.answered(a, 2).await;
+    bot.idle().await;
+    let now = ["human:my name is alicia", "human:i live in bern", "human:i like tea", "ai:noted: i like tea"];
+    assert_eq!(bot.transcript("discord_conv:111").await, now);
+    bot.stop().await;
+    // Another time there is nothing new.
+    fake.forget_sessions();
+    let reads = fake.counted("reads");
+    let bot = rig.start().await;
+    fake.until("both rooms", |fake| fake.counted("reads") >= reads + 3).await;
+    fake.say(A, a, "still there?");
+    fake.answered(a, 3).await;
+    bot.idle().await;
+    assert_eq!(bot.transcript("discord_conv:111").await[..4], now);
+    assert_eq!((bot.status().received, fake.answers(a).len()), (1, 3));
+    bot.stop().await;
+}

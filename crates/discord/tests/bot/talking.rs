@@ -76,6 +76,34 @@ async fn the_room_is_read_and_only_mentions_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_bot_says_beside_answers_is_no_line_of_the_room() {
+    let rig = Rig::new().await;
+    let fake = &rig.fake;
+    let bot = rig.start().await;
+    fake.say(A, GENERAL, &to_bot("!help"));
+    fake.answered(GENERAL, 1).await;
+    rig.model.shut();
+    fake.say(A, GENERAL, &to_bot("a long story"));
+    fake.until("a draft", |fake| fake.answers(GENERAL).iter().any(|post| post.text == "noted: a ")).await;
+    // Asked while the other answer grows, and after a restart, which knows no more than Discord does.
+    fake.say(B, GENERAL, &to_bot("what is this?"));
+    fake.until("the question", |_| rig.model.asked() == 2).await;
+    let prompt = rig.model.prompt("what is this?");
+    assert!(prompt.contains("a long story") && !prompt.contains("noted: a "), "{prompt}");
+    assert!(!prompt.contains("!forget"), "a notice: {prompt}");
+    bot.kill().await;
+    rig.model.open();
+    let bot = rig.start().await;
+    bot.idle().await;
+    fake.say(B, GENERAL, &to_bot("and now?"));
+    fake.until("an answer", |fake| fake.answers(GENERAL).iter().any(|post| post.text == "noted: and now?"))
+        .await;
+    let prompt = rig.model.prompt("and now?");
+    assert!(prompt.contains("assistant: noted: a long story") && !prompt.contains("!forget"), "{prompt}");
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_grows_and_long_ones_are_split_without_breaking_code() {
     let rig = Rig::new().await;
     let (fake, a) = (&rig.fake, rig.fake.direct(A));
@@ -259,13 +287,13 @@ async fn only_those_who_are_allowed_are_answered() {
 async fn the_doctor_says_what_is_there_and_what_is_not() {
     let rig = Rig::new().await;
     let bot = rig.start().await;
-    let findings = bot.discord.check().await;
+    let findings = bot.discord.check(None).await;
     let bad: Vec<&str> =
         findings.iter().filter(|finding| !finding.good).map(|finding| finding.what.as_str()).collect();
     assert_eq!(bad, ["in 1 of 1 servers the bot lacks the right Send Messages in Threads"]);
     assert!(findings.iter().filter(|finding| !finding.good).all(|finding| finding.hint.is_some()));
     rig.fake.allow_intents(false);
-    let findings = bot.discord.check().await;
+    let findings = bot.discord.check(None).await;
     assert!(findings.iter().any(|finding| !finding.good && finding.what.contains("Message Content intent")));
     bot.stop().await;
 }

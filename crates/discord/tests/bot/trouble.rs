@@ -117,3 +117,34 @@ async fn two_entries_of_one_account_do_not_both_answer() {
     assert_eq!(fake.answers(a).len(), 1);
     bot.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_outlives_a_token_that_is_not_known_and_a_proxy_that_answers_instead() {
+    let rig = Rig::new().await;
+    let (fake, a) = (&rig.fake, rig.fake.direct(A));
+    let bot = rig.start().await;
+    for (n, instead) in [
+        (401, r#"{"message":"401: Unauthorized","code":0}"#),
+        (404, "<html><h1>404 Not Found</h1><hr>nginx</html>"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        rig.model.shut();
+        fake.say(A, a, "still there?");
+        fake.until("the question", |_| rig.model.asked() > n).await;
+        let before = fake.counted("instead");
+        fake.answer(Some(instead));
+        rig.model.open();
+        fake.until("a few tries", |fake| fake.counted("instead") > before + 3).await;
+        assert_eq!(bot.status().undelivered, 0, "{instead:?}");
+        fake.answer(None);
+        fake.until("an answer", |fake| {
+            fake.answers(a).iter().filter(|post| post.text == "noted: still there?").count() == n + 1
+        })
+        .await;
+        bot.idle().await;
+    }
+    assert_eq!((fake.answers(a).len(), bot.status().undelivered), (2, 0));
+    bot.stop().await;
+}

@@ -42,9 +42,13 @@ pub(crate) struct Post {
     pub(crate) text: String,
     pub(crate) reply_to: Option<u64>,
     pub(crate) edits: usize,
+    /// The time of the last one, as ids have it.
+    pub(crate) edited: u64,
     pub(crate) files: Vec<String>,
     pub(crate) attachments: usize,
     pub(crate) nonce: Option<String>,
+    /// Bits of Discord's own. Authors may set that links are shown without a preview, and no other.
+    pub(crate) flags: u64,
 }
 
 #[derive(Default)]
@@ -62,6 +66,8 @@ struct State {
     spent: HashMap<u64, (u32, tokio::time::Instant)>,
     pub(crate) counts: HashMap<&'static str, usize>,
     down: bool,
+    /// What every request is answered.
+    instead: Option<(u16, &'static str)>,
     intents_allowed: bool,
     identifies: usize,
     resumes: usize,
@@ -166,9 +172,11 @@ impl Fake {
             text: text.to_owned(),
             reply_to: None,
             edits: 0,
+            edited: 0,
             files: Vec::new(),
             attachments: 0,
             nonce: None,
+            flags: 0,
         };
         self.add(post);
         id
@@ -202,11 +210,13 @@ impl Fake {
     }
 
     pub(crate) fn edit(&self, id: u64, text: &str) {
+        let edited = self.id();
         {
             let mut state = self.state();
             let post = state.posts.get_mut(&id).unwrap();
             post.text = text.to_owned();
             post.edits += 1;
+            post.edited = edited;
         }
         let event = self.message_json(id);
         self.dispatch("MESSAGE_UPDATE", event);
@@ -329,6 +339,11 @@ impl Fake {
         }
     }
 
+    /// Answers every request with this, as one does whose token was withdrawn, or a proxy; as usual if it is nothing.
+    pub(crate) fn answer(&self, instead: Option<(u16, &'static str)>) {
+        self.state().instead = instead;
+    }
+
     pub(crate) fn answer_heartbeats(&self, acks: bool) {
         self.state().acks = acks;
     }
@@ -410,10 +425,10 @@ impl Fake {
             "id": post.id.to_string(), "channel_id": post.channel.to_string(), "author": user_json(post.author),
             "content": post.text, "timestamp": timestamp(post.id, 0), "edited_timestamp": null, "tts": false,
             "mention_everyone": false, "mentions": mentions, "mention_roles": [], "embeds": [], "pinned": false,
-            "attachments": (1..=post.attachments).map(attachment).collect::<Vec<_>>(), "type": 0, "flags": 0,
+            "attachments": (1..=post.attachments).map(attachment).collect::<Vec<_>>(), "type": 0, "flags": post.flags,
         });
         if post.edits > 0 {
-            json["edited_timestamp"] = json!(timestamp(post.id, post.edits));
+            json["edited_timestamp"] = json!(timestamp(post.edited, post.edits));
         }
         if let Some(reply_to) = post.reply_to {
             json["type"] = json!(19);

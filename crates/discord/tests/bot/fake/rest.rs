@@ -54,6 +54,11 @@ async fn limited(State(fake): State<Fake>, request: Request, next: Next) -> Resp
     if fake.state().down {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
+    let instead = fake.state().instead;
+    if let Some((status, body)) = instead {
+        fake.count("instead");
+        return (StatusCode::from_u16(status).unwrap(), body).into_response();
+    }
     let wait = fake.state().limited.pop();
     if let Some(seconds) = wait {
         fake.count("429");
@@ -219,9 +224,11 @@ async fn create(
         text,
         reply_to: payload["message_reference"]["message_id"].as_str().map(|id| id.parse().unwrap()),
         edits: 0,
+        edited: 0,
         files,
         attachments: 0,
         nonce,
+        flags: flags(&payload),
     };
     note_pings(&fake, &payload);
     let message = post.id;
@@ -236,6 +243,13 @@ async fn create(
     let mut response = Json(fake.message_json(message)).into_response();
     with_bucket(&fake, id, &mut response);
     response
+}
+
+/// The flags that a message is given: of them all, only the one about previews is an author's to set everywhere.
+fn flags(payload: &Value) -> u64 {
+    let flags = payload["flags"].as_u64().unwrap_or(0);
+    assert_eq!(flags & !(1 << 2), 0, "nobody may set these");
+    flags
 }
 
 /// Notes a text that came without the word that nobody is to be notified.
@@ -295,6 +309,7 @@ async fn update(
     }
     let (payload, _) = payload(&headers, &body);
     note_pings(&fake, &payload);
+    let edited = fake.id();
     {
         let mut state = fake.state();
         let Some(post) = state.posts.get_mut(&message) else {
@@ -305,6 +320,10 @@ async fn update(
         }
         post.text = payload["content"].as_str().unwrap().to_owned();
         post.edits += 1;
+        post.edited = edited;
+        if !payload["flags"].is_null() {
+            post.flags = flags(&payload);
+        }
     }
     fake.changed.notify_waiters();
     let event = fake.message_json(message);
@@ -380,9 +399,11 @@ fn answered(fake: &Fake, token: String, headers: &HeaderMap, body: &Bytes) -> Re
         text,
         reply_to: None,
         edits: 0,
+        edited: 0,
         files: Vec::new(),
         attachments: 0,
         nonce: None,
+        flags: 0,
     };
     Json(fake.fetched_json(&post)).into_response()
 }
