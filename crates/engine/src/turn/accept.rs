@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
-use crate::checkpoint::{Checkpoint, Outcome};
+use crate::checkpoint::{Checkpoint, Exchange, Outcome};
 use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
