@@ -35,7 +35,7 @@ pub struct Status {
     pub condition: Condition,
     /// Since when.
     pub since: Millis,
-    /// Why it is not up, and what to do about it.
+    /// Why it is not up, or what is wrong although it is, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// How often the connection was made again.

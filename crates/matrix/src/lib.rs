@@ -12,6 +12,7 @@
 //! that was stored, and everything goes through the inbox by its id.
 #![recursion_limit = "256"]
 
+mod believed;
 mod catch_up;
 mod channel;
 mod check;
