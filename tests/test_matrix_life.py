@@ -305,6 +305,9 @@ def test_a_session_that_the_server_ends_is_made_anew(
     alice.hears(room, bot.id, "noted: meanwhile")
     bot.asked(alice, room, "after", to=None)
     assert_once(bot, alice, room, "before", "meanwhile", "after")
+    # The new device knows that nobody else reads here, too.
+    alice.say(room, "!share-private off")
+    alice.hears(room, bot.id, "What you told me in private stays private again.")
 
 
 def test_a_token_that_runs_out_costs_no_device(bot: Bot, people: People, synapse: Synapse) -> None:

@@ -269,7 +269,7 @@ impl Channel for Matrix {
 
     async fn audience(&self, route: &Route) -> Result<Audience, Trouble> {
         let room = self.room_of(&Place::of(route)?.room)?;
-        Ok(if listen::is_private(&room) { Audience::Private } else { Audience::Room })
+        Ok(if listen::is_private(&room).await? { Audience::Private } else { Audience::Room })
     }
 
     async fn send(&self, route: &Route, outgoing: Outgoing<'_>) -> Result<MessageId, Trouble> {

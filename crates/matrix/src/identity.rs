@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use confidant_channel::{Backoff, Intake, Trouble, Vault};
 use matrix_sdk::Client;
-use matrix_sdk::config::SyncSettings;
 use matrix_sdk::encryption::CrossSigningResetAuthType;
 use matrix_sdk::encryption::recovery::RecoveryError;
 use matrix_sdk::ruma::api::client::keys::get_keys;
@@ -14,6 +13,7 @@ use matrix_sdk::ruma::{DeviceId, UserId};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use crate::listen::what_matters;
 use crate::settings::{Credential, Settings};
 use crate::trouble;
 
@@ -34,7 +34,7 @@ pub(crate) async fn begin(
     password: Option<&SecretString>,
 ) {
     // The first sync uploads the device's keys; without them there is nothing to sign.
-    let synced = client.sync_once(SyncSettings::default().timeout(Duration::ZERO)).await;
+    let synced = client.sync_once(what_matters(Duration::ZERO)).await;
     let settled = match synced {
         Ok(_) => settle(settings, vault, client, password).await,
         Err(error) => Err(trouble::of(&error)),
@@ -195,7 +195,7 @@ pub(crate) async fn recovery_key(
     {
         return Ok(RecoveryKey(key));
     }
-    let synced = client.sync_once(SyncSettings::default().timeout(Duration::ZERO)).await;
+    let synced = client.sync_once(what_matters(Duration::ZERO)).await;
     synced.map_err(|error| trouble::of(&error))?;
     bootstrap(client, password).await?;
     let encryption = client.encryption();

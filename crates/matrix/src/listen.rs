@@ -7,13 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use confidant_channel::{Edited, Event, Intake, MessageId, Removed, Stop, Trouble};
-use matrix_sdk::Room;
 use matrix_sdk::config::SyncSettings;
 use matrix_sdk::deserialized_responses::{TimelineEvent, TimelineEventKind};
 use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::sync::sync_events::v3::Filter;
 use matrix_sdk::ruma::{EventId, RoomId, uint};
 use matrix_sdk::sync::{JoinedRoomUpdate, SyncResponse};
+use matrix_sdk::{Room, RoomMemberships};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -84,9 +84,6 @@ struct Ear<'a> {
 
 impl Ear<'_> {
     async fn sync(&self, first: bool) -> Result<SyncResponse, Trouble> {
-        let mut filter = FilterDefinition::with_lazy_loading();
-        filter.room.timeline.limit = Some(uint!(50));
-        filter.presence.not_types = vec!["*".to_owned()];
         let timeout = if first {
             Duration::ZERO
         } else if self.undecrypted.is_empty() {
@@ -94,8 +91,7 @@ impl Ear<'_> {
         } else {
             SHORT_POLL
         };
-        let settings = SyncSettings::new().timeout(timeout).filter(Filter::FilterDefinition(filter));
-        let synced = Box::pin(self.session.client.sync_once(settings)).await;
+        let synced = Box::pin(self.session.client.sync_once(what_matters(timeout))).await;
         synced.map_err(|error| trouble::of(&error))
     }
 
@@ -246,8 +242,8 @@ impl Ear<'_> {
         let me = room.get_member_no_sync(&self.session.me).await.map_err(|error| trouble::of(&error))?;
         Ok(Here {
             room: room.room_id().to_string(),
-            direct: is_of_two(room) || room.direct_targets_length() > 0,
-            private: is_private(room),
+            direct: is_of_two(room).await? || room.direct_targets_length() > 0,
+            private: is_private(room).await?,
             called: me.and_then(|me| me.display_name().map(str::to_owned)),
         })
     }
@@ -362,12 +358,29 @@ impl Ear<'_> {
 }
 
 /// Whether nobody but one person and the account reads what is said in a room.
-pub(crate) fn is_private(room: &Room) -> bool {
-    is_of_two(room) && room.history_visibility_or_default().as_str() != "world_readable"
+pub(crate) async fn is_private(room: &Room) -> Result<bool, Trouble> {
+    Ok(is_of_two(room).await? && room.history_visibility_or_default().as_str() != "world_readable")
 }
 
-fn is_of_two(room: &Room) -> bool {
-    (1..=2).contains(&room.active_members_count())
+async fn is_of_two(room: &Room) -> Result<bool, Trouble> {
+    let count = match room.active_members_count() {
+        // Not told yet.
+        0 => {
+            let members = room.members(RoomMemberships::ACTIVE).await;
+            members.map_err(|error| trouble::of_message(&error))?.len() as u64
+        }
+        count => count,
+    };
+    Ok((1..=2).contains(&count))
+}
+
+/// What a sync is asked for. Every one of them: a server counts a room's members for who does not want them all, and says so
+/// once.
+pub(crate) fn what_matters(timeout: Duration) -> SyncSettings {
+    let mut filter = FilterDefinition::with_lazy_loading();
+    filter.room.timeline.limit = Some(uint!(50));
+    filter.presence.not_types = vec!["*".to_owned()];
+    SyncSettings::new().timeout(timeout).filter(Filter::FilterDefinition(filter))
 }
 
 /// Whether what is said in a room is encrypted.
