@@ -1,31 +1,24 @@
 //! What people tell the agent instead of asking it. Exact words only: a question about a command is a question.
-//!
-//! Forgetting, sharing, cancelling and deciding are the engine's to obey; they are known here because an event that is one
-//! has another life than a question.
 
-use confidant_engine::Decision;
+use confidant_engine::{Told, plain_words};
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `!forget`, `forget our conversation`.
-    Forget,
+    /// The engine's to obey; known here because an event that is one has another life than a question.
+    Told(Told),
     /// `!export`.
     Export,
     /// `!privacy`.
     Privacy,
     /// `!help`.
     Help,
-    /// `!cancel`.
-    Cancel,
-    /// `approve CODE`, `deny CODE`; without a code it is one of their own, if one waits, and a word like any other if not.
-    Decide(Decision, Option<String>),
 }
 
 impl Command {
     /// Whether it must not wait for what was said before it.
     pub(crate) fn is_urgent(&self) -> bool {
-        matches!(self, Self::Help | Self::Privacy | Self::Cancel)
+        matches!(self, Self::Help | Self::Privacy | Self::Told(Told::Cancel))
     }
 }
 
@@ -33,33 +26,11 @@ impl Command {
 #[must_use]
 pub fn parse(text: &str) -> Option<Command> {
     let lower = text.to_lowercase();
-    let mut words: Vec<&str> = lower
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .map(|word| word.trim_end_matches(['.', '!', '?', ':']))
-        .filter(|word| !word.is_empty())
-        .collect();
-    while words.len() > 1 && (words[0].starts_with('@') || words[0] == "please") {
-        words.remove(0);
-    }
-    match words.as_slice() {
-        ["!forget"] | ["forget", "our", "conversation"] => Some(Command::Forget),
+    match plain_words(&lower).as_slice() {
         ["!export"] => Some(Command::Export),
         ["!privacy"] => Some(Command::Privacy),
         ["!help"] => Some(Command::Help),
-        ["!cancel"] => Some(Command::Cancel),
-        ["approve" | "!approve", code @ ..] => decide(Decision::Approve, code),
-        ["deny" | "!deny", code @ ..] => decide(Decision::Deny, code),
-        _ => None,
-    }
-}
-
-/// A code, or nothing, and no other word.
-fn decide(decision: Decision, code: &[&str]) -> Option<Command> {
-    let is_code = |word: &str| word.len() == 6 && word.chars().all(|c| c.is_ascii_alphanumeric());
-    match code {
-        [] => Some(Command::Decide(decision, None)),
-        [code] if is_code(code) => Some(Command::Decide(decision, Some(code.to_uppercase()))),
-        _ => None,
+        words => Told::read(words).map(Command::Told),
     }
 }
 
@@ -88,21 +59,23 @@ How to end it: `!forget` destroys the key of our conversation; deleting a messag
 
 #[cfg(test)]
 mod tests {
+    use confidant_engine::Decision;
+
     use super::*;
 
     #[test]
     fn only_the_exact_words_are_commands() {
         for (text, command) in [
-            ("!forget", Command::Forget),
-            ("@bot forget our conversation.", Command::Forget),
+            ("!forget", Command::Told(Told::Forget)),
+            ("@bot forget our conversation.", Command::Told(Told::Forget)),
             ("please !export", Command::Export),
             ("!PRIVACY", Command::Privacy),
             ("!help!", Command::Help),
-            ("!cancel", Command::Cancel),
-            ("Approve k7qm2a", Command::Decide(Decision::Approve, Some("K7QM2A".to_owned()))),
-            ("!deny K7QM2A.", Command::Decide(Decision::Deny, Some("K7QM2A".to_owned()))),
-            ("@bot approve!", Command::Decide(Decision::Approve, None)),
-            ("deny", Command::Decide(Decision::Deny, None)),
+            ("!cancel", Command::Told(Told::Cancel)),
+            ("Approve k7qm2a", Command::Told(Told::Decide(Decision::Approve, Some("K7QM2A".to_owned())))),
+            ("!deny K7QM2A.", Command::Told(Told::Decide(Decision::Deny, Some("K7QM2A".to_owned())))),
+            ("@bot approve!", Command::Told(Told::Decide(Decision::Approve, None))),
+            ("deny", Command::Told(Told::Decide(Decision::Deny, None))),
         ] {
             assert_eq!(parse(text), Some(command), "{text}");
         }

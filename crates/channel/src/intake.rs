@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId};
+use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId, Told};
 use tokio::sync::Notify;
 
 use crate::channel::{Edited, Event, MessageId, Removed, Said, Trouble};
@@ -114,7 +114,7 @@ impl Intake {
         let beside = self.engine.beside();
         let person = beside.person_tag(said.scope.tenant(), said.scope.user());
         let kind = match commands::parse(&said.text) {
-            Some(Command::Forget) => RowKind::Forget,
+            Some(Command::Told(Told::Forget)) => RowKind::Forget,
             Some(command) if command.is_urgent() => RowKind::Urgent,
             _ => RowKind::Said,
         };

@@ -112,6 +112,6 @@ pub use tools::{
 pub use turn::{
     CarryOut, Decay, Ending, Enrichment, Final, Harm, HarmScores, Measure, MemoryState, Metadata, Offer,
     OfferedModel, Outbound, PastChat, Prepared, PreparedBy, Restore, RunningHarm, Safety, SafetyAction,
-    SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Turn,
-    TurnRequest, View,
+    SafetyDecision, SafetyRule, SafetyRules, SafetyText, SafetyTexts, Standing, TokenUsage, Told, Turn,
+    TurnRequest, View, plain_words,
 };

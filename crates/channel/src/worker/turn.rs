@@ -2,7 +2,7 @@
 
 use confidant_engine::{
     ApprovalRequest, Audience, Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Sharing,
-    Turn, TurnRequest,
+    Told, Turn, TurnRequest,
 };
 use tokio::time::Instant;
 
@@ -43,11 +43,11 @@ impl Job<'_> {
             Some(Command::Help) => self.notice(commands::HELP).await,
             Some(Command::Privacy) => self.notice(commands::PRIVACY).await,
             Some(Command::Export) => self.export().await,
-            Some(Command::Decide(decision, Some(code))) => self.decide(decision, &code).await,
+            Some(Command::Told(Told::Decide(decision, Some(code)))) => self.decide(decision, &code).await,
             // Whose answer it leads to is known at the end only.
-            Some(Command::Decide(_, None)) => self.ask(Growing::Hidden).await,
-            Some(Command::Forget) => self.forget().await,
-            Some(Command::Cancel) => {
+            Some(Command::Told(Told::Decide(_, None))) => self.ask(Growing::Hidden).await,
+            Some(Command::Told(Told::Forget)) => self.forget().await,
+            Some(Command::Told(Told::Cancel)) => {
                 let turn = self.turn(RoomContext::default());
                 let heard = self.listen(turn, Growing::Hidden).await;
                 self.tell(heard).await

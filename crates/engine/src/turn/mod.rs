@@ -33,6 +33,7 @@ mod respond;
 mod resume;
 mod safety;
 mod scope;
+mod told;
 mod unfinished;
 mod work;
 
@@ -73,6 +74,7 @@ pub use prepare::{
 };
 pub(crate) use resume::recover;
 pub use safety::Safety;
+pub use told::{Told, plain_words};
 
 /// What a channel asks for.
 #[derive(Debug, Default)]

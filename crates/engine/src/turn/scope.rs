@@ -4,9 +4,10 @@ use confidant_seal::Scope;
 
 use super::decide::{self, CarryOut, Meant};
 use super::outlet::Outlet;
+use super::told::{Told, plain_words};
 use super::{Ending, Final, Inbound, MemoryState, Metadata, TurnRequest, forgotten};
 use crate::about::{FocusChange, Note};
-use crate::approval::{Decider, Decision};
+use crate::approval::Decider;
 use crate::aspects::Situation;
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
@@ -72,53 +73,27 @@ pub(super) fn default_audience(scope: &Scope, request: &TurnRequest) -> Audience
 /// Something a person tells the memory itself, not the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    Forget,
+    Told(Told),
     Share(Sharing),
     /// Starts a focus mode, or ends it.
     Focus(FocusChange),
-    /// With the code that the question gave, or without one where only one question is open.
-    Decide(Decision, Option<String>),
-    Cancel,
 }
 
-/// The command that a query is, if it is one. Exact phrases only: a question about forgetting is a question.
+/// The command that a query is, if it is one.
 pub(super) fn command(inbound: &Inbound) -> Option<Command> {
     let lower = inbound.query.to_lowercase();
-    let mut words: Vec<&str> = lower
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .map(|word| word.trim_end_matches(['.', '!', '?', ':']))
-        .filter(|word| !word.is_empty())
-        .collect();
-    // "@bot forget our conversation", "please forget our conversation".
-    while words.len() > 1 && (words[0].starts_with('@') || words[0] == "please") {
-        words.remove(0);
-    }
-    match words.as_slice() {
-        ["!forget"] | ["forget", "our", "conversation"] => Some(Command::Forget),
-        ["!cancel"] => Some(Command::Cancel),
-        ["approve" | "!approve", rest @ ..] if rest.len() < 2 => decision(Decision::Approve, rest),
-        ["deny" | "!deny", rest @ ..] if rest.len() < 2 => decision(Decision::Deny, rest),
+    match plain_words(&lower).as_slice() {
         ["!focus", "off"] => Some(Command::Focus(FocusChange::Off)),
         ["!focus", id] => Some(Command::Focus(FocusChange::On((*id).to_owned()))),
         ["!share-private", "on"] => Some(Command::Share(Sharing::PrivateInRooms)),
         ["!share-private", "off"] => Some(Command::Share(Sharing::KeepPrivate)),
-        _ => None,
-    }
-}
-
-/// `approve` or `approve K7QM2A`: a code, or nothing, and no other word.
-fn decision(decision: Decision, rest: &[&str]) -> Option<Command> {
-    let is_code = |word: &str| word.len() == 6 && word.chars().all(|c| c.is_ascii_alphanumeric());
-    match rest {
-        [] => Some(Command::Decide(decision, None)),
-        [code] if is_code(code) => Some(Command::Decide(decision, Some(code.to_uppercase()))),
-        _ => None,
+        words => Told::read(words).map(Command::Told),
     }
 }
 
 /// Whether a command is one here: `approve` is a word like any other where nothing waits to be approved.
 pub(super) async fn is_meant(session: &Session, command: &Command, inbound: &Inbound) -> Result<bool, Error> {
-    if !matches!(command, Command::Decide(_, None)) {
+    if !matches!(command, Command::Told(Told::Decide(_, None))) {
         return Ok(true);
     }
     let mut held = session.lock().await?;
@@ -141,7 +116,7 @@ pub(super) async fn obey(
 ) -> Result<Ending, Error> {
     let mut metadata = Box::new(Metadata::new(MemoryState::Forgotten, inbound.audience));
     let content = match command {
-        Command::Forget => {
+        Command::Told(Told::Forget) => {
             let id = inbound.request_id.as_str();
             let before = forgotten::receipt(session, id).await?;
             metadata.replayed = before.is_some();
@@ -179,14 +154,14 @@ pub(super) async fn obey(
             metadata.memory = MemoryState::Kept;
             if on { "The focus mode is on." } else { "No focus mode is on any more." }
         }
-        Command::Decide(decision, code) => {
+        Command::Told(Told::Decide(decision, code)) => {
             let by = Decider::Person(session.scope().user().as_str().to_owned());
             let meant = code.map_or(Meant::Only, Meant::Code);
             let said_as = Some(inbound.request_id.clone());
             let word = decide::Word { meant, decision, by, said_as };
             return decide::decide(session, &word, CarryOut::Here, outlet).await;
         }
-        Command::Cancel => {
+        Command::Told(Told::Cancel) => {
             metadata.memory = MemoryState::Kept;
             match session.cancel(None).await? {
                 0 => "Nothing was running.",
@@ -270,7 +245,7 @@ mod tests {
             "Please forget our conversation!",
             "@bot:matrix.org: !forget",
         ] {
-            assert_eq!(parsed(query), Some(Command::Forget), "{query}");
+            assert_eq!(parsed(query), Some(Command::Told(Told::Forget)), "{query}");
         }
         for query in [
             "do not forget our conversation",
