@@ -6,7 +6,7 @@ use confidant_memory::Card;
 use confidant_memory::index::Document;
 
 /// The card of this id.
-pub(crate) fn card(id: u64, vectors: bool) -> Document {
+pub(crate) fn card(id: u64) -> Document {
     let mut random = Random::new(id);
     let card = Card {
         title: text(&mut random, 7),
@@ -25,7 +25,6 @@ pub(crate) fn card(id: u64, vectors: bool) -> Document {
         session_id: format!("{:016x}", random.next()),
         tool: ["claude-code", "codex", "gemini-cli"][(id % 3) as usize].to_owned(),
         created_at: at(id),
-        vector: vectors.then(|| vector(&mut random)),
     }
 }
 
@@ -64,12 +63,6 @@ fn word(random: &mut Random) -> String {
     });
     let unit = random.unit();
     ranked(sums.partition_point(|&sum| sum < unit))
-}
-
-fn vector(random: &mut Random) -> Vec<i8> {
-    let floats: Vec<f32> =
-        (0..384).map(|_| (random.unit() + random.unit() + random.unit() - 1.5) as f32).collect();
-    confidant_memory::index::quantise(&floats)
 }
 
 /// xorshift64*.

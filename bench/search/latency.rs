@@ -13,13 +13,13 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::cards::{self, Random};
 use crate::fts::{self, Fts};
 use crate::truth::{Generated, Keys};
-use crate::{Result, meaning, print};
+use crate::{Result, print};
 
 /// Measures every size and prints tables.
-pub(crate) fn run(sizes: &[u64], vectors: bool) -> Result<()> {
+pub(crate) fn run(sizes: &[u64]) -> Result<()> {
     for &size in sizes {
         let folder = tempfile::tempdir()?;
-        let rows = ours(folder.path(), size, vectors)?;
+        let rows = ours(folder.path(), size)?;
         let peer = peer(folder.path(), size)?;
         print("");
         print("| query | ours p50 | p95 | CPU p95 | FTS5 p50 | p95 | times faster (p50) |");
@@ -81,19 +81,13 @@ fn question(kind: usize, random: &mut Random, size: u64) -> Query {
     query
 }
 
-fn ours(folder: &Path, size: u64, vectors: bool) -> Result<Vec<(&'static str, Times)>> {
+fn ours(folder: &Path, size: u64) -> Result<Vec<(&'static str, Times)>> {
     let path = folder.join("index");
     let keys = Arc::new(Keys::default());
-    let truth = Generated { count: AtomicU64::new(size), vectors };
-    let open = || -> Result<Index> {
-        let index = Index::open(&path, keys.clone())?;
-        Ok(match meaning::encoder().filter(|_| vectors) {
-            Some(encoder) => index.with_encoder(encoder),
-            None => index,
-        })
-    };
+    let truth = Generated { count: AtomicU64::new(size) };
+    let open = || Index::open(&path, keys.clone());
     let making = Instant::now();
-    (1..=size).step_by(97).for_each(|id| drop(cards::card(id, vectors)));
+    (1..=size).step_by(97).for_each(|id| drop(cards::card(id)));
     let making = making.elapsed().as_secs_f64() * 97.0;
     let (began, cpu) = (Instant::now(), cpu());
     open()?.catch_up(&truth, true)?;
@@ -102,7 +96,7 @@ fn ours(folder: &Path, size: u64, vectors: bool) -> Result<Vec<(&'static str, Ti
     let began = Instant::now();
     index.search(&question(1, &mut Random::new(7), size), &truth)?;
     let first = began.elapsed();
-    print(&format!("\n### {size} cards{}\n", if vectors { ", with vectors" } else { "" }));
+    print(&format!("\n### {size} cards\n"));
     let disk = bytes(&path)?;
     print(&format!(
         "Ours: taken in at {:.0} cards/s ({:.0}/s of CPU time without making them), {} bytes a card on disk, first search \
@@ -147,7 +141,7 @@ fn peer(folder: &Path, size: u64) -> Result<Vec<Option<Times>>> {
     let mut fts = Fts::create(&file)?;
     let began = Instant::now();
     for start in (1..=size).step_by(10_000) {
-        let batch: Vec<_> = (start..=(start + 9_999).min(size)).map(|id| cards::card(id, false)).collect();
+        let batch: Vec<_> = (start..=(start + 9_999).min(size)).map(cards::card).collect();
         fts.add(&batch)?;
     }
     let built = began.elapsed().as_secs_f64();

@@ -1,11 +1,10 @@
 //! Measures search: how fast it is and how well it finds, ours beside plain FTS5, in one run.
 //!
-//! `bench/search.sh latency [--sizes 10000,100000] [--vectors]` and `bench/search.sh quality [--locomo FILE]` print Markdown.
+//! `bench/search.sh latency [--sizes 10000,100000]` and `bench/search.sh quality [--locomo FILE]` print Markdown.
 
 mod cards;
 mod fts;
 mod latency;
-mod meaning;
 mod quality;
 mod truth;
 
@@ -19,7 +18,6 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 struct Options {
     command: String,
     sizes: Vec<u64>,
-    vectors: bool,
     locomo: Option<PathBuf>,
     questions: Option<PathBuf>,
 }
@@ -27,7 +25,7 @@ struct Options {
 #[expect(clippy::print_stderr, reason = "errors of a command")]
 fn main() -> ExitCode {
     let done = Options::parse(std::env::args().skip(1)).and_then(|options| match options.command.as_str() {
-        "latency" => latency::run(&options.sizes, options.vectors),
+        "latency" => latency::run(&options.sizes),
         "quality" => quality::run(options.questions.as_deref(), options.locomo.as_deref()),
         _ => Err("which one: latency or quality?".into()),
     });
@@ -35,7 +33,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
-                "search: {error}\nhint: latency [--sizes N,N] [--vectors] | quality [--questions FILE] [--locomo FILE]"
+                "search: {error}\nhint: latency [--sizes N,N] | quality [--questions FILE] [--locomo FILE]"
             );
             ExitCode::from(2)
         }
@@ -53,7 +51,6 @@ impl Options {
                     let sizes: std::result::Result<_, _> = value()?.split(',').map(str::parse).collect();
                     options.sizes = sizes?;
                 }
-                "--vectors" => options.vectors = true,
                 "--locomo" => options.locomo = Some(value()?.into()),
                 "--questions" => options.questions = Some(value()?.into()),
                 _ => return Err(format!("unknown argument {argument}").into()),

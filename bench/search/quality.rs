@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use confidant_memory::Card;
-use confidant_memory::index::{Document, Encoder, Index, Mix, Query};
+use confidant_memory::index::{Document, Index, Mix, Query};
 use serde_json::Value;
 
 use crate::cards::Random;
 use crate::fts::{self, Fts};
 use crate::truth::{Keys, Listed};
-use crate::{Result, meaning, print};
+use crate::{Result, print};
 
 /// Cards, and questions with the ids that answer them.
 struct Set {
@@ -25,7 +25,6 @@ struct Set {
 
 /// Measures and prints a table.
 pub(crate) fn run(questions: Option<&Path>, locomo: Option<&Path>) -> Result<()> {
-    let encoder = meaning::encoder();
     let sets = match locomo {
         Some(file) => locomo_sets(&serde_json::from_slice(&std::fs::read(file)?)?)?,
         None => vec![own_set(questions.unwrap_or(Path::new("bench/search/questions.jsonl")))?],
@@ -35,16 +34,9 @@ pub(crate) fn run(questions: Option<&Path>, locomo: Option<&Path>) -> Result<()>
     print(&format!(
         "\n{cards} cards, {asked} questions.\n\n| how | recall@5 | recall@10 | nDCG@10 |\n|---|---:|---:|---:|"
     ));
-    let asked_texts: Vec<String> =
-        sets.iter().flat_map(|set| set.questions.iter().map(|(text, _)| text.clone())).collect();
     let mut table: Vec<(String, Score)> = Vec::new();
-    for mut set in sets {
-        if let Some(encoder) = &encoder {
-            for card in &mut set.cards {
-                card.vector = encoder.encode(&text(&card.card))?;
-            }
-        }
-        for (how, score) in measure(&set, encoder.as_ref())? {
+    for set in &sets {
+        for (how, score) in measure(set)? {
             match table.iter_mut().find(|(known, _)| *known == how) {
                 Some((_, all)) => all.add(&score),
                 None => table.push((how, score)),
@@ -54,21 +46,10 @@ pub(crate) fn run(questions: Option<&Path>, locomo: Option<&Path>) -> Result<()>
     for (how, score) in &table {
         print(&score.row(how));
     }
-    if let Some(encoder) = encoder {
-        let mut times = Vec::new();
-        for question in asked_texts {
-            let began = std::time::Instant::now();
-            encoder.encode(&question)?;
-            times.push(began.elapsed().as_secs_f64() * 1e3);
-        }
-        times.sort_by(f64::total_cmp);
-        let at = |percent: usize| times[(times.len() - 1) * percent / 100];
-        print(&format!("\nEncoding a question: p50 {:.1} ms, p95 {:.1} ms.", at(50), at(95)));
-    }
     Ok(())
 }
 
-fn measure(set: &Set, encoder: Option<&Arc<dyn Encoder>>) -> Result<Vec<(String, Score)>> {
+fn measure(set: &Set) -> Result<Vec<(String, Score)>> {
     let folder = tempfile::tempdir()?;
     let mut fts = Fts::create(&folder.path().join("fts.db"))?;
     fts.add(&set.cards)?;
@@ -84,11 +65,8 @@ fn measure(set: &Set, encoder: Option<&Arc<dyn Encoder>>) -> Result<Vec<(String,
     let path = folder.path().join("index");
     let keys = Arc::new(Keys::default());
     Index::open(&path, keys.clone())?.catch_up(&truth, true)?;
-    let mut ours = |how: String, mix: Mix, encoder: Option<&Arc<dyn Encoder>>| -> Result<()> {
-        let mut index = Index::open(&path, keys.clone())?.with_mix(mix);
-        if let Some(encoder) = encoder {
-            index = index.with_encoder(Arc::clone(encoder));
-        }
+    let mut ours = |how: String, mix: Mix| -> Result<()> {
+        let index = Index::open(&path, keys.clone())?.with_mix(mix);
         let score = Score::of(set, |text| {
             let query = Query { text: text.to_owned(), limit: 10, now, ..Query::default() };
             Ok(index.search(&query, &truth)?.into_iter().map(|hit| hit.id).collect())
@@ -96,30 +74,17 @@ fn measure(set: &Set, encoder: Option<&Arc<dyn Encoder>>) -> Result<Vec<(String,
         table.push((how, score));
         Ok(())
     };
-    let plain = Mix { neighbour: 0.0, ..Mix::default() };
-    ours("ours, words only, no recency".to_owned(), Mix { recency: 0.0, ..plain }, None)?;
-    ours("ours, words only".to_owned(), plain, None)?;
+    let words = Mix { neighbour: 0.0, meaning: 0.0, ..Mix::default() };
+    ours("ours, words only, no recency".to_owned(), Mix { recency: 0.0, ..words })?;
+    ours("ours, words only".to_owned(), words)?;
     for neighbour in [0.05, 0.1, 0.2, 0.4] {
-        ours(format!("ours, neighbours lend {neighbour}"), Mix { neighbour, ..plain }, None)?;
+        ours(format!("ours, neighbours lend {neighbour}"), Mix { neighbour, ..words })?;
     }
-    if encoder.is_some() {
-        for meaning in [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 100.0] {
-            ours(format!("ours, meaning weighs {meaning}"), Mix { meaning, ..plain }, encoder)?;
-        }
+    for meaning in [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 100.0] {
+        ours(format!("ours, meaning weighs {meaning}"), Mix { meaning, ..words })?;
     }
-    ours("**ours, as it is**".to_owned(), Mix::default(), encoder)?;
+    ours("**ours, as it is**".to_owned(), Mix::default())?;
     Ok(table)
-}
-
-/// What an encoder is given of a card.
-fn text(card: &Card) -> String {
-    let lists = [&card.summary_bullets, &card.decisions];
-    let mut text = card.title.clone();
-    for line in lists.iter().flat_map(|list| list.iter()) {
-        text.push_str(". ");
-        text.push_str(line);
-    }
-    text
 }
 
 #[derive(Clone, Debug, Default)]

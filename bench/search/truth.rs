@@ -13,7 +13,6 @@ use crate::cards;
 #[derive(Debug)]
 pub(crate) struct Generated {
     pub(crate) count: AtomicU64,
-    pub(crate) vectors: bool,
 }
 
 impl Source for Generated {
@@ -23,7 +22,7 @@ impl Source for Generated {
 
     fn documents(&self, after: u64, limit: usize) -> confidant_memory::Result<Vec<Document>> {
         let ids = after + 1..=self.count.load(Ordering::Relaxed);
-        Ok(ids.take(limit).map(|id| cards::card(id, self.vectors)).collect())
+        Ok(ids.take(limit).map(cards::card).collect())
     }
 
     fn live(&self, ids: &[u64]) -> confidant_memory::Result<Vec<u64>> {

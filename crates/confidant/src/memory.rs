@@ -38,7 +38,6 @@ pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> any
         default_mode: config.memory.default_mode.clone(),
         sources: config.memory.sources(loaded.home.as_deref())?,
         clock: now,
-        encoder: config.memory.encoder()?,
         prices: config.memory.prices()?,
         witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
         folder,

@@ -39,8 +39,7 @@ impl Source for TruthSource {
                     Err(error) => return Err(error),
                 };
                 let Ok(texts) = row.texts(&self.owner, &key) else { continue };
-                let vector = row.vector(&self.owner, &key).ok().flatten();
-                documents.push(Document { vector, ..document(row, texts) });
+                documents.push(document(row, texts));
             }
         }
         Ok(documents)
@@ -65,6 +64,5 @@ fn document(row: &StoredRow, texts: Texts) -> Document {
         session_id: texts.source_session_id,
         tool: texts.source_tool,
         created_at: when::parse_text(&row.created_at).unwrap_or_default(),
-        vector: None,
     }
 }

@@ -11,7 +11,7 @@ use confidant_seal::{Key, Kid, Tag};
 use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::Prices;
 use crate::documents::TruthSource;
-use crate::index::{Encoder, Index};
+use crate::index::Index;
 use crate::instances::Instances;
 use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::own::{Beginning, LocatorSeal, OwnMemory};
@@ -42,8 +42,6 @@ pub struct Parts {
     pub sources: Sources,
     /// The present, in milliseconds since 1970.
     pub clock: fn() -> i64,
-    /// Who finds what is meant rather than said; nobody by default, since it takes longer than everything else.
-    pub encoder: Option<Arc<dyn Encoder>>,
     /// What storage costs.
     pub prices: Prices,
     /// Who is told what was done; nobody in tests of other things.
@@ -76,7 +74,6 @@ pub(crate) struct Inner {
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
     pub(crate) clock: fn() -> i64,
-    pub(crate) encoder: Option<Arc<dyn Encoder>>,
     prices: Prices,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
@@ -179,7 +176,6 @@ impl Memory {
             default_mode: parts.default_mode,
             sources: parts.sources,
             clock: parts.clock,
-            encoder: parts.encoder,
             prices: parts.prices,
             witness: parts.witness,
             indexes: Mutex::default(),
@@ -515,11 +511,7 @@ impl Inner {
             indexes.clear();
         }
         let keys = OwnerFiles { keys: Arc::clone(&self.keys), owner: owner.clone() };
-        let index = Index::open(&self.index_folder(owner.tag), Arc::new(keys))?;
-        let index = Arc::new(match &self.encoder {
-            Some(encoder) => index.with_encoder(Arc::clone(encoder)),
-            None => index,
-        });
+        let index = Arc::new(Index::open(&self.index_folder(owner.tag), Arc::new(keys))?);
         indexes.insert(name, Arc::clone(&index));
         Ok(index)
     }

@@ -320,10 +320,6 @@ impl OwnMemory {
             created_at: when::format(prepared.at.unwrap_or(now)),
             now: when::format(now),
             texts: texts(prepared),
-            vector: match &inner.encoder {
-                Some(encoder) => encoder.encode(&meaning(&prepared.card))?,
-                None => None,
-            },
         };
         match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own())? {
             Inserted::New(memory) => {
@@ -547,12 +543,6 @@ fn texts(prepared: &Prepared) -> Texts {
         snippet: prepared.snippet(),
         metadata_json: metadata.to_string(),
     }
-}
-
-/// What a card is about, for an encoder, which looks at the beginning most.
-fn meaning(card: &Card) -> String {
-    let parts = [std::slice::from_ref(&card.title), &card.summary_bullets, &card.decisions, &card.keywords];
-    parts.concat().join(". ")
 }
 
 fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {

@@ -43,7 +43,6 @@ pub(crate) struct NewRow<'r> {
     pub(crate) created_at: String,
     pub(crate) now: String,
     pub(crate) texts: Texts,
-    pub(crate) vector: Option<Vec<i8>>,
 }
 
 /// What is sealed of a row.
@@ -72,7 +71,6 @@ pub(crate) struct StoredRow {
     /// Whether what is readable of it can be read.
     sound: bool,
     sealed: [Vec<u8>; 6],
-    vector: Option<Vec<u8>>,
 }
 
 /// What became of an insertion.
@@ -162,13 +160,12 @@ impl Truth {
                 created_at: &row.created_at,
             };
             let sealed = place.seal(key, &row.texts);
-            let vector = row.vector.as_ref().map(|vector| place.seal_vector(key, vector));
             let [tags, session, tool, title, snippet, metadata] = &sealed;
             tx.execute(
                 "INSERT INTO memories (pointer, content_hash, artifact_type, tags_json, source_session_id,
                      source_tool, title, snippet, metadata_json, created_at, updated_at,
-                     owner, artifact, session_tag, payload_tag, mode, locator, vector, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, x'', ?17, 0)",
+                     owner, artifact, session_tag, payload_tag, mode, locator, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, x'', 0)",
                 params![
                     row.pointer.to_string(),
                     row.pointer.hex(),
@@ -185,8 +182,7 @@ impl Truth {
                     row.artifact.0,
                     row.session_tag.as_bytes(),
                     payload,
-                    row.mode,
-                    vector
+                    row.mode
                 ],
             )?;
             let id = tx.last_insert_rowid();
@@ -256,7 +252,7 @@ impl Truth {
     /// A row whose upload is not done, and whose it is.
     pub(crate) fn pending(&self, memory: u64) -> Result<Option<(Tag, StoredRow)>> {
         let sql = format!("SELECT {COLUMNS}, owner FROM memories WHERE id = ?1 AND state = 0");
-        let row = |row: &Row<'_>| Ok((Tag::from_bytes(row.get(15)?), stored(row)?));
+        let row = |row: &Row<'_>| Ok((Tag::from_bytes(row.get("owner")?), stored(row)?));
         self.reader().query_row(&sql, [number(memory)], row).optional().map_err(db::failed)
     }
 
@@ -562,13 +558,6 @@ impl StoredRow {
         })
     }
 
-    /// Opens its vector.
-    pub(crate) fn vector(&self, owner: &OwnerKey, key: &Key) -> Result<Option<Vec<i8>>> {
-        let Some(sealed) = &self.vector else { return Ok(None) };
-        let bytes = self.place(owner).open_bytes(key, "vector", sealed)?;
-        Ok(Some(bytes.iter().map(|byte| byte.cast_signed()).collect()))
-    }
-
     fn place<'p>(&'p self, owner: &'p OwnerKey) -> RowPlace<'p> {
         RowPlace {
             owner,
@@ -605,11 +594,6 @@ impl RowPlace<'_> {
                 seal(key, Suite::Aes256Gcm, context, 0, texts[at].as_bytes()).as_bytes().to_vec()
             })
         })
-    }
-
-    fn seal_vector(&self, key: &Key, vector: &[i8]) -> Vec<u8> {
-        let bytes: Vec<u8> = vector.iter().map(|value| value.cast_unsigned()).collect();
-        self.with("vector", |context| seal(key, Suite::Aes256Gcm, context, 0, &bytes).as_bytes().to_vec())
     }
 
     fn open(&self, key: &Key, column: &str, sealed: &[u8]) -> Result<String> {
@@ -663,7 +647,6 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
         created_at: row.get(6).unwrap_or_default(),
         live: row.get::<_, i64>(7)? == 1,
         sealed: [sealed(8), sealed(9), sealed(10), sealed(11), sealed(12), sealed(13)],
-        vector: Some(sealed(14)).filter(|sealed| !sealed.is_empty()),
     })
 }
 
@@ -705,15 +688,18 @@ const SUPERSEDED: i64 = 2;
 const TEXT_COLUMNS: [&str; 6] =
     ["tags_json", "source_session_id", "source_tool", "title", "snippet", "metadata_json"];
 const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
-    tags_json, source_session_id, source_tool, title, snippet, metadata_json, vector";
+    tags_json, source_session_id, source_tool, title, snippet, metadata_json";
 
-const STEPS: &[&str] = &[SCHEMA, BEGUN];
+const STEPS: &[&str] = &[SCHEMA, BEGUN, MEANING];
 
 /// `id` says in which order memories came to be there for everyone, `begun` in which they were begun.
 const BEGUN: &str = "
     ALTER TABLE memories ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
     UPDATE memories SET begun = id;
 ";
+
+/// Places in meaning are in the files of the search index only, which makes them itself.
+const MEANING: &str = "ALTER TABLE memories DROP COLUMN vector;";
 
 const SCHEMA: &str = "
     CREATE TABLE memories (

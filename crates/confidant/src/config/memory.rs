@@ -13,7 +13,6 @@ use confidant_memory::blobs::local::Local;
 use confidant_memory::blobs::object::{self, ObjectSettings, Transport};
 use confidant_memory::cost::Prices;
 use confidant_memory::import::Root;
-use confidant_memory::index::Encoder;
 use confidant_memory::source::{Adapter, Sources};
 use confidant_redact::Options;
 use serde::Deserialize;
@@ -44,8 +43,6 @@ pub(crate) struct MemorySection {
     cascade_max_fee_ulume: u64,
     /// Who writes cards.
     pub(crate) card: CardBy,
-    /// Whether searches also go by meaning.
-    embeddings: bool,
     /// Whether people's names are redacted.
     redact_names: bool,
     /// Words that are always redacted.
@@ -88,7 +85,6 @@ impl Default for MemorySection {
             cascade_command: Vec::new(),
             cascade_max_fee_ulume: 1_000_000,
             card: CardBy::Rules,
-            embeddings: false,
             redact_names: true,
             always_redact: Vec::new(),
             never_redact: Vec::new(),
@@ -163,20 +159,6 @@ impl MemorySection {
         settings.region.clone_from(&self.live_region);
         settings.transport = transport;
         Ok(object::open(&settings)?)
-    }
-
-    /// Who finds what is meant rather than said.
-    pub(crate) fn encoder(&self) -> anyhow::Result<Option<Arc<dyn Encoder>>> {
-        if !self.embeddings {
-            return Ok(None);
-        }
-        #[cfg(feature = "embeddings")]
-        return Ok(Some(Arc::new(confidant_memory::index::BuiltInEncoder)));
-        #[cfg(not(feature = "embeddings"))]
-        Err(anyhow!(
-            "memory.embeddings is on, but this program was built without an encoder; \
-             hint: build it with --features embeddings, or switch it off"
-        ))
     }
 
     /// What storage costs.

@@ -15,9 +15,8 @@
 
 mod container;
 mod directory;
-#[cfg(feature = "embeddings")]
-mod encoder;
 mod manifest;
+mod meaning;
 mod pages;
 mod plan;
 mod rank;
@@ -35,8 +34,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use confidant_seal::Key;
 
-#[cfg(feature = "embeddings")]
-pub use self::encoder::BuiltInEncoder;
 use self::manifest::Manifest;
 use self::pages::Pages;
 #[doc(hidden)]
@@ -44,7 +41,6 @@ pub use self::rank::Mix;
 use self::search::{Found, Snapshot};
 use self::segment::Segment;
 use self::tail::Tail;
-pub use self::vectors::{Encoder, quantise};
 use self::writer::Busy;
 use crate::{Card, Error, Result};
 
@@ -63,8 +59,6 @@ pub struct Document {
     pub tool: String,
     /// When the session was, in milliseconds since 1970.
     pub created_at: i64,
-    /// Its place in meaning, if an encoder made one: a unit vector, quantised.
-    pub vector: Option<Vec<i8>>,
 }
 
 /// Where documents come from: the truth. Ids grow: a document that appears later has a higher id than all before it.
@@ -123,7 +117,6 @@ pub struct Hit {
 pub struct Index {
     folder: PathBuf,
     keys: Arc<dyn FileKeys>,
-    encoder: Option<Arc<dyn Encoder>>,
     mix: Mix,
     /// Opened pages of all segments.
     pages: Arc<Pages>,
@@ -149,20 +142,11 @@ impl Index {
         Ok(Self {
             folder: folder.to_path_buf(),
             keys,
-            encoder: None,
             mix: Mix::default(),
             pages: Arc::new(Pages::new(CACHE)),
             view: Mutex::default(),
             writing: Mutex::default(),
         })
-    }
-
-    /// Mixes meaning into the order: `encoder` makes the vectors of queries, and must be the one that made those of the
-    /// documents.
-    #[must_use]
-    pub fn with_encoder(mut self, encoder: Arc<dyn Encoder>) -> Self {
-        self.encoder = Some(encoder);
-        self
     }
 
     /// Changes what is mixed into the order, for measurements.
@@ -194,7 +178,7 @@ impl Index {
     /// The best candidates, `spare` more than are asked for; and whether there are no others.
     fn find(&self, query: &Query, source: &dyn Source, spare: usize) -> Result<Found> {
         let search = || -> Result<std::result::Result<Found, tantivy::TantivyError>> {
-            Ok(self.snapshot(source)?.search(query, self.encoder.as_deref(), self.mix, spare, source))
+            Ok(self.snapshot(source)?.search(query, self.mix, spare, source))
         };
         search()?.or_else(|error| {
             // Damage that shows only now. What was found so far is not used.

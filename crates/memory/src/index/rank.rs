@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 use std::io;
 
-use super::search::{Asked, Candidate, Place, Snapshot, Top};
+use super::meaning::{self, Vector};
+use super::search::{Asked, Candidate, Place, Snapshot, Top, tail_candidate};
 use super::{Source, vectors};
 
 /// What is mixed into BM25, and how much of it. For measurements; the default is what was measured to be best.
@@ -31,19 +32,18 @@ pub(super) fn rank(
     snapshot: &Snapshot,
     asked: &Asked<'_>,
     mut found: Vec<Candidate>,
-    meaning: Option<&[i8]>,
+    meaning: Option<&Vector>,
     mix: Mix,
     source: &dyn Source,
 ) -> io::Result<Vec<Candidate>> {
     lend(&mut found, mix.neighbour, source);
     if let Some(meaning) = meaning {
-        let best = found.iter().map(|candidate| candidate.score).fold(f32::MIN_POSITIVE, f32::max);
-        for candidate in &mut found {
-            candidate.score /= best;
-        }
+        // Where no word is found, meaning has nothing to be weighed against.
+        let best = found.iter().map(|candidate| candidate.score).reduce(f32::max).unwrap_or(1.0);
         add_near(snapshot, asked, &mut found, meaning)?;
         for candidate in &mut found {
-            candidate.score += mix.meaning * nearness(snapshot, candidate.place, meaning)?.max(0.0);
+            let near = nearness(snapshot, candidate.place, meaning)?.max(0.0);
+            candidate.score += mix.meaning * best * near;
         }
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
@@ -90,43 +90,32 @@ fn add_near(
     snapshot: &Snapshot,
     asked: &Asked<'_>,
     found: &mut Vec<Candidate>,
-    meaning: &[i8],
+    meaning: &Vector,
 ) -> io::Result<()> {
     let known: HashSet<u64> = found.iter().map(|candidate| candidate.id).collect();
-    let wanted = vectors::sketch(meaning.iter().copied());
+    let wanted = vectors::sketch(meaning);
     let mut near = Top::new(NEAR);
     let mut left = SKETCHES;
     for (i, segment) in snapshot.segments.iter().enumerate().rev() {
         let documents = segment.info.documents as usize;
-        if segment.vectors.width != meaning.len() || documents > left {
+        if documents > left {
             continue;
         }
         left -= documents;
         let filter = asked.filter(segment)?;
         // Candidates are made for those only that get in: most rows cost nothing but the count.
         let mut bar = u32::MAX;
-        for (row, sketch) in (0..).zip(segment.vectors.sketches()?.chunks_exact(wanted.len().max(1))) {
-            let apart: u32 = sketch.iter().zip(&wanted).map(|(a, b)| (a ^ b).count_ones()).sum();
+        for (row, sketch) in (0..).zip(segment.vectors.sketches()?) {
+            let apart = vectors::apart(sketch, &wanted);
             if apart < bar && filter.takes(row) {
                 near.offer(segment.candidate(i, row, -(apart as f32)));
                 bar = near.bar().map_or(u32::MAX, |worst| (-worst) as u32);
             }
         }
     }
-    for (i, row) in snapshot.tail.rows.iter().enumerate() {
-        if let Some(vector) = row.vector.as_ref().filter(|vector| vector.len() == meaning.len())
-            && asked.takes_row(row)
-        {
-            let sketch = vectors::sketch(vector.iter().copied());
-            let apart: u32 = sketch.iter().zip(&wanted).map(|(a, b)| (a ^ b).count_ones()).sum();
-            near.offer(Candidate {
-                score: -(apart as f32),
-                at: row.at,
-                id: row.id,
-                session: row.session,
-                place: Place::Tail(i),
-            });
-        }
+    for (i, row) in snapshot.tail.rows.iter().enumerate().filter(|(_, row)| asked.takes_row(row)) {
+        let apart = vectors::apart(&vectors::sketch(&row.vector), &wanted);
+        near.offer(tail_candidate(i, row, -(apart as f32)));
     }
     for candidate in near.into_sorted().into_iter().filter(|candidate| !known.contains(&candidate.id)) {
         if nearness(snapshot, candidate.place, meaning)? >= CLEARLY {
@@ -136,16 +125,12 @@ fn add_near(
     Ok(())
 }
 
-fn nearness(snapshot: &Snapshot, place: Place, meaning: &[i8]) -> io::Result<f32> {
+fn nearness(snapshot: &Snapshot, place: Place, meaning: &Vector) -> io::Result<f32> {
     Ok(match place {
-        Place::Segment(i, row) if snapshot.segments[i].vectors.width == meaning.len() => {
-            vectors::nearness(meaning, snapshot.segments[i].vectors.get(row)?.as_slice())
+        Place::Segment(i, row) => {
+            meaning::nearness(meaning, snapshot.segments[i].vectors.get(row)?.as_slice())
         }
-        Place::Tail(i) => snapshot.tail.rows[i].vector.as_ref().map_or(0.0, |vector| {
-            let bytes: Vec<u8> = vector.iter().map(|v| v.cast_unsigned()).collect();
-            vectors::nearness(meaning, &bytes)
-        }),
-        Place::Segment(..) => 0.0,
+        Place::Tail(i) => meaning::nearness(meaning, &snapshot.tail.rows[i].vector.map(i8::cast_unsigned)),
     })
 }
 
@@ -153,7 +138,7 @@ fn nearness(snapshot: &Snapshot, place: Place, meaning: &[i8]) -> io::Result<f32
 const BESIDE: u64 = 30 * 60 * 1000;
 /// Cards that are looked at for their meaning alone.
 const NEAR: usize = 64;
-/// Sketches that are looked at, newest segments first; 48 bytes each in memory.
-const SKETCHES: usize = 250_000;
+/// Sketches that are looked at, newest segments first; 16 bytes each in memory.
+const SKETCHES: usize = 1_000_000;
 /// Below this, two texts have nothing in common.
-const CLEARLY: f32 = 0.25;
+const CLEARLY: f32 = 0.35;

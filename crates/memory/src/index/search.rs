@@ -17,7 +17,7 @@ use super::plan::Plan;
 use super::rank::{self, Mix};
 use super::segment::Segment;
 use super::tail::{Row, Tail};
-use super::{Encoder, Query, Source, words};
+use super::{Query, Source, meaning, words};
 
 /// Everything there is at one moment.
 #[derive(Clone, Debug)]
@@ -74,7 +74,6 @@ impl Snapshot {
     pub(super) fn search(
         &self,
         query: &Query,
-        encoder: Option<&dyn Encoder>,
         mix: Mix,
         spare: usize,
         source: &dyn Source,
@@ -95,20 +94,10 @@ impl Snapshot {
                 self.segment_matches(i, &plan, &asked, &mut top)?;
             }
         }
-        let meaning = match encoder {
-            Some(encoder) if self.has_vectors() => {
-                encoder.encode(words::cut(&query.text, MEANT)).unwrap_or_default()
-            }
-            _ => None,
-        };
+        let meaning = meaning::of_query(&query.text).filter(|_| mix.meaning > 0.0);
         let found = top.into_sorted();
         let all = found.len() < depth;
-        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_deref(), mix, source)?, all })
-    }
-
-    fn has_vectors(&self) -> bool {
-        self.segments.iter().any(|segment| segment.vectors.width > 0)
-            || self.tail.rows.iter().any(|row| row.vector.is_some())
+        Ok(Found { candidates: rank::rank(self, &asked, found, meaning.as_ref(), mix, source)?, all })
     }
 
     /// Segments, the one with the latest cards first: they raise the bar for the others.
@@ -222,7 +211,7 @@ impl Snapshot {
     }
 }
 
-fn tail_candidate(i: usize, row: &Row, score: f32) -> Candidate {
+pub(super) fn tail_candidate(i: usize, row: &Row, score: f32) -> Candidate {
     Candidate { score, at: row.at, id: row.id, session: row.session, place: Place::Tail(i) }
 }
 
@@ -368,8 +357,6 @@ impl Top {
 
 /// Candidates that are weighed beyond BM25.
 const CANDIDATES: usize = 256;
-/// As much of a query as an encoder is given: what it costs grows with the text.
-const MEANT: usize = 512;
 /// Nobody pages further than this.
 const DEEPEST: usize = 10_000;
 const TAGS: usize = 64;

@@ -23,6 +23,7 @@ use tantivy::{
 
 use super::container::{Container, Damaged, Parts};
 use super::directory::SealedDirectory;
+use super::meaning::{self, Vector, WIDTH};
 use super::pages::Pages;
 use super::vectors::{self, Vectors};
 use super::{Document, FileKeys, words};
@@ -105,7 +106,7 @@ pub(super) struct Maker {
     memory: RamDirectory,
     fields: Fields,
     info: Info,
-    vectors: Vec<Option<Vec<i8>>>,
+    vectors: Vec<Vector>,
     text: String,
 }
 
@@ -134,7 +135,7 @@ impl Maker {
         row.add_u64(self.fields.session, session_number(&document.session_id));
         self.writer.add_document(row)?;
         self.info.add(document.id, document.created_at);
-        self.vectors.push(document.vector);
+        self.vectors.push(meaning::of_card(&document.card));
         Ok(())
     }
 
@@ -150,13 +151,13 @@ impl Maker {
 
     /// About how much memory it takes by now.
     pub(super) fn memory(&self) -> usize {
-        self.writer.mem_usage() + self.vectors.iter().flatten().map(Vec::len).sum::<usize>()
+        self.writer.mem_usage() + self.vectors.len() * WIDTH
     }
 
     pub(super) fn finish(self) -> tantivy::Result<Made> {
         let index = self.writer.finalize()?;
         let mut parts = parts_of(&index, &self.memory)?;
-        parts.extend(vectors::parts(self.vectors.iter().map(Option::as_deref), self.vectors.len()));
+        parts.extend(vectors::parts(&self.vectors));
         Ok(Made { info: self.info, parts })
     }
 }

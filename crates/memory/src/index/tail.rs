@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tantivy::fieldnorm::FieldNormReader;
 
+use super::meaning::{self, Vector};
 use super::{Document, segment};
 
 /// Documents after those that the files cover.
@@ -27,7 +28,8 @@ pub(super) struct Row {
     /// Its length, as coarse as in the files.
     pub(super) length: u8,
     pub(super) tags: Vec<String>,
-    pub(super) vector: Option<Vec<i8>>,
+    /// Its place in meaning.
+    pub(super) vector: Vector,
     tokens: u32,
 }
 
@@ -64,8 +66,8 @@ impl Tail {
                 at: document.created_at,
                 session: segment::session_number(&document.session_id),
                 length: FieldNormReader::fieldnorm_to_id(tokens),
+                vector: meaning::of_card(&document.card),
                 tags: document.tags,
-                vector: document.vector,
                 tokens,
             });
         }

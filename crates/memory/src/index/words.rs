@@ -26,6 +26,20 @@ pub(super) fn document_terms(text: &str, each: &mut dyn FnMut(&str)) {
     Analysis { singles: true, each: &mut |term, _| each(term) }.text(text);
 }
 
+/// Words of a text as they are, folded: parts of identifiers apart, without those that are in every text.
+pub(super) fn plain_words(text: &str, each: &mut dyn FnMut(&str)) {
+    for part in text.split(|c: char| !c.is_alphanumeric() && !is_mark(c)).filter(|part| !part.is_empty()) {
+        let mut start = 0;
+        for end in humps(part).into_iter().chain([part.len()]) {
+            let word = fold(cut(&part[start..end], TERM_BYTES));
+            start = end;
+            if !is_stop_word(&word) {
+                each(&word);
+            }
+        }
+    }
+}
+
 /// Distinct terms of a query, in order, as many as are worth a look.
 pub(super) fn query_terms(text: &str) -> Vec<(String, Kind)> {
     let mut terms: Vec<(String, Kind)> = Vec::new();

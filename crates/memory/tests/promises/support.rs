@@ -187,7 +187,6 @@ impl Place {
             default_mode: "mock".to_owned(),
             sources: Sources::default(),
             clock: || 1_766_318_400_000,
-            encoder: None,
             prices: confidant_memory::cost::Prices::default(),
             witness: None,
         }

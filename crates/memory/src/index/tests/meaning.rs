@@ -1,82 +1,63 @@
-//! Vectors: found by meaning, in files and in memory, within the same filters.
+//! Found by meaning: in files and in memory, within the same filters, beside words.
 
 use super::super::*;
 use super::support::*;
 
-/// Three ideas, each with its own direction.
-#[derive(Debug)]
-struct Ideas;
-
-impl Encoder for Ideas {
-    fn encode(&self, text: &str) -> Result<Option<Vec<i8>>> {
-        let idea = ["login signin", "storage database", "holiday travel"]
-            .iter()
-            .position(|words| words.split(' ').any(|word| text.contains(word)));
-        let direction =
-            |idea: usize| (0..128).map(|i| if i % 3 == idea { 1.0 } else { -0.2 }).collect::<Vec<f32>>();
-        Ok(idea.map(|idea| quantise(&direction(idea))))
-    }
-}
-
-fn card(id: u64, title: &str) -> Document {
-    Document { vector: Ideas.encode(title).unwrap(), ..titled(id, title) }
+fn cards() -> Vec<Document> {
+    let mut cards = vec![
+        titled(1, "Switch the login page to passkeys"),
+        titled(2, "Move customer records to another database"),
+        titled(3, "Book flights and hotels for the conference"),
+        titled(4, "数据库迁移"),
+    ];
+    cards[0].tags = vec!["web".to_owned()];
+    cards
 }
 
 #[test]
 fn a_card_is_found_by_what_it_means() {
-    let mut documents: Vec<Document> = vec![
-        card(1, "signin page"),
-        card(2, "database move"),
-        card(3, "travel plan"),
-        card(4, "nothing of the sort"),
-    ];
-    documents[0].tags = vec!["web".to_owned()];
-    let truth = Truth::of(documents);
+    let truth = Truth::of(cards());
     let rig = Rig::new();
-    let index = rig.again().with_encoder(Arc::new(Ideas));
     for _ in 0..2 {
-        let found = |query: &Query| ids(&index.search(query, &truth).unwrap());
-        assert_eq!(found(&query("login")), [1], "no word in common");
-        assert_eq!(found(&query("holiday")), [3]);
-        assert_eq!(found(&query("unknown idea")), [0; 0]);
-        let mut both = found(&query("storage plan"));
-        both.sort_unstable();
-        assert_eq!(both, [2, 3], "near in meaning, and by a word");
-        let tagged = Query { tags: vec!["web".to_owned()], ..query("storage") };
-        assert_eq!(found(&tagged), [0; 0], "tags hold for meaning, too");
-        assert_eq!(
-            ids(&rig.index.search(&query("login"), &truth).unwrap()),
-            [0; 0],
-            "without an encoder: words only"
-        );
-        index.catch_up(&truth, true).unwrap();
+        let found = |query: &Query| ids(&rig.index.search(query, &truth).unwrap());
+        assert_eq!(found(&query("authentication for users")), [1], "no word in common");
+        assert_eq!(found(&query("airline trip")), [3]);
+        assert_eq!(found(&query("weather in Lisbon")), [0; 0], "nothing is near");
+        assert_eq!(found(&query("数据库")), [4], "words of other scripts are found as words");
+        let both = found(&query("airline trip page"));
+        assert!(both.contains(&1) && both.contains(&3), "by a word, and near in meaning: {both:?}");
+        let tagged = Query { tags: vec!["web".to_owned()], ..query("airline trip") };
+        assert!(!found(&tagged).contains(&3), "tags hold for meaning, too");
+        let later = Query { from: Some(3500), ..query("airline trip") };
+        assert!(!found(&later).contains(&3), "and so does time");
+        rig.index.catch_up(&truth, true).unwrap();
     }
 }
 
 #[test]
-fn vectors_survive_merging_and_other_widths_are_ignored() {
+fn what_means_nothing_near_is_not_found() {
     let rig = Rig::new();
-    let truth = Truth::of((1..=40).map(|id| card(id, "database")));
-    let index = rig.again().with_encoder(Arc::new(Ideas));
-    index.catch_up(&truth, true).unwrap();
-    truth.add(Document { vector: Some(vec![1; 7]), ..titled(41, "seven wide") });
-    truth.add(card(42, "holiday"));
-    (43..=80).for_each(|id| truth.add(titled(id, "no vector")));
-    index.catch_up(&truth, true).unwrap();
-    assert_eq!(rig.segments().len(), 1, "merged");
-    assert_eq!(ids(&index.search(&query("travel"), &truth).unwrap()), [42]);
+    let truth = Truth::of(cards());
+    for text in ["xqzvw", "the of and", "???", "42"] {
+        assert_eq!(ids(&rig.index.search(&query(text), &truth).unwrap()), [0; 0], "{text}");
+    }
 }
 
 #[test]
-fn a_failing_encoder_does_not_fail_the_search() {
-    #[derive(Debug)]
-    struct Broken;
-    impl Encoder for Broken {
-        fn encode(&self, _: &str) -> Result<Option<Vec<i8>>> {
-            Err(Error::unavailable("broken", "mend it"))
-        }
-    }
-    let truth = Truth::of([card(1, "signin page")]);
-    let index = Rig::new().again().with_encoder(Arc::new(Broken));
-    assert_eq!(ids(&index.search(&query("page"), &truth).unwrap()), [1]);
+fn without_weight_words_decide_alone() {
+    let rig = Rig::new();
+    let index = rig.again().with_mix(Mix { meaning: 0.0, ..Mix::default() });
+    assert_eq!(ids(&index.search(&query("authentication for users"), &Truth::of(cards())).unwrap()), [0; 0]);
+}
+
+#[test]
+fn meaning_survives_merging() {
+    let rig = Rig::new();
+    let truth = Truth::of((1..=40).map(|id| titled(id, "database")));
+    rig.index.catch_up(&truth, true).unwrap();
+    truth.add(titled(41, "holiday"));
+    (42..=80).for_each(|id| truth.add(titled(id, "数据库")));
+    rig.index.catch_up(&truth, true).unwrap();
+    assert_eq!(rig.segments().len(), 1, "merged");
+    assert_eq!(ids(&rig.index.search(&query("vacation"), &truth).unwrap()).first(), Some(&41));
 }

@@ -163,7 +163,6 @@ pub(super) fn generated(id: u64) -> Document {
         session_id: format!("session-{}", id / 3),
         tool: "tool".to_owned(),
         created_at: id as i64 * 60_000,
-        vector: None,
     }
 }
 
