@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Ours beside Presidio and detect-secrets, over the same labelled file, in one run.
+"""Ours beside Presidio, detect-secrets and CredSweeper, over the same labelled file, in one run.
 
     python3 bench/redaction-peers.py LABELLED.jsonl [--venv FOLDER]
 
-Installs presidio-analyzer and detect-secrets into a virtual environment (default: target/redaction-peers), builds the
-example `score` and runs all three. A labelled place is found when half of it is covered, or, where no place is
-labelled, when anything is found; detect-secrets names lines and no places, so any find in the text counts for it.
+Installs presidio-analyzer, detect-secrets and credsweeper into a virtual environment (default: target/redaction-peers),
+builds the example `score` and runs all four. A labelled place is found when half of it is covered, or, where no place is
+labelled, when anything is found; detect-secrets and CredSweeper are asked for lines, so any find in the text counts for
+them.
 Speed is bytes of all texts by the seconds of one process on one thread, start-up aside.
 
 Presidio's usual English model is not on the package index. Without it a blank spaCy pipeline stands in: its pattern
@@ -79,6 +80,21 @@ def detect_secrets(cases):
         return results, time.perf_counter() - started
 
 
+def credsweeper(cases):
+    from credsweeper.app import CredSweeper
+    from credsweeper.file_handler.string_content_provider import StringContentProvider
+
+    sweeper, results = CredSweeper(), []
+    scan = lambda text: sweeper.file_scan(StringContentProvider(text.split("\n"), file_path="text.txt", file_type=".txt"))
+    scan("start = 1")
+    started = time.perf_counter()
+    for case in cases:
+        sweeper.credential_manager.set_credentials(scan(case["text"]))
+        sweeper.post_processing(lambda *_, **__: None)  # its model judges what its rules found
+        results.append([None] if sweeper.credential_manager.get_credentials() else [])
+    return results, time.perf_counter() - started
+
+
 def presidio(cases):
     import logging
 
@@ -127,7 +143,7 @@ def main():
     if pathlib.Path(sys.prefix).resolve() != pathlib.Path(arguments.venv).resolve():
         if not python.exists():
             venv.create(arguments.venv, with_pip=True)
-            packages = ["presidio-analyzer==2.2.366", "detect-secrets==1.5.0"]
+            packages = ["presidio-analyzer==2.2.366", "detect-secrets==1.5.0", "credsweeper==1.19.5"]
             subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
         sys.exit(subprocess.run([str(python), __file__, arguments.labelled, "--venv", arguments.venv]).returncode)
     path = pathlib.Path(arguments.labelled).resolve()
@@ -135,6 +151,7 @@ def main():
     rows = [["", "MB/s", *FAMILIES]]
     rows.append(score("confidant", cases, *ours(path, len(cases))))
     rows.append(score("detect-secrets", cases, *detect_secrets(cases)))
+    rows.append(score("credsweeper", cases, *credsweeper(cases)))
     rows.append(score("presidio (patterns)", cases, *presidio(cases)))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:

@@ -196,7 +196,7 @@ pub(crate) async fn forget(
     let mut forgotten = Forgotten { captures: rows.len() as u64, keys: Vec::new() };
     let names: BTreeSet<ConversationName> = rows.iter().map(|row| row.name).collect();
     for name in names {
-        forget_in(inner, name, scope, &mut forgotten).await?;
+        forgotten.keys.extend(take_out(inner, name, Part::Session(scope), None).await?);
     }
     Ok(forgotten)
 }
@@ -206,27 +206,45 @@ pub(crate) async fn take_back(session: &Session, request_id: &str) -> Result<(),
     let inner = &session.inner;
     let request = inner.keyring.request(&session.scope, request_id);
     let rows = captures_of(inner, session.names.scope, Some(Conversation::of(session).name)).await?;
+    let note = session.record(Action::ContextErased).counting(1);
     for row in rows.iter().filter(|row| row.request == request) {
-        take_back_in(session, row.name, request).await?;
+        take_out(inner, row.name, Part::Turn(request), Some(&note)).await?;
     }
     Ok(())
 }
 
-async fn take_back_in(session: &Session, name: ConversationName, request: Tag) -> Result<(), Error> {
-    let inner = &session.inner;
+/// What is taken out of a context.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// All that a session has in it.
+    Session(Tag),
+    /// What one turn has in it.
+    Turn(Tag),
+}
+
+/// Takes a part out of a context, with the records of it. Says which key ended, where nothing else was in it.
+async fn take_out(
+    inner: &Arc<Inner>,
+    name: ConversationName,
+    part: Part,
+    note: Option<&AuditRecord>,
+) -> Result<Option<Kid>, Error> {
     let settings = inner.concepts.settings().cloned().unwrap_or_default();
     for _ in 0..TRIES_TO_WRITE {
-        let Some(row) = inner.store.context(name).await? else { return Ok(()) };
-        let left = match without_turn(inner, &settings, name, request).await {
+        let Some(row) = inner.store.context(name).await? else { return end(inner, name).await };
+        let left = match part {
+            Part::Session(scope) => without_session(inner, &settings, name, scope).await,
+            Part::Turn(request) => without_turn(inner, &settings, name, request).await,
+        };
+        let left = match left {
             Ok(left) => left,
             Err(Error::Tampered(_)) => None,
             Err(error) => return Err(error),
         };
-        // Nothing of any other turn, or nothing that can be read: then it ends as a whole.
-        let Some((conversation, key, version, context)) = left else {
-            return end(inner, name).await.map(drop);
-        };
+        // Nothing of anybody else's, or nothing that can be read: then it ends as a whole.
+        let Some((conversation, key, version, context)) = left else { return end(inner, name).await };
         let expires_at = inner.keyring.store().get(name.conversation).await?.and_then(|row| row.expires_at);
+        let (Part::Session(forget) | Part::Turn(forget)) = part;
         let put = PutContext {
             name,
             kid: key.kid(),
@@ -237,13 +255,13 @@ async fn take_back_in(session: &Session, name: ConversationName, request: Tag) -
             archived_at: row.archived_at,
             expires_at,
             capture: None,
-            forget: Some(request),
-            audit: vec![session.record(Action::ContextErased).counting(1).pending(&inner.keyring)],
+            forget: Some(forget),
+            audit: note.map(|note| note.clone().pending(&inner.keyring)).into_iter().collect(),
         };
         if row.version == version && inner.store.put_context(put).await? == Put::Done {
             let scope = name.conversation;
             inner.anchors.mark(Anchor { scope, kid: key.kid(), version: version + 1, expires_at });
-            return Ok(());
+            return Ok(None);
         }
     }
     Err(Error::Busy)
@@ -294,50 +312,6 @@ async fn captures_of(
     Ok(rows)
 }
 
-async fn forget_in(
-    inner: &Arc<Inner>,
-    name: ConversationName,
-    scope: Tag,
-    forgotten: &mut Forgotten,
-) -> Result<(), Error> {
-    let settings = inner.concepts.settings().cloned().unwrap_or_default();
-    for _ in 0..TRIES_TO_WRITE {
-        let left = match what_is_left(inner, &settings, name, scope).await {
-            Ok(left) => left,
-            Err(Error::Tampered(_)) => None,
-            Err(error) => return Err(error),
-        };
-        // Nothing of anybody else's, or nothing that can be read: then it ends as a whole.
-        let Some((conversation, key, version, context)) = left else {
-            forgotten.keys.extend(end(inner, name).await?);
-            return Ok(());
-        };
-        let expires_at = inner.keyring.store().get(name.conversation).await?.and_then(|row| row.expires_at);
-        let put = PutContext {
-            name,
-            kid: key.kid(),
-            expected: version,
-            content: content(&settings, &conversation, &key, version + 1, &context),
-            updated_at: inner.now(),
-            archived_at: None,
-            expires_at,
-            capture: None,
-            forget: Some(scope),
-            audit: Vec::new(),
-        };
-        if inner.store.put_context(put).await? == Put::Done {
-            inner.anchors.mark(Anchor {
-                scope: name.conversation,
-                kid: key.kid(),
-                version: version + 1,
-                expires_at,
-            });
-            return Ok(());
-        }
-    }
-    Err(Error::Busy)
-}
-
 /// Ends a context, key first; says which key that was.
 pub(super) async fn end(inner: &Arc<Inner>, name: ConversationName) -> Result<Option<Kid>, Error> {
     let kid = inner.keyring.store().get(name.conversation).await?.map(|row| row.kid);
@@ -351,7 +325,7 @@ pub(super) async fn end(inner: &Arc<Inner>, name: ConversationName) -> Result<Op
 type Left = (Conversation, Key, u64, ConversationContext);
 
 /// What a context is without this session; nothing where that is nothing.
-async fn what_is_left(
+async fn without_session(
     inner: &Inner,
     settings: &ConceptSettings,
     name: ConversationName,
