@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -515,6 +516,7 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
             for i in range(per_session):
                 request = f"s{number}-t{i}"
                 body = {"query": f"say {request}", "request_id": request}
+                given_up = 0
                 deadline = time.monotonic() + 240
                 while True:
                     assert time.monotonic() < deadline, f"{request} was never answered"
@@ -529,7 +531,13 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
                         break
                     # Told clearly that it did not work this time.
                     code = reply.json()["error"]["code"]
-                    assert code in {"no_worker", "storage_failed", "busy", "stopping", "timeout", "model_failed"}, reply.body
+                    if code == "interrupted":
+                        # Its workers were killed too often: reported as over, so it is asked as a new one, as it says.
+                        given_up += 1
+                        body["request_id"] = f"{request}-again{given_up}"
+                    else:
+                        told_clearly = {"no_worker", "storage_failed", "busy", "stopping", "timeout", "model_failed"}
+                        assert code in told_clearly, reply.body
                     with lock:
                         done[code] += 1
                     time.sleep(0.2)
@@ -569,7 +577,8 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
         for number in range(SESSIONS):
             path = turns_path(f"http:room:main:user{number}").removesuffix("/turns") + "/export"
             messages = front.request("GET", path).json()["messages"]
-            asked = [m["content"] for m in messages if m["type"] == "human"]
+            # One that was reported as over and asked again is there twice, one after the other.
+            asked = [text for text, _ in groupby(m["content"] for m in messages if m["type"] == "human")]
             replied = [m["content"] for m in messages if m["type"] == "ai"]
             kept = len(asked)
             expected = [f"say s{number}-t{i}" for i in range(per_session)][-kept:]

@@ -1,6 +1,6 @@
 //! Measures search: how fast it is and how well it finds, ours beside plain FTS5, in one run.
 //!
-//! `bench/search.sh latency [--sizes 10000,100000]` and `bench/search.sh quality [--locomo FILE]` print Markdown.
+//! `bench/search.sh latency [--sizes 10000,100000]` and `bench/search.sh quality [--among N] [--locomo FILE]` print Markdown.
 
 mod cards;
 mod fts;
@@ -20,20 +20,21 @@ struct Options {
     sizes: Vec<u64>,
     locomo: Option<PathBuf>,
     questions: Option<PathBuf>,
+    among: usize,
 }
 
 #[expect(clippy::print_stderr, reason = "errors of a command")]
 fn main() -> ExitCode {
     let done = Options::parse(std::env::args().skip(1)).and_then(|options| match options.command.as_str() {
         "latency" => latency::run(&options.sizes),
-        "quality" => quality::run(options.questions.as_deref(), options.locomo.as_deref()),
+        "quality" => quality::run(options.questions.as_deref(), options.locomo.as_deref(), options.among),
         _ => Err("which one: latency or quality?".into()),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
-                "search: {error}\nhint: latency [--sizes N,N] | quality [--questions FILE] [--locomo FILE]"
+                "search: {error}\nhint: latency [--sizes N,N] | quality [--questions FILE] [--among N] [--locomo FILE]"
             );
             ExitCode::from(2)
         }
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let command = arguments.next().unwrap_or_default();
-        let mut options = Self { command, sizes: vec![10_000, 100_000, 1_000_000], ..Self::default() };
+        let mut options =
+            Self { command, sizes: vec![10_000, 100_000, 1_000_000], among: 3000, ..Self::default() };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
             match argument.as_str() {
@@ -51,6 +53,7 @@ impl Options {
                     let sizes: std::result::Result<_, _> = value()?.split(',').map(str::parse).collect();
                     options.sizes = sizes?;
                 }
+                "--among" => options.among = value()?.parse()?,
                 "--locomo" => options.locomo = Some(value()?.into()),
                 "--questions" => options.questions = Some(value()?.into()),
                 _ => return Err(format!("unknown argument {argument}").into()),

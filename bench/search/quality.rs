@@ -24,10 +24,10 @@ struct Set {
 }
 
 /// Measures and prints a table.
-pub(crate) fn run(questions: Option<&Path>, locomo: Option<&Path>) -> Result<()> {
+pub(crate) fn run(questions: Option<&Path>, locomo: Option<&Path>, among: usize) -> Result<()> {
     let sets = match locomo {
         Some(file) => locomo_sets(&serde_json::from_slice(&std::fs::read(file)?)?)?,
-        None => vec![own_set(questions.unwrap_or(Path::new("bench/search/questions.jsonl")))?],
+        None => vec![own_set(questions.unwrap_or(Path::new("bench/search/questions.jsonl")), among)?],
     };
     let (cards, asked) =
         sets.iter().fold((0, 0), |sum, set| (sum.0 + set.cards.len(), sum.1 + set.questions.len()));
@@ -133,8 +133,8 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Our own questions, their cards spread among others of the same trade.
-fn own_set(file: &Path) -> Result<Set> {
+/// Our own questions, their cards spread among so many others of the same trade.
+fn own_set(file: &Path, among: usize) -> Result<Set> {
     let mut set = Set { cards: Vec::new(), questions: Vec::new() };
     let mut random = Random::new(1);
     let mut id = 0;
@@ -149,9 +149,10 @@ fn own_set(file: &Path) -> Result<Set> {
             ..Document::default()
         }
     };
-    for line in std::fs::read_to_string(file)?.lines() {
+    let lines = std::fs::read_to_string(file)?;
+    for line in lines.lines() {
         let value: Value = serde_json::from_str(line)?;
-        for _ in 0..75 {
+        for _ in 0..among / lines.lines().count() {
             set.cards.push(place(other(&mut random)));
         }
         let card = Card {

@@ -1,7 +1,7 @@
 //! From settings to an engine.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
@@ -11,6 +11,7 @@ use confidant_engine::{
     DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
 };
 use confidant_memory::Memory;
+use tempfile::TempDir;
 
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::files;
@@ -34,6 +35,8 @@ pub(crate) struct Opened {
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
     /// The embedded graph of concepts, unless concepts are off.
     pub(crate) graph: Option<SqliteGraph>,
+    /// The folder of a rehearsal, which goes with it.
+    _aside: Option<TempDir>,
 }
 
 impl Opened {
@@ -54,12 +57,40 @@ pub(crate) enum Purpose {
     Relay,
     /// To prepare for that. No model is needed, so one that is set up badly does not matter.
     SetUp,
+    /// To show what would become of something. Where nothing is there yet, nothing is made: it is shown in a folder that is
+    /// gone afterwards.
+    Rehearse,
     /// To look at what is there, which must not make it; without a model, too.
     LookAtData,
 }
 
 /// Opens the engine that the settings describe.
 pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
+    if purpose != Purpose::Rehearse || !is_new(loaded) {
+        return open_there(loaded, purpose).await;
+    }
+    let aside = TempDir::new().context("a folder for the dry run cannot be made")?;
+    let mut loaded = loaded.clone();
+    loaded.config.server.data_dir = aside.path().to_path_buf();
+    loaded.config.store.url = StoreKind::Sqlite(None);
+    loaded.config.keys = Default::default();
+    loaded.config.keyring = Default::default();
+    loaded.secrets.master = None;
+    let opened = open_there(&loaded, purpose).await?;
+    Ok(Opened { prepared: Prepared::Found, _aside: Some(aside), ..opened })
+}
+
+/// Whether no local data has been made yet. What is on a server was set up by somebody.
+fn is_new(loaded: &Loaded) -> bool {
+    let config = &loaded.config;
+    let there = |folder: Option<PathBuf>, name| folder.is_some_and(|folder| folder.join(name).exists());
+    matches!(config.store.url, StoreKind::Sqlite(_))
+        && !there(config.data_folder(), "confidant.db")
+        && !there(config.keyring_folder(), "keyring.db")
+        && !memory::is_there(loaded)
+}
+
+async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
     let config = &loaded.config;
     if purpose == Purpose::LookAtData {
         require_data(loaded).await?;
@@ -69,7 +100,9 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
         Purpose::Answer | Purpose::Relay => {
             (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
         }
-        Purpose::SetUp | Purpose::LookAtData => (Models::one(Arc::new(Extractive)), Instructions::default()),
+        Purpose::SetUp | Purpose::Rehearse | Purpose::LookAtData => {
+            (Models::one(Arc::new(Extractive)), Instructions::default())
+        }
     };
     let (storage, prepared) = storage(loaded, &keys).await?;
     let reporting = memory::Reporting::default();
@@ -113,7 +146,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
-    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox, graph: graph.embedded })
+    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox, graph: graph.embedded, _aside: None })
 }
 
 /// Opens what the settings describe, and makes it if it is not there.

@@ -279,7 +279,10 @@ impl Truth {
                 tx.execute("DELETE FROM outbox WHERE memory = ?1", [number(row.id)])?;
                 if why == Why::Forgotten {
                     tx.execute(
-                        "INSERT OR IGNORE INTO forgotten SELECT owner, session_tag FROM memories WHERE id = ?1",
+                        "INSERT OR IGNORE INTO forgotten
+                         SELECT owner, session_tag FROM memories AS one WHERE id = ?1 AND NOT EXISTS (
+                             SELECT 1 FROM memories AS other WHERE other.owner = one.owner
+                             AND other.session_tag = one.session_tag AND other.id <> one.id AND other.state = 1)",
                         [number(row.id)],
                     )?;
                 }
@@ -690,16 +693,13 @@ const TEXT_COLUMNS: [&str; 6] =
 const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
     tags_json, source_session_id, source_tool, title, snippet, metadata_json";
 
-const STEPS: &[&str] = &[SCHEMA, BEGUN, MEANING];
+const STEPS: &[&str] = &[SCHEMA, BEGUN];
 
 /// `id` says in which order memories came to be there for everyone, `begun` in which they were begun.
 const BEGUN: &str = "
     ALTER TABLE memories ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
     UPDATE memories SET begun = id;
 ";
-
-/// Places in meaning are in the files of the search index only, which makes them itself.
-const MEANING: &str = "ALTER TABLE memories DROP COLUMN vector;";
 
 const SCHEMA: &str = "
     CREATE TABLE memories (
@@ -721,7 +721,7 @@ const SCHEMA: &str = "
         payload_tag       BLOB NOT NULL,
         mode              TEXT NOT NULL,
         locator           BLOB NOT NULL,    -- sealed
-        vector            BLOB,
+        vector            BLOB,             -- not used: places in meaning are the index's
         state             INTEGER NOT NULL  -- 0 pending, 1 live, 2 superseded
     );
     CREATE INDEX memories_by_owner ON memories (owner, id);

@@ -123,7 +123,7 @@ pub(super) struct ForgetArgs {
 
 #[derive(Debug, Args)]
 struct ModeArg {
-    /// Where artifacts are kept [default: memory.mode]
+    /// Where artifacts are kept [default: memory.default_mode]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
 }
@@ -150,15 +150,15 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         MemoryCommand::Store(args) => {
             // What is wrong with the arguments is said before anything is made.
             let request = store::request(&args)?;
-            let leftovers = Leftovers::unless(args.dry_run);
+            let (purpose, leftovers) = writing_unless(args.dry_run);
             let work = async |own: &OwnMemory| store::run(&args, request, own).await;
-            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
+            with_own(loaded, &args.owner, purpose, leftovers, work).await
         }
         MemoryCommand::Import(args) => {
             let (request, json) = import::request(&args, loaded.home.clone())?;
             let work = async |own: &OwnMemory| import::run(&request, json, own).await;
-            let leftovers = Leftovers::unless(request.dry_run);
-            with_own(loaded, &args.owner, Purpose::SetUp, leftovers, work).await
+            let (purpose, leftovers) = writing_unless(request.dry_run);
+            with_own(loaded, &args.owner, purpose, leftovers, work).await
         }
         MemoryCommand::Query(args) => {
             let request = QueryRequest { query: args.words.join(" "), ..page(args.page, args.limit) };
@@ -176,10 +176,15 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
         }
         MemoryCommand::Forget(args) => {
             let work = async |own: &OwnMemory| forget(&args, own).await;
-            let leftovers = Leftovers::unless(args.dry_run);
+            let (_, leftovers) = writing_unless(args.dry_run);
             with_own(loaded, &args.owner, Purpose::LookAtData, leftovers, work).await
         }
     }
+}
+
+/// A dry run makes nothing, and leaves alone what waits to be done.
+fn writing_unless(dry_run: bool) -> (Purpose, Leftovers) {
+    if dry_run { (Purpose::Rehearse, Leftovers::Leave) } else { (Purpose::SetUp, Leftovers::TakeUp) }
 }
 
 /// What becomes of uploads and removals that an earlier process left undone.
@@ -192,10 +197,6 @@ enum Leftovers {
 }
 
 impl Leftovers {
-    fn unless(dry_run: bool) -> Self {
-        if dry_run { Self::Leave } else { Self::TakeUp }
-    }
-
     /// To the end: an upload that is cut off may have been paid for.
     async fn see_to(self, memory: &Memory) {
         if self == Self::Leave {

@@ -44,7 +44,9 @@ fn a_memory_from_dry_run_to_forgotten() {
         serde_json::from_str::<Value>(preview["payload_json"].as_str().unwrap()).unwrap(),
         preview["payload"]
     );
-    home.run(&["memory", "list"]).nothing_found();
+    home.run(&["memory", "list"]).failed("there is no data", "confidant serve");
+    // The first run that keeps something says that it made a key.
+    home.run(&["memory", "import", home.folder.path().join("nothing").to_str().unwrap()]);
 
     let other = "0".repeat(64);
     home.run(&[&store[..], &["--expect-sha256", &other]].concat()).failed("other bytes", "dry run");
@@ -162,13 +164,38 @@ fn one_person_does_not_see_anothers() {
 }
 
 #[test]
+fn a_dry_run_makes_nothing_even_where_nothing_is() {
+    let home = Home::new();
+    let before = files(home.folder.path());
+    let input =
+        json!({"messages": [{"role": "user", "content": "We decided to keep Postgres."}]}).to_string();
+    let shown = piped(&home, &["memory", "store", "s", "--session", "-", "--dry-run", "--json"], &input);
+    assert!(shown.done().out.contains("Postgres"));
+    home.run(&["memory", "import", "--dry-run", home.folder.path().to_str().unwrap()]).nothing_found();
+    assert_eq!(files(home.folder.path()), before);
+}
+
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        }
+        found.push(path);
+    }
+    found.sort();
+    found
+}
+
+#[test]
 fn a_critical_secret_blocks_by_rule_and_place() {
     let home = Home::new();
     let secret =
         format!("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{CONTENT}\n-----END RSA PRIVATE KEY-----");
     let input = json!({"messages": [{"role": "tool", "content": secret}]}).to_string();
     // The first run says that it made a key.
-    home.run(&["memory", "import", "--dry-run", home.folder.path().to_str().unwrap()]).nothing_found();
+    home.run(&["memory", "import", home.folder.path().to_str().unwrap()]).nothing_found();
     let ran = piped(&home, &["memory", "store", "s", "--session", "-"], &input);
     let ran = ran.failed("blocked", "revoke");
     assert!(ran.err.contains("private_key at /session/messages/0/content"), "{}", ran.err);
@@ -209,7 +236,7 @@ fn files_are_imported_once() {
 
     let would = home.run(&["memory", "import", "--dry-run", "--json"]).done().json();
     assert_eq!((&would["stored"], &would["items"][0]["outcome"]), (&1.into(), &"would_store".into()));
-    home.run(&["memory", "list"]).nothing_found();
+    home.run(&["memory", "list"]).failed("there is no data", "confidant serve");
     let done = home.run(&["memory", "import", "--tag", "imported"]).done();
     assert!(done.out.contains("claude-code") && done.err.contains("1 stored"), "{}{}", done.out, done.err);
     let again = home.run(&["memory", "import", "--json"]).done().json();

@@ -6,7 +6,7 @@
 //! ```text
 //! Source ──catch_up──▶ segment ──▶ container (pages, a key each) ──▶ list          [writer, segment, container, manifest]
 //!    │                                                                 │
-//!    └──newest──▶ tail (in memory) ──▶ plan ──▶ candidates ──▶ rank ◀──┘          [tail, plan, search, rank]
+//!    └──newest──▶ tail (in memory) ──▶ plan ──▶ candidates ──▶ rank ◀──┘          [tail, plan, search, near, rank]
 //! ```
 //!
 //! Cards go into immutable segments of at most 50 000, each one sealed file with its own key; the list of segments is
@@ -17,6 +17,7 @@ mod container;
 mod directory;
 mod manifest;
 mod meaning;
+mod near;
 mod pages;
 mod plan;
 mod rank;

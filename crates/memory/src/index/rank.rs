@@ -1,15 +1,15 @@
-//! The last word on order: neighbouring context and meaning, mixed into BM25 in measured proportion.
+//! The last word on order: neighbouring context and meaning, mixed into BM25.
 //!
-//! `bench/results/SEARCH.md` has the measurements behind the constants.
+//! `bench/results/SEARCH.md` has the measurements behind the constants, and says which of them is a guess.
 
 use std::collections::HashSet;
 use std::io;
 
-use super::meaning::{self, Vector};
-use super::search::{Asked, Candidate, Place, Snapshot, Top, tail_candidate};
-use super::{Source, vectors};
+use super::meaning::Vector;
+use super::search::{Asked, Candidate, Snapshot};
+use super::{Source, near};
 
-/// What is mixed into BM25, and how much of it. For measurements; the default is what was measured to be best.
+/// What is mixed into BM25, and how much of it. For measurements.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
@@ -40,10 +40,11 @@ pub(super) fn rank(
     if let Some(meaning) = meaning {
         // Where no word is found, meaning has nothing to be weighed against.
         let best = found.iter().map(|candidate| candidate.score).reduce(f32::max).unwrap_or(1.0);
-        add_near(snapshot, asked, &mut found, meaning)?;
+        let known: HashSet<u64> = found.iter().map(|candidate| candidate.id).collect();
+        found.extend(near::nearest(snapshot, asked, &known, meaning, source)?);
         for candidate in &mut found {
-            let near = nearness(snapshot, candidate.place, meaning)?.max(0.0);
-            candidate.score += mix.meaning * best * near;
+            let near = near::nearness(snapshot, candidate.place, meaning)?;
+            candidate.score += mix.meaning * best * near.max(0.0);
         }
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
@@ -85,60 +86,5 @@ fn lend(found: &mut [Candidate], share: f32, source: &dyn Source) {
     }
 }
 
-/// Adds the cards that are nearest in meaning, whatever their words.
-fn add_near(
-    snapshot: &Snapshot,
-    asked: &Asked<'_>,
-    found: &mut Vec<Candidate>,
-    meaning: &Vector,
-) -> io::Result<()> {
-    let known: HashSet<u64> = found.iter().map(|candidate| candidate.id).collect();
-    let wanted = vectors::sketch(meaning);
-    let mut near = Top::new(NEAR);
-    let mut left = SKETCHES;
-    for (i, segment) in snapshot.segments.iter().enumerate().rev() {
-        let documents = segment.info.documents as usize;
-        if documents > left {
-            continue;
-        }
-        left -= documents;
-        let filter = asked.filter(segment)?;
-        // Candidates are made for those only that get in: most rows cost nothing but the count.
-        let mut bar = u32::MAX;
-        for (row, sketch) in (0..).zip(segment.vectors.sketches()?) {
-            let apart = vectors::apart(sketch, &wanted);
-            if apart < bar && filter.takes(row) {
-                near.offer(segment.candidate(i, row, -(apart as f32)));
-                bar = near.bar().map_or(u32::MAX, |worst| (-worst) as u32);
-            }
-        }
-    }
-    for (i, row) in snapshot.tail.rows.iter().enumerate().filter(|(_, row)| asked.takes_row(row)) {
-        let apart = vectors::apart(&vectors::sketch(&row.vector), &wanted);
-        near.offer(tail_candidate(i, row, -(apart as f32)));
-    }
-    for candidate in near.into_sorted().into_iter().filter(|candidate| !known.contains(&candidate.id)) {
-        if nearness(snapshot, candidate.place, meaning)? >= CLEARLY {
-            found.push(Candidate { score: 0.0, ..candidate });
-        }
-    }
-    Ok(())
-}
-
-fn nearness(snapshot: &Snapshot, place: Place, meaning: &Vector) -> io::Result<f32> {
-    Ok(match place {
-        Place::Segment(i, row) => {
-            meaning::nearness(meaning, snapshot.segments[i].vectors.get(row)?.as_slice())
-        }
-        Place::Tail(i) => meaning::nearness(meaning, &snapshot.tail.rows[i].vector.map(i8::cast_unsigned)),
-    })
-}
-
 /// Half an hour, in milliseconds.
 const BESIDE: u64 = 30 * 60 * 1000;
-/// Cards that are looked at for their meaning alone.
-const NEAR: usize = 64;
-/// Sketches that are looked at, newest segments first; 16 bytes each in memory.
-const SKETCHES: usize = 1_000_000;
-/// Below this, two texts have nothing in common.
-const CLEARLY: f32 = 0.35;

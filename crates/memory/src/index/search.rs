@@ -345,11 +345,6 @@ impl Top {
         (self.best.len() >= self.most).then(|| self.best.peek()).flatten().map(|Reverse(worst)| worst)
     }
 
-    /// The score of the worst of them, once they are as many as are wanted.
-    pub(super) fn bar(&self) -> Option<f32> {
-        self.floor().map(|worst| worst.score)
-    }
-
     pub(super) fn into_sorted(self) -> Vec<Candidate> {
         self.best.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect()
     }

@@ -80,7 +80,7 @@ impl Index {
         let made = maker.finish().map_err(|error| of_tantivy(&error))?;
         manifest.segments.push(self.write_segment(made)?);
         manifest.write(&self.folder, &*self.keys)?;
-        self.merge_small(&mut manifest)?;
+        self.merge_small(&mut manifest, source)?;
         self.clean(&manifest)?;
         Ok(taken)
     }
@@ -150,8 +150,8 @@ impl Index {
 
     /// Makes one of the newest segments while the one before them is no larger than they are together: each document is
     /// rewritten a few times in its life, and there are few segments. None grows past [`LARGEST`], so that forgetting a
-    /// document costs no more than rewriting that many.
-    fn merge_small(&self, manifest: &mut Manifest) -> Result<()> {
+    /// document costs no more than rewriting that many. What the source no longer has is left behind.
+    fn merge_small(&self, manifest: &mut Manifest, source: &dyn Source) -> Result<()> {
         let mut first = manifest.segments.len();
         let mut together = 0;
         for (i, info) in manifest.segments.iter().enumerate().rev() {
@@ -166,13 +166,15 @@ impl Index {
         }
         let open = |info| Segment::open(&self.folder, info, &*self.keys, &self.pages).map(Arc::new);
         let opened: Result<Vec<Arc<Segment>>> = manifest.segments[first..].iter().map(open).collect();
-        let merged = opened.and_then(|opened| segment::merge(&opened, &HashSet::new()));
-        let Ok(Some(made)) = merged else {
+        let merged = opened.and_then(|opened| segment::merge(&opened, &dead(&opened, source)?));
+        let Ok(made) = merged else {
             *manifest = Manifest::empty();
             return manifest.write(&self.folder, &*self.keys);
         };
         manifest.segments.truncate(first);
-        manifest.segments.push(self.write_segment(made)?);
+        if let Some(made) = made {
+            manifest.segments.push(self.write_segment(made)?);
+        }
         manifest.write(&self.folder, &*self.keys)
     }
 
@@ -196,6 +198,17 @@ impl Index {
         };
         sweep().map_err(|error| of_io(&error))
     }
+}
+
+/// What is in these segments, and in the source no more.
+fn dead(segments: &[Arc<Segment>], source: &dyn Source) -> Result<HashSet<u64>> {
+    let mut dead = HashSet::new();
+    for segment in segments {
+        let ids: Vec<u64> = (0..segment.info.documents).map(|row| segment.ids.get_val(row)).collect();
+        let live: HashSet<u64> = source.live(&ids)?.into_iter().collect();
+        dead.extend(ids.into_iter().filter(|id| !live.contains(id)));
+    }
+    Ok(dead)
 }
 
 fn random_name() -> String {

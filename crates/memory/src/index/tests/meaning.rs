@@ -61,3 +61,26 @@ fn meaning_survives_merging() {
     assert_eq!(rig.segments().len(), 1, "merged");
     assert_eq!(ids(&rig.index.search(&query("vacation"), &truth).unwrap()).first(), Some(&41));
 }
+
+#[test]
+fn cards_alike_that_are_gone_do_not_hide_the_living() {
+    let rig = Rig::new();
+    let again = |id| Document {
+        session_id: "went on and on".to_owned(),
+        ..titled(id, "Book flights and hotels for the conference")
+    };
+    let truth = Truth::of((1..=400).map(again));
+    truth.add(titled(401, "Reserve seats on the plane"));
+    rig.index.catch_up(&truth, true).unwrap();
+    (1..400).for_each(|id| truth.delete(id));
+    for _ in 0..2 {
+        let mut found = ids(&rig.index.search(&query("airline trip"), &truth).unwrap());
+        found.sort_unstable();
+        assert_eq!(found, [400, 401]);
+        (402..=402 + 400).for_each(|id| truth.add(titled(id, "数据库")));
+        rig.index.catch_up(&truth, true).unwrap();
+    }
+    let documents: u32 =
+        rig.index.snapshot(&truth).unwrap().segments.iter().map(|segment| segment.info.documents).sum();
+    assert!(documents < 803, "a merge leaves behind what is gone: {documents}");
+}
