@@ -112,34 +112,46 @@ impl Table {
         }
         let mut pieces = Vec::new();
         let mut rest = word.as_bytes();
-        let mut tried = Vec::with_capacity(LONGEST);
+        let mut key = Vec::with_capacity(LONGEST);
         while !rest.is_empty() {
             let goes_on: &[u8] = if pieces.is_empty() { b"" } else { b"##" };
-            let most = rest.len().min(LONGEST - goes_on.len());
-            let found = (1..=most).rev().find_map(|len| {
-                tried.clear();
-                tried.extend_from_slice(goes_on);
-                tried.extend_from_slice(&rest[..len]);
-                Some((len, self.find(&tried)?))
-            });
-            let (len, piece) = found?;
+            key.clear();
+            key.extend_from_slice(goes_on);
+            key.extend_from_slice(&rest[..rest.len().min(LONGEST - goes_on.len())]);
+            let piece = self.longest(&key, goes_on.len())?;
             pieces.push(piece);
-            rest = &rest[len..];
+            rest = &rest[self.text(piece).len() - goes_on.len()..];
         }
         (pieces.len() * LETTERS <= word.len() * 2).then_some(pieces)
     }
 
-    fn find(&self, text: &[u8]) -> Option<usize> {
+    /// The longest piece that `key` begins with, of more than `least` bytes. The greatest piece that is not after the key is
+    /// it, or shares with the key as much as it could have.
+    fn longest(&self, mut key: &[u8], least: usize) -> Option<usize> {
+        while key.len() > least {
+            let piece = self.until(key).checked_sub(1)?;
+            let text = self.text(piece);
+            let shared = text.iter().zip(key).take_while(|(a, b)| a == b).count();
+            if shared == text.len() {
+                return (shared > least).then_some(piece);
+            }
+            key = &key[..shared];
+        }
+        None
+    }
+
+    /// How many pieces are not after this text.
+    fn until(&self, text: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.scales.len());
         while low < high {
             let middle = low.midpoint(high);
-            match self.text(middle).cmp(text) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Greater => high = middle,
+            if self.text(middle) <= text {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        None
+        low
     }
 
     fn text(&self, piece: usize) -> &'static [u8] {
@@ -188,12 +200,37 @@ mod tests {
     #[test]
     fn words_are_taken_apart_from_their_start() {
         let table = Table::built_in();
-        let pieces = |word| {
+        let pieces = |word: &str| {
             let found = table.pieces(word)?;
             Some(found.into_iter().map(|p| str::from_utf8(table.text(p)).unwrap()).collect::<Vec<_>>())
         };
         assert_eq!(pieces("database"), Some(vec!["database"]));
         assert_eq!(pieces("failovers"), Some(vec!["fail", "##overs"]));
+        for word in ["internationalization", "misconfigured", "kubernetes", "antidisestablishmentarianism"] {
+            let longest = |from: usize| {
+                let piece =
+                    |to| if from > 0 { format!("##{}", &word[from..to]) } else { word[..to].to_owned() };
+                let there =
+                    |to: &usize| (0..table.scales.len()).any(|p| table.text(p) == piece(*to).as_bytes());
+                (from + 1..=word.len()).rev().find(there)
+            };
+            let mut ends = vec![0];
+            while let Some(end) = longest(*ends.last().unwrap()) {
+                ends.push(end);
+            }
+            let lengths = |found: Vec<&str>| {
+                found
+                    .iter()
+                    .scan(0, |at, piece| {
+                        *at += piece.trim_start_matches("##").len();
+                        Some(*at)
+                    })
+                    .collect::<Vec<usize>>()
+            };
+            if let Some(found) = pieces(word) {
+                assert_eq!(lengths(found), ends[1..], "{word}");
+            }
+        }
         assert_eq!(pieces("xqzvw"), None, "mere letters");
         assert_eq!(pieces("number12"), None);
         assert_eq!(pieces("数据"), None);

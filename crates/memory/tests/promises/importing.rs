@@ -63,6 +63,22 @@ async fn an_import_stores_what_is_new_once_and_leaves_the_forgotten_alone() {
 }
 
 #[tokio::test]
+async fn forgetting_what_a_session_was_before_leaves_it_importable() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    write(files.path(), "one", "Please rename the quartz module");
+    import(&own, files.path(), false).await;
+    let before = own.query(&query("quartz")).await.unwrap().hits.remove(0).cascade_uri;
+    write(files.path(), "one", "Please rename the quartz module to feldspar");
+    assert_eq!(import(&own, files.path(), false).await.stored, 1);
+    own.forget(&Forget::Uri(before), false).await.unwrap();
+    write(files.path(), "one", "Please rename the quartz module to granite");
+    let later = import(&own, files.path(), false).await;
+    assert_eq!((later.stored, later.forgotten), (1, 0), "{later:?}");
+    assert_eq!(own.query(&query("granite")).await.unwrap().hits.len(), 1);
+}
+
+#[tokio::test]
 async fn an_import_again_takes_what_has_not_changed_with_other_tags() {
     let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
     let own = of(&place.open(), "alice");
