@@ -88,11 +88,11 @@ impl Gate {
         }
     }
 
-    /// Redacts the name of a session. An id is made of what elsewhere looks like a secret, so what goes by looks alone
-    /// does not count here.
+    /// Redacts the name of a session. An id is made of what elsewhere looks like a secret, so where the name is one, what
+    /// goes by looks alone does not count.
     pub(crate) fn name(&self, name: &str) -> (String, Vec<(Place, Tier)>) {
         let redacted = self.redactor.redact_text(name);
-        let counts = |finding: &&Finding| !goes_by_looks(name, finding);
+        let counts = |finding: &&Finding| !(is_id(name) && goes_by_looks(name, finding));
         let told: Vec<_> = redacted.findings.iter().filter(counts).map(|f| (named(f), f.tier)).collect();
         if told.is_empty() { (name.to_owned(), told) } else { (redacted.text, told) }
     }
@@ -114,6 +114,11 @@ fn place(finding: &Finding) -> Place {
 
 fn named(finding: &Finding) -> Place {
     Place { rule: finding.rule.to_owned(), path: "/session_id".to_owned() }
+}
+
+/// Whether a session's name is an id and no sentence: one token, without blanks, quotes, commas or brackets.
+fn is_id(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || "-_.:/@+=~#".contains(c))
 }
 
 /// Whether what was found in a session's name would be an id there: it looks random, and nothing assigns it to the name

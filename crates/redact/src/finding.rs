@@ -65,12 +65,6 @@ pub(crate) struct Hit {
     pub(crate) rule: &'static Rule,
 }
 
-impl Hit {
-    pub(crate) fn overlaps(&self, start: usize, end: usize) -> bool {
-        self.start < end && start < self.end
-    }
-}
-
 /// Sorts hits and joins those that overlap. The joint one covers both, so nothing of either is left over, and goes by
 /// the worse tier, then the surer rule, then the longer match.
 pub(crate) fn join(mut hits: Vec<Hit>) -> Vec<Hit> {

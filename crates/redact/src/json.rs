@@ -1,15 +1,17 @@
 //! Every leaf and key of a JSON value.
 //!
 //! Strings are looked at decoded, with the key that they stand under, since a password has nothing but its key to be
-//! known by; numbers are looked at as they are written. A string that is JSON itself is walked too. Paths are JSON
-//! pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and neither may be lost.
+//! known by; numbers are looked at as they are written. The strings of an array are looked at once more as the lines of
+//! one text, since keys come as such, and headers as name and value by turns. A string that is JSON itself is walked
+//! too. Paths are JSON pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and
+//! neither may be lost.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::Redactor;
 use crate::finding::{self, Count, Finding, Hit};
 use crate::placeholders::Placeholders;
+use crate::{Redactor, stream};
 
 /// A redacted JSON value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,16 +51,24 @@ impl Walk<'_> {
             Value::Null | Value::Bool(_) => value.clone(),
             Value::Number(number) => {
                 let text = number.to_string();
-                let redacted = self.text(&text, path, key);
+                let redacted = self.text(&text, Vec::new(), path, key);
                 if redacted == text { value.clone() } else { Value::String(redacted) }
             }
-            Value::String(text) => Value::String(self.string(text, path, key, depth)),
-            Value::Array(items) => {
-                let item = |(at, item)| self.value(item, &format!("{path}/{at}"), key, depth);
-                Value::Array(items.iter().enumerate().map(item).collect())
-            }
+            Value::String(text) => Value::String(self.string(text, Vec::new(), path, key, depth)),
+            Value::Array(items) => Value::Array(self.array(items, path, key, depth)),
             Value::Object(members) => Value::Object(self.object(members, path, key, depth)),
         }
+    }
+
+    fn array(&mut self, items: &[Value], path: &str, key: Option<&str>, depth: usize) -> Vec<Value> {
+        let mut together = self.redactor.hits_together(items);
+        let item = |(at, item): (usize, &Value)| {
+            let path = format!("{path}/{at}");
+            let Value::String(text) = item else { return self.value(item, &path, key, depth) };
+            let hits = together.get_mut(at).map(std::mem::take).unwrap_or_default();
+            Value::String(self.string(text, hits, &path, key, depth))
+        };
+        items.iter().enumerate().map(item).collect()
     }
 
     fn object(
@@ -93,9 +103,9 @@ impl Walk<'_> {
         if hits.is_empty() { key.to_owned() } else { self.replace(key, &hits, path) }
     }
 
-    /// A string, and the JSON in it if it is some.
-    fn string(&mut self, text: &str, path: &str, key: Option<&str>, depth: usize) -> String {
-        let redacted = self.text(text, path, key);
+    /// A string of which some is known already, and the JSON in it if it is some.
+    fn string(&mut self, text: &str, known: Vec<Hit>, path: &str, key: Option<&str>, depth: usize) -> String {
+        let redacted = self.text(text, known, path, key);
         let nested = text.trim_start().starts_with(['{', '[']) && depth < MOST_NESTED;
         if nested && let Ok(value) = serde_json::from_str::<Value>(&redacted) {
             let found = self.findings.len();
@@ -112,8 +122,12 @@ impl Walk<'_> {
         redacted
     }
 
-    fn text(&mut self, text: &str, path: &str, key: Option<&str>) -> String {
+    fn text(&mut self, text: &str, known: Vec<Hit>, path: &str, key: Option<&str>) -> String {
         let mut hits = self.redactor.hits_of(text);
+        if !known.is_empty() {
+            hits.extend(known);
+            hits = finding::join(hits);
+        }
         if let Some(key) = key
             && text.len() <= MOST_WITH_KEY
             && !text.is_empty()
@@ -146,7 +160,33 @@ impl Walk<'_> {
 impl Redactor {
     /// The hits of a text of any length, in bytes.
     fn hits_of(&self, text: &str) -> Vec<Hit> {
-        crate::stream::hits(self, text)
+        stream::hits(text, |part| self.hits(part))
+    }
+
+    /// What is critical in the strings of an array when they are read as lines of one text: for each item the hits in it,
+    /// or nothing at all.
+    fn hits_together(&self, items: &[Value]) -> Vec<Vec<Hit>> {
+        let mut text = String::new();
+        let mut starts = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let Value::String(item) = item else { continue };
+            starts.push((text.len(), at, item.len()));
+            text.push_str(item);
+            text.push_str(if names_header(item) { ": " } else { "\n" });
+        }
+        if starts.len() < 2 {
+            return Vec::new();
+        }
+        let hits = stream::hits(&text, |part| self.critical_hits(part));
+        let mut together = if hits.is_empty() { Vec::new() } else { vec![Vec::new(); items.len()] };
+        for hit in hits {
+            let first = starts.partition_point(|(start, _, length)| start + length <= hit.start);
+            for &(start, at, length) in starts[first..].iter().take_while(|(start, ..)| *start < hit.end) {
+                let (from, to) = (hit.start.saturating_sub(start), (hit.end - start).min(length));
+                together[at].push(Hit { start: from, end: to, ..hit });
+            }
+        }
+        together
     }
 
     /// What a string is because of the key that it stands under.
@@ -160,6 +200,14 @@ impl Redactor {
         let inside = hits.into_iter().filter(|hit| hit.start >= start && hit.end <= end);
         inside.map(|hit| Hit { start: hit.start - start, end: hit.end - start, ..hit }).collect()
     }
+}
+
+/// Whether a string is the name of a header whose value tells who someone is.
+fn names_header(text: &str) -> bool {
+    let name =
+        text.len() <= MOST_KEY && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let text = if name { text.to_ascii_lowercase() } else { return false };
+    ["authorization", "authorisation", "-token"].iter().any(|end| text.ends_with(end))
 }
 
 /// JSON in JSON in JSON: more is no message but a trick, and is still looked at as text.

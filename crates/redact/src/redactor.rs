@@ -1,9 +1,11 @@
 //! A text in, a redacted text out.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use crate::dictionary::Dictionary;
-use crate::finding::{self, Count, Finding, Hit};
+use crate::finding::{self, Count, Finding, Hit, Tier};
 use crate::normalise::View;
 use crate::placeholders::{self, Numbering, Placeholders};
 use crate::rules::{Family, NAME};
@@ -78,26 +80,32 @@ impl Redactor {
     /// What is found in a text that is short enough to be looked at as a whole: sorted, apart from each other, at
     /// boundaries of characters, and such that nothing is found in what is left.
     pub(crate) fn hits(&self, text: &str) -> Vec<Hit> {
-        let mut hits = self.look(text, Depth::Whole);
+        let mut hits = self.look(text, Depth::Whole, Wanted::Everything);
         for _ in 0..MOST_ROUNDS {
             if hits.is_empty() {
                 break;
             }
             // A replacement changes what stands beside it, and so what is found there.
-            let (left, pieces) = replaced(text, &hits);
-            let more = self.look(&left, Depth::Whole);
-            if more.is_empty() {
+            let left = Left::of(text, &hits);
+            let more = self.look(&left.text, Depth::Whole, Wanted::Everything);
+            let mut more = more.into_iter().filter_map(|hit| left.place_back(hit)).peekable();
+            if more.peek().is_none() {
                 break;
             }
-            hits.extend(more.into_iter().map(|hit| place_back(hit, &pieces)));
+            hits.extend(more);
             hits.retain(|hit| text.get(hit.start..hit.end).is_some());
             hits = finding::join(hits);
         }
         hits
     }
 
+    /// What is critical in a text that is short enough to be looked at as a whole.
+    pub(crate) fn critical_hits(&self, text: &str) -> Vec<Hit> {
+        self.look(text, Depth::Whole, Wanted::Critical)
+    }
+
     /// One look at a text and at its other readings.
-    fn look(&self, text: &str, depth: Depth) -> Vec<Hit> {
+    fn look(&self, text: &str, depth: Depth, wanted: Wanted) -> Vec<Hit> {
         let mut hits = Vec::new();
         let plain = View::plain(text);
         self.look_at(&plain, &mut hits, |_| true);
@@ -115,17 +123,21 @@ impl Redactor {
             if let Some(view) = unescaped.as_ref().unwrap_or(&plain).unwrapped() {
                 self.look_at(&view, &mut hits, Family::survives_wrapping);
             }
-            self.look_inside(&plain, &mut hits);
+            self.look_inside(&plain, &mut hits, wanted);
         }
-        if self.options.names {
-            let found = names::find(text).into_iter();
-            hits.extend(found.map(|range| Hit { start: range.start, end: range.end, rule: NAME }));
+        match wanted {
+            Wanted::Everything if self.options.names => {
+                let found = names::find(text).into_iter();
+                hits.extend(found.map(|range| Hit { start: range.start, end: range.end, rule: NAME }));
+            }
+            Wanted::Everything => {}
+            Wanted::Critical => hits.retain(|hit| hit.rule.tier == Tier::Critical),
         }
         let kept = placeholders::find(text);
         hits.iter_mut().for_each(|hit| snap(hit, text));
-        hits.retain(|hit| {
+        hits.retain_mut(|hit| {
             let sound = text.get(hit.start..hit.end).is_some_and(|value| !value.is_empty());
-            sound && !overlaps_any(&kept, hit) && !self.dictionary.spares(hit, text)
+            sound && stands_beside(&kept, hit) && !self.dictionary.spares(hit, text)
         });
         finding::join(hits)
     }
@@ -141,9 +153,9 @@ impl Redactor {
     }
 
     /// What base64 hides.
-    fn look_inside(&self, view: &View<'_>, hits: &mut Vec<Hit>) {
+    fn look_inside(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: Wanted) {
         for (range, decoded) in encoded::base64_texts(view.bytes()) {
-            let mut found = self.look(&decoded, Depth::Decoded);
+            let mut found = self.look(&decoded, Depth::Decoded, wanted);
             // The head of a JSON web token names its key, often like a person; `jwt` judges it.
             if decoded.starts_with("{\"alg\"") || decoded.starts_with("{\"typ\"") {
                 found.retain(|hit| !matches!(hit.rule.family, Family::Personal | Family::Loose));
@@ -164,6 +176,13 @@ enum Depth {
     Decoded,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Everything,
+    /// For what is looked at once more; names, the slowest, are none of it.
+    Critical,
+}
+
 /// Takes in the whole of a character that a find cuts in two.
 fn snap(hit: &mut Hit, text: &str) {
     hit.end = hit.end.min(text.len());
@@ -175,35 +194,89 @@ fn snap(hit: &mut Hit, text: &str) {
     }
 }
 
-fn overlaps_any(kept: &[std::ops::Range<usize>], hit: &Hit) -> bool {
-    let at = kept.partition_point(|range| range.end <= hit.start);
-    kept.get(at).is_some_and(|range| hit.overlaps(range.start, range.end))
+/// Whether a find is more than what placeholders have taken the place of. What is critical may have some inside, such as
+/// the address in the comment of a key, and then takes them with it, whole.
+fn stands_beside(kept: &[Range<usize>], hit: &mut Hit) -> bool {
+    let first = kept.partition_point(|range| range.end <= hit.start);
+    let touched = kept[first..].iter().take_while(|range| range.start < hit.end);
+    let Some((start, end)) =
+        touched.map(|range| (range.start, range.end)).reduce(|first, last| (first.0, last.1))
+    else {
+        return true;
+    };
+    let single = kept[first].end == end;
+    if hit.rule.tier != Tier::Critical || (single && start <= hit.start && hit.end <= end) {
+        return false;
+    }
+    (hit.start, hit.end) = (hit.start.min(start), hit.end.max(end));
+    true
 }
 
-/// What is left around each hit, and the pieces it is made of: place in the result, place in the text. Farther off
-/// nothing has changed.
-fn replaced(text: &str, hits: &[Hit]) -> (String, Vec<(usize, usize)>) {
-    let mut left = String::new();
-    let mut pieces = vec![(0, 0)];
-    let mut at = 0;
-    let mut placeholders = Placeholders::default();
-    for (index, hit) in hits.iter().enumerate() {
-        let from = blank(text, hit.start.saturating_sub(AROUND));
-        if from > at {
-            left.push('\n');
-            pieces.push((left.len(), from));
-            at = from;
+/// What is left around each hit after replacing. Farther off nothing has changed, so that is not in it.
+#[derive(Debug, Default)]
+struct Left {
+    text: String,
+    pieces: Vec<Piece>,
+    /// Where in it something was left out.
+    cuts: Vec<usize>,
+}
+
+/// A stretch of what is left.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// Where it begins in what is left.
+    at: usize,
+    /// Where it begins in the text.
+    start: usize,
+    /// Where what it replaces ends in the text, if it is a placeholder.
+    end: Option<usize>,
+}
+
+impl Left {
+    fn of(text: &str, hits: &[Hit]) -> Self {
+        let mut left = Self::default();
+        let mut at = 0;
+        left.begin(0, None);
+        let mut placeholders = Placeholders::default();
+        for (index, hit) in hits.iter().enumerate() {
+            let from = blank(text, hit.start.saturating_sub(AROUND));
+            if from > at {
+                left.cuts.push(left.text.len());
+                left.text.push('\n');
+                left.begin(from, None);
+                at = from;
+            }
+            left.text.push_str(&text[at..hit.start]);
+            left.begin(hit.start, Some(hit.end));
+            left.text.push_str(&placeholders.placeholder(Numbering::None, hit.rule.label, ""));
+            at = hit.end;
+            left.begin(at, None);
+            let next = hits.get(index + 1).map_or(text.len(), |next| next.start);
+            let until = if at + AROUND >= next { next } else { blank(text, at + AROUND).max(at) };
+            left.text.push_str(&text[at..until]);
+            at = until;
         }
-        left.push_str(&text[at..hit.start]);
-        left.push_str(&placeholders.placeholder(Numbering::None, hit.rule.label, ""));
-        at = hit.end;
-        pieces.push((left.len(), at));
-        let next = hits.get(index + 1).map_or(text.len(), |next| next.start);
-        let until = if at + AROUND >= next { next } else { blank(text, at + AROUND).max(at) };
-        left.push_str(&text[at..until]);
-        at = until;
+        left
     }
-    (left, pieces)
+
+    fn begin(&mut self, start: usize, end: Option<usize>) {
+        self.pieces.push(Piece { at: self.text.len(), start, end });
+    }
+
+    /// A hit in what was left, in terms of the text before. A placeholder is in it as a whole or not at all. What goes
+    /// over a cut is no hit of the text.
+    fn place_back(&self, hit: Hit) -> Option<Hit> {
+        let cut = self.cuts.partition_point(|cut| *cut < hit.start);
+        if self.cuts.get(cut).is_some_and(|cut| *cut < hit.end) {
+            return None;
+        }
+        let piece =
+            |at: usize| self.pieces[self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)];
+        let last = hit.end - 1;
+        let (first, second) = (piece(hit.start), piece(last));
+        let start = first.start + if first.end.is_some() { 0 } else { hit.start - first.at };
+        Some(Hit { start, end: second.end.unwrap_or(second.start + last - second.at + 1), ..hit })
+    }
 }
 
 /// A blank at or before a place, if one is near; else a boundary of a character.
@@ -211,17 +284,6 @@ fn blank(text: &str, at: usize) -> usize {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let back = text.as_bytes()[..at].iter().rev().take(AROUND / 4).position(u8::is_ascii_whitespace);
     back.map_or(at, |back| at - back)
-}
-
-/// A hit in what was left, in terms of the text before. It overlaps no placeholder.
-fn place_back(hit: Hit, pieces: &[(usize, usize)]) -> Hit {
-    let back = |at: usize| {
-        let piece = pieces.partition_point(|(start, _)| *start <= at).saturating_sub(1);
-        let (there, here) = pieces[piece];
-        here + (at - there)
-    };
-    let (start, last) = (back(hit.start), back(hit.end - 1));
-    Hit { start, end: last + 1, ..hit }
 }
 
 /// How far a replacement can be felt.

@@ -1,5 +1,6 @@
 //! What holds for every input.
 
+use base64::Engine as _;
 use confidant_redact::{Numbering, Options, Redactor};
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,6 +19,13 @@ proptest! {
             prop_assert!(end <= finding.start && finding.start < finding.end && finding.end <= text.chars().count());
             end = finding.end;
         }
+        prop_assert_eq!(&redactor.redact_text(&redacted.text).text, &redacted.text);
+    }
+
+    #[test]
+    fn twice_is_once_with_placeholders_among_keys(text in "(-----(BEGIN|END) RSA PRIVATE KEY-----|Authorization: (Basic |Bearer )?|Bearer |curl -u |<REDACTED:(EMAIL|AUTHORIZATION|BEARER_TOKEN|PRIVATE_KEY)(:[0-9])?>|a@example.org|[ \n]|[a-zA-Z0-9+/=]{1,40}|[a-z]{1,8} ){0,24}") {
+        let redactor = redactor();
+        let redacted = redactor.redact_text(&text);
         prop_assert_eq!(&redactor.redact_text(&redacted.text).text, &redacted.text);
     }
 }
@@ -63,6 +71,152 @@ fn disguises_and_wrappings_do_not_help() {
     ];
     for case in cases {
         assert!(!redactor().redact_text(case).findings.is_empty(), "{case:?}");
+    }
+}
+
+/// A private key in lines, with a comment where the format has one.
+fn key(comment: &str) -> String {
+    let line = "MC4CAQAwBQYDK2VwBCIEIG1k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bN".to_owned();
+    let kind = "PGP PRIVATE KEY BLOCK";
+    format!("-----BEGIN {kind}-----\nComment: {comment}\n\n{line}\n{line}\n-----END {kind}-----\n")
+}
+
+#[test]
+fn base64_is_read_behind_a_name_and_to_its_end() {
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let redactor = redactor();
+    for text in [
+        format!("SSH_KEY_B64={}", encode(&key("none"))),
+        format!("export A=1\nKEY={}\nB=2", encode(&key("none"))),
+        format!("https://example.org/?a=b&data={}&c=d", encode(&key("none"))),
+        format!(
+            "{{\"blob\": \"{}\"}}",
+            encode(&format!("{}{}", "plain words of a log\n".repeat(2000), key("none")))
+        ),
+        format!("blob={}", encode(&format!("{}{}", "words of a longer log\n".repeat(30_000), key("none")))),
+    ] {
+        let redacted = redactor.redact_text(&text);
+        assert!(redacted.blocked, "{}", &text[..40]);
+        assert!(redactor.redact_text(&redacted.text).findings.is_empty());
+    }
+}
+
+#[test]
+fn a_placeholder_inside_does_not_hide_what_is_critical() {
+    let line = "AAAAIHk3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bN";
+    let putty = |lines: &str| {
+        format!(
+            "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: <REDACTED:EMAIL>\n\
+             Public-Lines: 1\n{line}\nPrivate-Lines: 1\n{lines}\nPrivate-MAC: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c\n"
+        )
+    };
+    let redactor = redactor();
+    for text in [
+        key("<REDACTED:EMAIL>"),
+        key("<REDACTED:EMAIL> and <REDACTED:NAME:2>"),
+        format!("see\n{}and <REDACTED:PHONE>", key("jane@example.org <REDACTED:EMAIL>")),
+        putty(line),
+        "Authorization: Bearer k3Jd9fQw7eRt5yUi1oPa8s<REDACTED:EMAIL>".to_owned(),
+    ] {
+        let redacted = redactor.redact_text(&text);
+        assert!(redacted.blocked, "{text}");
+        assert!(!redacted.text.contains("k3Jd9fQw7eRt"), "{}", redacted.text);
+        let again = redactor.redact_text(&redacted.text);
+        assert_eq!((again.findings.len(), again.text), (0, redacted.text));
+    }
+    // Taken out already.
+    let emptied = "-----BEGIN RSA PRIVATE KEY-----\n<REDACTED:PRIVATE_KEY>\n-----END RSA PRIVATE KEY-----";
+    for text in [emptied, &putty("<REDACTED:PRIVATE_KEY>"), "Authorization: Basic <REDACTED:AUTHORIZATION>"] {
+        assert!(!redactor.redact_text(text).blocked, "{text}");
+    }
+}
+
+#[test]
+fn what_replacing_leaves_is_not_read_across_what_is_left_out() {
+    let far = "nothing of note is told here. ".repeat(400);
+    let text = format!(
+        "grep -----BEGIN RSA PRIVATE KEY----- in files\n(a@example.org)\n{far}\nb@example.org\nmore <words> -----END"
+    );
+    let redacted = redactor().redact_text(&text);
+    assert_eq!((redacted.blocked, redacted.findings.len()), (false, 2), "{:?}", redacted.report);
+}
+
+#[test]
+fn the_strings_of_an_array_are_read_together() {
+    let whole = key("none");
+    let lines: Vec<&str> = whole.lines().collect();
+    let broken: Vec<String> = whole.lines().map(|line| format!("{line}\n")).collect();
+    let encoded = base64::engine::general_purpose::STANDARD.encode(&whole);
+    let wrapped: Vec<&str> =
+        encoded.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let redactor = redactor();
+    for value in [
+        json!({ "cells": [{ "source": broken }] }),
+        json!({ "lines": lines }),
+        json!({ "nested": json!({ "lines": lines }).to_string() }),
+        json!({ "lines": [1, lines, null, { "of": lines }] }),
+        json!({ "wrapped": wrapped }),
+        json!({ "rawHeaders": ["Host", "example.org", "Authorization", "Basic amFuZTpodW50ZXIy"] }),
+        json!([["Proxy-Authorization", "Basic amFuZTpodW50ZXIy"]]),
+        json!(["authorization", "Digest username=\"jane\", response=\"6629fae49393a05397450978507c4ef1\""]),
+    ] {
+        let redacted = redactor.redact_json(&value);
+        assert!(redacted.blocked, "{value}");
+        let text = redacted.value.to_string();
+        assert!(!text.contains("k3Jd9") && !text.contains("amFuZ") && !text.contains("6629f"), "{text}");
+        let again = redactor.redact_json(&redacted.value);
+        assert_eq!((again.findings.len(), &again.value), (0, &redacted.value), "{text}");
+    }
+    let words = json!({ "tags": ["authorization", "required", "bearer", "token", "-----BEGIN", "private"] });
+    assert_eq!(redactor.redact_json(&words).findings, []);
+}
+
+#[test]
+fn a_find_in_several_strings_is_told_for_each() {
+    let whole = format!("a: {}", key("none"));
+    let lines: Vec<&str> = whole.trim_end().lines().collect();
+    let around = |lines: &[&str]| {
+        let lines = [&["\u{e9}\u{20ac}"], lines, &["<end>"]].concat();
+        json!({ "lines": lines })
+    };
+    let redacted = redactor().redact_json(&around(&lines));
+    let places: Vec<_> =
+        redacted.findings.iter().map(|f| (f.path.as_deref().unwrap(), f.start, f.end)).collect();
+    let length = |at: usize| lines[at].len();
+    let expected = [
+        ("/lines/1", 3, length(0)),
+        ("/lines/2", 0, length(1)),
+        ("/lines/4", 0, length(3)),
+        ("/lines/5", 0, length(4)),
+        ("/lines/6", 0, length(5)),
+    ];
+    assert_eq!(places, expected);
+    let placeholder = "<REDACTED:PRIVATE_KEY>";
+    let first = format!("a: {placeholder}");
+    let left = [&first, placeholder, "", placeholder, placeholder, placeholder];
+    assert_eq!(redacted.value, around(&left));
+}
+
+/// A short word comes up by chance in one token of a hundred.
+#[test]
+fn a_word_by_chance_makes_no_stand_in() {
+    let signature = "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTy";
+    let payload = "eyJzdWIiOiJhYmMifQ";
+    let redactor = redactor();
+    for chance in ["TodO", "xMy-q", "3FaKe7", "yOur9", "9some-1"] {
+        for token in [
+            format!("eyJhbGciOiJSUzI1NiJ9.{payload}.{signature}{chance}{signature}"),
+            format!("{signature}{chance}{signature}"),
+        ] {
+            for text in [format!("Authorization: Bearer {token}"), format!("Bearer {token}")] {
+                assert!(redactor.redact_text(&text).blocked, "{text}");
+            }
+        }
+    }
+    for stand_in in
+        ["eyJhbGciOiJSUzI1NiJ9.your-token-here.fake", "your-k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3Qw"]
+    {
+        assert!(!redactor.redact_text(&format!("Authorization: Bearer {stand_in}")).blocked, "{stand_in}");
     }
 }
 

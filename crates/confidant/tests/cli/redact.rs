@@ -25,6 +25,17 @@ fn text_goes_through_and_the_report_beside_it() {
 }
 
 #[test]
+fn names_of_people_go_unless_they_are_wanted() {
+    let home = Home::new();
+    let text = "Yesterday I met Margaret Thompson in the office.\n";
+    let ran = redact(&home, &[], text).done();
+    assert_eq!(ran.out, "Yesterday I met <REDACTED:NAME> in the office.\n");
+    assert_eq!(redact(&home, &["--no-names"], text).done().out, text);
+    let line = serde_json::json!({ "note": text }).to_string();
+    assert!(!redact(&home, &["--jsonl"], &line).done().out.contains("Margaret"));
+}
+
+#[test]
 fn what_is_critical_blocks_and_says_so() {
     let home = Home::new();
     let ran = redact(&home, &[], "Authorization: Basic amFuZTpodW50ZXIy\n");

@@ -113,12 +113,19 @@ async fn names_of_sessions_stay_names_unless_they_tell_something() {
         "session_id=7fGh2kLmNpQ9rStUvWxYz",
         "01JCXQ5T7N8V9W0XYZABCDEFGH",
         "0199c2f1-7a3b-7c44-9d2e-1f2a3b4c5d6e",
+        "0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
+        "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
+        "agent/k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz#2",
+        "notes on the build",
     ] {
         assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, id);
     }
     for (id, told) in [
         ("deploy DB_PASSWORD=tr0ub4dor", "deploy DB_PASSWORD=<REDACTED:PASSWORD>"),
         ("deploy client_secret: 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c", "deploy client_secret: <REDACTED:SECRET>"),
+        ("client_secret=0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c", "client_secret=<REDACTED:SECRET>"),
+        ("acme SECRET 665Hkj_12ABcd-eF34xW", "acme SECRET <REDACTED:SECRET>"),
+        ("ran it with k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz today", "ran it with <REDACTED:SECRET> today"),
     ] {
         assert_eq!(own.store(&request(id, &session)).await.unwrap().session_id, told);
         assert!(!place.holds(id));

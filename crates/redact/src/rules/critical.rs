@@ -189,20 +189,28 @@ fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
         }
     };
     let body = &rest[..end];
-    let longest = body
-        .split(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')))
-        .map(<[u8]>::len)
-        .max();
     let words = body.iter().filter(|byte| **byte == b' ').count() * 4 > body.len();
-    let told = body.ends_with(b"--") && body.contains(&b'\n');
-    let real = told || (longest.unwrap_or(0) >= 14 && !words);
+    let told = body.ends_with(b"--") && body.contains(&b'\n') && find(body, PLACEHOLDER).is_none();
+    let real = told || (has_key(body) && !words);
     real.then(|| found.whole.start..found.whole.end + end)
+}
+
+/// Whether something long enough for a line of a key is in it.
+fn has_key(body: &[u8]) -> bool {
+    body.split(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')))
+        .any(|run| run.len() >= LEAST_LINE)
 }
 
 fn putty(found: &Found<'_>) -> Option<Range<usize>> {
     let rest = &found.text[found.whole.end..found.text.len().min(found.whole.end + LONGEST_KEY)];
-    find(rest, b"Private-Lines")?;
-    let end = find(rest, b"Private-MAC").map_or(rest.len(), |at| {
+    let key = find(rest, b"Private-Lines")?;
+    let mac = find(rest, b"Private-MAC");
+    let lines = &rest[key..mac.filter(|mac| *mac > key).unwrap_or(rest.len())];
+    // Somebody has taken the key out already.
+    if find(lines, PLACEHOLDER).is_some() && !has_key(lines) {
+        return None;
+    }
+    let end = mac.map_or(rest.len(), |at| {
         at + rest[at..].iter().position(|byte| *byte == b'\n').unwrap_or(rest.len() - at)
     });
     Some(found.whole.start..found.whole.end + end)
@@ -308,6 +316,9 @@ const SCHEMES: &[&str] = &[
     "snyk",
     "discogs",
 ];
+/// What a key that was taken out has left.
+const PLACEHOLDER: &[u8] = b"<REDACTED:";
+const LEAST_LINE: usize = 14;
 /// An RSA key of 16,384 bits, with room.
 const LONGEST_KEY: usize = 16 * 1024;
 const NEAR_JWK: usize = 4096;

@@ -43,7 +43,12 @@ pub(crate) fn is_stand_in(value: &[u8]) -> bool {
         || value
             .windows(2)
             .any(|pair| matches!(pair, b"${" | b"{{" | b"$(" | b"#{" | b"%(" | b"}}" | b"<%" | b".."))
-        || has_any(value, STAND_INS)
+        || (has_any(value, STAND_INS) && (!is_random(value) || has_own(value, STAND_INS)))
+}
+
+/// So long and so unlike words that short words come up in it by chance: a JSON web token, or a long key.
+fn is_random(value: &[u8]) -> bool {
+    value.starts_with(b"eyJ") || (value.len() >= LEAST_RANDOM && opaque::cost(value) > 6.8)
 }
 
 /// A call, a path, a chain of names: code, not a value.
@@ -144,12 +149,27 @@ pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
     })
 }
 
+/// Whether one of these lower-case words is in it, in any case, and no letter or digit goes on where it begins or ends.
+fn has_own(value: &[u8], words: &[&str]) -> bool {
+    let letter = |at: Option<usize>| at.and_then(|at| value.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+    (0..value.len()).any(|at| {
+        words.iter().any(|word| {
+            let end = at + word.len();
+            let goes_on = |inside: usize, beside: Option<usize>| letter(Some(inside)) && letter(beside);
+            value.get(at..end).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+                && !goes_on(at, at.checked_sub(1))
+                && !goes_on(end - 1, Some(end))
+        })
+    })
+}
+
 /// The stored form of a password, from which it does not come back.
 pub(crate) fn is_crypt(value: &[u8]) -> bool {
     value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
 }
 
 const LADDER: usize = 7;
+const LEAST_RANDOM: usize = 40;
 const STAND_INS: &[&str] = &[
     "your",
     "insert",
