@@ -24,7 +24,8 @@ async fn fill(engine: &Engine, count: usize, length: usize) {
         tasks.push(tokio::spawn(async move {
             for n in (part..count).step_by(8) {
                 let said = "x".repeat(length);
-                session(&engine, &format!("http:r:main:u{n}")).turn(says(&said)).finish().await.unwrap();
+                let session = session(&engine, &format!("http:r:main:u{n}"));
+                session.record_exchange(Audience::Room, &said, "noted", "test").await.unwrap();
             }
         }));
     }
