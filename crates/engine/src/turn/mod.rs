@@ -72,7 +72,7 @@ pub use prepare::{
     Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
     Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
 };
-pub(crate) use resume::recover;
+pub(crate) use resume::{LeftOpen, recover};
 pub use safety::Safety;
 pub use told::{Told, plain_words};
 
