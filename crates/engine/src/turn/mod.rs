@@ -324,6 +324,11 @@ impl Turn {
         &self.request_id
     }
 
+    /// The next event, if it is there already.
+    pub(crate) fn waiting(&mut self) -> Option<Outbound> {
+        self.events.try_recv().ok()
+    }
+
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Outbound> {
         self.events.recv().await
