@@ -199,6 +199,9 @@ impl Gateway {
         let name = self.seals.plain_name(scope, &own_name);
         let mut replies = self.expect(&name)?;
         let payload = || self.seals.close(&Way::Requests.name(), wire::plain_turn(errand, &name));
+        let claim = self.seals.name(&name);
+        // It may be at work, or just have ended: then nobody takes it until its claim is over.
+        let mut ours = matches!(self.link.is_claimed(&claim).await, Ok(true));
         let began = Instant::now();
         while self.say_plain(&payload()).await? == Reach::Nobody {
             if began.elapsed() >= self.settings.patience {
@@ -206,13 +209,13 @@ impl Gateway {
             }
             sleep(LONGEST_PAUSE).await;
         }
-        let claim = self.seals.name(&name);
-        let (mut told, mut ours, mut alive, mut said) =
-            (Told::default(), false, Instant::now(), Instant::now());
+        let (mut told, mut alive, mut said) = (Told::default(), Instant::now(), Instant::now());
         loop {
             // A foreign worker says nothing of having taken it, and may think for a while before its first word.
-            let longest = if told.accepted { LONGEST_SEARCH } else { self.settings.patience * FIRST_WORD };
-            let wait = LOOK.min(self.settings.silence).min(longest.saturating_sub(alive.elapsed()));
+            let taken = told.accepted || ours;
+            let longest = if taken { LONGEST_SEARCH } else { self.settings.patience * FIRST_WORD };
+            let quiet = if ours && !told.accepted { TAKING } else { self.settings.silence };
+            let wait = LOOK.min(quiet).min(longest.saturating_sub(alive.elapsed()));
             if let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await {
                 alive = Instant::now();
                 if let Heard::Event(event) = heard
@@ -235,7 +238,7 @@ impl Gateway {
                     let cut_off = told.accepted && !ours;
                     return Err(if cut_off { ModelError::CutOff.into() } else { Error::NoWorker });
                 }
-            } else if ours && alive.elapsed().min(said.elapsed()) >= self.settings.silence {
+            } else if ours && alive.elapsed().min(said.elapsed()) >= quiet {
                 said = Instant::now();
                 let _ = self.say_plain(&payload()).await;
             }

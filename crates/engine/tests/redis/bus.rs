@@ -111,3 +111,37 @@ async fn a_gateway_follows_the_workers_to_the_server_that_took_over() {
     assert_eq!(answer.content, "noted: after");
     assert_eq!(model.take().len(), 2);
 }
+
+/// A request id is any word, and on a plain bus everybody hears every answer: each is told their own, under their own name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_people_whose_messages_have_the_same_name_are_each_answered() {
+    let Some(server) = Server::start(&[]) else { return };
+    let model = Recorder::new();
+    let plain = || BusSettings { speech: Speech::Plain, ..bus(&server.url()) };
+    let worker = engine(&server, Arc::clone(&model) as _).await;
+    let mut work = worker.become_worker(plain()).await.unwrap();
+    let _working = tokio::spawn(async move { work.work().await });
+    let mut gateways = Vec::new();
+    for _ in 0..2 {
+        let gateway = engine(&server, Arc::clone(&model) as _).await;
+        gateway.become_gateway(plain()).await.unwrap();
+        gateways.push(gateway);
+    }
+    for (round, other) in [&gateways[0], &gateways[1]].into_iter().enumerate() {
+        let name = format!("name{round}");
+        model.shut();
+        let ann = session(&gateways[0], "http:r:main:ann").turn(says_as(&name, "I am ann"));
+        let bob = session(other, "http:r:main:bob").turn(says_as(&name, "I am bob"));
+        model.until(2).await;
+        model.open();
+        let (ann, bob) = tokio::join!(ann.finish(), bob.finish());
+        let (ann, bob) = (ann.unwrap(), bob.unwrap());
+        assert_eq!([&*ann.content, &*bob.content], ["noted: I am ann", "noted: I am bob"]);
+        assert_eq!([&*ann.request_id, &*bob.request_id], [&*name, &*name]);
+        assert_eq!(model.take().len(), 2);
+    }
+    // The log knows them by the name that their person gave them, and answers at once or when their claim is over.
+    let again = session(&gateways[1], "http:r:main:ann").turn(says_as("name1", "I am ann"));
+    assert!(again.finish().await.unwrap().metadata.replayed);
+    assert_eq!(model.take().len(), 0);
+}
