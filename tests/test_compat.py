@@ -6,14 +6,16 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import redis
-from conftest import FOREIGN, turns_path, wait_until
-from foreign_roles import REQUESTS, ForeignBot
+from conftest import FOREIGN, Confidant, turns_path, wait_until
+from foreign_roles import REQUESTS, ForeignBot, ForeignWorker
 from recording_model import RecordingModel
-from test_roles import BINARY, RedisServer, Role, gateway_and_worker, model, running, server, settings
+from test_roles import BINARY, RedisServer, Role, gateway, gateway_and_worker, model, running, server, settings
 
 __all__ = ["model", "server"]
 
@@ -72,6 +74,88 @@ def test_promise_10_what_was_said_in_private_stays_so_on_a_plain_bus(
         assert "zq7secret" not in asked(model), asked(model)
         front.turn(session, {"query": "in private again", "audience": "private"})
         assert "zq7secret" in asked(model)
+
+
+def test_two_people_whose_messages_have_the_same_name_are_each_answered(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """A request id is any word, and on a plain bus everybody hears every answer."""
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    fronts = [gateway(tmp_path / f"g{i}", environment) for i in range(2)]
+
+    def ask(front: Confidant, person: str, name: str) -> dict:
+        return front.turn(f"http:room:main:{person}", {"query": f"I am {person}", "request_id": name})
+
+    def both(name: str, at: list[Confidant], begun: Callable[[], bool], go_on: Callable[[], None]) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            asked = [pool.submit(ask, front, person, name) for front, person in zip(at, ("ann", "bob"), strict=True)]
+            try:
+                wait_until(begun, 30, lambda: "they were not taken, both of them")
+            finally:
+                go_on()
+            told = [future.result() for future in asked]
+        assert [answer["request_id"] for answer in told] == [name, name]
+        assert ["I am ann" in told[0]["content"], "I am bob" in told[1]["content"]] == [True, True], told
+
+    with running(*fronts):
+        with running(*[Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]):
+            for i, at in enumerate(([fronts[0], fronts[0]], fronts)):
+                model.hold = threading.Event()
+                both(f"name{i}", at, lambda i=i: len(model.prompts) == 2 * i + 2, model.hold.set)
+            # The log knows them by the name that their person gave them, whoever is asked.
+            again = ask(fronts[1], "ann", "name0")
+            assert again["content"] == "noted: I am ann" and again["metadata"]["replayed"], again
+            # Foreign bots name theirs as they like, too.
+            with closing(ForeignBot(server.url)) as bot:
+                for person in ("cid", "dan"):
+                    session = f"http:room:main:{person}"
+                    bot.publish({"request_id": "1", "query": person, "session_id": session, "room_context": []})
+
+                def finals() -> set[str]:
+                    return {said["content"] for said in bot.heard("1") if said["message_type"] == "final_response"}
+
+                wait_until(lambda: finals() == {"noted: cid", "noted: dan"}, 30, lambda: f"heard {finals()}")
+        # A foreign worker answers under the name that it was told.
+        with closing(ForeignWorker(server.url)) as worker:
+            both("name2", fronts, lambda: len(worker.seen) == 2, lambda: None)
+            assert len({request["request_id"] for request in worker.seen}) == 2
+
+
+def test_a_turn_of_a_worker_that_died_is_asked_for_again(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat", CONFIDANT_BUS__SILENCE_SECONDS="2")
+    workers = [Role(tmp_path / f"w{i}", "worker", environment) for i in range(2)]
+    front = gateway(tmp_path / "g", environment)
+    with running(front, workers[0]), ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+        model.hold = threading.Event()
+        asked = pool.submit(front.turn, "http:room:main:ann", {"query": "hello", "request_id": "r1"})
+        try:
+            wait_until(lambda: len(model.prompts) == 1, 30, lambda: "it was not taken")
+            workers[0].kill()
+            stack.enter_context(running(workers[1]))
+        finally:
+            model.hold.set()
+        told = asked.result()
+        assert (told["content"], told["request_id"]) == ("noted: hello", "r1")
+        exported = front.request("GET", turns_path("http:room:main:ann").removesuffix("/turns") + "/export").json()
+        assert [message["content"] for message in exported["messages"]] == ["hello", "noted: hello"]
+
+
+def test_quick_messages_of_one_session_keep_their_order_on_a_worker(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    said = [f"q{i}" for i in range(20)]
+    with running(Role(tmp_path / "w", "worker", environment)), closing(ForeignBot(server.url)) as bot:
+        for person in ("ann", "bob", "cid"):
+            session, before = f"http:room:main:{person}", len(model.prompts)
+            for query in said:
+                bot.publish({"request_id": query + person, "query": query, "session_id": session, "room_context": []})
+            told = [bot.responses(query + person)[-1]["content"] for query in said]
+            assert told == [f"noted: {query}" for query in said]
+            asked = [prompt[-1]["content"].split("\n")[-1] for prompt in model.prompts[before:]]
+            assert asked == said
 
 
 def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(

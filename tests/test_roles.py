@@ -208,7 +208,8 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
         assert answered.status == 200, answered.body
         assert answered.json()["content"] == "noted: hello"
         assert answered.json()["metadata"]["memory"] == "kept"
-        # Streamed, piece by piece, through two processes.
+        # Streamed, piece by piece, through two processes. Pieces that come at once may go as one.
+        model.answers["again"], model.between = ["noted: ", *"again"], lambda: time.sleep(0.1)
         events = front.stream_turn("http:room:main:ann", {"query": "again"})
         pieces = [event.data["content"] for event in events if event.name == "delta"]
         assert "".join(pieces) == "noted: again" and len(pieces) > 1
@@ -333,6 +334,33 @@ def test_what_a_gateway_gave_up_is_not_run_by_a_worker_that_wakes_up_later(
         for i in range(3):
             front.turn("http:room:main:bob", {"query": f"still there {i}"})
         assert not [prompt for prompt in model.prompts if "zq7late" in str(prompt)]
+
+
+def test_a_request_that_is_heard_twice_is_run_once(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """What is said again because a reply was lost, or by somebody who listened. No log knows a turn without memory."""
+    with (
+        gateway_and_worker(tmp_path, settings(server, model)) as (front, _),
+        closing(server.client().pubsub(ignore_subscribe_messages=True)) as ear,
+    ):
+        ear.subscribe("vagent:requests")
+        chat = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
+        assert front.request("POST", "/v1/chat/completions", chat).status == 200
+        heard: list[bytes] = []
+
+        def has_heard() -> bool:
+            message = ear.get_message(timeout=0.1)
+            heard.extend([message["data"]] if message else [])
+            return bool(heard)
+
+        wait_until(has_heard, 30, lambda: "nothing was said")
+        for _ in range(3):
+            server.client().publish("vagent:requests", heard[0])
+        # What is said after it is heard after it.
+        for i in range(3):
+            front.turn("http:room:main:bob", {"query": f"still there {i}"})
+        assert len(model.prompts) == 4
 
 
 def test_a_turn_without_memory_is_its_tenants_and_ends_with_whoever_asked(

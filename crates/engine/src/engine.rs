@@ -36,7 +36,7 @@ use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{AuditHead, Instance, KeyStore, Naming, Store};
 use crate::tokens;
 use crate::tools::{NoTools, Tool, ToolLimits, ToolPolicy, Toolbox};
-use crate::turn::{self, Cancels, Safety, Turn, TurnRequest};
+use crate::turn::{self, Cancels, LeftOpen, Safety, Turn, TurnRequest};
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -366,6 +366,7 @@ impl Engine {
             agenda: Agenda::default(),
             looked_for_contexts: Mutex::default(),
             unreadable: Agenda::default(),
+            left_open: LeftOpen::default(),
             instance,
             enlisted: Mutex::new(Some(enlisted)),
             anchors: Arc::default(),
@@ -588,6 +589,7 @@ pub(crate) struct Inner {
     pub(crate) looked_for_contexts: Mutex<Option<confidant_seal::Tag>>,
     /// When what could not be taken up is tried again.
     pub(crate) unreadable: Agenda,
+    pub(crate) left_open: LeftOpen,
     /// This engine among those on the same store.
     pub(crate) instance: Instance,
     /// Keeps the instance alive in the eyes of others; let go of at the stop.

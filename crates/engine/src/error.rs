@@ -296,6 +296,11 @@ impl From<Tampering> for Error {
 }
 
 impl Error {
+    /// Whether it is the store that failed: what was wanted may work once that does.
+    pub(crate) fn is_stores(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Unloaded(_))
+    }
+
     /// A failure of the store that came up while loading, marked as such: such a one costs a turn its memory only.
     pub(crate) fn while_loading(self) -> Self {
         match self {

@@ -238,13 +238,22 @@ impl Held<'_> {
             audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
         };
         let kid = append.kid;
-        if inner.store.append(append).await? == Appended::Conflict {
+        let ours = [owner, self.slot.owner].contains(&Some(inner.instance));
+        // It may have happened or not, and either way the turn may be open with nobody at work on it.
+        let failed = || {
+            if ours {
+                inner.left_open.note(session.names.scope);
+            }
+        };
+        if inner.store.append(append).await.inspect_err(|_| failed())? == Appended::Conflict {
             inner.counters.conflicts.add();
             self.cool();
             return Ok(Wrote::Conflict);
         }
         // A session that was erased while it was being made has rows but no key any more.
-        if expected == 0 && !inner.keyring.still_has(session.names.scope, kid).await? {
+        let has_key = expected > 0
+            || inner.keyring.still_has(session.names.scope, kid).await.inspect_err(|_| failed())?;
+        if !has_key {
             inner.store.erase(session.names.scope, Some(session.known()), Vec::new()).await?;
             self.cool();
             return Ok(Wrote::Conflict);

@@ -1,20 +1,23 @@
 //! The side that asks: turns of this process that workers run.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use confidant_seal::Scope;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{BusLink, Reach, Subscription, Way};
-use super::seals::Seals;
+use super::seals::{Payload, Seals};
 use super::wire::{self, Call, Errand, Heard};
-use super::{BusSettings, CALL, ENDED, Speech};
+use super::{BusSettings, CALL, ENDED, RUNNING, Speech};
 use crate::clock::Clock;
 use crate::engine::{Engine, random_id};
 use crate::error::Error;
+use crate::model::ModelError;
 use crate::turn::{Ending, Final, Outbound, Outlet};
 
 /// A gateway, as an engine has it.
@@ -56,7 +59,9 @@ async fn listen(gateway: Weak<Gateway>, way: Way, mut responses: Subscription) {
         let Some(gateway) = gateway.upgrade() else { return };
         let Some(json) = gateway.seals.open(&way, bytes) else { continue };
         let Some(response) = wire::read_response(&json) else { continue };
-        let name = response.attempt.unwrap_or(response.request_id);
+        // What a plain one says besides its name counts for nothing.
+        let attempt = response.attempt.filter(|_| gateway.settings.speech == Speech::Sealed);
+        let name = attempt.unwrap_or(response.request_id);
         if let Some(waiting) = gateway.lock().get(&name) {
             let _ = waiting.send(response.heard);
         }
@@ -104,8 +109,8 @@ impl Gateway {
         loop {
             let call = self.call();
             let attempt = call.attempt.clone();
-            let mut replies = self.expect(&attempt);
-            let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, Some(&call)));
+            let mut replies = self.expect(&attempt)?;
+            let payload = self.seals.close(&Way::Requests.name(), wire::turn(errand, &call));
             let mut unheard = errand.scope.is_none().then(|| Unheard {
                 gateway: Arc::clone(self),
                 request_id: errand.request.request_id.clone().unwrap_or_default(),
@@ -117,9 +122,9 @@ impl Gateway {
                 Ok(Reach::Nobody) | Err(_) => Went::Untaken,
             };
             let until = began + if told.accepted { LONGEST_SEARCH } else { self.settings.patience };
-            // Before it is asked for again or given up it is ours, or a worker's after all: then it is heard of.
-            let heard_of = !matches!(sent, Ok(Reach::Nobody));
-            if matches!(went, Went::Untaken) && heard_of && !self.withdraw(&attempt, until).await? {
+            // Before it is asked for again or given up it is ours, or a worker's after all: then it is heard of. Though nobody
+            // listened: a server that is no longer the one to write to says so to a write only, and workers have left it.
+            if matches!(went, Went::Untaken) && !self.withdraw(&attempt, until).await? {
                 went = self.hear(&mut replies, &mut told, Taken::Already, outlet).await;
             }
             if let (Some(unheard), Went::Ended(_) | Went::Untaken) = (&mut unheard, &went) {
@@ -186,42 +191,72 @@ impl Gateway {
         });
     }
 
-    /// As with the first system: said once, and the answer waited for.
+    /// As with the first system: said once, and the answer waited for. What a worker of ours had and has no more is said
+    /// again, since the log keeps it from being run twice; a foreign worker claims nothing and would run it once more.
     async fn run_plain(&self, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
-        self.fits_plain(errand)?;
-        let name = errand.request.request_id.clone().unwrap_or_default();
-        let mut replies = self.expect(&name);
-        let (began, mut told) = (Instant::now(), Told::default());
-        let payload = || self.seals.close(&Way::Requests.name(), wire::turn(errand, None));
-        while self.link.publish(&Way::Requests, &payload()).await? == Reach::Nobody {
+        let scope = self.fits_plain(errand)?;
+        let own_name = errand.request.request_id.clone().unwrap_or_default();
+        let name = self.seals.plain_name(scope, &own_name);
+        let mut replies = self.expect(&name)?;
+        let payload = || self.seals.close(&Way::Requests.name(), wire::plain_turn(errand, &name));
+        let claim = self.seals.name(&name);
+        // It may be at work, or just have ended: then nobody takes it until its claim is over.
+        let mut ours = matches!(self.link.is_claimed(&claim).await, Ok(true));
+        let began = Instant::now();
+        while self.say_plain(&payload()).await? == Reach::Nobody {
             if began.elapsed() >= self.settings.patience {
                 return Err(Error::NoWorker);
             }
             sleep(LONGEST_PAUSE).await;
         }
-        // A foreign worker says nothing of having taken it, and may think for a while before its first word.
-        let mut wait = self.settings.patience * FIRST_WORD;
+        let (mut told, mut alive, mut said) = (Told::default(), Instant::now(), Instant::now());
         loop {
-            let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
-                // A worker of ours that has it may have to wait for the session's order.
-                if wait < LONGEST_SEARCH && !self.link.claim(&self.seals.name(&name), &self.id, ENDED).await?
+            // A foreign worker says nothing of having taken it, and may think for a while before its first word.
+            let taken = told.accepted || ours;
+            let longest = if taken { LONGEST_SEARCH } else { self.settings.patience * FIRST_WORD };
+            let quiet = if ours && !told.accepted { TAKING } else { self.settings.silence };
+            let wait = LOOK.min(quiet).min(longest.saturating_sub(alive.elapsed()));
+            if let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await {
+                alive = Instant::now();
+                if let Heard::Event(event) = heard
+                    && let Some(outcome) = told.pass_on(event.of(&own_name), outlet)
                 {
-                    wait = LONGEST_SEARCH;
-                    continue;
+                    return outcome;
                 }
-                return Err(Error::NoWorker);
-            };
-            wait = LONGEST_SEARCH;
-            if let Heard::Event(event) = heard
-                && let Some(outcome) = told.pass_on(event, outlet)
-            {
-                return outcome;
+                // Looked at now: it does not stand for long after the end, and the end may not be heard.
+                if !std::mem::replace(&mut told.accepted, true) {
+                    ours |= matches!(self.link.is_claimed(&claim).await, Ok(true));
+                }
+                continue;
+            }
+            if matches!(self.link.is_claimed(&claim).await, Ok(true)) {
+                // A worker of ours has it, and may have to wait for the session's order.
+                (ours, alive) = (true, Instant::now());
+            } else if alive.elapsed() >= longest {
+                // Before it is given up it is ours, or a worker's after all.
+                if self.link.claim(&claim, &self.id, ENDED).await? {
+                    let cut_off = told.accepted && !ours;
+                    return Err(if cut_off { ModelError::CutOff.into() } else { Error::NoWorker });
+                }
+            } else if ours && alive.elapsed().min(said.elapsed()) >= quiet {
+                said = Instant::now();
+                let _ = self.say_plain(&payload()).await;
             }
         }
     }
 
-    /// Whether a turn can be said in the first system's words. Whoever reads them puts it under one tenant, and into a session.
-    fn fits_plain(&self, errand: &Errand) -> Result<(), Error> {
+    async fn say_plain(&self, payload: &Payload) -> Result<Reach, Error> {
+        let reach = self.link.publish(&Way::Requests, payload).await?;
+        if reach == Reach::Nobody {
+            // As in `run_sealed`: where workers are may be elsewhere by now.
+            self.link.claim(&self.seals.name(&self.id), &self.id, ENDED).await?;
+        }
+        Ok(reach)
+    }
+
+    /// The session of a turn that can be said in the first system's words. Whoever reads them puts it under one tenant, and
+    /// into a session.
+    fn fits_plain<'a>(&self, errand: &'a Errand) -> Result<&'a Scope, Error> {
         let refused =
             |what: &str, hint: &str| Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() });
         match &errand.scope {
@@ -233,7 +268,7 @@ impl Gateway {
                 "a bus in compat mode knows no tenants, so turns of this one cannot go over it",
                 "set bus.mode = \"sealed\" here and at the workers",
             ),
-            Some(_) => Ok(()),
+            Some(scope) => Ok(scope),
         }
     }
 
@@ -264,10 +299,16 @@ impl Gateway {
         Call { attempt, reply_to: self.id.clone(), sent_at: self.clock.now() }
     }
 
-    fn expect(&self, name: &str) -> Expected {
+    /// Waits for what is said of something, which only one may.
+    fn expect(&self, name: &str) -> Result<Expected, Error> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.lock().insert(name.to_owned(), sender);
-        Expected { receiver }
+        match self.lock().entry(name.to_owned()) {
+            Entry::Occupied(_) => Err(Error::Busy),
+            Entry::Vacant(free) => {
+                free.insert(sender);
+                Ok(Expected { receiver })
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<Heard>>> {
@@ -303,6 +344,18 @@ impl Drop for Unheard {
                 let _ = gateway.link.publish(&Way::Requests, &payload).await;
             }
         });
+    }
+}
+
+impl Outbound {
+    /// The same of a turn by the name that it has in its session.
+    fn of(mut self, own_name: &str) -> Self {
+        match &mut self {
+            Self::Final(answer) => own_name.clone_into(&mut answer.request_id),
+            Self::Approval(request) => own_name.clone_into(&mut request.request_id),
+            _ => {}
+        }
+        self
     }
 }
 
@@ -354,6 +407,8 @@ const TAKING: Duration = Duration::from_millis(1000);
 const LONGEST_SEARCH: Duration = Duration::from_secs(300);
 /// How many times its patience a gateway waits for the first word on a plain request.
 const FIRST_WORD: u32 = 6;
+/// How often a gateway looks whether a worker of ours has a plain request: while the claim of one that died still stands.
+const LOOK: Duration = Duration::from_secs(RUNNING.as_secs() / 3);
 const AFTERWARDS: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

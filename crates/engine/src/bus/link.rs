@@ -76,6 +76,24 @@ impl BusLink {
         Ok(if listeners == 0 && !self.link.is_cluster() { Reach::Nobody } else { Reach::Perhaps })
     }
 
+    /// Says several things, in this order.
+    pub(super) async fn publish_all(&self, way: &Way, payloads: &[Payload]) -> Result<(), StoreError> {
+        let said = |payload: &Payload| {
+            let mut cmd = redis::cmd("PUBLISH");
+            cmd.arg(self.channel(way)).arg(payload.as_bytes());
+            cmd
+        };
+        if !self.link.is_cluster() {
+            let cmds: Vec<_> = payloads.iter().map(said).collect();
+            return self.link.all::<u64>(For::Writing, &cmds).await.map(drop);
+        }
+        // Said at once, they would go to several servers, and be heard in any order.
+        for payload in payloads {
+            self.link.run::<u64>(For::Writing, said(payload)).await?;
+        }
+        Ok(())
+    }
+
     /// Takes something that only one may have, for as long as it `stands`; says whether it is ours.
     pub(super) async fn claim(&self, name: &str, by: &str, stands: Duration) -> Result<bool, StoreError> {
         let key = self.claim_key(name);
@@ -92,11 +110,18 @@ impl BusLink {
         Ok(holder.is_some_and(|holder| holder == by))
     }
 
-    /// Makes a claim of ours stand for as long as this from now on, if it stands still.
+    /// Makes a claim of ours stand for as long as this from now on, unless somebody else has it by now.
     pub(super) async fn keep_claim(&self, name: &str, by: &str, stands: Duration) -> Result<(), StoreError> {
-        let mut cmd = redis::cmd("SET");
-        cmd.arg(self.claim_key(name)).arg(by).arg("XX").arg("EX").arg(stands.as_secs());
-        self.link.run::<Option<String>>(For::Writing, cmd).await.map(drop)
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(KEEP).arg(1).arg(self.claim_key(name)).arg(by).arg(stands.as_secs());
+        self.link.run::<u64>(For::Writing, cmd).await.map(drop)
+    }
+
+    /// Whether somebody has claimed it.
+    pub(super) async fn is_claimed(&self, name: &str) -> Result<bool, StoreError> {
+        let mut cmd = redis::cmd("EXISTS");
+        cmd.arg(self.claim_key(name));
+        Ok(self.link.run::<u64>(For::Reading, cmd).await? > 0)
     }
 
     fn claim_key(&self, name: &str) -> String {
@@ -176,6 +201,11 @@ async fn hand_on(
     }
 }
 
+/// Retaken if it is nobody's: a server may have forgotten it.
+const KEEP: &str = "local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return 1";
 const UNHEARD: &str = "check that the Redis of bus.url, or store.url, runs; a user of its own needs +@pubsub and the channels \
                        vagent:* (with store.prefix before it), see docs/OPERATIONS.md";
 const ANSWER: Duration = Duration::from_secs(3);

@@ -16,6 +16,7 @@
 //! ```text
 //!  wire.rs     the JSON of requests and responses       seals.rs    from JSON to sealed bytes and back
 //!  link.rs     publish, subscribe, claim                gateway.rs  asks      worker.rs  answers
+//!  line.rs     plain requests of a session, in order
 //! ```
 //!
 //! What is easy to get wrong: a gateway that gives up, or asks again, must first claim its own call, or a worker may still take
@@ -23,6 +24,7 @@
 
 pub(crate) mod fuzzing;
 mod gateway;
+mod line;
 mod link;
 mod seals;
 mod wire;

@@ -3,7 +3,7 @@
 //! A sealed message is bound to the way it goes, so that a request is never taken for a response and no gateway is given
 //! another's. That one is not taken twice is the claim's business, and the time's: see `worker`.
 
-use confidant_seal::{Context, Key, Sealed, Suite, open, seal};
+use confidant_seal::{Context, Key, Scope, Sealed, Suite, open, seal};
 use zeroize::Zeroizing;
 
 use super::Speech;
@@ -51,6 +51,15 @@ impl Seals {
         }
     }
 
+    /// What a turn is called on a plain bus, where everybody hears every answer: the name that it has in its session is
+    /// any word, and others may have the same. Made again, it is called the same.
+    pub(super) fn plain_name(&self, scope: &Scope, request_id: &str) -> String {
+        // The scope's bytes say themselves where they end.
+        let mut turn = scope.canonical();
+        turn.extend_from_slice(request_id.as_bytes());
+        self.key.tag("plain", &turn).to_string()
+    }
+
     /// The name of something under which claims know it.
     pub(super) fn name(&self, of: &str) -> String {
         self.key.tag("claim", of.as_bytes()).to_string()
@@ -86,5 +95,23 @@ mod tests {
         }
         // What is plain is not listened to among sealed messages.
         assert_eq!(seals.open("requests", json().to_vec()), None);
+    }
+
+    #[test]
+    fn turns_of_two_sessions_are_never_called_the_same() {
+        let seals = Seals::new(Key::from_bytes([7; 32]), Speech::Plain);
+        let scope = |id| Scope::parse(confidant_seal::TenantId::new("default").unwrap(), id).unwrap();
+        let names = [
+            seals.plain_name(&scope("http:r:main:ann"), "1"),
+            seals.plain_name(&scope("http:r:main:ann"), "2"),
+            seals.plain_name(&scope("http:r:main:ann1"), ""),
+            seals.plain_name(&scope("http:r:main:bob"), "1"),
+        ];
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{at}");
+        }
+        assert_eq!(names[0], seals.plain_name(&scope("http:r:main:ann"), "1"));
+        let stranger = Seals::new(Key::from_bytes([8; 32]), Speech::Plain);
+        assert_ne!(names[0], stranger.plain_name(&scope("http:r:main:ann"), "1"));
     }
 }

@@ -1,7 +1,7 @@
 //! The JSON of the bus: the first system's, with what our own roles add inside `metadata`.
 //!
 //! ```text
-//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, audience, given | ours}}
+//! request   {request_id, query, session_id, room_context[], metadata{room_id, user_id, timestamp, request_id, audience, given | ours}}
 //! response  {request_id, message_type, content, metadata}
 //! ```
 //!
@@ -70,6 +70,8 @@ pub(super) enum Asked {
 pub(super) struct Request {
     pub(super) request_id: String,
     pub(super) call: Option<Call>,
+    /// What a plain one says that it is called in its session. Anybody may say anything here.
+    pub(super) own_name: Option<String>,
     pub(super) asked: Asked,
 }
 
@@ -94,6 +96,9 @@ struct MetadataForm {
     thread_id: Option<String>,
     #[serde(default)]
     user_id: Option<String>,
+    /// What a request of our own gateways is called in its session.
+    #[serde(default)]
+    request_id: Value,
     /// Who reads the answer, in our word for it; a stranger may mean anything by it.
     #[serde(default)]
     audience: Value,
@@ -189,37 +194,41 @@ enum Kind {
     Look,
 }
 
-/// A turn, asked for.
-pub(super) fn turn(errand: &Errand, call: Option<&Call>) -> Zeroizing<Vec<u8>> {
+/// A turn, asked for by this call.
+pub(super) fn turn(errand: &Errand, call: &Call) -> Zeroizing<Vec<u8>> {
     let Errand { scope, tenant, actor, request } = errand;
     let tenant = scope.as_ref().map(Scope::tenant).or(tenant.as_ref());
-    let given = Given::of(request);
-    let mut metadata = json!({
-        "room_id": scope.as_ref().map(|scope| scope.place_id().map(|place| place.as_str().to_owned())),
-        "user_id": scope.as_ref().map(|scope| scope.user().as_str()),
-        "timestamp": call.map_or(0, |call| call.sent_at.0) / 1000,
-    });
-    match call {
-        Some(call) => {
-            metadata["ours"] = json!(Ours {
-                call: call.clone(),
-                kind: Kind::Turn,
-                tenant: tenant.map(|tenant| tenant.as_str().to_owned()),
-                actor: actor.clone(),
-                audience: request.audience,
-                given,
-            });
-        }
-        None => {
-            metadata["audience"] = json!(request.audience);
-            let given = json!(given);
-            if given != json!(Given::default()) {
-                metadata["given"] = given;
-            }
-        }
+    let ours = Ours {
+        call: call.clone(),
+        kind: Kind::Turn,
+        tenant: tenant.map(|tenant| tenant.as_str().to_owned()),
+        actor: actor.clone(),
+        audience: request.audience,
+        given: Given::of(request),
+    };
+    let metadata = json!({ "timestamp": call.sent_at.0 / 1000, "ours": ours });
+    asked_for(errand, request.request_id.as_deref(), metadata)
+}
+
+/// A turn, asked for in the first system's words under this name. The one that it has in its session goes along.
+pub(super) fn plain_turn(errand: &Errand, name: &str) -> Zeroizing<Vec<u8>> {
+    let Errand { request, .. } = errand;
+    let mut metadata =
+        json!({ "timestamp": 0, "request_id": request.request_id, "audience": request.audience });
+    let given = json!(Given::of(request));
+    if given != json!(Given::default()) {
+        metadata["given"] = given;
     }
+    asked_for(errand, Some(name), metadata)
+}
+
+fn asked_for(errand: &Errand, request_id: Option<&str>, mut metadata: Value) -> Zeroizing<Vec<u8>> {
+    let Errand { scope, request, .. } = errand;
+    let place = scope.as_ref().map(|scope| scope.place_id().map(|place| place.as_str().to_owned()));
+    metadata["room_id"] = json!(place);
+    metadata["user_id"] = json!(scope.as_ref().map(|scope| scope.user().as_str()));
     bytes(&json!({
-        "request_id": request.request_id,
+        "request_id": request_id,
         "query": request.query,
         "session_id": scope.as_ref().map(Scope::session_id),
         "room_context": request.room.on_the_way(),
@@ -301,7 +310,8 @@ pub(super) fn read_request(
         let given: Given = serde_json::from_value(metadata.given).unwrap_or_default();
         let request = given.into_request(&request_id, query, Some(audience), room);
         let errand = Errand { scope: Some(scope), tenant: None, actor: Actor::named("bus"), request };
-        return Ok(Request { request_id, call: None, asked: Asked::Turn(Box::new(errand)) });
+        let own_name = metadata.request_id.as_str().map(str::to_owned);
+        return Ok(Request { request_id, call: None, own_name, asked: Asked::Turn(Box::new(errand)) });
     };
     let asked = match (ours.kind, scope) {
         (Kind::Look, _) => Asked::Look,
@@ -312,7 +322,7 @@ pub(super) fn read_request(
             Asked::Turn(Box::new(Errand { scope, tenant, actor: ours.actor, request }))
         }
     };
-    Ok(Request { request_id, call: Some(ours.call), asked })
+    Ok(Request { request_id, call: Some(ours.call), own_name: None, asked })
 }
 
 /// A request that says nothing usable, with its name if it has one, and what to tell whoever sent it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::sleep;
 
+use super::line::{Lines, Place, Step};
 use super::link::{BusLink, Subscription, Way};
 use super::seals::Seals;
 use super::wire::{self, Asked, Call, Errand, Heard, Request};
@@ -29,8 +30,8 @@ struct Desk {
     link: BusLink,
     seals: Seals,
     settings: BusSettings,
-    id: String,
     room: Arc<Semaphore>,
+    lines: Lines,
     /// Turns without memory, by the call that asked for them: nobody but its gateway can have one called off.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
 }
@@ -42,10 +43,9 @@ impl Engine {
         let seals = Seals::new(self.inner().keyring.bus_key().clone(), settings.speech);
         let requests = link.listen(Way::Requests).await;
         let _ = self.inner().bus_is_up.set(requests.up.clone());
-        let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
         let room = Arc::new(Semaphore::new(settings.turns.max(1)));
-        let calls = Mutex::default();
-        let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, id, room, calls });
+        let (lines, calls) = (Lines::default(), Mutex::default());
+        let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, room, lines, calls });
         Ok(Worker { desk, requests })
     }
 }
@@ -68,12 +68,14 @@ impl Desk {
         let read = wire::read_request(&json, self.settings.speech, &self.settings.plain_tenant);
         let desk = Arc::clone(self);
         match read {
-            Ok(request) => {
+            Ok(mut request) => {
                 if request.call.as_ref().is_some_and(|call| self.is_stale(call.sent_at)) {
                     tracing::warn!("a request on the bus is older than any should be; are the clocks right?");
                     return;
                 }
-                tokio::spawn(async move { desk.serve(request).await });
+                self.name_as_in_its_session(&mut request);
+                let line = self.line_up(&request);
+                tokio::spawn(async move { desk.serve(request, line).await });
             }
             Err(unreadable) => {
                 tracing::warn!(error = unreadable.why.code(), "a request on the bus is not understood");
@@ -87,11 +89,30 @@ impl Desk {
 
     /// Tells a foreign gateway what is wrong with its request: one worker does.
     async fn refuse(&self, request_id: String, why: Error) {
-        let name = self.seals.name(&request_id);
-        if matches!(self.link.claim(&name, &self.id, ENDED).await, Ok(true)) {
-            let reply = Reply { desk: self, way: Way::Responses, name, request_id, attempt: None };
-            reply.say(&Heard::Event(Outbound::Error(why))).await;
+        let (name, run, way) = (self.seals.name(&request_id), run_name(), Way::Responses);
+        if matches!(self.link.claim(&name, &run, ENDED).await, Ok(true)) {
+            let reply = Reply { desk: self, way, name, run, request_id, attempt: None, line: None };
+            reply.say(&[Heard::Event(Outbound::Error(why))]).await;
         }
+    }
+
+    /// A plain request of our own gateways is in the log under the name that its person gave it. Another may say that it is
+    /// one: only who has the key can make both names fit.
+    fn name_as_in_its_session(&self, request: &mut Request) {
+        let Request { request_id, own_name: Some(own_name), asked: Asked::Turn(errand), .. } = request else {
+            return;
+        };
+        let fits = |scope| self.seals.plain_name(scope, own_name) == *request_id;
+        if errand.scope.as_ref().is_some_and(fits) {
+            errand.request.request_id = Some(std::mem::take(own_name));
+        }
+    }
+
+    /// A place in its session's line for a turn of which nobody else keeps the order.
+    fn line_up(&self, request: &Request) -> Option<Place> {
+        let (None, Asked::Turn(errand)) = (&request.call, &request.asked) else { return None };
+        let scope = errand.scope.as_ref()?;
+        Some(self.lines.join(self.engine.inner().keyring.names(scope).scope))
     }
 
     /// Whether a message was said so long ago that its claim may have been forgotten.
@@ -100,8 +121,8 @@ impl Desk {
         sent_at.plus(BELIEVED) < now || now.plus(BELIEVED) < sent_at
     }
 
-    async fn serve(self: Arc<Self>, request: Request) {
-        let Request { request_id, call, asked } = request;
+    async fn serve(self: Arc<Self>, request: Request, line: Option<Place>) {
+        let Request { request_id, call, asked, .. } = request;
         match asked {
             Asked::Look => {
                 if let Err(error) = self.engine.recover().await {
@@ -119,12 +140,18 @@ impl Desk {
                 let called_off = call.and_then(|call| self.calls().get(&call.attempt).cloned());
                 called_off.iter().for_each(|turn| turn.notify_one());
             }
-            Asked::Turn(errand) => self.take_turn(request_id, call, *errand).await,
+            Asked::Turn(errand) => {
+                let Some(line) = line else { return self.take_turn(request_id, call, *errand, None).await };
+                line.after(Step::Claimed).await;
+                self.take_turn(request_id, call, *errand, Some(&line)).await;
+                // Whoever is behind it must not come before those that it is behind.
+                line.after(Step::Begun).await;
+            }
         }
     }
 
     /// Runs a turn, if there is room and nobody else does.
-    async fn take_turn(&self, request_id: String, call: Option<Call>, errand: Errand) {
+    async fn take_turn(&self, request_id: String, call: Option<Call>, errand: Errand, line: Option<&Place>) {
         let room = || Arc::clone(&self.room).try_acquire_owned().ok();
         let mut place = room();
         let (way, attempt, stands) = match call {
@@ -146,8 +173,9 @@ impl Desk {
             self.calls().insert(attempt.clone(), Arc::clone(&called_off));
             Listed { desk: self, attempt: attempt.clone() }
         });
-        let name = self.seals.name(attempt.as_deref().unwrap_or(&request_id));
-        match self.link.claim(&name, &self.id, stands).await {
+        let name = self.claim_name(attempt.as_deref(), &errand);
+        let reply = Reply { desk: self, way, name, run: run_name(), request_id, attempt, line };
+        match self.link.claim(&reply.name, &reply.run, stands).await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
@@ -155,7 +183,7 @@ impl Desk {
                 return;
             }
         }
-        let reply = Reply { desk: self, way, name, request_id, attempt };
+        line.iter().for_each(|line| line.reached(Step::Claimed));
         if place.is_some() {
             let run = async {
                 tokio::select! {
@@ -164,11 +192,23 @@ impl Desk {
                     () = reply.run(errand) => {}
                 }
             };
-            let _ = tokio::join!(reply.say(&Heard::Accepted), run);
+            let _ = tokio::join!(reply.say(&[Heard::Accepted]), run);
         } else {
-            reply.say(&Heard::Event(Outbound::Error(Error::NoWorker))).await;
+            reply.say(&[Heard::Event(Outbound::Error(Error::NoWorker))]).await;
         }
         reply.keep_claim(ENDED).await;
+    }
+
+    /// What claims call it: this call of it, or the turn of its session, which others call the same.
+    fn claim_name(&self, attempt: Option<&str>, errand: &Errand) -> String {
+        match (attempt, &errand.scope) {
+            (Some(attempt), _) => self.seals.name(attempt),
+            (None, scope) => {
+                let request_id = errand.request.request_id.as_deref().unwrap_or_default();
+                let turn = scope.as_ref().map(|scope| self.seals.plain_name(scope, request_id));
+                self.seals.name(turn.as_deref().unwrap_or(request_id))
+            }
+        }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
@@ -204,50 +244,94 @@ struct Reply<'a> {
     way: Way,
     /// What its claim is called.
     name: String,
+    /// Who has it: this run, and no other of this worker.
+    run: String,
     request_id: String,
     /// Which call it is; a plain request does not say.
     attempt: Option<String>,
+    line: Option<&'a Place>,
 }
 
 impl Reply<'_> {
     async fn run(&self, errand: Errand) {
+        let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
+        if let Some(line) = self.line {
+            let mut next = std::pin::pin!(line.after(Step::Begun));
+            loop {
+                tokio::select! {
+                    () = &mut next => break,
+                    _ = beats.tick() => self.beat().await,
+                }
+            }
+        }
         let Errand { scope, tenant, actor, request } = errand;
         let engine = &self.desk.engine;
         let mut turn = match scope {
             Some(scope) => engine.session(scope, actor).turn(request),
             None => engine.turn_without_memory(tenant, request),
         };
-        let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
+        let mut pieces = 0;
         loop {
             tokio::select! {
-                event = turn.next() => match event {
-                    Some(event) => self.say(&Heard::Event(event)).await,
-                    None => return self.say(&Heard::Done).await,
-                },
-                _ = beats.tick() => {
-                    tokio::join!(self.say(&Heard::Alive), self.keep_claim(RUNNING));
+                event = turn.next() => {
+                    let Some(event) = event else { return self.say(&[Heard::Done]).await };
+                    // Whatever it says, it has had its place in the session's order.
+                    self.line.iter().for_each(|line| line.reached(Step::Begun));
+                    // Each time that something is said takes a while. Meanwhile more may have come.
+                    let waiting = std::iter::once(event).chain(std::iter::from_fn(|| turn.waiting()));
+                    self.say(&joined(waiting, &mut pieces)).await;
                 }
+                _ = beats.tick() => self.beat().await,
             }
         }
+    }
+
+    async fn beat(&self) {
+        tokio::join!(self.say(&[Heard::Alive]), self.keep_claim(RUNNING));
     }
 
     /// Says how long the claim of a plain request stands from now on. That of a call needs no more than it has.
     async fn keep_claim(&self, stands: Duration) {
         if self.attempt.is_none()
-            && let Err(error) = self.desk.link.keep_claim(&self.name, &self.desk.id, stands).await
+            && let Err(error) = self.desk.link.keep_claim(&self.name, &self.run, stands).await
         {
             tracing::warn!(error = %error, "a claim could not be kept");
         }
     }
 
-    async fn say(&self, heard: &Heard) {
-        let Some(json) = wire::response(&self.request_id, self.attempt.as_deref(), heard) else { return };
-        let payload = self.desk.seals.close(&self.way.name(), json);
-        if let Err(error) = self.desk.link.publish(&self.way, &payload).await {
+    /// Says these, in their order.
+    async fn say(&self, heard: &[Heard]) {
+        let (way, attempt) = (self.way.name(), self.attempt.as_deref());
+        let said = heard.iter().filter_map(|heard| wire::response(&self.request_id, attempt, heard));
+        let payloads: Vec<_> = said.map(|json| self.desk.seals.close(&way, json)).collect();
+        if let Err(error) = self.desk.link.publish_all(&self.way, &payloads).await {
             // The gateway asks again, and finds the answer in the log.
             tracing::warn!(error = %error, "a response could not be sent");
         }
     }
+}
+
+/// What is to be said, with pieces of an answer that follow each other made one. They are numbered as they are said.
+fn joined(events: impl Iterator<Item = Outbound>, pieces: &mut u64) -> Vec<Heard> {
+    let mut joined: Vec<Heard> = Vec::new();
+    for event in events {
+        match (joined.last_mut(), event) {
+            (Some(Heard::Event(Outbound::Delta { text, .. })), Outbound::Delta { text: more, .. }) => {
+                text.push_str(&more);
+            }
+            (_, Outbound::Delta { text, .. }) => {
+                joined.push(Heard::Event(Outbound::Delta { seq: *pieces, text }));
+                *pieces += 1;
+            }
+            (_, event) => joined.push(Heard::Event(event)),
+        }
+    }
+    joined
+}
+
+/// Names one time that something is run. The same words may be heard twice, and both times are not one.
+fn run_name() -> String {
+    uuid::Uuid::from_bytes(random_id()).simple().to_string()
 }
 
 /// How old a message may be; claims are kept for longer.
@@ -256,3 +340,27 @@ const MOST_RELUCTANT: Duration = Duration::from_millis(20);
 const COLD: Duration = Duration::from_millis(1);
 /// How long a full worker leaves a plain request to those who have room.
 const OTHERS_FIRST: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_that_wait_are_said_as_one_and_in_their_order() {
+        let piece = |seq, text: &str| Outbound::Delta { seq, text: text.to_owned() };
+        let progress = || Outbound::Progress { text: "p".into() };
+        let mut pieces = 0;
+        let mut said = |events: Vec<Outbound>| {
+            let words = joined(events.into_iter(), &mut pieces).into_iter().map(|heard| match heard {
+                Heard::Event(Outbound::Delta { seq, text }) => format!("{seq}:{text}"),
+                Heard::Event(Outbound::Progress { text }) => text.into_owned(),
+                Heard::Event(Outbound::Error(error)) => error.code().to_owned(),
+                other => panic!("{other:?}"),
+            });
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(said(vec![progress(), piece(0, "a")]), ["p", "0:a"]);
+        assert_eq!(said(vec![piece(1, "b"), piece(2, "c"), progress(), piece(3, "d")]), ["1:bc", "p", "2:d"]);
+        assert_eq!(said(vec![piece(4, "e"), Outbound::Error(Error::Busy)]), ["3:e", "busy"]);
+    }
+}

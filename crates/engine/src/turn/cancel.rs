@@ -87,6 +87,12 @@ impl Cancels {
         Entered { list: Arc::clone(&self.0), key, sender }
     }
 
+    /// Whether a task of this process has the turn, or waits for it.
+    pub(super) fn has(&self, scope: Tag, request_id: &str) -> bool {
+        let list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        list.contains_key(&(Some(scope), request_id.to_owned()))
+    }
+
     /// Cancels one turn of a session, or all of them but the one that asks for it; says how many there were.
     pub(crate) fn cancel(&self, scope: Tag, request_id: Option<&str>) -> usize {
         let list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -136,7 +136,13 @@ async fn write(
 ) -> Result<Settled, Error> {
     loop {
         // Cold after a turn that was cut short, or after a write that lost: what is there now decides.
-        let exchange = held.log().await?.and_then(|log| log.checkpoint().exchange(request_id));
+        let log = held.log().await.inspect_err(|error| {
+            // The turn is open, and is ours: it is looked at again once that can be done.
+            if error.is_stores() {
+                session.inner.left_open.note(session.names.scope);
+            }
+        });
+        let exchange = log?.and_then(|log| log.checkpoint().exchange(request_id));
         let Some(exchange) = exchange else { return Err(Error::Erased) };
         if let Some(recorded) = exchange.answer() {
             return Ok(Settled::Elsewhere { content: recorded.content.clone(), by: recorded.name.clone() });

@@ -72,7 +72,7 @@ pub use prepare::{
     Decay, Decision as SafetyDecision, Harm, HarmScores, Measure, Offer, OfferedModel, Prepared, PreparedBy,
     Running as RunningHarm, SafetyAction, SafetyRule, SafetyRules, SafetyText, SafetyTexts, View,
 };
-pub(crate) use resume::recover;
+pub(crate) use resume::{LeftOpen, recover};
 pub use safety::Safety;
 pub use told::{Told, plain_words};
 
@@ -322,6 +322,11 @@ impl Turn {
     #[must_use]
     pub fn request_id(&self) -> &str {
         &self.request_id
+    }
+
+    /// The next event, if it is there already.
+    pub(crate) fn waiting(&mut self) -> Option<Outbound> {
+        self.events.try_recv().ok()
     }
 
     /// The next event; `None` after the last.

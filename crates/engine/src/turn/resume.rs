@@ -1,11 +1,12 @@
-//! Turns that a process left open when it ended: each is answered or reported once.
+//! Turns that a process left open when it ended, or when a write of it failed: each is answered or reported once.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use confidant_seal::Tag;
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::outlet::Outlet;
 use super::plan::Whose;
@@ -33,7 +34,26 @@ const AT_ONCE: usize = 8;
 /// How long a session that could not be opened is left alone.
 const AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Takes up every turn whose process is dead, carries out decisions that nobody has, and closes what ran out.
+/// Sessions of which a write of this process failed while it had a turn of theirs open. It may be open still, and nobody else
+/// takes it up, since we are alive.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOpen(Mutex<HashSet<Tag>>);
+
+impl LeftOpen {
+    pub(crate) fn note(&self, scope: Tag) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scope);
+    }
+
+    /// Takes those off the list that are due.
+    fn take(&self, is_due: impl Fn(Tag) -> bool) -> Vec<Tag> {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due: Vec<Tag> = left.iter().copied().filter(|scope| is_due(*scope)).collect();
+        left.retain(|scope| !due.contains(scope));
+        due
+    }
+}
+
+/// Takes up every turn whose process is dead, and those that this one left open; carries out decisions that nobody has, and closes what ran out.
 pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let orphans = inner.store.orphans().await?;
@@ -47,6 +67,15 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<Recovered, Error> {
     let mut due: Vec<BoxFuture<'_, Tried>> = Vec::new();
     for (scope, _) in orphans.into_iter().filter(is_due) {
         due.push(Box::pin(async move { (scope, recover_one(inner, scope).await) }));
+    }
+    for scope in inner.left_open.take(|scope| !inner.unreadable.is_early(scope, now)) {
+        due.push(Box::pin(async move {
+            let settled = settle_own(inner, scope).await;
+            if settled.as_ref().is_err_and(Error::is_stores) {
+                inner.left_open.note(scope);
+            }
+            (scope, settled)
+        }));
     }
     // Side by side: a model that takes its time over one keeps nobody else waiting.
     let mut due = stream::iter(due).buffer_unordered(AT_ONCE);
@@ -93,6 +122,30 @@ async fn recover_one(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Settled>, 
     }
     let settled = look_after_waiting(inner, &session, &mut held).await?;
     caught_up.map(|()| settled)
+}
+
+/// Settles a turn that this process left open. One that has a task of ours is left to that.
+async fn settle_own(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Settled>, Error> {
+    let Some(row) = inner.keyring.store().get(scope).await? else { return Ok(None) };
+    let session = Session::new(Arc::clone(inner), inner.keyring.scope_of(&row)?, Actor::system());
+    let Some(held) = session.lock().now_or_never() else {
+        inner.left_open.note(scope);
+        return Ok(None);
+    };
+    let mut held = held?;
+    held.cool();
+    let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange());
+    let Some(request_id) = open.map(|open| open.request_id.clone()) else { return Ok(None) };
+    if held.owner() != Some(inner.instance) {
+        return Ok(None);
+    }
+    // Whoever asks for it again just now goes on with it.
+    if inner.cancels.has(scope, &request_id) {
+        inner.left_open.note(scope);
+        return Ok(None);
+    }
+    let cancel = inner.cancels.enter(Some(scope), &request_id);
+    cancel::scope(cancel, settle(&session, &mut held)).await
 }
 
 /// Carries out a decision that nobody has, or closes what ran out.

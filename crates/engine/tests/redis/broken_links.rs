@@ -155,6 +155,45 @@ async fn promise_8_a_store_out_of_reach_costs_memory_not_answers() {
     assert_eq!(engine.counts().degraded, 2);
 }
 
+/// Nobody asks again, and the process that has the turn lives on: it makes up for it by itself, once, and others hear of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_a_living_process_left_open_is_taken_up_by_it() {
+    let Some(server) = Server::start(&[]) else { return };
+    let proxy = Proxy::to(server.port).await;
+    let model = Recorder::new();
+    let engine = engine_at(&proxy.url(), &model).await;
+    let id = "http:r:main:alice";
+    let left_open = async |request: &str, query: &str| {
+        model.shut();
+        let turn = session(&engine, id).turn(says_as(request, query));
+        model.until(1).await;
+        gone(&proxy, &engine).await;
+        model.open();
+        assert_eq!(turn.finish().await.unwrap_err().code(), "storage_failed");
+        proxy.refuse(false);
+        while engine.ping().await.is_err() {}
+        assert_eq!(model.take().len(), 1);
+    };
+    left_open("r0", "q0").await;
+    assert_eq!(engine.recover().await.unwrap(), Recovered { resumed: 1, ..Recovered::default() });
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    let other = engine_at(&server.url(), &model).await;
+    let answer = session(&other, id).turn(says_as("r0", "q0")).finish().await.unwrap();
+    assert!(answer.metadata.replayed);
+    assert_eq!(model.take().len(), 1);
+    // One that is asked for again is at work, and is not begun beside that.
+    left_open("r1", "q1").await;
+    model.shut();
+    let turn = session(&engine, id).turn(says_as("r1", "q1"));
+    model.until(1).await;
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    model.open();
+    assert!(turn.finish().await.unwrap().metadata.resumed);
+    assert_eq!(engine.recover().await.unwrap(), Recovered::default());
+    assert_eq!(model.take().len(), 1);
+    assert_eq!(transcript(&engine, id).await, whole(2));
+}
+
 /// The answer is there and the store is not: that is reported, and the turn is answered once, later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_fails_is_reported_and_made_up_for() {

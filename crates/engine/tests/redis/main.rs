@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod broken_links;
+mod bus;
 mod contexts;
 mod failing_servers;
 mod lifetimes;

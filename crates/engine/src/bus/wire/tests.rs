@@ -45,14 +45,14 @@ fn other_tenant() -> TenantId {
 
 #[test]
 fn a_turn_between_our_roles_arrives_whole() {
-    let json = turn(&errand(), Some(&call()));
+    let json = turn(&errand(), &call());
     let read = read_request(&json, Speech::Sealed, &other_tenant()).unwrap();
     assert_eq!(read.call.unwrap().attempt, "a1");
     let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
     assert_eq!(arrived.scope, Some(scope()));
     assert_eq!(arrived.actor, Actor::token("t1"));
     // The same again on its way back says that nothing was lost.
-    assert_eq!(turn(&arrived, Some(&call())), json);
+    assert_eq!(turn(&arrived, &call()), json);
     assert_eq!(arrived.request.room.len(), 1);
     assert_eq!(arrived.request.brought.len(), 1);
 }
@@ -60,7 +60,7 @@ fn a_turn_between_our_roles_arrives_whole() {
 #[test]
 fn a_plain_request_gives_itself_no_rights() {
     // It claims a tenant, an actor and a way back; none of that counts.
-    let json = turn(&errand(), Some(&call()));
+    let json = turn(&errand(), &call());
     let read = read_request(&json, Speech::Plain, &other_tenant()).unwrap();
     assert!(read.call.is_none());
     let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
@@ -69,9 +69,25 @@ fn a_plain_request_gives_itself_no_rights() {
     assert_eq!(arrived.request.instructions, None);
     assert_eq!(arrived.tenant, None);
     // And what says nothing of ours is no message of ours.
-    let plain = turn(&errand(), None);
+    let plain = plain_turn(&errand(), "p1");
     assert!(read_request(&plain, Speech::Sealed, &other_tenant()).is_err());
     assert!(!String::from_utf8_lossy(&plain).contains("ours"));
+}
+
+#[test]
+fn a_plain_request_says_what_it_is_called_here_and_there() {
+    let read = read_request(&plain_turn(&errand(), "p1"), Speech::Plain, &other_tenant()).unwrap();
+    assert_eq!((read.request_id.as_str(), read.own_name.as_deref()), ("p1", Some("r-1")));
+    // Until that is held against the other it is called what everybody hears.
+    let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
+    assert_eq!(arrived.request.request_id.as_deref(), Some("p1"));
+    for metadata in ["{}", r#"{"request_id":7}"#, r#"{"request_id":null}"#] {
+        let json = format!(
+            r#"{{"request_id":"1","query":"hi","session_id":"discord_conv:1","room_context":[],"metadata":{metadata}}}"#
+        );
+        let read = read_request(json.as_bytes(), Speech::Plain, &other_tenant()).unwrap();
+        assert_eq!((read.request_id.as_str(), read.own_name), ("1", None), "{metadata}");
+    }
 }
 
 #[test]
@@ -82,7 +98,7 @@ fn a_plain_request_says_who_reads_the_answer_and_one_that_does_not_is_a_rooms() 
     };
     for audience in [Audience::Private, Audience::Room] {
         let request = TurnRequest { audience: Some(audience), ..errand().request };
-        assert_eq!(asked(&turn(&Errand { request, ..errand() }, None)), Some(audience));
+        assert_eq!(asked(&plain_turn(&Errand { request, ..errand() }, "p1")), Some(audience));
     }
     // Keyed by person and without a word of a room: it may still be one, and then nothing private is recalled.
     for metadata in ["{}", r#"{"audience":"everyone"}"#, r#"{"audience":{"private":true}}"#, "null"] {
@@ -100,7 +116,7 @@ fn a_plain_request_arrives_with_what_it_was_given() {
         other => panic!("not a turn: {other:?}"),
     };
     let errand = errand();
-    let (there, sent) = (arrived(&turn(&errand, None)), errand.request);
+    let (there, sent) = (arrived(&plain_turn(&errand, "p1")), errand.request);
     assert_eq!((&there.instructions, &there.focus), (&sent.instructions, &sent.focus));
     assert_eq!((there.brought[0].text.as_str(), there.settings), ("before", sent.settings));
     // A stranger has no such word, or means something else by it; and nothing to say is not said.
@@ -113,7 +129,7 @@ fn a_plain_request_arrives_with_what_it_was_given() {
         assert_eq!(arrived(json.as_bytes()).instructions, None, "{metadata}");
     }
     let bare = TurnRequest { query: "hi".to_owned(), ..TurnRequest::default() };
-    let bare = turn(&Errand { request: bare, ..self::errand() }, None);
+    let bare = plain_turn(&Errand { request: bare, ..self::errand() }, "p1");
     assert!(!String::from_utf8_lossy(&bare).contains("given"));
 }
 
@@ -121,7 +137,7 @@ fn a_plain_request_arrives_with_what_it_was_given() {
 fn a_turn_without_memory_says_its_tenant_and_is_called_off_by_its_call() {
     let acme = TenantId::new("acme").unwrap();
     let errand = Errand { scope: None, tenant: Some(acme.clone()), ..errand() };
-    let read = read_request(&turn(&errand, Some(&call())), Speech::Sealed, &other_tenant()).unwrap();
+    let read = read_request(&turn(&errand, &call()), Speech::Sealed, &other_tenant()).unwrap();
     let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
     assert_eq!((arrived.scope, arrived.tenant), (None, Some(acme)));
     let read = read_request(&call_off("r-1", call()), Speech::Sealed, &other_tenant()).unwrap();

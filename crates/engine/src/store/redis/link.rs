@@ -155,7 +155,7 @@ impl Link {
     }
 
     /// Runs commands that have nothing to do with each other, all at once.
-    pub(super) async fn all<T: FromRedisValue>(&self, what: For, cmds: &[Cmd]) -> Result<Vec<T>> {
+    pub(crate) async fn all<T: FromRedisValue>(&self, what: For, cmds: &[Cmd]) -> Result<Vec<T>> {
         let values = self.retrying(what, |_| Cow::Borrowed(cmds)).await?;
         values.into_iter().map(convert).collect()
     }
