@@ -7,6 +7,7 @@
 mod broken_links;
 mod contexts;
 mod failing_servers;
+mod importing;
 mod lifetimes;
 mod proxy;
 #[path = "../promises/rig.rs"]
