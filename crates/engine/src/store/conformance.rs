@@ -289,7 +289,8 @@ async fn a_session_made_while_the_one_before_is_erased_is_found(f: &Fresh) {
         making.await.unwrap();
         // Under its name and its tag, and in the lists by which a person's sessions are exported and erased.
         let there = load(f, 1).await.is_some();
-        for find in [Find::All, Find::Person(names(1).person)] {
+        let Names { tenant, person, .. } = names(1);
+        for find in [Find::All, Find::Person { tenant, person }] {
             assert_eq!(f.store.list(find, None, 10).await.unwrap().len(), usize::from(there), "{round}");
         }
         f.store.erase(tag(1), None, vec![]).await.unwrap();
@@ -476,8 +477,12 @@ async fn lists_page_in_order_and_by_owner(f: &Fresh) {
     let all = f.store.list(Find::All, None, 10).await.unwrap();
     assert_eq!(scopes(all), [1, 3, 5, 14, 15].map(tag));
     assert_eq!(scopes(f.store.list(Find::All, Some(tag(3)), 2).await.unwrap()), [5, 14].map(tag));
-    let person = f.store.list(Find::Person(tag(101)), None, 10).await.unwrap();
-    assert_eq!(scopes(person), [14, 15].map(tag));
+    let of = async |tenant, person| {
+        let find = Find::Person { tenant: tag(tenant), person: tag(person) };
+        scopes(f.store.list(find, None, 10).await.unwrap())
+    };
+    assert_eq!(of(200, 101).await, [14, 15].map(tag));
+    assert_eq!(of(201, 101).await, []);
     assert_eq!(f.store.list(Find::Tenant(tag(200)), None, 10).await.unwrap().len(), 5);
     assert!(f.store.list(Find::Tenant(tag(201)), None, 10).await.unwrap().is_empty());
 }

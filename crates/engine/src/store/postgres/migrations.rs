@@ -6,13 +6,14 @@ use super::pool::{Pool, failure};
 use crate::error::StoreError;
 use crate::store::Result;
 
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/001_data.sql"),
     include_str!("migrations/002_keys.sql"),
     include_str!("migrations/003_contexts.sql"),
     include_str!("migrations/004_captures.sql"),
     include_str!("migrations/005_open_turns.sql"),
     include_str!("migrations/006_taken_back.sql"),
+    include_str!("migrations/007_lists.sql"),
 ];
 
 /// Applies what is missing. Several processes may start at once; they do it one after the other.
