@@ -77,6 +77,14 @@ async fn redis_cluster() -> Option<Fresh> {
     on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER")?).await
 }
 
+async fn redis_cluster_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER_TLS")?).await
+}
+
+async fn redis_sentinel_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_SENTINEL_TLS")?).await
+}
+
 async fn redis_6() -> Option<Fresh> {
     on_redis(optional_settings("CONFIDANT_TEST_REDIS_6")?).await
 }
@@ -176,6 +184,22 @@ laws! {
     a_context_that_is_written_twice_is_written_once,
     idle_contexts_are_found_until_they_are_archived,
     an_adopted_context_stands_as_it_was,
+}
+
+// Only the way to the servers is another there: those that go all of it are enough.
+backends! {
+    [redis_cluster_over_tls redis_sentinel_over_tls]
+    [
+        a_session_loads_as_it_was_written
+        append_is_compare_and_set
+        append_keeps_order_under_race
+        scopes_never_see_each_other
+        erase_leaves_nothing
+        lists_page_in_order_and_by_owner
+        no_audit_lane_has_a_gap_under_race
+        a_session_key_is_made_once_and_destroyed_for_good
+        contexts_of_tenants_never_see_each_other
+    ]
 }
 
 fn tag(n: u8) -> Tag {
