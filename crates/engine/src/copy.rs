@@ -3,16 +3,18 @@
 //! Keys, logs, contexts, tokens and the audit log are taken over byte for byte, so that receipts still hold and nothing is opened on the
 //! way; only what a session is called is read, for stores that want names. Everything that was written is read back and held
 //! against what it was copied from. Cut off anywhere, it goes on where it was; what changed or went meanwhile is put right.
-//! Until it is done, the destination is marked, and no engine opens it.
+//! What is over stays behind. Until it is done, the destination is marked, and no engine opens it; it is done only if nobody
+//! has worked on the source meanwhile.
 
 mod contexts;
+mod living;
 
 use std::sync::Arc;
 
 use confidant_seal::{Kid, Sealed, Tag};
 use serde::Serialize;
 
-use crate::clock::{Clock as _, SystemClock};
+use crate::clock::{Clock as _, Millis, SystemClock};
 use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
 use crate::keyring::{KeySource, Keyring, NAMED, ROTATED};
@@ -50,8 +52,7 @@ pub async fn copy(
     source: Arc<dyn KeySource>,
     progress: &(dyn Fn(u64, u64) + Send + Sync),
 ) -> Result<Copied, OpenError> {
-    let nobody = Instance([0; 16]);
-    if from.store.others_alive(nobody).await? || to.store.others_alive(nobody).await? {
+    if is_used(from, to).await? {
         return Err(refused("a server or a command works on one of the stores", "stop it, and copy then"));
     }
     let Some(root) = from.keys.root().await? else {
@@ -69,15 +70,21 @@ pub async fn copy(
     from.store.introduce(keyring.name_sealer());
     to.store.introduce(keyring.name_sealer());
     contexts::remove_ended(from, to, &keyring).await?;
-    let mut copied = Copied { keys: copy_keys(&*from.keys, &*to.keys).await?, ..Copied::default() };
+    let mut copied = Copied { keys: copy_keys(from, &*to.keys, &keyring).await?, ..Copied::default() };
     copied.contexts = contexts::copy(from, to, &keyring).await?;
     progress(0, keys);
-    copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &|done| progress(done, keys.max(done)))
-        .await?;
+    let progress = |done| progress(done, keys.max(done));
+    let seen = copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &progress).await?;
     remove_strangers(&*from.store, &*to.store).await?;
     copied.tokens = copy_tokens(&*from.store, &*to.store).await?;
     copied.audit_records = copy_audit(&*from.store, &*to.store).await?;
     to.keys.anchor(&[], &from.keys.lane_anchors().await?).await?;
+    if is_used(from, to).await? || has_changed(from, to, seen).await? {
+        return Err(refused(
+            "a server or a command worked on one of the stores while it was copied",
+            "stop it, and run the same command again: it goes on where it was",
+        ));
+    }
     if to.keys.put_named(MARK, Some(&mark(BEGUN)), root, &mark(DONE)).await? {
         return Ok(copied);
     }
@@ -97,6 +104,54 @@ const AT_ONCE: usize = 500;
 
 fn mark(state: &[u8]) -> Sealed {
     Sealed::from_bytes(state.to_vec())
+}
+
+/// Whether a server or a command works on one of the stores.
+async fn is_used(from: &Storage, to: &Storage) -> Result<bool, OpenError> {
+    let nobody = Instance([0; 16]);
+    Ok(from.store.others_alive(nobody).await? || to.store.others_alive(nobody).await?)
+}
+
+/// Whether the source is another than it was when it was read: its sessions, or its audit log, which all that is done adds to.
+async fn has_changed(from: &Storage, to: &Storage, mut seen: Vec<Seen>) -> Result<bool, OpenError> {
+    let (mut now_there, mut after) = (Vec::new(), None);
+    loop {
+        let page = from.store.list(Find::All, after, AT_ONCE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.names.scope);
+        now_there.extend(page.iter().map(Seen::of));
+    }
+    // What came to its end in between did so by itself.
+    let now = SystemClock.now();
+    seen.retain(|one| !is_over(one.expires_at, now));
+    now_there.retain(|one| !is_over(one.expires_at, now));
+    let heads = async |store: &dyn Store| -> Result<Vec<AuditHead>, StoreError> {
+        let heads = store.lanes().await?.into_iter().map(|lane| lane.head);
+        let mut heads: Vec<AuditHead> = heads.filter(|head| head.seq > 0).collect();
+        heads.sort_unstable_by_key(|head| head.lane);
+        Ok(heads)
+    };
+    Ok(seen != now_there || heads(&*from.store).await? != heads(&*to.store).await?)
+}
+
+/// A session of the source, as it was when it was copied.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    scope: Tag,
+    kid: Kid,
+    version: u64,
+    expires_at: Option<Millis>,
+}
+
+impl Seen {
+    fn of(listed: &Listed) -> Self {
+        let Listed { names, kid, version, expires_at, .. } = *listed;
+        Self { scope: names.scope, kid, version, expires_at }
+    }
+}
+
+fn is_over(expires_at: Option<Millis>, now: Millis) -> bool {
+    expires_at.is_some_and(|at| at <= now)
 }
 
 /// Marks the destination, and takes over the root and the named keys.
@@ -134,13 +189,18 @@ async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError>
     ))
 }
 
-async fn copy_keys(from: &dyn KeyStore, to: &dyn KeyStore) -> Result<u64, OpenError> {
+/// Copies the keys of what is not over; says how many those are.
+async fn copy_keys(from: &Storage, to: &dyn KeyStore, keyring: &Keyring) -> Result<u64, OpenError> {
     let (mut after, mut count) = (None, 0);
     loop {
-        let rows = from.list(after, AT_ONCE).await?;
+        let all = from.keys.list(after, AT_ONCE).await?;
         // What is there and not here, between what is here.
-        let last = rows.last().map(|row| row.scope);
+        let last = all.last().map(|row| row.scope);
         let there = keys_until(to, after, last).await?;
+        let mut rows = Vec::with_capacity(all.len());
+        for row in all {
+            rows.extend(living::key(from, keyring, row).await?);
+        }
         let strangers: Vec<Tag> = there
             .iter()
             .map(|row| row.scope)
@@ -180,20 +240,22 @@ async fn keys_until(
     }
 }
 
+/// Copies every session that is not over; says what the source had.
 async fn copy_sessions(
     from: &dyn Store,
     to: &dyn Store,
     keyring: &Keyring,
     copied: &mut Copied,
     progress: &(dyn Fn(u64) + Send + Sync),
-) -> Result<(), OpenError> {
-    let mut after = None;
+) -> Result<Vec<Seen>, OpenError> {
+    let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = from.list(Find::All, after, AT_ONCE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { return Ok(seen) };
         after = Some(last.names.scope);
+        seen.extend(page.iter().map(Seen::of));
         for one in page {
-            if one.expires_at.is_some_and(|at| at <= SystemClock.now()) {
+            if is_over(one.expires_at, SystemClock.now()) {
                 copied.expired += 1;
                 continue;
             }
@@ -247,7 +309,11 @@ async fn copy_session(
     }
     let written = to.append(whole(listed, name.clone(), &here)).await? == Appended::Done;
     let there = to.load(names.scope, Some(known)).await?;
-    if written && there.as_ref() == Some(&here) { Ok(Some(Went::Now)) } else { Err(differs()) }
+    match there {
+        Some(there) if written && there == here => Ok(Some(Went::Now)),
+        None if is_over(here.expires_at, SystemClock.now()) => Ok(None),
+        _ => Err(differs()),
+    }
 }
 
 /// The write that makes a session what it is elsewhere. What its snapshot covers is gone; it has places, and nothing in them.
@@ -267,7 +333,7 @@ fn whole(listed: &Listed, name: Option<crate::store::KeyName>, loaded: &Loaded) 
     }
 }
 
-/// Removes sessions that an earlier run copied and that are gone since.
+/// Removes sessions that an earlier run copied and that are gone or over since.
 async fn remove_strangers(from: &dyn Store, to: &dyn Store) -> Result<(), OpenError> {
     let mut after = None;
     loop {
@@ -275,7 +341,8 @@ async fn remove_strangers(from: &dyn Store, to: &dyn Store) -> Result<(), OpenEr
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.names.scope);
         for one in page {
-            if from.load(one.names.scope, None).await?.is_none() {
+            let here = from.load(one.names.scope, None).await?;
+            if here.is_none_or(|here| is_over(here.expires_at, SystemClock.now())) {
                 to.erase(one.names.scope, None, Vec::new()).await?;
             }
         }

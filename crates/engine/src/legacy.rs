@@ -14,6 +14,7 @@ use crate::audit::Actor;
 use crate::engine::{Engine, RedisSettings};
 use crate::error::{Error, OpenError};
 use crate::keyring::MasterKeys;
+use crate::session::Session;
 use crate::store::redis::Checkpoints;
 use messages::{Exchange, exchanges};
 
@@ -35,7 +36,8 @@ pub struct Imported {
 /// Whether the checkpoints are under the names that sessions of ours will have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// On the store itself: they are renamed first, to `legacy:…`.
+    /// On the store itself: they are renamed first, to `legacy:…`, and removed once a session holds what they say. Erasing the
+    /// session would not end them.
     SetAside,
     /// Elsewhere: they are only read.
     ReadOnly,
@@ -60,13 +62,8 @@ pub async fn import_checkpoints(
         match (Scope::parse(tenant.clone(), id), opened(keys, id, &row)) {
             (Ok(_), Read::Exchanges(exchanges)) if exchanges.is_empty() => imported.empty += 1,
             (Ok(scope), Read::Exchanges(exchanges)) => {
-                if way == Way::SetAside {
-                    checkpoints.set_aside(id).await?;
-                }
-                // It was said in its place, and is recalled there only.
-                let audience = if scope.is_person() { Audience::Private } else { Audience::Room };
                 let session = engine.session(scope, Actor::cli());
-                match session.take_over(audience, exchanges).await {
+                match take_over(&checkpoints, &session, id, exchanges, way).await {
                     Ok(true) => imported.sessions += 1,
                     Ok(false) => imported.already += 1,
                     Err(Error::Store(error) | Error::Unloaded(error)) => return Err(error.into()),
@@ -79,6 +76,31 @@ pub async fn import_checkpoints(
         progress(done, ids.len() as u64);
     }
     Ok(imported)
+}
+
+/// Makes a session of a checkpoint; false if there is one already.
+async fn take_over(
+    checkpoints: &Checkpoints,
+    session: &Session,
+    id: &str,
+    exchanges: Vec<Exchange>,
+    way: Way,
+) -> Result<bool, Error> {
+    if way == Way::SetAside {
+        checkpoints.set_aside(id).await?;
+    }
+    // It was said in its place, and is recalled there only.
+    let audience = if session.scope.is_person() { Audience::Private } else { Audience::Room };
+    let last = exchanges.last().cloned();
+    let made = session.take_over(audience, exchanges).await?;
+    // Read back first: a session that was there before may be about something else.
+    if way == Way::SetAside
+        && let Some(last) = &last
+        && session.holds(last).await?
+    {
+        checkpoints.remove(id).await?;
+    }
+    Ok(made)
 }
 
 /// What became of opening a checkpoint.

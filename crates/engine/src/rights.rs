@@ -230,6 +230,12 @@ impl Session {
         Ok(held.write(entries.collect(), None, note).await? == Wrote::Done)
     }
 
+    /// Whether this was said in the session, as the store has it now.
+    pub(crate) async fn holds(&self, (content, replies): &(String, Vec<Reply>)) -> Result<bool, Error> {
+        let Some((log, _)) = session::open(self).await? else { return Ok(false) };
+        Ok(log.checkpoint().all().any(|one| one.content == *content && one.replies() == replies.as_slice()))
+    }
+
     /// Says in the audit log that somebody asked for this session and was refused.
     pub async fn refuse(&self) -> Result<(), Error> {
         self.inner.record(self.record(Action::AccessRefused)).await.map(drop)

@@ -304,7 +304,9 @@ async fn captures_of(
             readable.map(|readable| Conversation::of_scope(inner, &readable).name)
         }
     };
-    let mut rows = inner.store.captures(CapturesOf::Session(scope)).await?;
+    let of =
+        own.map_or(CapturesOf::Session(scope), |own| CapturesOf::SessionOf { tenant: own.tenant, scope });
+    let mut rows = inner.store.captures(of).await?;
     if let Some(own) = own.filter(|own| rows.iter().all(|row| row.name != *own)) {
         let missed = inner.store.captures(CapturesOf::Conversation(own)).await?;
         rows.extend(missed.into_iter().filter(|row| row.scope == scope));
@@ -353,7 +355,7 @@ pub(super) async fn erase_shared(inner: &Arc<Inner>, tenant: &TenantId, id: &str
 pub(super) async fn event_of(session: &Session, request_id: &str) -> Result<Option<Event>, Error> {
     let inner = &session.inner;
     let request = inner.keyring.request(&session.scope, request_id);
-    let events = events(inner, CapturesOf::Session(session.names.scope)).await?;
+    let events = events(inner, session.captures()).await?;
     Ok(events.into_iter().find(|(row, _)| row.request == request).map(|(_, event)| event))
 }
 

@@ -13,11 +13,11 @@ use super::conversation::{Conversation, is_conversation};
 use super::keep;
 use crate::clock::Millis;
 use crate::engine::Inner;
-use crate::error::Error;
+use crate::error::{Error, StoreError};
 use crate::running::Running;
 use crate::session::Session;
-use crate::store::Anchor;
 use crate::store::contexts::{CapturesOf, ConversationName};
+use crate::store::{Anchor, KeyStore, Store};
 
 /// When the context of a session's conversation is over, if nothing more is said; not earlier than is known.
 pub(super) fn of(session: &Session, known: Option<Millis>) -> Option<Millis> {
@@ -81,10 +81,7 @@ pub(crate) async fn over(inner: &Arc<Inner>, tag: Tag) -> Result<bool, Error> {
     let Some(row) = inner.keyring.store().get(tag).await? else { return Ok(false) };
     let Some(scope) = inner.keyring.scope_of(&row).ok().filter(is_conversation) else { return Ok(false) };
     let name = Conversation::at(inner, scope).name;
-    let mut until = Until::Over;
-    for capture in inner.store.captures(CapturesOf::Conversation(name)).await? {
-        until = until.max(until_of(inner, capture.scope).await?);
-    }
+    let until = Until::of_context(inner.keyring.store(), &*inner.store, inner.now(), name).await?;
     let expires_at = match until {
         Until::Over => {
             keep::end(inner, name).await?;
@@ -101,26 +98,47 @@ pub(crate) async fn over(inner: &Arc<Inner>, tag: Tag) -> Result<bool, Error> {
 
 /// How long something is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Until {
+pub(crate) enum Until {
     Over,
     At(Millis),
     Ever,
 }
 
-/// How long a session is there.
-async fn until_of(inner: &Inner, session: Tag) -> Result<Until, Error> {
-    let Some(row) = inner.keyring.store().get(session).await? else { return Ok(Until::Over) };
-    let (mut expires_at, now) = (row.expires_at, inner.now());
-    if expires_at.is_some_and(|at| at <= now) {
-        // A turn of the last moment is not in the keyring yet.
-        let Some(log) = inner.store.load(session, None).await? else { return Ok(Until::Over) };
-        expires_at = log.expires_at;
+impl Until {
+    /// How long a context is there: as long as any session that had a part in it.
+    pub(crate) async fn of_context(
+        keys: &dyn KeyStore,
+        store: &dyn Store,
+        now: Millis,
+        name: ConversationName,
+    ) -> Result<Self, StoreError> {
+        let mut until = Self::Over;
+        for capture in store.captures(CapturesOf::Conversation(name)).await? {
+            until = until.max(Self::of_session(keys, store, now, capture.scope).await?);
+        }
+        Ok(until)
     }
-    Ok(match expires_at {
-        None => Until::Ever,
-        Some(at) if at <= now => Until::Over,
-        Some(at) => Until::At(at),
-    })
+
+    /// How long a session is there.
+    pub(crate) async fn of_session(
+        keys: &dyn KeyStore,
+        store: &dyn Store,
+        now: Millis,
+        session: Tag,
+    ) -> Result<Self, StoreError> {
+        let Some(row) = keys.get(session).await? else { return Ok(Self::Over) };
+        let mut expires_at = row.expires_at;
+        if expires_at.is_some_and(|at| at <= now) {
+            // A turn of the last moment is not in the keyring yet.
+            let Some(log) = store.load(session, None).await? else { return Ok(Self::Over) };
+            expires_at = log.expires_at;
+        }
+        Ok(match expires_at {
+            None => Self::Ever,
+            Some(at) if at <= now => Self::Over,
+            Some(at) => Self::At(at),
+        })
+    }
 }
 
 /// Puts right what finds contexts, in a store that may have lost it: those of some keys after `after`. Says where to go on.

@@ -37,7 +37,7 @@ pub(crate) use context::Captured;
 pub use context::{ConversationContext, ConversationIdentity};
 pub(crate) use conversation::is_conversation;
 pub(crate) use keep::{count, forget, stored_version, sweep, take_back};
-pub(crate) use lifetime::{over, wait};
+pub(crate) use lifetime::{Until, over, wait};
 pub use rights::{ApprovedConcept, Candidate, ConceptChoice, ConceptInScope, Reason, ScopeView};
 pub(crate) use settle::{catch_up, note, recorded};
 

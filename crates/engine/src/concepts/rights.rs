@@ -215,9 +215,14 @@ impl Session {
         keep::rebuild(self, on(self)?).await
     }
 
+    /// Its records in the capture log.
+    pub(super) fn captures(&self) -> CapturesOf {
+        CapturesOf::SessionOf { tenant: self.names.tenant, scope: self.names.scope }
+    }
+
     /// What an export has of the session's concepts: what it captured, oldest first.
     pub(crate) async fn exported_concepts(&self) -> Result<Vec<serde_json::Value>, Error> {
-        let events = keep::events(&self.inner, CapturesOf::Session(self.names.scope)).await?;
+        let events = keep::events(&self.inner, self.captures()).await?;
         Ok(events.into_iter().filter_map(|(_, event)| serde_json::to_value(event).ok()).collect())
     }
 }

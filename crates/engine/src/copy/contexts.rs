@@ -2,8 +2,8 @@
 
 use confidant_seal::Tag;
 
-use super::{AT_ONCE, differs};
-use crate::clock::Millis;
+use super::{AT_ONCE, differs, is_over, living};
+use crate::clock::{Clock as _, SystemClock};
 use crate::concepts::is_conversation;
 use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
@@ -11,13 +11,18 @@ use crate::keyring::Keyring;
 use crate::store::contexts::{CapturesOf, ConversationName, WholeContext};
 use crate::store::{KeyRow, KeyStore, Store};
 
-/// Removes contexts that an earlier run copied and whose keys are gone since. To be done before those go at the destination.
+/// Removes contexts that an earlier run copied and whose keys are gone or over since. To be done before those go at the destination.
 pub(super) async fn remove_ended(from: &Storage, to: &Storage, keyring: &Keyring) -> Result<(), OpenError> {
     let mut after = None;
     while let Some((names, last)) = page(&*to.keys, keyring, after).await? {
         after = Some(last);
         for name in names {
-            if from.keys.get(name.conversation).await?.is_none() {
+            let row = from.keys.get(name.conversation).await?;
+            let lives = match row {
+                Some(row) => living::key(from, keyring, row).await?.is_some(),
+                None => false,
+            };
+            if !lives {
                 to.store.erase_context(name, Vec::new()).await?;
             }
         }
@@ -25,14 +30,14 @@ pub(super) async fn remove_ended(from: &Storage, to: &Storage, keyring: &Keyring
     Ok(())
 }
 
-/// Copies every context with its records, unless it is there; says how many there are.
+/// Copies every context whose key went over, with its records, unless it is there; says how many there are.
 pub(super) async fn copy(from: &Storage, to: &Storage, keyring: &Keyring) -> Result<u64, OpenError> {
     let (mut after, mut count) = (None, 0);
     while let Some((names, last)) = page(&*from.keys, keyring, after).await? {
         after = Some(last);
         for name in names {
-            let expires_at = from.keys.get(name.conversation).await?.and_then(|row| row.expires_at);
-            count += u64::from(copy_one(&*from.store, &*to.store, name, expires_at).await?);
+            let key = to.keys.get(name.conversation).await?;
+            count += u64::from(copy_one(&*from.store, &*to.store, name, key).await?);
         }
     }
     Ok(count)
@@ -49,7 +54,7 @@ async fn page(
     Ok(Some((rows.iter().filter_map(|row| conversation(keyring, row)).collect(), last)))
 }
 
-fn conversation(keyring: &Keyring, row: &KeyRow) -> Option<ConversationName> {
+pub(super) fn conversation(keyring: &Keyring, row: &KeyRow) -> Option<ConversationName> {
     let scope = keyring.scope_of(row).ok().filter(is_conversation)?;
     let names = keyring.names(&scope);
     Some(ConversationName { tenant: names.tenant, conversation: names.scope })
@@ -60,15 +65,20 @@ async fn copy_one(
     from: &dyn Store,
     to: &dyn Store,
     name: ConversationName,
-    expires_at: Option<Millis>,
+    key: Option<KeyRow>,
 ) -> Result<bool, OpenError> {
-    let (here, there) = (whole(from, name).await?, whole(to, name).await?);
+    let here = if key.is_some() { whole(from, name).await? } else { None };
+    let (there, expires_at) = (whole(to, name).await?, key.and_then(|key| key.expires_at));
     if here != there {
         match here.clone() {
             Some(here) => to.adopt_context(name, here, expires_at).await?,
             None => to.erase_context(name, Vec::new()).await.map(drop)?,
         }
-        if whole(to, name).await? != here {
+        let there = whole(to, name).await?;
+        if there.is_none() && is_over(expires_at, SystemClock.now()) {
+            return Ok(false);
+        }
+        if there != here {
             return Err(differs());
         }
     }

@@ -67,7 +67,7 @@ impl Administrator {
     /// Everything that is kept of a person in a tenant.
     pub async fn export_person(&self, tenant: &TenantId, user: &UserId) -> Result<PersonExport, Error> {
         let person = self.inner.keyring.person(tenant, user);
-        let listed = self.all(Find::Person(person), usize::MAX).await?;
+        let listed = self.all_of(tenant, user).await?;
         let note = self.note(Action::PersonExported).about(person).counting(listed.len() as u64);
         self.inner.record(note).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
@@ -115,8 +115,7 @@ impl Administrator {
 
     /// How many sessions an erasure of this person would end.
     pub async fn count_person(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
-        let person = self.inner.keyring.person(tenant, user);
-        Ok(self.all(Find::Person(person), usize::MAX).await?.len() as u64)
+        Ok(self.all_of(tenant, user).await?.len() as u64)
     }
 
     /// How much of what is derived an erasure of this person would end, by name.
@@ -129,9 +128,8 @@ impl Administrator {
         for one in &self.inner.derived {
             counts.insert(one.name().to_owned(), one.count(tenant, user).await?);
         }
-        let person = self.inner.keyring.person(tenant, user);
         let mut captures = 0;
-        for one in self.all(Find::Person(person), usize::MAX).await? {
+        for one in self.all_of(tenant, user).await? {
             captures += concepts::count(&self.inner, one.names.scope).await?;
         }
         if captures > 0 {
@@ -143,7 +141,7 @@ impl Administrator {
     /// Ends everything of a person in a tenant, in every channel.
     pub async fn erase_person(&self, tenant: &TenantId, user: &UserId) -> Result<Receipt, Error> {
         let person = self.inner.keyring.person(tenant, user);
-        let listed = self.all(Find::Person(person), usize::MAX).await?;
+        let listed = self.all_of(tenant, user).await?;
         let scopes: Vec<_> = listed.iter().map(|one| (one.names, None)).collect();
         // What was derived goes first: if it cannot be ended, there is no receipt that says so.
         let mut derived = BTreeMap::new();
@@ -305,6 +303,13 @@ impl Administrator {
         self.inner.slots.clear();
         self.inner.record(self.note(Action::RestoreAccepted).counting(behind.len() as u64)).await?;
         Ok(behind.len() as u64)
+    }
+
+    /// The sessions of a person in a tenant.
+    async fn all_of(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Listed>, Error> {
+        let keyring = &self.inner.keyring;
+        let find = Find::Person { tenant: keyring.tenant(tenant), person: keyring.person(tenant, user) };
+        self.all(find, usize::MAX).await
     }
 
     async fn all(&self, find: Find, limit: usize) -> Result<Vec<Listed>, Error> {

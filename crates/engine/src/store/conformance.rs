@@ -77,6 +77,14 @@ async fn redis_cluster() -> Option<Fresh> {
     on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER")?).await
 }
 
+async fn redis_cluster_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_CLUSTER_TLS")?).await
+}
+
+async fn redis_sentinel_over_tls() -> Option<Fresh> {
+    on_redis(settings("CONFIDANT_TEST_REDIS_SENTINEL_TLS")?).await
+}
+
 async fn redis_6() -> Option<Fresh> {
     on_redis(optional_settings("CONFIDANT_TEST_REDIS_6")?).await
 }
@@ -176,6 +184,22 @@ laws! {
     a_context_that_is_written_twice_is_written_once,
     idle_contexts_are_found_until_they_are_archived,
     an_adopted_context_stands_as_it_was,
+}
+
+// Only the way to the servers is another there: those that go all of it are enough.
+backends! {
+    [redis_cluster_over_tls redis_sentinel_over_tls]
+    [
+        a_session_loads_as_it_was_written
+        append_is_compare_and_set
+        append_keeps_order_under_race
+        scopes_never_see_each_other
+        erase_leaves_nothing
+        lists_page_in_order_and_by_owner
+        no_audit_lane_has_a_gap_under_race
+        a_session_key_is_made_once_and_destroyed_for_good
+        contexts_of_tenants_never_see_each_other
+    ]
 }
 
 fn tag(n: u8) -> Tag {
@@ -289,7 +313,8 @@ async fn a_session_made_while_the_one_before_is_erased_is_found(f: &Fresh) {
         making.await.unwrap();
         // Under its name and its tag, and in the lists by which a person's sessions are exported and erased.
         let there = load(f, 1).await.is_some();
-        for find in [Find::All, Find::Person(names(1).person)] {
+        let Names { tenant, person, .. } = names(1);
+        for find in [Find::All, Find::Person { tenant, person }] {
             assert_eq!(f.store.list(find, None, 10).await.unwrap().len(), usize::from(there), "{round}");
         }
         f.store.erase(tag(1), None, vec![]).await.unwrap();
@@ -476,8 +501,12 @@ async fn lists_page_in_order_and_by_owner(f: &Fresh) {
     let all = f.store.list(Find::All, None, 10).await.unwrap();
     assert_eq!(scopes(all), [1, 3, 5, 14, 15].map(tag));
     assert_eq!(scopes(f.store.list(Find::All, Some(tag(3)), 2).await.unwrap()), [5, 14].map(tag));
-    let person = f.store.list(Find::Person(tag(101)), None, 10).await.unwrap();
-    assert_eq!(scopes(person), [14, 15].map(tag));
+    let of = async |tenant, person| {
+        let find = Find::Person { tenant: tag(tenant), person: tag(person) };
+        scopes(f.store.list(find, None, 10).await.unwrap())
+    };
+    assert_eq!(of(200, 101).await, [14, 15].map(tag));
+    assert_eq!(of(201, 101).await, []);
     assert_eq!(f.store.list(Find::Tenant(tag(200)), None, 10).await.unwrap().len(), 5);
     assert!(f.store.list(Find::Tenant(tag(201)), None, 10).await.unwrap().is_empty());
 }

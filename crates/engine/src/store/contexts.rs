@@ -75,7 +75,13 @@ pub(crate) enum Put {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CapturesOf {
     Conversation(ConversationName),
+    /// Whose session it is, is not known: the system's own work.
     Session(Tag),
+    /// The same for a tenant, of which it sees no other's.
+    SessionOf {
+        tenant: Tag,
+        scope: Tag,
+    },
     Tenant(Tag),
 }
 

@@ -120,7 +120,7 @@ impl Store for MemoryStore {
         let all = inner.sessions.values().filter(|(names, _)| match find {
             Find::All => true,
             Find::Tenant(tag) => names.tenant == tag,
-            Find::Person(tag) => names.person == tag,
+            Find::Person { tenant, person } => (names.tenant, names.person) == (tenant, person),
         });
         let listed =
             all.filter(|(names, _)| after.is_none_or(|after| names.scope > after)).map(|(names, l)| Listed {

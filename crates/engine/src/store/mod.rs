@@ -223,9 +223,14 @@ pub(crate) struct AuditLane {
 /// Which sessions to list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Find {
+    /// Everybody's: the system's own work.
     All,
     Tenant(Tag),
-    Person(Tag),
+    /// Of one person, in the tenant that they are of.
+    Person {
+        tenant: Tag,
+        person: Tag,
+    },
 }
 
 /// A session in a list.

@@ -65,7 +65,8 @@ async fn found(session: &Session, query: &str) -> Result<Vec<PastChat>, Error> {
 
 async fn candidates(session: &Session) -> Result<Vec<Candidate>, Error> {
     let inner = &session.inner;
-    let mut listed = inner.store.list(Find::Person(session.names.person), None, MOST_LISTED).await?;
+    let find = Find::Person { tenant: session.names.tenant, person: session.names.person };
+    let mut listed = inner.store.list(find, None, MOST_LISTED).await?;
     listed.retain(|one| one.names.scope != session.names.scope && one.names.tenant == session.names.tenant);
     // Those that are kept for good first, then those that were spoken in last.
     listed.sort_by_key(|one| (one.expires_at.is_some(), std::cmp::Reverse(one.expires_at)));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use confidant_engine::*;
 
+use crate::proxy::Proxy;
 use crate::rig::*;
 use crate::server::*;
 
@@ -56,6 +57,56 @@ async fn promise_8_a_database_out_of_reach_costs_memory_not_answers() {
     insist(&engine, ID, "r1", "q1").await;
     assert_eq!(transcript(&engine, ID).await, whole(2));
     assert!(session(&engine, "http:r:main:bob").export().await.unwrap().is_none());
+}
+
+/// The server takes a call and never says a word: neither a start nor a turn waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handshake_that_is_never_answered_costs_memory_not_answers() {
+    let Some(url) = server("CONFIDANT_TEST_POSTGRES") else { return };
+    let (before, rest) = url.split_once("127.0.0.1:").unwrap();
+    let (port, rest) = rest.split_once('/').unwrap();
+    let proxy = Proxy::to(port.parse().unwrap()).await;
+    let settings = postgres_settings(&format!("{before}127.0.0.1:{}/{rest}", proxy.port));
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
+    proxy.silent(true);
+    let answer = session(&engine, "http:r:main:bob").turn(says("are you there?")).finish().await.unwrap();
+    assert_eq!(answer.metadata.memory_error.as_deref(), Some("store-unreachable"));
+    let error = session(&engine, ID).turn(says_as("r1", "q1")).finish().await.unwrap_err();
+    assert_eq!(error.code(), "storage_failed");
+    let refused = Storage::postgres(&settings).await.unwrap_err().to_string();
+    assert!(refused.contains("timed out") && refused.contains("; hint: "), "{refused}");
+    proxy.silent(false);
+    insist(&engine, ID, "r1", "q1").await;
+    assert_eq!(transcript(&engine, ID).await, whole(2));
+}
+
+/// A migration waits for a lock for as long as it takes: longer than a turn may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_is_not_held_to_the_limits_of_a_turn() {
+    let Some(server) = Breakable::take().await else { return };
+    let settings = server.settings();
+    stop(engine_at(&settings, &Recorder::new()).await).await;
+    let mut client = raw(&server.url, &settings.schema).await;
+    let back = "DROP INDEX sessions_open; DELETE FROM migrations WHERE version >= 5";
+    client.batch_execute(back).await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    transaction.batch_execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let starting = tokio::spawn({
+        let settings = settings.clone();
+        async move { Storage::postgres(&settings).await.map(drop) }
+    });
+    let watch = raw(&server.url, &settings.schema).await;
+    let waited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'sessions'::regclass
+                  AND waitstart < clock_timestamp() - interval '6 seconds'";
+    while watch.query_one(waited, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(!starting.is_finished(), "{:?}", starting.await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    transaction.rollback().await.unwrap();
+    starting.await.unwrap().unwrap();
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    session(&engine, ID).turn(says_as("r0", "q0")).finish().await.unwrap();
 }
 
 /// The database refuses writes, as one does that follows another: said by name, and made up for.

@@ -5,6 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod faults;
+#[path = "../redis/proxy.rs"]
+#[expect(dead_code, reason = "the tests of Redis use more of it")]
+mod proxy;
 mod refusals;
 #[path = "../promises/rig.rs"]
 #[expect(dead_code, reason = "the promises use more of it")]

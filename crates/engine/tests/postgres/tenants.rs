@@ -140,3 +140,50 @@ async fn a_role_that_sees_everything_is_pointed_out() {
     let error = engine.check_storage().await.unwrap_err().to_string();
     assert!(error.contains("row-level security") && error.contains("; hint: "), "{error}");
 }
+
+/// Lists in a tenant's name whose conditions are wrong: they show what they should not of the same tenant, and nothing of another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_with_a_wrong_condition_shows_no_other_tenants_rows() {
+    let Some(settings) = settings() else { return };
+    let engine = engine_at(&settings, &Recorder::new()).await;
+    let (acme, alice) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());
+    for tenant in ["acme", "other"] {
+        for user in ["alice", "bob"] {
+            let tenant = TenantId::new(tenant).unwrap();
+            let scope = Scope::parse(tenant, &format!("http:r:main:{user}")).unwrap();
+            engine.session(scope, Actor::cli()).turn(says("hello")).finish().await.unwrap();
+        }
+    }
+    let admin = engine.dangerously_administer(Actor::cli());
+    let listed = async || {
+        let of_tenant = admin.sessions(Some(&acme), 10).await.unwrap().len();
+        (of_tenant, admin.count_person(&acme, &alice).await.unwrap())
+    };
+    assert_eq!(listed().await, (2, 1));
+    let client = raw(&server("CONFIDANT_TEST_POSTGRES").unwrap(), &settings.schema).await;
+    let tenant = |n: u8| format!("{n:02x}").repeat(16);
+    for n in [1, 2] {
+        bind(&client, &tenant(n)).await;
+        let values = format!("decode('{}', 'hex'), '', 'turn {n}', 'session {n}', '', 0, ''", tenant(n));
+        client.batch_execute(&format!("INSERT INTO concept_captures VALUES ({values})")).await.unwrap();
+    }
+    for (function, condition) in [
+        ("sessions_of_tenant", "s.tenant_tag = tenant"),
+        ("sessions_of_person", "s.person_tag = person"),
+        ("captures_of_session", "c.scope_tag = scope"),
+    ] {
+        let definition =
+            "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+                          WHERE nspname = $1 AND proname = $2";
+        let right: String =
+            client.query_one(definition, &[&settings.schema, &function]).await.unwrap().get(0);
+        let wrong = right.replace(condition, "true");
+        assert_ne!(wrong, right);
+        client.batch_execute(&wrong).await.unwrap();
+    }
+    assert_eq!(listed().await, (2, 2));
+    bind(&client, "*").await;
+    let captures =
+        format!("SELECT count(*) FROM captures_of_session(decode('{}', 'hex'), 'session 2')", tenant(1));
+    assert_eq!(client.query_one(&captures, &[]).await.unwrap().get::<_, i64>(0), 1);
+}

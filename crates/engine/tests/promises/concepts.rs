@@ -101,9 +101,19 @@ pub(crate) async fn rig_with(
     graph: SqliteGraph,
     settings: ConceptSettings,
 ) -> Rig {
-    let model = Arc::new(Namer::default());
     // Near the real one, which is what a Redis ends sessions by.
-    let clock = Arc::new(ManualClock::new(SystemClock.now()));
+    rig_at(place, port, graph, settings, SystemClock.now()).await
+}
+
+pub(crate) async fn rig_at(
+    place: &Place,
+    port: Arc<dyn Graph>,
+    graph: SqliteGraph,
+    settings: ConceptSettings,
+    now: Millis,
+) -> Rig {
+    let model = Arc::new(Namer::default());
+    let clock = Arc::new(ManualClock::new(now));
     let keys = keys(&[1]);
     let parts = Parts {
         concepts: Concepts::new(port, settings),

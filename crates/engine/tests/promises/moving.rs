@@ -1,6 +1,7 @@
 //! Moving to another store and back: everything is there, sealed as it was, and receipts still hold.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use confidant_engine::*;
 
@@ -11,6 +12,9 @@ on_every_store! {
     a_copy_is_the_same_and_so_is_one_of_it,
     a_copy_that_is_cut_off_goes_on,
     a_copy_is_refused_where_it_would_mix,
+    a_copy_leaves_behind_what_is_over,
+    what_is_over_since_a_copy_was_cut_off_stays_behind,
+    a_copy_is_done_only_if_nobody_worked_meanwhile,
 }
 
 async fn opened(storage: &Storage) -> Result<Engine, OpenError> {
@@ -147,4 +151,123 @@ async fn a_copy_is_refused_where_it_would_mix(place: Place) {
     refused(&origin, &place.storage().await, "data of its own").await;
     let wrong = copy(&origin, &Storage::memory(), keys(&[2]), &|_, _| {}).await;
     assert!(matches!(wrong, Err(OpenError::WrongKey { .. })));
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+const OVER: &str = "http:r:main:over";
+const ON: &str = "http:r:main:on";
+const EVER: &str = "discord_conv:alice";
+
+/// An engine on whose clock it is some days ago, and where places are kept for so long.
+async fn some_days_ago(storage: &Storage, days: u32, place: Duration) -> Engine {
+    let ago = i64::try_from((DAY * days).as_millis()).unwrap();
+    let settings =
+        Settings { lifetimes: Lifetimes { place: Some(place), person: None }, ..Settings::default() };
+    let parts = Parts {
+        settings,
+        clock: Arc::new(ManualClock::new(Millis(SystemClock.now().0 - ago))),
+        ..Parts::new(storage.clone(), keys(&[1]), Recorder::new() as _)
+    };
+    Engine::open(parts).await.unwrap()
+}
+
+/// One session whose lifetime ended days ago and nobody has swept; one of which only the keyring says so, since the process that
+/// went on with it ended before the keyring heard; one without an end.
+async fn let_one_end(storage: &Storage) {
+    let engine = some_days_ago(storage, 5, DAY).await;
+    for id in [OVER, ON, EVER] {
+        session(&engine, id).turn(says("one")).finish().await.unwrap();
+    }
+    stop(engine).await;
+    let engine = some_days_ago(storage, 5, 30 * DAY).await;
+    session(&engine, ON).turn(says("two")).finish().await.unwrap();
+    engine.settle().await;
+    drop(engine);
+}
+
+/// Copies as soon as the process that ended counts as gone.
+async fn copy_when_alone(from: &Storage, to: &Storage) -> Copied {
+    loop {
+        match copy(from, to, keys(&[1]), &|_, _| {}).await {
+            Err(error) if error.to_string().contains("works on one of the stores") => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            copied => return copied.unwrap(),
+        }
+    }
+}
+
+async fn only_what_goes_on_is_there(storage: &Storage, turns: usize) {
+    let engine = opened(storage).await.unwrap();
+    let there = async |id| transcript(&engine, id).await.len() / 2;
+    assert_eq!((there(OVER).await, there(ON).await, there(EVER).await), (0, turns + 1, turns));
+    assert_eq!(engine.key_status().await.unwrap().keys, 2);
+    let verified = engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
+    assert_eq!((verified.refused, verified.keys, verified.sessions), (vec![], 2, 2));
+    stop(engine).await;
+}
+
+async fn a_copy_leaves_behind_what_is_over(place: Place) {
+    let first = Place::sqlite();
+    let origin = first.storage().await;
+    let_one_end(&origin).await;
+    let copied = copy_when_alone(&origin, &place.storage().await).await;
+    assert_eq!((copied.sessions, copied.keys, copied.expired), (2, 2, 1));
+    only_what_goes_on_is_there(&place.storage().await, 1).await;
+}
+
+async fn what_is_over_since_a_copy_was_cut_off_stays_behind(place: Place) {
+    let first = Place::sqlite();
+    let origin = first.storage().await;
+    let engine = opened(&origin).await.unwrap();
+    for id in [OVER, ON, EVER] {
+        session(&engine, id).turn(says("zero")).finish().await.unwrap();
+    }
+    stop(engine).await;
+    let (there, cut) = (place.storage().await, tokio::sync::Notify::new());
+    let progress = |done: u64, _: u64| {
+        if done == 3 {
+            cut.notify_one();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cut.notified() => {}
+        done = copy(&origin, &there, keys(&[1]), &progress) => panic!("{done:?}"),
+    }
+    drop(there);
+    let_one_end(&origin).await;
+    let copied = copy_when_alone(&origin, &place.storage().await).await;
+    assert_eq!((copied.sessions, copied.keys, copied.expired), (2, 2, 1));
+    only_what_goes_on_is_there(&place.storage().await, 2).await;
+}
+
+/// A server that is started while sessions go over, and is gone again or still there when the last one has.
+async fn a_copy_is_done_only_if_nobody_worked_meanwhile(place: Place) {
+    let last = Place::sqlite();
+    let (origin, there) = (place.storage().await, last.storage().await);
+    fill(&origin).await;
+    let server: Mutex<Option<Engine>> = Mutex::default();
+    for stays in [false, true] {
+        let answer = async || {
+            let engine = opened(&origin).await.unwrap();
+            session(&engine, &id(1)).turn(says("meanwhile")).finish().await.unwrap();
+            if stays { drop(server.lock().unwrap().replace(engine)) } else { stop(engine).await }
+        };
+        let progress = |done: u64, _: u64| {
+            if done == 1 {
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(answer()));
+            }
+        };
+        let error = copy(&origin, &there, keys(&[1]), &progress).await.unwrap_err().to_string();
+        assert!(error.contains("while it was copied") && error.contains("; hint: stop it"), "{error}");
+        assert!(matches!(opened(&there).await, Err(OpenError::UnfinishedCopy)));
+    }
+    let engine = server.lock().unwrap().take().unwrap();
+    let expected = contents(&engine).await;
+    stop(engine).await;
+    copy(&origin, &there, keys(&[1]), &|_, _| {}).await.unwrap();
+    let engine = opened(&there).await.unwrap();
+    assert_eq!(contents(&engine).await, expected);
+    stop(engine).await;
 }

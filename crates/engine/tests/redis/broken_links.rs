@@ -194,6 +194,23 @@ async fn a_turn_that_a_living_process_left_open_is_taken_up_by_it() {
     assert_eq!(transcript(&engine, id).await, whole(2));
 }
 
+/// The server takes a call and never says a word: neither a start nor a turn waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handshake_that_is_never_answered_costs_memory_not_answers() {
+    let Some(server) = Server::start(&[]) else { return };
+    let proxy = Proxy::to(server.port).await;
+    let engine = engine_at(&proxy.url(), &Recorder::new()).await;
+    session(&engine, "http:r:main:alice").turn(says_as("r0", "q0")).finish().await.unwrap();
+    proxy.silent(true);
+    let answer = session(&engine, "http:r:main:bob").turn(says("are you there?")).finish().await.unwrap();
+    assert_eq!(answer.metadata.memory_error.as_deref(), Some("store-unreachable"));
+    let refused = Storage::redis(&redis_settings(&proxy.url())).await.unwrap_err().to_string();
+    assert!(refused.contains("; hint: "), "{refused}");
+    proxy.silent(false);
+    insist(&engine, "http:r:main:alice", "r1", "q1").await;
+    assert_eq!(transcript(&engine, "http:r:main:alice").await, whole(2));
+}
+
 /// The answer is there and the store is not: that is reported, and the turn is answered once, later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_fails_is_reported_and_made_up_for() {

@@ -8,6 +8,7 @@ mod broken_links;
 mod bus;
 mod contexts;
 mod failing_servers;
+mod importing;
 mod lifetimes;
 mod proxy;
 #[path = "../promises/rig.rs"]

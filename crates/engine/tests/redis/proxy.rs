@@ -20,6 +20,8 @@ struct State {
     /// Replies that are thrown away, each with its connection.
     lose: AtomicU64,
     refuse: AtomicBool,
+    /// Whether whoever comes is let in and never answered.
+    silent: AtomicBool,
     /// Replies that arrived.
     carried: watch::Sender<u64>,
     /// Changes whenever all connections are cut.
@@ -40,6 +42,7 @@ impl Proxy {
             delay: 0.into(),
             lose: 0.into(),
             refuse: false.into(),
+            silent: false.into(),
             carried: watch::Sender::new(0),
             cut: watch::Sender::new(()),
         });
@@ -87,6 +90,12 @@ impl Proxy {
         self.state.cut.send_replace(());
     }
 
+    /// Lets everybody in and answers nobody, or all again.
+    pub(crate) fn silent(&self, silent: bool) {
+        self.state.silent.store(silent, Ordering::SeqCst);
+        self.cut();
+    }
+
     /// Lets nobody through, or everybody again.
     pub(crate) fn refuse(&self, refuse: bool) {
         self.state.refuse.store(refuse, Ordering::SeqCst);
@@ -99,6 +108,10 @@ async fn carry(state: Arc<State>, mut client: TcpStream) {
         return;
     };
     let mut cut = state.cut.subscribe();
+    if state.silent.load(Ordering::SeqCst) {
+        let _ = cut.changed().await;
+        return;
+    }
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let there = async {

@@ -72,6 +72,11 @@ pub(super) async fn contexts_of_tenants_never_see_each_other(f: &Fresh) {
     f.store.put_context(put(ours, 1, "y")).await.unwrap();
     assert_eq!(f.store.context(theirs).await.unwrap().unwrap().version, 1);
     assert_eq!(f.store.captures(CapturesOf::Tenant(tag(200))).await.unwrap(), [captured(ours, 1, 5)]);
+    for name in [ours, theirs] {
+        let of = CapturesOf::SessionOf { tenant: name.tenant, scope: tag(5) };
+        assert_eq!(f.store.captures(of).await.unwrap(), [captured(name, 1, 5)]);
+    }
+    assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap().len(), 2);
     assert_eq!(f.store.erase_context(ours, vec![note()]).await.unwrap(), 1);
     assert_eq!(f.store.context(ours).await.unwrap(), None);
     assert_eq!(f.store.captures(CapturesOf::Session(tag(5))).await.unwrap(), [captured(theirs, 1, 5)]);

@@ -63,6 +63,7 @@ impl Contexts for MemoryStore {
         let wanted = inner.kept.captures.values().filter(|row| match of {
             CapturesOf::Conversation(name) => row.name == name,
             CapturesOf::Session(scope) => row.scope == scope,
+            CapturesOf::SessionOf { tenant, scope } => (row.name.tenant, row.scope) == (tenant, scope),
             CapturesOf::Tenant(tenant) => row.name.tenant == tenant,
         });
         let mut wanted: Vec<CaptureRow> = wanted.cloned().collect();

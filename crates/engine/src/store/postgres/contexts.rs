@@ -75,7 +75,12 @@ impl Contexts for PostgresStore {
                            FROM captures_of_tenant($1)";
                 self.pool.query(For::Reading, sql, &[&tenant.as_bytes().to_vec()]).await?
             }
-            // Whose session it is, is not known here.
+            CapturesOf::SessionOf { tenant, scope } => {
+                let sql = "SELECT tenant_id, conversation_id, request, scope_tag, person_tag, at, sealed
+                           FROM captures_of_session($1, $2)";
+                let (tenant, scope) = (tenant.as_bytes().to_vec(), scope.as_bytes().to_vec());
+                self.pool.query(For::Reading, sql, &[&tenant, &scope]).await?
+            }
             CapturesOf::Session(scope) => {
                 let sql = "SELECT tenant_id, conversation_id, request, scope_tag, person_tag, at, sealed
                            FROM concept_captures WHERE scope_tag = $1 ORDER BY at, request";

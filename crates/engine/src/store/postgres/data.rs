@@ -111,17 +111,17 @@ impl Store for PostgresStore {
                            WHERE scope_tag > $1 ORDER BY scope_tag LIMIT $2";
                 self.pool.query(For::Reading, sql, &[&after, &limit]).await?
             }
-            Find::Tenant(tag) => {
-                let sql =
-                    "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner FROM sessions
-                           WHERE tenant_tag = $3 AND scope_tag > $1 ORDER BY scope_tag LIMIT $2";
-                self.pool.query(For::Reading, sql, &[&after, &limit, &tag.as_bytes().to_vec()]).await?
+            Find::Tenant(tenant) => {
+                let sql = "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner
+                           FROM sessions_of_tenant($1, $2, $3)";
+                let tenant = tenant.as_bytes().to_vec();
+                self.pool.query(For::Reading, sql, &[&tenant, &after, &limit]).await?
             }
-            Find::Person(tag) => {
-                let sql =
-                    "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner FROM sessions
-                           WHERE person_tag = $3 AND scope_tag > $1 ORDER BY scope_tag LIMIT $2";
-                self.pool.query(For::Reading, sql, &[&after, &limit, &tag.as_bytes().to_vec()]).await?
+            Find::Person { tenant, person } => {
+                let sql = "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner
+                           FROM sessions_of_person($1, $2, $3, $4)";
+                let (tenant, person) = (tenant.as_bytes().to_vec(), person.as_bytes().to_vec());
+                self.pool.query(For::Reading, sql, &[&tenant, &person, &after, &limit]).await?
             }
         };
         rows.iter().map(listed).collect()

@@ -1,8 +1,8 @@
 //! PostgreSQL: durable, for several processes and many tenants.
 //!
 //! Tables as in SQLite, one function call per write (`migrations/`), so that a write is one transaction and one round trip.
-//! Row-level security binds what is done for a session to the session's tenant: even a wrong query cannot see another's
-//! rows. The audit log has lanes, one writer each, so that commits do not wait for each other.
+//! Row-level security binds what is done for a session or a tenant, lists among it, to that tenant: even a wrong query cannot
+//! see another's rows. The audit log has lanes, one writer each, so that commits do not wait for each other.
 //!
 //! ```text
 //!  migrations/  the tables and functions, in the order they came

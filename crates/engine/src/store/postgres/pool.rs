@@ -21,8 +21,12 @@ use crate::store::Result;
 
 /// The longest that connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
+/// How often a connection that nobody uses is asked whether it stands, and how long the network may leave what was sent
+/// unacknowledged: without an end to that, a server that vanished is waited for by the quarter of an hour.
+const ASKED_EVERY: Duration = Duration::from_secs(10);
+const UNACKNOWLEDGED: Duration = Duration::from_secs(8);
 /// The longest that a statement may take; the server keeps a shorter limit of its own.
-const ANSWER: Duration = Duration::from_secs(15);
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
 /// How long a read looks for a connection before it gives up: a turn goes on without its memory then.
 const READ_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a write does: what it would lose is worth more.
@@ -59,6 +63,8 @@ struct Connected {
 enum Failed {
     /// No connection could be had.
     Unsent(Error),
+    /// Nor was there an answer to the attempt: the driver's own limit ends where the server has taken the call.
+    Unanswered,
     /// It was sent.
     Sent(Error),
     /// No reply within the time there is.
@@ -81,7 +87,12 @@ impl Pool {
             "-c search_path={} -c confidant.tenant=* -c confidant.tenant_id=* -c statement_timeout=10000 -c lock_timeout=5000",
             settings.schema
         );
-        config.options(&options).application_name("confidant").connect_timeout(CONNECT).keepalives(true);
+        // Where several hosts are given, one that is silent leaves time for the next.
+        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
+        let each = if hosts > 1 { READ_PATIENCE / hosts } else { CONNECT };
+        config.options(&options).application_name("confidant").connect_timeout(each);
+        config.keepalives(true).keepalives_idle(ASKED_EVERY).keepalives_interval(ASKED_EVERY / 5);
+        config.keepalives_retries(3).tcp_user_timeout(UNACKNOWLEDGED);
         let tls = match settings.address.tls {
             Tls::No => None,
             Tls::Verified => Some(MakeTls::new(settings.ca.as_deref()).ok_or_else(|| {
@@ -122,11 +133,11 @@ impl Pool {
             let lost = match &failed {
                 Failed::Silent => true,
                 Failed::Sent(error) => error.is_closed() || error.code().is_none(),
-                Failed::Unsent(_) => false,
+                Failed::Unsent(_) | Failed::Unanswered => false,
             };
             sent |= lost;
             let again = match &failed {
-                Failed::Silent => true,
+                Failed::Silent | Failed::Unanswered => true,
                 Failed::Sent(error) | Failed::Unsent(error) => lost || passes(error),
             };
             if again && Instant::now() + pause < deadline {
@@ -136,7 +147,7 @@ impl Pool {
             }
             return match failed {
                 _ if sent && what == For::Writing => Err(StoreError::Uncertain),
-                Failed::Silent => Err(StoreError::Unreachable("timed out".to_owned())),
+                Failed::Silent | Failed::Unanswered => Err(timed_out()),
                 Failed::Unsent(error) => Err(failure(&error)),
                 Failed::Sent(error) if lost => Err(failure(&error)),
                 Failed::Sent(error) => Ok(Err(error)),
@@ -145,7 +156,15 @@ impl Pool {
     }
 
     /// A connection of its own, for what is more than one statement.
-    pub(super) async fn connect(&self) -> std::result::Result<Client, Error> {
+    pub(super) async fn connect_apart(&self) -> Result<Client> {
+        match timeout(CONNECT, self.connect()).await {
+            Ok(made) => made.map_err(|error| failure(&error)),
+            Err(_) => Err(timed_out()),
+        }
+    }
+
+    /// A new connection. May take for ever: whoever asks has a limit.
+    async fn connect(&self) -> std::result::Result<Client, Error> {
         // The task ends with the connection; what went wrong is told to whoever asks next.
         match &self.tls {
             None => {
@@ -173,9 +192,10 @@ impl Pool {
         let idle = self.lock().pop();
         let mut connected = match idle.filter(|idle| !idle.client.is_closed()) {
             Some(connected) => connected,
-            None => match self.connect().await {
-                Ok(client) => Connected { client, statements: HashMap::new() },
-                Err(error) => return Ok(Err(Failed::Unsent(error))),
+            None => match timeout_at(deadline.min(Instant::now() + CONNECT), self.connect()).await {
+                Ok(Ok(client)) => Connected { client, statements: HashMap::new() },
+                Ok(Err(error)) => return Ok(Err(Failed::Unsent(error))),
+                Err(_) => return Ok(Err(Failed::Unanswered)),
             },
         };
         let asked = timeout(ANSWER, connected.query(sql, args)).await;
@@ -216,6 +236,10 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").finish_non_exhaustive()
     }
+}
+
+pub(super) fn timed_out() -> StoreError {
+    StoreError::Unreachable("timed out".to_owned())
 }
 
 /// Whether an error passes by itself: deadlocks, servers that start or stop, too many connections for the moment.

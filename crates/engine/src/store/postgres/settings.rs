@@ -74,14 +74,17 @@ impl PostgresAddress {
     }
 }
 
-/// Whether every host is this machine.
+/// Whether every host is this machine, by its name and by the address that stands in for it.
 fn is_local(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host| match host {
-        Host::Unix(_) => true,
-        Host::Tcp(host) => {
-            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-    })
+    let is_here = config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
+    is_here
+        && config.get_hosts().iter().all(|host| match host {
+            Host::Unix(_) => true,
+            Host::Tcp(host) => {
+                host == "localhost"
+                    || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
+        })
 }
 
 impl PartialEq for PostgresAddress {
@@ -141,6 +144,10 @@ mod tests {
         assert_eq!(tls("postgres://db.example/app?sslmode=disable"), Tls::No);
         assert_eq!(tls("postgres://me@127.0.0.1:5433/app"), Tls::No);
         assert_eq!(tls("postgres://me@localhost/app?sslmode=require"), Tls::Verified);
+        // The address in place of the name is where it connects to.
+        assert_eq!(tls("postgres://localhost/app?hostaddr=10.0.0.5"), Tls::Verified);
+        assert_eq!(tls("postgres://localhost/app?hostaddr=127.0.0.1"), Tls::No);
+        assert_eq!(tls("postgres://db.example/app?hostaddr=127.0.0.1"), Tls::Verified);
         let shown = format!("{:?}", PostgresAddress::parse("postgres://me:hush@h/app").unwrap());
         assert!(
             shown.contains("PostgreSQL at h, database app over TLS") && !shown.contains("hush"),

@@ -70,7 +70,7 @@ impl Contexts for RedisStore {
             CapturesOf::Conversation(name) => {
                 return Ok(sorted(self.captures_in(&[name]).await?.into_iter().flatten()));
             }
-            CapturesOf::Session(scope) => self.space.captured(scope),
+            CapturesOf::Session(scope) | CapturesOf::SessionOf { scope, .. } => self.space.captured(scope),
             CapturesOf::Tenant(tenant) => self.space.contexts(tenant),
         };
         let mut cmd = redis::cmd("ZRANGE");
@@ -80,11 +80,14 @@ impl Contexts for RedisStore {
         let mut all = Vec::new();
         for some in names.chunks(READ_AT_ONCE) {
             for (name, mut rows) in some.iter().zip(self.captures_in(some).await?) {
-                if let CapturesOf::Session(scope) = of {
+                if let CapturesOf::Session(scope) | CapturesOf::SessionOf { scope, .. } = of {
                     rows.retain(|row| row.scope == scope);
                 }
                 if rows.is_empty() {
                     self.unindex(*name, vec![index.clone()]).await?;
+                }
+                if let CapturesOf::SessionOf { tenant, .. } = of {
+                    rows.retain(|row| row.name.tenant == tenant);
                 }
                 all.extend(rows);
             }

@@ -14,7 +14,7 @@ use super::link::{For, Link, odd};
 use super::names::{KeySpace, SHARDS};
 use super::open_turns::OpenTurns;
 use super::scripts::{APPEND, CLAIM_TURN, Call, ERASE};
-use super::{RedisSettings, health};
+use super::{RedisSettings, health, legacy};
 use crate::audit::Lane;
 use crate::clock::Millis;
 use crate::engine::random_id;
@@ -255,6 +255,8 @@ impl Store for RedisStore {
         let name = self.name(scope, known).await?;
         let session = name.as_ref().map(|name| self.space.session(name));
         if let Some(session) = &session {
+            // With a prefix, or under a hash, no name of ours is one of the first system's.
+            legacy::erase(&self.link, session).await?;
             let mut cmd = redis::cmd("HKEYS");
             cmd.arg(session);
             let fields: Vec<Vec<u8>> = self.link.run(For::Reading, cmd).await?;

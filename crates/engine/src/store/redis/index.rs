@@ -146,7 +146,7 @@ impl Index {
         from: usize,
     ) -> Result<(Vec<Names>, usize)> {
         let (keys, next) = match find {
-            Find::Person(person) => (vec![self.space.person(person)], SHARDS),
+            Find::Person { person, .. } => (vec![self.space.person(person)], SHARDS),
             Find::All | Find::Tenant(_) => {
                 let from = from.max(after.map_or(0, shard));
                 let next = (from + SHARDS_AT_ONCE).min(SHARDS);
@@ -166,7 +166,7 @@ impl Index {
         entries.retain(|names| match find {
             Find::All => true,
             Find::Tenant(tenant) => names.tenant == tenant,
-            Find::Person(person) => names.person == person,
+            Find::Person { tenant, person } => (names.tenant, names.person) == (tenant, person),
         });
         entries.retain(|names| after.is_none_or(|after| names.scope > after));
         entries.sort_by_key(|names| names.scope);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::link::{For, Link};
 use super::{RedisSettings, connect};
-use crate::error::StoreError;
 use crate::store::Result;
 
 /// Reads them. Nothing is written but where it is asked to make way.
@@ -20,49 +19,29 @@ const ASIDE: &str = "legacy:";
 
 impl Checkpoints {
     pub(crate) async fn connect(settings: &RedisSettings) -> Result<Self> {
-        let link = connect(settings).await?;
-        if link.is_cluster() {
-            return Err(StoreError::Mismatch(
-                "checkpoints of the first system cannot be read from a Cluster; hint: give the address of one of its servers as \
-                 redis://…, one after the other"
-                    .to_owned(),
-            ));
-        }
-        Ok(Self { link })
+        Ok(Self { link: connect(settings).await? })
     }
 
     /// The ids of all sessions that have one, in order.
     pub(crate) async fn ids(&self) -> Result<Vec<String>> {
         let mut ids = Vec::new();
         for pattern in [format!("{BEGINS}*{ENDS}"), format!("{ASIDE}{BEGINS}*{ENDS}")] {
-            let mut cursor = 0_u64;
-            loop {
-                let mut scan = redis::cmd("SCAN");
-                scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(500).arg("TYPE").arg("string");
-                let (next, keys): (u64, Vec<Vec<u8>>) = self.link.run(For::Reading, scan).await?;
-                let id = |key: Vec<u8>| {
-                    let key = String::from_utf8(key).ok()?;
-                    let key = key.strip_prefix(ASIDE).unwrap_or(&key);
-                    Some(key.strip_prefix(BEGINS)?.strip_suffix(ENDS)?.to_owned())
-                };
-                ids.extend(keys.into_iter().filter_map(id));
-                cursor = next;
-                if cursor == 0 {
-                    break;
-                }
-            }
+            let id = |key: Vec<u8>| {
+                let key = String::from_utf8(key).ok()?;
+                let key = key.strip_prefix(ASIDE).unwrap_or(&key);
+                Some(key.strip_prefix(BEGINS)?.strip_suffix(ENDS)?.to_owned())
+            };
+            ids.extend(self.link.strings(&pattern).await?.into_iter().filter_map(id));
         }
         ids.sort();
         ids.dedup();
         Ok(ids)
     }
 
-    /// What is stored for a session.
+    /// What is stored for a session. Where there are two, the first system went on after one was set aside.
     pub(crate) async fn row(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        for key in [format!("{ASIDE}{BEGINS}{id}{ENDS}"), format!("{BEGINS}{id}{ENDS}")] {
-            let mut kind = redis::cmd("TYPE");
-            kind.arg(&key);
-            if self.link.run::<String>(For::Reading, kind).await? == "string" {
+        for key in [own(id), aside(&own(id))] {
+            if is_string(&self.link, &key).await? {
                 let mut get = redis::cmd("GET");
                 get.arg(&key);
                 return self.link.run(For::Reading, get).await;
@@ -72,15 +51,62 @@ impl Checkpoints {
     }
 
     /// Makes way for a session of ours under the same name. Its lifetime stays.
+    ///
+    /// Written and then removed, not renamed: in a Cluster the names are in two places. Cut off in between, both are the same.
     pub(crate) async fn set_aside(&self, id: &str) -> Result<()> {
-        let key = format!("{BEGINS}{id}{ENDS}");
-        let mut kind = redis::cmd("TYPE");
-        kind.arg(&key);
-        if self.link.run::<String>(For::Reading, kind).await? == "string" {
-            let mut rename = redis::cmd("RENAMENX");
-            rename.arg(&key).arg(format!("{ASIDE}{key}"));
-            self.link.run::<()>(For::Writing, rename).await?;
+        let key = own(id);
+        if !is_string(&self.link, &key).await? {
+            return Ok(());
         }
-        Ok(())
+        let (mut get, mut left) = (redis::cmd("GET"), redis::cmd("PTTL"));
+        get.arg(&key);
+        left.arg(&key);
+        let row: Option<Vec<u8>> = self.link.run(For::Reading, get).await?;
+        let left: i64 = self.link.run(For::Reading, left).await?;
+        if let Some(row) = row {
+            let mut set = redis::cmd("SET");
+            set.arg(aside(&key)).arg(row);
+            if left >= 0 {
+                set.arg("PX").arg(left.max(1));
+            }
+            self.link.run::<()>(For::Writing, set).await?;
+        }
+        remove(&self.link, &key).await
     }
+
+    /// Removes what was set aside: a session of ours holds it now, and ends it when it ends.
+    pub(crate) async fn remove(&self, id: &str) -> Result<()> {
+        remove(&self.link, &aside(&own(id))).await
+    }
+}
+
+/// Ends what the first system left of a session: under its key, or where it made way for it.
+pub(super) async fn erase(link: &Link, session: &str) -> Result<()> {
+    if !session.starts_with(BEGINS) {
+        return Ok(());
+    }
+    if is_string(link, session).await? {
+        remove(link, session).await?;
+    }
+    remove(link, &aside(session)).await
+}
+
+fn own(id: &str) -> String {
+    format!("{BEGINS}{id}{ENDS}")
+}
+
+fn aside(key: &str) -> String {
+    format!("{ASIDE}{key}")
+}
+
+async fn is_string(link: &Link, key: &str) -> Result<bool> {
+    let mut kind = redis::cmd("TYPE");
+    kind.arg(key);
+    Ok(link.run::<String>(For::Reading, kind).await? == "string")
+}
+
+async fn remove(link: &Link, key: &str) -> Result<()> {
+    let mut cmd = redis::cmd("DEL");
+    cmd.arg(key);
+    link.run::<u64>(For::Writing, cmd).await.map(drop)
 }

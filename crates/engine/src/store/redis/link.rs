@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike as _, MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue,
@@ -130,6 +131,50 @@ impl Link {
             Value::Map(servers) => servers.into_iter().map(|(_, info)| convert(info)).collect(),
             one => Ok(vec![convert(one)?]),
         }
+    }
+
+    /// The names of all strings that fit a pattern, on every server.
+    pub(super) async fn strings(&self, pattern: &str) -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        for server in self.servers().await? {
+            let mut cursor = 0_u64;
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(500).arg("TYPE").arg("string");
+                let scanned = match &server {
+                    Some(server) => self.run_on(server, scan).await?,
+                    None => self.run(For::Reading, scan).await?,
+                };
+                let (next, names): (u64, Vec<Vec<u8>>) = convert(scanned)?;
+                found.extend(names);
+                cursor = next;
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The servers of a Cluster that have keys; one without a name where it is none.
+    async fn servers(&self) -> Result<Vec<Option<RoutingInfo>>> {
+        let mut cmd = redis::cmd("INFO");
+        cmd.arg("server");
+        let Value::Map(servers) = self.run(For::Reading, cmd).await? else { return Ok(vec![None]) };
+        let address = |name: Value| {
+            let name: String = convert(name)?;
+            let (host, port) = name.rsplit_once(':').ok_or_else(odd)?;
+            let (host, port) = (host.to_owned(), port.parse().map_err(|_| odd())?);
+            Ok(Some(RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port })))
+        };
+        servers.into_iter().map(|(name, _)| address(name)).collect()
+    }
+
+    /// Runs a command on one server of a Cluster, which only reads.
+    async fn run_on(&self, server: &RoutingInfo, cmd: Cmd) -> Result<Value> {
+        let (_, connection) = self.connection(Instant::now() + READ_PATIENCE).await?;
+        let Connection::Cluster(mut connection) = connection else { return Err(odd()) };
+        connection.route_command(cmd, server.clone()).await.map_err(|error| failure(&error))
     }
 
     /// Calls one script, which writes.

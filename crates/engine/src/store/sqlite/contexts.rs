@@ -31,6 +31,9 @@ impl Contexts for SqliteStore {
                     ("tenant_id = ?1 AND conversation_id = ?2", name.tenant, name.conversation)
                 }
                 CapturesOf::Session(scope) => ("scope_tag = ?1 AND ?2 = ?2", scope, scope),
+                CapturesOf::SessionOf { tenant, scope } => {
+                    ("tenant_id = ?1 AND scope_tag = ?2", tenant, scope)
+                }
                 CapturesOf::Tenant(tenant) => ("tenant_id = ?1 AND ?2 = ?2", tenant, tenant),
             };
             let sql = format!(

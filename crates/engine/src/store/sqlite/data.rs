@@ -93,10 +93,11 @@ impl Store for SqliteStore {
 
     async fn list(&self, find: Find, after: Option<Tag>, limit: usize) -> Result<Vec<Listed>> {
         let list = move |c: &Connection| {
-            let (filter, tag) = match find {
-                Find::All => ("?1 = ?1", Tag::from_bytes([0; 16])),
-                Find::Tenant(tag) => ("tenant_tag = ?1", tag),
-                Find::Person(tag) => ("person_tag = ?1", tag),
+            let nobody = Tag::from_bytes([0; 16]);
+            let (filter, tag, person) = match find {
+                Find::All => ("?1 = ?4", nobody, nobody),
+                Find::Tenant(tenant) => ("tenant_tag = ?1 AND ?4 = ?4", tenant, tenant),
+                Find::Person { tenant, person } => ("tenant_tag = ?1 AND person_tag = ?4", tenant, person),
             };
             let sql = format!(
                 "SELECT scope_tag, person_tag, tenant_tag, kid, version, expires_at, owner, head FROM sessions
@@ -109,13 +110,18 @@ impl Store for SqliteStore {
                 newest.insert(found.log, found);
             })?;
             let mut statement = c.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![tag.as_bytes(), after, many(limit)], |row| {
-                let (mut listed, head) = (listed(row)?, row.get::<_, i64>(7)?);
-                if let Some(newest) = newest.get(&records::log(listed.kid)).filter(|found| found.id > head) {
-                    listed.version = newest.seq;
-                }
-                Ok(listed)
-            })?;
+            let rows = statement.query_map(
+                params![tag.as_bytes(), after, many(limit), person.as_bytes()],
+                |row| {
+                    let (mut listed, head) = (listed(row)?, row.get::<_, i64>(7)?);
+                    if let Some(newest) =
+                        newest.get(&records::log(listed.kid)).filter(|found| found.id > head)
+                    {
+                        listed.version = newest.seq;
+                    }
+                    Ok(listed)
+                },
+            )?;
             rows.collect()
         };
         self.readers.read(list).await

@@ -5,6 +5,7 @@ use super::*;
 on_every_store! {
     concepts_move_with_their_conversations,
     concepts_that_are_forgotten_during_a_move_stay_so,
+    concepts_that_are_over_stay_behind,
 }
 
 async fn concepts_move_with_their_conversations(place: Place) {
@@ -85,4 +86,31 @@ async fn concepts_that_are_forgotten_during_a_move_stay_so(place: Place) {
     let candidates = there.engine.dangerously_administer(Actor::cli());
     let candidates = candidates.candidates(&TenantId::new("acme").unwrap()).await.unwrap();
     assert!(candidates.iter().all(|one| one.captures == 1), "{candidates:?}");
+}
+
+/// A context whose time is over goes along only if a session that had a part in it does.
+async fn concepts_that_are_over_stay_behind(place: Place) {
+    let first = Place::sqlite();
+    let graph = SqliteGraph::in_memory().unwrap();
+    let ago = Millis(SystemClock.now().0 - 5 * 86_400_000);
+    let origin = rig_at(&first, Arc::new(graph.clone()), graph, ConceptSettings::default(), ago).await;
+    for conversation in ["over", "on"] {
+        origin.says(&origin.session("acme", conversation, "alice"), "one", Audience::Room, taxes()).await;
+    }
+    origin.says(&session(&origin.engine, "discord_conv:bob"), "two", Audience::Private, taxes()).await;
+    // One session is used until today, without a word of concepts.
+    for _ in 0..6 {
+        origin.clock.advance(Duration::from_secs(20 * 3600));
+        origin.turn(&origin.session("acme", "on", "alice"), "go on", Audience::Room).await;
+    }
+    stop(origin.engine).await;
+    let copied = copy(&first.storage().await, &place.storage().await, keys(&[1]), &|_, _| {}).await.unwrap();
+    assert_eq!((copied.sessions, copied.keys, copied.contexts, copied.expired), (2, 4, 2, 1));
+    let there = rig(&place).await;
+    let count = async |session: Session| ids(&session).await.len();
+    let [over, on] = ["over", "on"].map(|one| there.session("acme", one, "alice"));
+    assert_eq!((count(over).await, count(on).await), (0, 2));
+    assert_eq!(count(session(&there.engine, "discord_conv:bob")).await, 2);
+    let admin = there.engine.dangerously_administer(Actor::cli());
+    assert_eq!(admin.verify_everything().await.unwrap().refused, []);
 }

@@ -1,0 +1,119 @@
+//! Taking over the conversations of the first system on the Redis that they are on: what was theirs is ours then, and ends with us.
+
+use std::collections::BTreeMap;
+
+use confidant_engine::*;
+
+use crate::rig::*;
+use crate::server::Server;
+
+const ALICE: &str = "cli:db:main:alice";
+
+/// What the first system sealed, with the key for it.
+fn checkpoints() -> (BTreeMap<String, String>, MasterKeys) {
+    let rows = include_str!("../../../confidant/tests/cli/fixtures/checkpoints.json");
+    let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+    (serde_json::from_str(rows).unwrap(), MasterKeys { current, retired: vec![] })
+}
+
+async fn engine_at(settings: &RedisSettings) -> Engine {
+    let storage = Storage::redis(settings).await.unwrap();
+    Engine::open(Parts::new(storage, keys(&[1]), Recorder::new() as _)).await.unwrap()
+}
+
+async fn import(engine: &Engine, from: &RedisSettings) -> Imported {
+    let tenant = TenantId::new("acme").unwrap();
+    import_checkpoints(engine, from, &tenant, &checkpoints().1, Way::SetAside, &|_, _| {}).await.unwrap()
+}
+
+/// Promise 6: of a conversation that was taken over nothing stays when it is erased, and nothing brings it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_6_what_was_taken_over_is_erased_for_good() {
+    let Some(server) = Server::start(&[]) else { return };
+    let settings = redis_settings(&server.url());
+    for (id, row) in checkpoints().0 {
+        server.ask::<()>(&["SET", &format!("checkpoint:{id}:latest"), &row, "EX", "600"]);
+    }
+    let engine = engine_at(&settings).await;
+    let imported = import(&engine, &settings).await;
+    assert_eq!((imported.sessions, imported.refused, imported.unknown), (3, 1, 1));
+    // What a session holds is nowhere else; what was not taken over is where it was.
+    assert_eq!(server.ask::<Vec<String>>(&["KEYS", "legacy:*"]), Vec::<String>::new());
+    let said = transcript(&engine, ALICE).await;
+    assert!(!said.is_empty());
+    assert_eq!(import(&engine, &settings).await, Imported { sessions: 0, ..imported });
+    session(&engine, ALICE).erase().await.unwrap();
+    assert_eq!(import(&engine, &settings).await.sessions, 0);
+    assert_eq!(transcript(&engine, ALICE).await, Vec::<String>::new());
+    // One that an earlier version set aside and left, and one that was never taken over, end with their sessions, too.
+    let row = &checkpoints().0[ALICE];
+    for key in ["legacy:checkpoint:cli:db:main:alice:latest", "checkpoint:cli:db:main:alice:latest"] {
+        server.ask::<()>(&["SET", key, row]);
+        session(&engine, ALICE).erase().await.unwrap();
+        assert_eq!(server.ask::<i64>(&["EXISTS", key]), 0, "{key}");
+    }
+    assert_eq!(import(&engine, &settings).await.sessions, 0);
+}
+
+/// Cut off between making way and writing, it is taken over by the next run; one that is here already is not removed unread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_made_way_stays_until_a_session_holds_it() {
+    let Some(server) = Server::start(&[]) else { return };
+    let settings = redis_settings(&server.url());
+    let engine = engine_at(&settings).await;
+    let row = &checkpoints().0[ALICE];
+    let aside = "legacy:checkpoint:cli:db:main:alice:latest";
+    server.ask::<()>(&["SET", aside, row, "EX", "600"]);
+    assert_eq!(import(&engine, &settings).await.sessions, 1);
+    assert_eq!(server.ask::<i64>(&["EXISTS", aside]), 0);
+    // A run that was cut off after writing left it.
+    server.ask::<()>(&["SET", aside, row, "EX", "600"]);
+    assert_eq!(import(&engine, &settings).await, Imported { already: 1, ..Imported::default() });
+    assert_eq!(server.ask::<i64>(&["EXISTS", aside]), 0);
+    // Somebody spoke before it was taken over.
+    session(&engine, ALICE).erase().await.unwrap();
+    session(&engine, ALICE).turn(says("something else")).finish().await.unwrap();
+    server.ask::<()>(&["SET", aside, row, "EX", "600"]);
+    assert_eq!(import(&engine, &settings).await, Imported { already: 1, ..Imported::default() });
+    assert_eq!(server.ask::<i64>(&["EXISTS", aside]), 1);
+    session(&engine, ALICE).erase().await.unwrap();
+    assert_eq!(server.ask::<i64>(&["EXISTS", aside]), 0);
+}
+
+/// On a Cluster they are on all servers, and make way from one to another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checkpoints_on_a_cluster_are_taken_over() {
+    let Some(url) = server("CONFIDANT_TEST_REDIS_CLUSTER") else { return };
+    let settings = redis_settings(&url);
+    let nodes: Vec<String> =
+        url.trim_start_matches("redis+cluster://").split(',').map(|node| format!("redis://{node}")).collect();
+    let client = redis::cluster::ClusterClient::new(nodes.clone()).unwrap();
+    let mut cluster = client.get_connection().unwrap();
+    let mut ask = |words: &[&str]| -> redis::Value {
+        let mut cmd = redis::Cmd::new();
+        for word in words {
+            cmd.arg(*word);
+        }
+        cmd.query(&mut cluster).unwrap()
+    };
+    for (id, row) in checkpoints().0 {
+        ask(&["SET", &format!("checkpoint:{id}:latest"), &row, "EX", "600"]);
+    }
+    let engine = engine_at(&settings).await;
+    let imported = import(&engine, &settings).await;
+    assert_eq!((imported.sessions, imported.refused, imported.unknown), (3, 1, 1));
+    assert!(!transcript(&engine, ALICE).await.is_empty());
+    let aside = checkpoints().0.into_keys().map(|id| format!("legacy:checkpoint:{id}:latest"));
+    for key in aside {
+        assert_eq!(ask(&["EXISTS", &key]), redis::Value::Int(0), "{key}");
+    }
+    for (id, _) in checkpoints().0 {
+        session(&engine, &id).erase().await.unwrap();
+        assert_eq!(ask(&["EXISTS", &format!("checkpoint:{id}:latest")]), redis::Value::Int(0), "{id}");
+    }
+    assert_eq!(import(&engine, &settings).await, Imported::default());
+    // One of its servers alone is not enough, and what is said of it leads to where it works.
+    let one = Storage::redis(&redis_settings(&nodes[0])).await.unwrap_err().to_string();
+    assert!(one.contains("redis+cluster://"), "{one}");
+    stop(engine).await;
+}
