@@ -116,6 +116,6 @@ const EXACTLY: usize = 256;
 /// Cards of one session: it has one of each kind of artifact that is live.
 const OF_SESSION: usize = 2;
 /// Sketches that are looked at, newest segments first; 16 bytes each in memory.
-const SKETCHES: usize = 20 * WITHOUT_FILES;
+const SKETCHES: usize = 5 * WITHOUT_FILES;
 /// Below this, two texts have nothing in common.
 const CLEARLY: f32 = 0.4;
