@@ -1,7 +1,7 @@
 //! Where a text lies in meaning: the mean of what the pieces of its words mean.
 //!
 //! The pieces are those of a small sentence encoder, each with what that encoder makes of it alone (`bench/meaning`). So a
-//! text costs a few lookups and sums, microseconds instead of the encoder's ten milliseconds, and finds as much
+//! text costs a few lookups and sums, microseconds instead of the encoder's ten milliseconds, and finds about as much
 //! (`bench/results/SEARCH.md`). English; words of other scripts have no place. Easy to get wrong: any change here changes
 //! what is in the files, so [`super::manifest::VERSION`] must change with it.
 

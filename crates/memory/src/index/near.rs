@@ -1,16 +1,16 @@
 //! The cards that are nearest in meaning, whatever their words.
 //!
-//! In three steps, each dearer and for fewer: signs against signs for all of them, which are in memory; the query's exact
-//! coordinates against signs; and exact against exact, which is read from the sealed files.
+//! In three steps, each dearer and for fewer: signs against signs for as many as are looked at, which are in memory; the
+//! query's exact coordinates against signs; and exact against exact, which is read from the sealed files.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::Source;
 use super::meaning::{self, Vector};
 use super::search::{Asked, Candidate, Place, Snapshot, tail_candidate};
 use super::vectors::{self, Sketch};
-use super::{Source, WITHOUT_FILES};
 
 /// The nearest live cards that are clearly near, nearest first, without those that are `known`. Their score is 0.
 pub(super) fn nearest(
@@ -116,6 +116,6 @@ const EXACTLY: usize = 256;
 /// Cards of one session: it has one of each kind of artifact that is live.
 const OF_SESSION: usize = 2;
 /// Sketches that are looked at, newest segments first; 16 bytes each in memory.
-const SKETCHES: usize = 5 * WITHOUT_FILES;
+const SKETCHES: usize = 250_000;
 /// Below this, two texts have nothing in common.
 const CLEARLY: f32 = 0.4;

@@ -166,8 +166,7 @@ impl Maker {
 pub(super) fn merge(segments: &[Arc<Segment>], without: &HashSet<u64>) -> Result<Option<Made>> {
     let mut rows: Vec<(usize, u32)> = Vec::new();
     let mut alive = Vec::new();
-    let mut info =
-        Info { name: String::new(), documents: 0, first: u64::MAX, last: 0, from: i64::MAX, until: i64::MIN };
+    let mut info = Info::empty();
     for (i, segment) in segments.iter().enumerate() {
         let mut keep = BitSet::with_max_value(segment.info.documents);
         for row in 0..segment.info.documents {
