@@ -42,6 +42,7 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let purpose = if bus.is_some() { Purpose::Relay } else { Purpose::Answer };
     let opened = open::open(loaded, purpose).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
+    opened.tell_of_other_keys().await;
     let engine = opened.engine.clone();
     if let Some(bus) = bus {
         engine.become_gateway(bus).await?;
@@ -97,6 +98,7 @@ async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()
     open::make_folder(&config.server.data_dir)?;
     let opened = open::open(loaded, Purpose::Answer).await?;
     crate::cli::tell_of_new_key(&opened.prepared);
+    opened.tell_of_other_keys().await;
     let engine = opened.engine.clone();
     engine.warm_up();
     let mut worker = engine.become_worker(bus).await?;

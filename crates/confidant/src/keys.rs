@@ -77,16 +77,21 @@ impl Keys {
                 StoreKind::Memory => Origin::Passing(MasterKey::random()),
                 StoreKind::Sqlite(_) => Origin::Managed(loaded.config.server.data_dir.join(MANAGED)),
                 // Made here, it would be another one on every machine that shares the store.
-                StoreKind::Redis(_) | StoreKind::Postgres(_) => {
-                    return Err(failed(
-                        "store.url is a server, which needs a master key that you give",
-                        "`confidant keys generate` makes one; set it as CHECKPOINT_ENCRYPTION_KEY (or …_FILE, keys.file, \
-                         keys.command) for every process on this store",
-                    ));
-                }
+                StoreKind::Redis(_) | StoreKind::Postgres(_) => return Err(not_given(loaded)),
             },
         };
         Ok(Self { origin, retired: loaded.secrets.retired.clone() })
+    }
+
+    /// The same for the data in a folder, whose own `master.key` goes before that of the settings' folder.
+    pub(crate) fn of_folder(loaded: &Loaded, folder: &Path) -> Result<Self, KeySourceError> {
+        if !folder.join(MANAGED).exists() {
+            return Self::choose(loaded);
+        }
+        let mut loaded = loaded.clone();
+        loaded.config.server.data_dir = folder.to_path_buf();
+        loaded.config.store.url = StoreKind::Sqlite(None);
+        Self::choose(&loaded)
     }
 
     /// Makes `master.key` if that is where the key comes from and there is no data yet.
@@ -119,9 +124,9 @@ impl Keys {
         }
     }
 
-    /// Whether the file is ours to write.
-    pub(crate) fn is_managed(&self) -> bool {
-        matches!(self.origin, Origin::Managed(_))
+    /// The file, if it is ours to write.
+    pub(crate) fn managed(&self) -> Option<&Path> {
+        if let Origin::Managed(path) = &self.origin { Some(path) } else { None }
     }
 
     /// Puts a new key into the managed file, with the one before it as an old one; nothing if the file is not ours.
@@ -283,6 +288,24 @@ fn wait(child: &mut Child) -> Result<(), KeySourceError> {
             }
         }
     }
+}
+
+fn not_given(loaded: &Loaded) -> KeySourceError {
+    let what = "store.url is a server, which needs a master key that you give";
+    let before = loaded.config.server.data_dir.join(MANAGED);
+    if before.exists() {
+        let hint = format!(
+            "set CHECKPOINT_ENCRYPTION_KEY_FILE={} if the store was copied from that folder, or a key of its own as \
+             CHECKPOINT_ENCRYPTION_KEY, for every process on this store",
+            before.display()
+        );
+        return failed(what, &hint);
+    }
+    failed(
+        what,
+        "`confidant keys generate` makes one; set it as CHECKPOINT_ENCRYPTION_KEY (or …_FILE, keys.file, keys.command) for \
+         every process on this store",
+    )
 }
 
 fn missing(path: &Path) -> KeySourceError {

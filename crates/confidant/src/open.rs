@@ -27,6 +27,8 @@ pub(crate) struct Opened {
     pub(crate) keys: Arc<Keys>,
     /// Whether a master key was made just now.
     pub(crate) prepared: Prepared,
+    /// Whether other machines may have a part in the store, each with a data folder of its own.
+    pub(crate) shared: bool,
     /// The cards; none if data is kept in memory, or if there are none and this is only to look at data.
     pub(crate) memory: Option<Memory>,
     /// What channels have received; none if there are none.
@@ -40,6 +42,17 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Says that a rotation passed the memories of this machine by, while the old key is still to be had.
+    pub(crate) async fn tell_of_other_keys(&self) {
+        let Some(memory) = &self.memory else { return };
+        if memory.key_state().await.is_ok_and(|state| state.under_others > 0) {
+            crate::cli::note(
+                "memories in this data folder are sealed under another master key; hint: run `confidant keys rotate` here, \
+                 with that key in OLD_CHECKPOINT_ENCRYPTION_KEY, and keep it until that is done",
+            );
+        }
+    }
+
     /// Ends the servers of tools.
     pub(crate) async fn stop_tools(&self) {
         if let Some(toolbox) = &self.toolbox {
@@ -146,7 +159,8 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
-    Ok(Opened { engine, keys, prepared, memory, inbox, toolbox, graph: graph.embedded, _aside: None })
+    let shared = matches!(config.store.url, StoreKind::Redis(_) | StoreKind::Postgres(_));
+    Ok(Opened { engine, keys, prepared, shared, memory, inbox, toolbox, graph: graph.embedded, _aside: None })
 }
 
 /// Opens what the settings describe, and makes it if it is not there.

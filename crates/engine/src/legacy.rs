@@ -16,7 +16,7 @@ use crate::error::{Error, OpenError};
 use crate::keyring::MasterKeys;
 use crate::session::Session;
 use crate::store::redis::Checkpoints;
-use messages::{Exchange, exchanges};
+use messages::{Conversation, conversation};
 
 /// What became of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,6 +27,8 @@ pub struct Imported {
     pub already: u64,
     /// Checkpoints without anything that was answered.
     pub empty: u64,
+    /// Of the sessions, those of which something that was never answered was left out. On the store itself it stays beside them.
+    pub partly: u64,
     /// Checkpoints that do not open, or are none: the master key is another, or they were changed.
     pub refused: u64,
     /// Checkpoints that open and are not understood: of a shape that nobody has told us, or of no session that we know.
@@ -36,8 +38,8 @@ pub struct Imported {
 /// Whether the checkpoints are under the names that sessions of ours will have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// On the store itself: they are renamed first, to `legacy:…`, and removed once a session holds what they say. Erasing the
-    /// session would not end them.
+    /// On the store itself: they are renamed first, to `legacy:…`, so that a session can have their name, and removed once a
+    /// session holds all that they say. Those that do not open stay where they are: with the right key they will.
     SetAside,
     /// Elsewhere: they are only read.
     ReadOnly,
@@ -59,18 +61,26 @@ pub async fn import_checkpoints(
     let mut imported = Imported::default();
     for (done, id) in (1..).zip(&ids) {
         let Some(row) = checkpoints.row(id).await? else { continue };
-        match (Scope::parse(tenant.clone(), id), opened(keys, id, &row)) {
-            (Ok(_), Read::Exchanges(exchanges)) if exchanges.is_empty() => imported.empty += 1,
-            (Ok(scope), Read::Exchanges(exchanges)) => {
+        let (scope, read) = (Scope::parse(tenant.clone(), id), opened(keys, id, &row));
+        if way == Way::SetAside && scope.is_ok() && !matches!(read, Read::Refused) {
+            checkpoints.set_aside(id).await?;
+        }
+        match (scope, read) {
+            (Ok(_), Read::Said(said)) if said.exchanges.is_empty() => imported.empty += 1,
+            (Ok(scope), Read::Said(said)) => {
                 let session = engine.session(scope, Actor::cli());
-                match take_over(&checkpoints, &session, id, exchanges, way).await {
-                    Ok(true) => imported.sessions += 1,
+                let left_out = said.left_out;
+                match take_over(&checkpoints, &session, id, said, way).await {
+                    Ok(true) => {
+                        imported.sessions += 1;
+                        imported.partly += u64::from(left_out);
+                    }
                     Ok(false) => imported.already += 1,
                     Err(Error::Store(error) | Error::Unloaded(error)) => return Err(error.into()),
                     Err(_) => imported.refused += 1,
                 }
             }
-            (_, Read::Unknown) | (Err(_), Read::Exchanges(_)) => imported.unknown += 1,
+            (_, Read::Unknown) | (Err(_), Read::Said(_)) => imported.unknown += 1,
             (_, Read::Refused) => imported.refused += 1,
         }
         progress(done, ids.len() as u64);
@@ -83,18 +93,17 @@ async fn take_over(
     checkpoints: &Checkpoints,
     session: &Session,
     id: &str,
-    exchanges: Vec<Exchange>,
+    said: Conversation,
     way: Way,
 ) -> Result<bool, Error> {
-    if way == Way::SetAside {
-        checkpoints.set_aside(id).await?;
-    }
+    let Conversation { exchanges, left_out } = said;
     // It was said in its place, and is recalled there only.
     let audience = if session.scope.is_person() { Audience::Private } else { Audience::Room };
     let last = exchanges.last().cloned();
     let made = session.take_over(audience, exchanges).await?;
     // Read back first: a session that was there before may be about something else.
     if way == Way::SetAside
+        && !left_out
         && let Some(last) = &last
         && session.holds(last).await?
     {
@@ -105,7 +114,7 @@ async fn take_over(
 
 /// What became of opening a checkpoint.
 enum Read {
-    Exchanges(Vec<Exchange>),
+    Said(Conversation),
     /// It opened, and does not say what a conversation does.
     Unknown,
     Refused,
@@ -125,6 +134,6 @@ fn opened(keys: &MasterKeys, id: &str, row: &[u8]) -> Read {
     let mut masters = std::iter::once(&keys.current).chain(&keys.retired);
     match masters.find_map(|master| open_checkpoint(master, id, row).ok()) {
         None => Read::Refused,
-        Some(json) => exchanges(&json, "import").map_or(Read::Unknown, Read::Exchanges),
+        Some(json) => conversation(&json, "import").map_or(Read::Unknown, Read::Said),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 use crate::clock::Millis;
@@ -30,10 +30,10 @@ pub struct RoomLine {
     /// What was said.
     pub content: String,
     /// When: Unix time in seconds (milliseconds are recognised).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "moment")]
     pub timestamp: u64,
     /// Whether the agent itself said it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub is_bot: bool,
     /// The platform's id of this message, for edits.
     #[serde(default)]
@@ -42,8 +42,27 @@ pub struct RoomLine {
     #[serde(default)]
     pub replaces: Option<String>,
     /// Whether the message was taken back.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub redacted: bool,
+}
+
+/// A time as others' programs have it: with a fraction, or none.
+fn moment<'de, D: Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Moment {
+        Whole(u64),
+        Fraction(f64),
+    }
+    Ok(match Option::deserialize(source)? {
+        None => 0,
+        Some(Moment::Whole(moment)) => moment,
+        Some(Moment::Fraction(moment)) => moment as u64,
+    })
+}
+
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(source: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(source)?.unwrap_or_default())
 }
 
 /// How much of a room goes into a prompt.

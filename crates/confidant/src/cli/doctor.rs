@@ -181,7 +181,7 @@ fn key(loaded: &Loaded) -> Check {
     };
     match keys.load() {
         Ok(found) if found.retired.is_empty() => Check::ok("master key", keys.source()),
-        Ok(found) if keys.is_managed() => {
+        Ok(found) if keys.managed().is_some() => {
             let _ = found;
             Check::warn("master key", "a rotation was interrupted; hint: confidant keys rotate")
         }

@@ -112,6 +112,10 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             rotation.end(rotated.root)?;
             "the new key is in its place; back it up apart from the data"
         }
+        None if opened.shared => {
+            "the old key is not needed any more by the store and this data folder; run this in every other machine's data folder, \
+             too, since the memories there hang on it, then remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)"
+        }
         None => "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)",
     };
     tell(args, &rotated, memories)?;

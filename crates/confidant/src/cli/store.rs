@@ -68,9 +68,12 @@ pub(super) async fn run(command: StoreCommand, loaded: &Loaded) -> anyhow::Resul
 }
 
 async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
-    let keys = Arc::new(Keys::choose(loaded)?);
     let from = place(loaded, "--from", &args.from, args.from_keyring.as_deref())?;
     let to = place(loaded, "--to", &args.to, args.to_keyring.as_deref())?;
+    let keys = Arc::new(match &from.0 {
+        DataPlace::Sqlite { folder, .. } => Keys::of_folder(loaded, folder)?,
+        _ => Keys::choose(loaded)?,
+    });
     if from == to {
         return Err(anyhow!("--from and --to are the same; hint: name another store after --to"));
     }
@@ -94,7 +97,7 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     bar.finish_and_clear();
     let copied = copied?;
     // Everything is opened once where it is now: keys, logs, and the chain of the audit log.
-    let engine = Engine::open(Parts::new(target, keys as _, Arc::new(Extractive))).await?;
+    let engine = Engine::open(Parts::new(target, Arc::clone(&keys) as _, Arc::new(Extractive))).await?;
     let verified = engine.dangerously_administer(Actor::cli()).verify_everything().await;
     super::stop(&engine).await;
     let verified = verified?;
@@ -121,6 +124,12 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Faulty);
     }
     note("set store.url to the new address; the old store still has everything, and its keys");
+    if let Some(file) = keys.managed() {
+        note(&format!(
+            "its master key goes with it: set CHECKPOINT_ENCRYPTION_KEY_FILE={} for every process on it",
+            file.display()
+        ));
+    }
     Ok(Outcome::Done)
 }
 
@@ -151,6 +160,13 @@ async fn import(args: &ImportArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
                 imported.already,
                 imported.empty
             ))?;
+        }
+        if imported.partly > 0 {
+            output::note(&format!(
+                "{} had words without an answer or before the first question, which are left out{}",
+                counted(imported.partly, "session"),
+                if way == Way::SetAside { "; they stay as `legacy:…` until they expire or the session is erased" } else { "" },
+            ));
         }
         if imported.refused > 0 {
             output::error(&format!(

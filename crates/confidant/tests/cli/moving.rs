@@ -65,13 +65,39 @@ fn a_conversation_moves_from_files_to_redis_to_postgres() {
     );
     let mut rotating = home.command(&["keys", "rotate"]);
     rotating.env("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY).env("OLD_CHECKPOINT_ENCRYPTION_KEY", KEY);
-    assert!(rotating.status().unwrap().success());
+    let rotated = rotating.output().unwrap();
+    let said = String::from_utf8_lossy(&rotated.stderr);
+    assert!(rotated.status.success() && said.contains("every other machine's data folder"), "{said}");
     home.alice("What is my name?").failed("wrong master key", "restore the key");
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
     let status = home.run(&["keys", "status", "--json"]).done().json();
     assert_eq!((status["keys"].as_u64(), status["under_others"].as_u64()), (Some(1), Some(0)));
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     home.run(&["keys", "verify"]).done();
+}
+
+/// Nobody gave a key, so it is in the folder that the data comes from, wherever that is.
+#[test]
+fn the_key_that_was_made_for_a_folder_goes_along() {
+    let Some(home) = on_redis() else { return };
+    let url = home.variables["REDIS_URL"].clone();
+    let mut home = home;
+    home.variables.remove("REDIS_URL");
+    home.alice("Hello, I'm Alice").done();
+    let (folder, elsewhere) = (home.path("confidant-data"), home.path("elsewhere"));
+    std::fs::rename(&folder, &elsewhere).unwrap();
+    let from = format!("sqlite:{}", elsewhere.display());
+    let copied = home.run(&["store", "copy", "--from", &from, "--to", &url]).done();
+    let key = elsewhere.join("master.key");
+    let advice = format!("CHECKPOINT_ENCRYPTION_KEY_FILE={}", key.display());
+    assert!(copied.err.contains(&advice), "{}", copied.err);
+    let home = home.set("REDIS_URL", &url);
+    home.alice("What is my name?").failed("needs a master key", "keys generate");
+    std::fs::rename(&elsewhere, &folder).unwrap();
+    home.alice("What is my name?").failed("needs a master key", "CHECKPOINT_ENCRYPTION_KEY_FILE=");
+    let key = folder.join("master.key");
+    let home = home.set("CHECKPOINT_ENCRYPTION_KEY_FILE", key.to_str().unwrap());
+    assert!(home.alice("What is my name?").done().out.contains("Alice"));
 }
 
 #[test]
@@ -116,8 +142,11 @@ fn conversations_of_the_first_system_are_taken_over() {
     assert_eq!(ran.code, 2, "one was changed: {}", ran.err);
     assert!(ran.err.contains("1 checkpoint not taken over") && ran.err.contains("hint: "), "{}", ran.err);
     let imported: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-    let expected = serde_json::json!({"sessions": 3, "already": 0, "empty": 0, "refused": 1, "unknown": 1});
+    let expected = serde_json::json!(
+        {"sessions": 4, "already": 0, "empty": 1, "partly": 1, "refused": 1, "unknown": 1}
+    );
     assert_eq!(imported, expected);
+    assert!(ran.err.contains("1 session had words without an answer"), "{}", ran.err);
     assert!(ran.err.contains("1 checkpoint opened and not understood"), "{}", ran.err);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     // As the first system's own saver wrote it: text that Python printed.
@@ -138,16 +167,16 @@ fn conversations_of_the_first_system_are_taken_over() {
     assert_eq!(said, expected.map(|(who, what)| (who.to_owned(), what.to_owned())));
     let again: serde_json::Value =
         serde_json::from_str(&home.run(&["store", "import", "--from", &url, "--json"]).out).unwrap();
-    assert_eq!((again["sessions"].as_u64(), again["already"].as_u64()), (Some(0), Some(3)));
+    assert_eq!((again["sessions"].as_u64(), again["already"].as_u64()), (Some(0), Some(4)));
     let other = Home::new().set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
     let none: serde_json::Value =
         serde_json::from_str(&other.run(&["store", "import", "--from", &url, "--json"]).out).unwrap();
-    assert_eq!(none["refused"], 5);
+    assert_eq!(none["refused"], 7);
     // On the same Redis under the same names: they make way.
     let mut home = Home::new().set("CHECKPOINT_ENCRYPTION_KEY", KEY).set("REDIS_URL", &url);
     home.variables.insert("CONFIDANT_STORE__PREFIX".to_owned(), String::new());
     let ran = home.run(&["store", "import", "--from", &url]);
-    assert!(ran.out.starts_with("3 sessions taken over"), "{} {}", ran.out, ran.err);
+    assert!(ran.out.starts_with("4 sessions taken over"), "{} {}", ran.out, ran.err);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     assert_eq!(ask(&url, &[b"TYPE", b"checkpoint:cli:db:main:alice:latest"]), "+hash\r\n");
     // What a session holds now is nowhere else: erased, it is gone, and another import does not bring it back.

@@ -198,7 +198,8 @@ impl Gateway {
         let own_name = errand.request.request_id.clone().unwrap_or_default();
         let name = self.seals.plain_name(scope, &own_name);
         let mut replies = self.expect(&name)?;
-        let payload = || self.seals.close(&Way::Requests.name(), wire::plain_turn(errand, &name));
+        let plain = || wire::plain_turn(errand, &name, self.clock.now());
+        let payload = || self.seals.close(&Way::Requests.name(), plain());
         let claim = self.seals.name(&name);
         // It may be at work, or just have ended: then nobody takes it until its claim is over.
         let mut ours = matches!(self.link.is_claimed(&claim).await, Ok(true));

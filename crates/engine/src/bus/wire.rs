@@ -85,27 +85,28 @@ struct RequestForm {
     #[serde(default)]
     room_context: Option<RoomContext>,
     #[serde(default)]
-    metadata: Option<MetadataForm>,
+    metadata: Value,
 }
 
+/// As far as a request that is not understood can be read.
+#[derive(Deserialize)]
+struct NameForm {
+    request_id: String,
+}
+
+/// A stranger may mean anything by these words.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct MetadataForm {
-    #[serde(default)]
-    room_id: Option<String>,
-    #[serde(default)]
-    thread_id: Option<String>,
-    #[serde(default)]
-    user_id: Option<String>,
+    room_id: Value,
+    thread_id: Value,
+    user_id: Value,
     /// What a request of our own gateways is called in its session.
-    #[serde(default)]
     request_id: Value,
-    /// Who reads the answer, in our word for it; a stranger may mean anything by it.
-    #[serde(default)]
+    /// Who reads the answer, in our word for it.
     audience: Value,
-    #[serde(default)]
     given: Value,
-    #[serde(default)]
-    ours: Option<Ours>,
+    ours: Value,
 }
 
 /// What our own roles say besides. Believed in sealed messages only.
@@ -211,10 +212,13 @@ pub(super) fn turn(errand: &Errand, call: &Call) -> Zeroizing<Vec<u8>> {
 }
 
 /// A turn, asked for in the first system's words under this name. The one that it has in its session goes along.
-pub(super) fn plain_turn(errand: &Errand, name: &str) -> Zeroizing<Vec<u8>> {
+pub(super) fn plain_turn(errand: &Errand, name: &str, sent_at: Millis) -> Zeroizing<Vec<u8>> {
     let Errand { request, .. } = errand;
-    let mut metadata =
-        json!({ "timestamp": 0, "request_id": request.request_id, "audience": request.audience });
+    let mut metadata = json!({
+        "timestamp": sent_at.0 / 1000,
+        "request_id": request.request_id,
+        "audience": request.audience,
+    });
     let given = json!(Given::of(request));
     if given != json!(Given::default()) {
         metadata["given"] = given;
@@ -274,11 +278,12 @@ pub(super) fn read_request(
     speech: Speech,
     plain_tenant: &TenantId,
 ) -> Result<Request, Unreadable> {
-    let form: RequestForm = serde_json::from_slice(json).map_err(|_| Unreadable::default())?;
+    let form: RequestForm = serde_json::from_slice(json).map_err(|_| Unreadable::named(json))?;
     let RequestForm { request_id, query, session_id, room_context, metadata } = form;
-    let metadata = metadata.unwrap_or_default();
+    let metadata: MetadataForm = serde_json::from_value(metadata).unwrap_or_default();
     let room = room_context.unwrap_or_default();
-    let ours = metadata.ours.filter(|_| speech == Speech::Sealed);
+    let sealed = speech == Speech::Sealed;
+    let ours: Option<Ours> = sealed.then(|| serde_json::from_value(metadata.ours).ok()).flatten();
     let unreadable = |why| Unreadable { request_id: Some(request_id.clone()), why };
     let tenant = match (&ours, speech) {
         (None, Speech::Sealed) => return Err(unreadable(Error::Internal)),
@@ -286,11 +291,11 @@ pub(super) fn read_request(
         (None, Speech::Plain) => Ok(Some(plain_tenant.clone())),
     };
     let tenant = tenant.map_err(|error| unreadable(error.into()))?;
-    let scope = match (session_id, &tenant, &metadata.room_id, &metadata.user_id) {
+    let scope = match (session_id, &tenant, id(&metadata.room_id), id(&metadata.user_id)) {
         (Some(id), Some(tenant), ..) => Some(Scope::parse(tenant.clone(), &id)),
         // Requests of the first system's first version name room and person only.
         (None, Some(tenant), Some(room), Some(user)) => {
-            let thread = metadata.thread_id.as_deref().unwrap_or("main");
+            let thread = id(&metadata.thread_id).unwrap_or_else(|| "main".to_owned());
             Some(Scope::parse(tenant.clone(), &format!("{room}:{thread}:{user}")))
         }
         _ => None,
@@ -325,6 +330,15 @@ pub(super) fn read_request(
     Ok(Request { request_id, call: Some(ours.call), own_name: None, asked })
 }
 
+/// An id as a platform has it: a word, or a number.
+fn id(value: &Value) -> Option<String> {
+    match value {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
 /// A request that says nothing usable, with its name if it has one, and what to tell whoever sent it.
 #[derive(Debug)]
 pub(super) struct Unreadable {
@@ -332,11 +346,13 @@ pub(super) struct Unreadable {
     pub(super) why: Error,
 }
 
-impl Default for Unreadable {
-    fn default() -> Self {
+impl Unreadable {
+    /// What is not understood, with its name if that much is.
+    fn named(json: &[u8]) -> Self {
         let (what, hint) =
             ("the request is not understood".to_owned(), "send the documented JSON".to_owned());
-        Self { request_id: None, why: Error::Invalid { what, hint } }
+        let request_id = serde_json::from_slice(json).ok().map(|NameForm { request_id }| request_id);
+        Self { request_id, why: Error::Invalid { what, hint } }
     }
 }
 
@@ -377,6 +393,8 @@ struct ResponseForm {
     response: Option<String>,
     #[serde(default)]
     status: Option<String>,
+    #[serde(default)]
+    error: Value,
 }
 
 /// An event as a response; none if the first system has no word for it.
@@ -422,13 +440,11 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
 /// What a response says; none if it is not one.
 pub(super) fn read_response(json: &[u8]) -> Option<Response> {
     let form: ResponseForm = serde_json::from_slice(json).ok()?;
-    let ResponseForm { request_id, message_type, content, metadata, attempt, response, status } = form;
+    let ResponseForm { request_id, message_type, content, metadata, attempt, response, status, error } = form;
     let content = content.or(response).unwrap_or_default();
     let metadata = metadata.unwrap_or_default();
-    let word = message_type.unwrap_or_else(|| match status.as_deref() {
-        Some("error" | "failed") => "error".to_owned(),
-        _ => "final_response".to_owned(),
-    });
+    let well = error.is_null() && matches!(status.as_deref(), None | Some("success" | "ok" | "completed"));
+    let word = message_type.unwrap_or_else(|| if well { "final_response" } else { "error" }.to_owned());
     let event = match word.as_str() {
         "accepted" => return Some(Response { request_id, attempt, heard: Heard::Accepted }),
         "alive" => return Some(Response { request_id, attempt, heard: Heard::Alive }),
@@ -497,7 +513,7 @@ fn coded(code: &str, text: &str) -> Error {
         "storage_full" => Error::Store(StoreError::Full),
         "storage_failed" => Error::Store(StoreError::Failed("a worker's store".to_owned())),
         "model_failed" => Error::Model(model_error(text)),
-        "" => Error::Model(ModelError::Malformed),
+        "" => Error::Model(ModelError::Elsewhere),
         _ => Tampering::ALL
             .into_iter()
             .find(|tampering| tampering.name() == code)
@@ -514,6 +530,7 @@ fn model_error(text: &str) -> ModelError {
         ModelError::Malformed,
         ModelError::CutOff,
         ModelError::NoForms,
+        ModelError::Elsewhere,
     ];
     let status = text.split_whitespace().find_map(|word| word.trim_end_matches(';').parse().ok());
     known

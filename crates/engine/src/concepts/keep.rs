@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use confidant_seal::{Key, Kid, Scope, Tag, TenantId};
+use futures_util::TryFutureExt as _;
 
 use super::context::{ConversationContext, Event};
 use super::conversation::{Conversation, capture_row, content, key_of, open_event, opened};
@@ -54,10 +55,17 @@ async fn read(
     conversation: &Conversation,
 ) -> Result<Option<(Read, Key)>, Error> {
     let names = conversation.names(inner);
-    for _ in 0..TRIES_TO_READ {
-        // The key first: its anchor must not be newer than the context that is held against it.
-        let key = inner.keyring.data_key(&conversation.scope, &names).await?;
-        let row = inner.store.context(conversation.name).await?;
+    for attempt in 0..TRIES_TO_READ {
+        let key = inner.keyring.data_key(&conversation.scope, &names);
+        let row = inner.store.context(conversation.name);
+        // At once at first, which mostly is enough. Else the key first: its anchor must not be newer than the context that is
+        // held against it.
+        let in_order = attempt > 0;
+        let (key, row) = if in_order {
+            (key.await?, row.await?)
+        } else {
+            tokio::try_join!(key, row.map_err(Error::from))?
+        };
         match (key, row) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
@@ -66,13 +74,13 @@ async fn read(
                 inner.keyring.destroy(&[names.scope]).await?;
                 return Ok(None);
             }
-            (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
+            (Some(key), None) if in_order && inner.keyring.still_has(names.scope, key.key.kid()).await? => {
                 return Err(Tampering::RolledBack.into());
             }
-            (Some(key), Some(row)) if key.key.kid() == row.kid => {
-                if row.version < key.anchor {
-                    return Err(Tampering::RolledBack.into());
-                }
+            (Some(key), Some(row)) if in_order && key.key.kid() == row.kid && row.version < key.anchor => {
+                return Err(Tampering::RolledBack.into());
+            }
+            (Some(key), Some(row)) if key.key.kid() == row.kid && row.version >= key.anchor => {
                 let context = match row.archived_at {
                     Some(_) => ConversationContext::default(),
                     None => opened(settings, conversation, &key.key, &row)?,
@@ -80,14 +88,14 @@ async fn read(
                 let read = Read { context, version: row.version, expires_at: key.expires_at };
                 return Ok(Some((read, key.key)));
             }
-            // The key is missing or another's: look again, since it may just be changing.
+            // The key is missing, newer or another's: look again, since it may just be changing.
             _ => {}
         }
     }
     Err(Tampering::KeyGone.into())
 }
 
-const TRIES_TO_READ: usize = 3;
+const TRIES_TO_READ: usize = 4;
 
 /// What a merge is to do.
 #[derive(Debug)]

@@ -9,6 +9,13 @@ use crate::entry::{Reply, ReplyFrom};
 /// A question and what was said to it.
 pub(crate) type Exchange = (String, Vec<Reply>);
 
+/// What of a checkpoint becomes a session.
+pub(crate) struct Conversation {
+    pub(crate) exchanges: Vec<Exchange>,
+    /// Whether somebody said something that is in none of them: a question without an answer, or words before the first question.
+    pub(crate) left_out: bool,
+}
+
 /// What a checkpoint holds: at the top, or where the first system's library puts it.
 #[derive(Deserialize)]
 struct Checkpoint {
@@ -139,9 +146,9 @@ impl Content {
 
 /// Questions with what was said to them; `None` if the checkpoint is not understood. What was never answered, and what the
 /// system itself said, is left out.
-pub(crate) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
+pub(crate) fn conversation(json: &[u8], by: &str) -> Option<Conversation> {
     if json.is_empty() {
-        return Some(Vec::new());
+        return Some(Conversation { exchanges: Vec::new(), left_out: false });
     }
     let checkpoint: Checkpoint = serde_json::from_slice(json).ok()?;
     let messages = checkpoint.messages.into_iter().chain(checkpoint.channel_values.messages);
@@ -149,12 +156,18 @@ pub(crate) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
     in_order(&mut said);
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut current: Option<Exchange> = None;
+    let mut left_out = false;
+    let mut keep = |done: Option<Exchange>, left_out: &mut bool| match done {
+        Some(done) if is_answered(&done) => exchanges.push(done),
+        Some(_) => *left_out = true,
+        None => {}
+    };
     for Said { by: speaker, text } in said {
         match (speaker, &mut current) {
             (Speaker::Human, Some((question, replies))) if replies.is_empty() => {
                 *question = format!("{question}\n{text}");
             }
-            (Speaker::Human, _) => exchanges.extend(current.replace((text, Vec::new())).filter(is_answered)),
+            (Speaker::Human, _) => keep(current.replace((text, Vec::new())), &mut left_out),
             // Calls of tools without a word.
             (Speaker::Ai, _) if text.is_empty() => {}
             (Speaker::Ai, Some((_, replies))) => match replies.last_mut() {
@@ -166,11 +179,12 @@ pub(crate) fn exchanges(json: &[u8], by: &str) -> Option<Vec<Exchange>> {
             (Speaker::Tool(name), Some((_, replies))) => {
                 replies.push(Reply { from: ReplyFrom::Tool, name, ..Reply::ai(text, None, String::new()) });
             }
+            (Speaker::Ai | Speaker::Tool(_), None) => left_out = true,
             _ => {}
         }
     }
-    exchanges.extend(current.filter(is_answered));
-    Some(exchanges)
+    keep(current, &mut left_out);
+    Some(Conversation { exchanges, left_out })
 }
 
 fn is_answered((_, replies): &Exchange) -> bool {
@@ -194,7 +208,7 @@ mod tests {
     use super::*;
 
     fn read(json: &serde_json::Value) -> Option<Vec<(String, Vec<String>)>> {
-        let exchanges = exchanges(json.to_string().as_bytes(), "import")?;
+        let Conversation { exchanges, .. } = conversation(json.to_string().as_bytes(), "import")?;
         let told = |reply: &Reply| match reply.from {
             ReplyFrom::Ai => reply.content.clone(),
             ReplyFrom::Tool => format!("[{}] {}", reply.name, reply.content),
@@ -231,9 +245,28 @@ mod tests {
             Some(vec![pair("a", &["b"]), pair("c", &["[clock] noon", "It is\nnoon."])])
         );
         assert_eq!(read(&serde_json::json!({"v": 1})), Some(vec![]));
-        assert_eq!(exchanges(b"", "import").map(|none| none.len()), Some(0));
+        assert!(conversation(b"", "import").is_some_and(|none| none.exchanges.is_empty() && !none.left_out));
         for odd in ["[1]", r#"{"messages":[7]}"#, r#"{"messages":["who knows"]}"#] {
-            assert!(exchanges(odd.as_bytes(), "import").is_none(), "{odd}");
+            assert!(conversation(odd.as_bytes(), "import").is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_was_never_answered_is_known_to_be_left_out() {
+        let (human, ai, system) = (["human", "q"], ["ai", "a"], ["system", "s"]);
+        for (said, left_out) in [
+            (vec![human, ai], false),
+            (vec![system, human, ai], false),
+            (vec![human, ai, human], true),
+            (vec![ai, human, ai], true),
+            (vec![human, ["tool", "t"], human, ai], true),
+            (vec![human], true),
+            (vec![], false),
+        ] {
+            let messages: Vec<_> =
+                said.iter().map(|[by, text]| serde_json::json!({"type": by, "content": text})).collect();
+            let json = serde_json::json!({ "messages": messages }).to_string();
+            assert_eq!(conversation(json.as_bytes(), "import").unwrap().left_out, left_out, "{said:?}");
         }
     }
 

@@ -237,6 +237,9 @@ pub enum ModelError {
     /// It cannot fill in forms.
     #[error("this model cannot fill in forms; set processing.model to one that can call functions")]
     NoForms,
+    /// A worker that is not one of ours said so, and not why.
+    #[error("the worker that answers reported an error; look at its log")]
+    Elsewhere,
 }
 
 impl Block {

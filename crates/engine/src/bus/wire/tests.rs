@@ -69,14 +69,15 @@ fn a_plain_request_gives_itself_no_rights() {
     assert_eq!(arrived.request.instructions, None);
     assert_eq!(arrived.tenant, None);
     // And what says nothing of ours is no message of ours.
-    let plain = plain_turn(&errand(), "p1");
+    let plain = plain_turn(&errand(), "p1", Millis(5_000));
     assert!(read_request(&plain, Speech::Sealed, &other_tenant()).is_err());
     assert!(!String::from_utf8_lossy(&plain).contains("ours"));
 }
 
 #[test]
 fn a_plain_request_says_what_it_is_called_here_and_there() {
-    let read = read_request(&plain_turn(&errand(), "p1"), Speech::Plain, &other_tenant()).unwrap();
+    let read =
+        read_request(&plain_turn(&errand(), "p1", Millis(5_000)), Speech::Plain, &other_tenant()).unwrap();
     assert_eq!((read.request_id.as_str(), read.own_name.as_deref()), ("p1", Some("r-1")));
     // Until that is held against the other it is called what everybody hears.
     let Asked::Turn(arrived) = read.asked else { panic!("not a turn") };
@@ -98,7 +99,7 @@ fn a_plain_request_says_who_reads_the_answer_and_one_that_does_not_is_a_rooms() 
     };
     for audience in [Audience::Private, Audience::Room] {
         let request = TurnRequest { audience: Some(audience), ..errand().request };
-        assert_eq!(asked(&plain_turn(&Errand { request, ..errand() }, "p1")), Some(audience));
+        assert_eq!(asked(&plain_turn(&Errand { request, ..errand() }, "p1", Millis(5_000))), Some(audience));
     }
     // Keyed by person and without a word of a room: it may still be one, and then nothing private is recalled.
     for metadata in ["{}", r#"{"audience":"everyone"}"#, r#"{"audience":{"private":true}}"#, "null"] {
@@ -116,7 +117,7 @@ fn a_plain_request_arrives_with_what_it_was_given() {
         other => panic!("not a turn: {other:?}"),
     };
     let errand = errand();
-    let (there, sent) = (arrived(&plain_turn(&errand, "p1")), errand.request);
+    let (there, sent) = (arrived(&plain_turn(&errand, "p1", Millis(5_000))), errand.request);
     assert_eq!((&there.instructions, &there.focus), (&sent.instructions, &sent.focus));
     assert_eq!((there.brought[0].text.as_str(), there.settings), ("before", sent.settings));
     // A stranger has no such word, or means something else by it; and nothing to say is not said.
@@ -129,7 +130,7 @@ fn a_plain_request_arrives_with_what_it_was_given() {
         assert_eq!(arrived(json.as_bytes()).instructions, None, "{metadata}");
     }
     let bare = TurnRequest { query: "hi".to_owned(), ..TurnRequest::default() };
-    let bare = plain_turn(&Errand { request: bare, ..self::errand() }, "p1");
+    let bare = plain_turn(&Errand { request: bare, ..self::errand() }, "p1", Millis(5_000));
     assert!(!String::from_utf8_lossy(&bare).contains("given"));
 }
 
@@ -235,6 +236,35 @@ fn what_a_log_says_of_a_failed_turn_is_told_by_its_name() {
 }
 
 #[test]
+fn a_request_as_other_programs_write_it_is_read_or_answered() {
+    let read = |rest: &str| {
+        let json = format!(r#"{{"request_id":"r","query":"hi",{rest}}}"#);
+        read_request(json.as_bytes(), Speech::Plain, &other_tenant())
+    };
+    for rest in [
+        r#""session_id":"discord_conv:1","room_context":[{"sender":"a","content":"b","timestamp":1700000000.5,"is_bot":null}]"#,
+        r#""session_id":"discord_conv:1","room_context":[{"sender":"a","content":"b","timestamp":null,"redacted":null}]"#,
+        r#""session_id":"discord_conv:1","metadata":{"user_id":42,"room_id":7}"#,
+        r#""session_id":"discord_conv:1","metadata":{"ours":1,"room_id":[],"given":"x"}"#,
+        r#""session_id":"discord_conv:1","metadata":"none""#,
+        r#""session_id":"discord_conv:1","room_context":null,"metadata":null"#,
+        r#""metadata":{"user_id":42,"room_id":"!r:m.org"}"#,
+    ] {
+        let Ok(Request { asked: Asked::Turn(_), .. }) = read(rest) else { panic!("not a turn: {rest}") };
+    }
+    // What cannot be read at all is answered as long as it has a name.
+    for rest in
+        [r#""session_id":7"#, r#""session_id":"discord_conv:1","room_context":"x""#, r#""metadata":{}"#]
+    {
+        assert_eq!(read(rest).unwrap_err().request_id.as_deref(), Some("r"), "{rest}");
+    }
+    assert_eq!(read_request(b"[]", Speech::Plain, &other_tenant()).unwrap_err().request_id, None);
+    // And it is said when it was sent.
+    let sent: Value = serde_json::from_slice(&plain_turn(&errand(), "p1", Millis(5_000))).unwrap();
+    assert_eq!(sent["metadata"]["timestamp"], 5);
+}
+
+#[test]
 fn a_foreign_workers_answer_is_an_answer() {
     for json in [
         &br#"{"request_id":"r","message_type":"final_response","content":"hello","metadata":{"latency":3}}"#
@@ -246,8 +276,19 @@ fn a_foreign_workers_answer_is_an_answer() {
         let Heard::Event(Outbound::Final(answer)) = read.heard else { panic!("not an answer") };
         assert_eq!(answer.content, "hello");
     }
-    let failed = read_response(br#"{"request_id":"r","status":"error","error":"hush"}"#).unwrap();
-    let Heard::Event(Outbound::Error(error)) = failed.heard else { panic!("not an error") };
-    assert!(!error.to_string().contains("hush"));
+    for json in [
+        &br#"{"request_id":"r","status":"error","error":"hush"}"#[..],
+        br#"{"request_id":"r","error":"hush"}"#,
+        br#"{"request_id":"r","response":"","status":"failure","error":null}"#,
+        br#"{"request_id":"r","message_type":"error","content":"hush"}"#,
+    ] {
+        let failed = read_response(json).unwrap();
+        let Heard::Event(Outbound::Error(error)) = failed.heard else { panic!("not an error") };
+        let said = error.to_string();
+        assert!(
+            said.contains("the worker that answers reported an error") && !said.contains("hush"),
+            "{said}"
+        );
+    }
     assert!(read_response(br#"{"request_id":"r","message_type":"who knows"}"#).is_none());
 }

@@ -527,6 +527,11 @@ fn failure(error: &RedisError) -> StoreError {
             "the Redis server is not part of a Cluster; hint: write redis:// or rediss:// in store.url";
         return StoreError::Mismatch(what.to_owned());
     }
+    if is("WRONGTYPE") {
+        let what = "a key of the store holds something else than this program writes: most likely a checkpoint of the first \
+                    system under a session's name; hint: `confidant store import --from` with store.url takes those over";
+        return StoreError::Mismatch(what.to_owned());
+    }
     match error.kind() {
         ErrorKind::AuthenticationFailed => StoreError::Refused("wrong user or password".to_owned()),
         ErrorKind::Server(ServerErrorKind::BusyLoading) => {
