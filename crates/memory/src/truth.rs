@@ -143,14 +143,28 @@ impl Truth {
     }
 
     /// Adds a pending row and its upload, together.
-    pub(crate) fn insert(&self, row: &NewRow<'_>, key: &Key, blob: &[u8], by: Instance) -> Result<Inserted> {
+    ///
+    /// The artifact that is `lost` does not count as there. Its row keeps its place until the new one takes it, but is no
+    /// longer the one that has this payload.
+    pub(crate) fn insert(
+        &self,
+        row: &NewRow<'_>,
+        key: &Key,
+        blob: &[u8],
+        by: Instance,
+        lost: Option<ArtifactId>,
+    ) -> Result<Inserted> {
         self.write(|tx| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND payload_tag = ?2 AND state <> {SUPERSEDED}"
             );
             let (owner, payload) = (row.owner.tag.as_bytes(), row.payload_tag.as_bytes());
             if let Some(same) = tx.query_row(&sql, [&owner[..], payload], stored).optional()? {
-                return Ok(Inserted::Same(Box::new(same)));
+                if !same.live || lost != Some(same.artifact) {
+                    return Ok(Inserted::Same(Box::new(same)));
+                }
+                let apart = "UPDATE memories SET payload_tag = artifact WHERE id = ?1";
+                tx.execute(apart, [number(same.id)])?;
             }
             let place = RowPlace {
                 owner: row.owner,
