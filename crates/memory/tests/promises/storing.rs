@@ -1,7 +1,7 @@
 //! What is stored is what was shown, once, and comes back as it was.
 
 use confidant_memory::Error;
-use confidant_memory::api::{ArtifactType, Raw};
+use confidant_memory::api::{ArtifactType, Forget, Raw};
 use confidant_memory::blobs::Pointer;
 use serde_json::json;
 
@@ -189,6 +189,24 @@ async fn what_cannot_be_put_back_is_still_found_and_can_be_later() {
     place.shelf.set(Weather::Fine);
     let again = own.store(&wish).await.unwrap();
     assert!(!again.already_stored && own.retrieve(&again.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_stored_with_its_transcript_too_is_found_once() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let card = own.store(&request("demo-001", &bug_report())).await.unwrap();
+    let mut wish = request("demo-001", &bug_report());
+    wish.raw = Raw::Acknowledged;
+    let raw = own.store(&wish).await.unwrap();
+    assert_eq!(raw.supersedes, Some(card.cascade_uri.clone()));
+    for found in [own.query(&query("JWT")).await.unwrap(), own.list(&query("")).await.unwrap()] {
+        let uris: Vec<&str> = found.hits.iter().map(|hit| hit.cascade_uri.as_str()).collect();
+        assert_eq!(uris, [&raw.cascade_uri]);
+    }
+    assert!(own.retrieve(&card.cascade_uri, None).await.is_ok(), "until it is forgotten");
+    let gone = own.forget(&Forget::Uri(raw.cascade_uri), false).await.unwrap();
+    assert_eq!((gone.forgotten, place.shelf.len()), (2, 0), "and it is not left behind");
 }
 
 #[tokio::test]
