@@ -4,8 +4,8 @@
 //! not stored, what could not be stored is tried again, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
 //! confirms a guess of it.
 //!
-//! A session that has no id is called by its file's name, and so may others be in other folders. The first keeps the name, for as long as its file is there;
-//! the others get digits of their place with it.
+//! A session that has no id is called by its file's name, and so may others be in other folders; or by one that means something in its file only. The first
+//! keeps the name, for as long as its file is there; the others get digits of their place with it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

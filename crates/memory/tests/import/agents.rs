@@ -228,6 +228,77 @@ fn lines_of_anybody_are_sorted_into_sessions() {
 }
 
 #[test]
+fn talks_in_the_forms_of_model_apis_and_collections_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, lines: &[Value]| {
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        std::fs::write(folder.path().join(name), lines.join("\n")).unwrap();
+    };
+    write(
+        "shared.jsonl",
+        &[
+            json!({"id": "share-1", "conversations": [{"from": "system", "value": "Be brief."},
+                {"from": "human", "value": "Water the fern."}, {"from": "gpt", "value": "Watered."}]}),
+            json!({"contents": [{"role": "user", "parts": [{"text": "Feed"}, {"text": "the cat."}]},
+                {"role": "model", "parts": ["Fed."]}]}),
+        ],
+    );
+    write(
+        "parts.jsonl",
+        &[
+            json!({"role": "user", "parts": [{"text": "How deep?"}]}),
+            json!({"role": "model", "parts": [{"text": "Nine."}]}),
+        ],
+    );
+    write(
+        "texts.jsonl",
+        &[json!({"role": "user", "text": "How high?"}), json!({"role": "assistant", "text": "Ten."})],
+    );
+    write(
+        "turns.jsonl",
+        &[json!({"from": "human", "value": "How wide?"}), json!({"from": "gpt", "value": "Two."})],
+    );
+    write("short.jsonl", &[json!({"id": "short", "summary": "Mended the gate."})]);
+    write(
+        "list.json",
+        &[
+            json!([{"role": "user", "content": "How far?"}, {"role": "model", "parts": [{"text": "A mile."}]}]),
+        ],
+    );
+    let (all, report, discovery) = run(&[Root::path(folder.path())]);
+    assert_eq!((discovery.unknown, report.skipped), (0, 0));
+    let names = ["list", "parts", "share-1", "shared", "short", "texts", "turns"];
+    assert_eq!(all.ids(), names);
+    for (id, said) in [
+        ("share-1", vec![("system", "Be brief."), ("user", "Water the fern."), ("assistant", "Watered.")]),
+        ("shared", vec![("user", "Feed\n\nthe cat."), ("model", "Fed.")]),
+        ("parts", vec![("user", "How deep?"), ("assistant", "Nine.")]),
+        ("texts", vec![("user", "How high?"), ("assistant", "Ten.")]),
+        ("turns", vec![("user", "How wide?"), ("assistant", "Two.")]),
+        ("list", vec![("user", "How far?"), ("assistant", "A mile.")]),
+    ] {
+        assert_eq!(messages(&all.value(id)), said, "{id}");
+    }
+    assert_eq!(all.value("short")["summary"], "Mended the gate.");
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let marked = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), format!("\u{feff}{text}")).unwrap();
+    };
+    marked("lines.jsonl", &json!({"role": "user", "content": "How deep is the well?"}).to_string());
+    let whole = json!({"id": "whole", "messages": [{"role": "user", "content": "How high?"}]});
+    marked("whole.json", &serde_json::to_string_pretty(&whole).unwrap());
+    marked("history.md", "# aider chat started at 2026-03-05 06:00:00\n\n#### How wide is it?\n\nTwo.\n");
+    let roots = ["lines.jsonl", "whole.json", "history.md"].map(|name| Root::path(folder.path().join(name)));
+    let (all, report, discovery) = run(&roots);
+    assert_eq!((discovery.unknown, report.sessions, report.skipped), (0, 3, 0));
+    assert_eq!(messages(&all.value("lines")), [("user", "How deep is the well?")]);
+}
+
+#[test]
 fn fixtures_keep_every_field() {
     let (all, report, discovery) = run(&[Root::path(fixtures().join("fixtures.json"))]);
     assert_eq!(discovery.files[0].agent(), Agent::Fixture);
