@@ -30,13 +30,19 @@ impl OwnMemory {
     ) -> Result<ImportReport> {
         let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
         blocking(move || {
+            let found = discover(&request.roots);
+            if found.missing {
+                return Err(Error::not_found(
+                    "there is no file or folder at the path that was given",
+                    "give the whole path of one that is on the machine on which this runs",
+                ));
+            }
             // A dry run does not even make a key.
             let owner = if request.dry_run {
                 own.inner.keys.known_owner(&own.owner)?
             } else {
                 Some(own.inner.keys.owner(&own.owner)?)
             };
-            let found = discover(&request.roots);
             let mut importer = Importer {
                 inner: Arc::clone(&own.inner),
                 own: &own,

@@ -245,3 +245,21 @@ async fn messages_of_sessions_that_are_numbered_are_not_mixed() {
     write_lines(&files.path().join("log.jsonl"), &lines);
     assert_eq!(ids(&import(&own, files.path(), false).await), ["7", "8"]);
 }
+
+#[tokio::test]
+async fn a_path_with_nothing_there_is_an_error_and_files_of_nobody_are_counted() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    for dry_run in [true, false] {
+        let roots = vec![Root::path(files.path().join("nowhere"))];
+        let error = own.import(&ImportRequest { roots, dry_run, ..ImportRequest::default() }, |_| {}).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.code(), "not_found");
+        assert!(!error.parted().1.is_empty() && !error.to_string().contains("nowhere"), "{error}");
+    }
+    write(files.path(), "one", "Please rename the quartz module");
+    std::fs::write(files.path().join("odd.jsonl"), "{\"nobody\": \"knows\"}\n").unwrap();
+    std::fs::write(files.path().join("notes.txt"), "nobody asks").unwrap();
+    let report = import(&own, files.path(), false).await;
+    assert_eq!((report.stored, report.unknown_files, report.unreadable_files), (1, 1, 0), "{report:?}");
+}
