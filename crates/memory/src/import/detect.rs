@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::lines::{whole_json, without_mark};
-use super::{Agent, fixture, generic, peek, sqlite, zstd};
+use super::{Agent, fixture, gemini, generic, peek, sqlite, zstd};
 
 /// The agent that wrote a file, if it can be told.
 pub(crate) fn detect(path: &Path) -> Option<Agent> {
@@ -34,8 +34,11 @@ pub(crate) fn detect(path: &Path) -> Option<Agent> {
         Some(b'{') => of_line(&whole_json(path).ok()??),
         Some(b'[') => {
             let records = whole_json(path).ok()??;
-            let is_ours = |record: &Value| of_line(record) == Some(Agent::Generic);
-            records.as_array()?.iter().take(ENOUGH).any(is_ours).then_some(Agent::Generic)
+            let mut first = records.as_array()?.iter().take(ENOUGH);
+            first.find_map(|record| match of_line(record) {
+                _ if gemini::is_list_of_typed(path) && gemini::is_typed(record) => Some(Agent::Gemini),
+                agent => agent.filter(|agent| *agent == Agent::Generic),
+            })
         }
         _ => None,
     }

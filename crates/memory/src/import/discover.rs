@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::detect::{detect, is_aider};
 use super::file::is_uuid;
-use super::{Agent, SessionFile, opencode, peek};
+use super::{Agent, SessionFile, gemini, opencode, peek};
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq)]
@@ -177,6 +177,9 @@ impl Walk {
     }
 
     fn file(&mut self, path: PathBuf, agent: Option<Agent>) {
+        if gemini::is_list_of_typed(&path) && gemini::has_sessions_beside(&path) {
+            return;
+        }
         let agent = match agent {
             Some(agent) => may_be(&path, agent).then_some(agent),
             None if Agent::ALL.into_iter().any(|agent| may_be(&path, agent)) => self.told(&path),
@@ -363,7 +366,10 @@ fn may_be(path: &Path, agent: Agent) -> bool {
     match agent {
         Agent::ClaudeCode => lines,
         Agent::Codex => lines || has_extension(path, "zst") || has_extension(path, "zstd"),
-        Agent::Gemini => (json || lines) && path.components().any(|part| part.as_os_str() == "chats"),
+        Agent::Gemini => {
+            let in_chats = path.components().any(|part| part.as_os_str() == "chats");
+            (json || lines) && in_chats || gemini::is_list_of_typed(path)
+        }
         Agent::Aider => is_aider(path),
         Agent::OpenCode => name(path).starts_with("opencode") && has_extension(path, "db"),
         Agent::Cursor => name(path) == "state.vscdb",

@@ -176,6 +176,32 @@ fn gemini_rewound_to_nowhere_begins_anew() {
 }
 
 #[test]
+fn gemini_lists_of_what_was_typed_count_where_there_is_nothing_better() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join(".gemini/tmp/0123abcd");
+    std::fs::create_dir_all(&project).unwrap();
+    let typed = |session: &str, number: u32, text: &str| {
+        json!({"sessionId": session, "messageId": number, "type": "user", "message": text,
+            "timestamp": format!("2025-07-01T10:00:0{number}.000Z")})
+    };
+    let list = json!([typed("a", 0, "Caulk the hull."), typed("b", 0, "Paint it."), typed("a", 1, "/quit")]);
+    std::fs::write(project.join("logs.json"), serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    for root in [Root::path(folder.path()), Root::Home(folder.path().to_owned())] {
+        let (all, report, _) = run(std::slice::from_ref(&root));
+        assert_eq!(report, Import { files: 1, sessions: 2, ..Import::default() });
+        assert_eq!(messages(&all.value("a")), [("user", "Caulk the hull."), ("user", "/quit")]);
+        assert_eq!(all.value("a")["timestamp"], "2025-07-01T10:00:01Z");
+        assert_eq!(all.value("b")["tool_name"], "gemini-cli");
+    }
+    // With files of their own beside, they would only replace what is more.
+    std::fs::create_dir(project.join("chats")).unwrap();
+    for root in [Root::path(folder.path()), Root::Home(folder.path().to_owned())] {
+        let found = run(std::slice::from_ref(&root)).2;
+        assert_eq!((found.files.len(), found.unknown), (0, 0));
+    }
+}
+
+#[test]
 fn aider_has_several_chats_in_a_file() {
     let (all, report, _) = run(&[Root::path(fixtures().join("aider"))]);
     assert_eq!(report, Import { files: 1, sessions: 3, ..Import::default() });
