@@ -113,6 +113,10 @@ def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str
             assert [hit["cass_session_id"] for hit in hits] == ["test-session-001"]
             again = await call(client, "import_sessions", asked | {"dry_run": False})
             assert (again["stored"], again["unchanged"], again["blocked"]) == (0, 1, 1)
+            nowhere = await fails(client, "import_sessions", {"path": str(files / "nowhere")})
+            assert nowhere["code"] == "not_found" and nowhere["hint"], nowhere
+            (files / "odd.jsonl").write_text('{"nobody": "knows"}\n')
+            assert (await call(client, "import_sessions", {"path": str(files)}))["unknown_files"] == 1
 
             cost = await call(client, "estimate_storage_cost", {"bytes": 1024, "redundancy": 3})
             assert cost["bytes"] == 1024 and cost["gb"] == pytest.approx(1024 / 2**30)

@@ -4,8 +4,8 @@
 //! not stored, what could not be stored is tried again, and what was forgotten stays forgotten. The notes that this takes are sealed, since a hash of content
 //! confirms a guess of it.
 //!
-//! A session that has no id is called by its file's name, and so may others be in other folders. The first keeps the name, for as long as its file is there;
-//! the others get digits of their place with it.
+//! A session that has no id is called by its file's name, and so may others be in other folders; or by one that means something in its file only. The first
+//! keeps the name, for as long as its file is there; the others get digits of their place with it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,13 +30,19 @@ impl OwnMemory {
     ) -> Result<ImportReport> {
         let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
         blocking(move || {
+            let found = discover(&request.roots);
+            if found.missing {
+                return Err(Error::not_found(
+                    "there is no file or folder at the path that was given",
+                    "give the whole path of one that is on the machine on which this runs",
+                ));
+            }
             // A dry run does not even make a key.
             let owner = if request.dry_run {
                 own.inner.keys.known_owner(&own.owner)?
             } else {
                 Some(own.inner.keys.owner(&own.owner)?)
             };
-            let found = discover(&request.roots);
             let mut importer = Importer {
                 inner: Arc::clone(&own.inner),
                 own: &own,

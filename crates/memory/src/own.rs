@@ -243,12 +243,19 @@ impl OwnMemory {
             return Err(Error::Changed);
         }
         let prepared = Arc::new(prepared);
-        let mut patience = PATIENCE;
+        let (mut patience, mut lost) = (PATIENCE, None);
         let begun = loop {
             let (own, asked, mode) = (self.clone(), request.session_id.clone(), mode.to_owned());
             let what = Arc::clone(&prepared);
-            match blocking(move || own.begin(&what, &asked, &mode)).await? {
-                Start::Begun(begun) => break begun,
+            match blocking(move || own.begin(&what, &asked, &mode, lost)).await? {
+                Start::Begun(begun) => match &begun.state {
+                    // What was stored once may be gone from its store; nobody could retrieve it.
+                    Begun::Already { artifact, locator } if !store.has(&begun.pointer, locator).await? => {
+                        lost = Some(*artifact);
+                    }
+                    _ => break begun,
+                },
+                Start::Lost(artifact) => lost = Some(artifact),
                 // Theirs will do, when it is done; what nobody is at any more is gone on with.
                 Start::ByAnother(artifact) if patience > 0 => {
                     patience -= 1;
@@ -265,7 +272,7 @@ impl OwnMemory {
         };
         let mut stored = begun.describe(&prepared);
         match begun.state {
-            Begun::Already => stored.already_stored = true,
+            Begun::Already { .. } => stored.already_stored = true,
             Begun::Pending(memory) => {
                 let upload = Upload {
                     owner: begun.seal.owner.tag,
@@ -294,7 +301,13 @@ impl OwnMemory {
     }
 
     /// Seals the payload and writes it down, pending, with its upload, unless the same is being uploaded.
-    fn begin(&self, prepared: &Prepared, session_id: &str, mode: &str) -> Result<Start> {
+    fn begin(
+        &self,
+        prepared: &Prepared,
+        session_id: &str,
+        mode: &str,
+        lost: Option<ArtifactId>,
+    ) -> Result<Start> {
         let inner = &self.inner;
         let owner = inner.keys.owner(&self.owner)?;
         let id = ArtifactId::random();
@@ -321,7 +334,7 @@ impl OwnMemory {
             now: when::format(now),
             texts: texts(prepared),
         };
-        match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own())? {
+        match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own(), lost)? {
             Inserted::New(memory) => {
                 let made = inner.keys.create_artifact(&owner, id, &key);
                 let (kid, state) = (key.kid(), Begun::Pending(memory));
@@ -337,13 +350,17 @@ impl OwnMemory {
                 }
             }
             Inserted::Same(row) => {
-                let known = inner.keys.artifact(&owner, row.artifact)?.map_or(key.kid(), |key| key.kid());
                 if !row.live {
                     return Ok(Start::ByAnother(row.artifact));
                 }
-                let (pointer, state) = (row.pointer.clone(), Begun::Already);
-                let seal = LocatorSeal { owner, id, key };
-                let begun = Beginning { pointer, ciphertext, kid: known, seal, state, _at_work: None };
+                let Some(key) = inner.keys.artifact(&owner, row.artifact)? else {
+                    return Ok(Start::Lost(row.artifact));
+                };
+                let kid = key.kid();
+                let seal = LocatorSeal { owner, id: row.artifact, key };
+                let (pointer, locator) = (row.pointer.clone(), seal.open(&row.locator)?);
+                let state = Begun::Already { artifact: row.artifact, locator };
+                let begun = Beginning { pointer, ciphertext, kid, seal, state, _at_work: None };
                 Ok(Start::Begun(Box::new(begun)))
             }
         }
@@ -483,6 +500,8 @@ enum Start {
     Begun(Box<Beginning>),
     /// The same payload is pending, as this artifact.
     ByAnother(ArtifactId),
+    /// The same payload is there, as this artifact, and nothing opens it any more.
+    Lost(ArtifactId),
 }
 
 /// An artifact that is sealed and written down.
@@ -497,10 +516,14 @@ pub(crate) struct Beginning {
     _at_work: Option<AtWork>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Begun {
     Pending(u64),
-    Already,
+    /// It is there, as this artifact, if its store still has it.
+    Already {
+        artifact: ArtifactId,
+        locator: Locator,
+    },
 }
 
 impl Beginning {

@@ -143,14 +143,28 @@ impl Truth {
     }
 
     /// Adds a pending row and its upload, together.
-    pub(crate) fn insert(&self, row: &NewRow<'_>, key: &Key, blob: &[u8], by: Instance) -> Result<Inserted> {
+    ///
+    /// The artifact that is `lost` does not count as there. Its row keeps its place until the new one takes it, but is no
+    /// longer the one that has this payload.
+    pub(crate) fn insert(
+        &self,
+        row: &NewRow<'_>,
+        key: &Key,
+        blob: &[u8],
+        by: Instance,
+        lost: Option<ArtifactId>,
+    ) -> Result<Inserted> {
         self.write(|tx| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND payload_tag = ?2 AND state <> {SUPERSEDED}"
             );
             let (owner, payload) = (row.owner.tag.as_bytes(), row.payload_tag.as_bytes());
             if let Some(same) = tx.query_row(&sql, [&owner[..], payload], stored).optional()? {
-                return Ok(Inserted::Same(Box::new(same)));
+                if !same.live || lost != Some(same.artifact) {
+                    return Ok(Inserted::Same(Box::new(same)));
+                }
+                let apart = "UPDATE memories SET payload_tag = artifact WHERE id = ?1";
+                tx.execute(apart, [number(same.id)])?;
             }
             let place = RowPlace {
                 owner: row.owner,
@@ -196,7 +210,7 @@ impl Truth {
         })
     }
 
-    /// The upload is done: the row is there for everyone, in the place of older ones of the same session and type.
+    /// The upload is done: the row is there for everyone, in the place of older ones of the same session.
     ///
     /// It gets a new id if anything was begun after it, so that whoever goes through the rows in order of id, as the search
     /// index does, meets it however long its upload took.
@@ -206,14 +220,12 @@ impl Truth {
             tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
             let row = tx
                 .query_row(
-                    "SELECT owner, session_tag, artifact_type FROM memories WHERE id = ?1 AND state = 0",
+                    "SELECT owner, session_tag FROM memories WHERE id = ?1 AND state = 0",
                     [id],
-                    |row| {
-                        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
-                    },
+                    |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?)),
                 )
                 .optional()?;
-            let Some((owner, session, kind)) = row else {
+            let Some((owner, session)) = row else {
                 let there = "SELECT 1 FROM memories WHERE artifact = ?1";
                 if tx.prepare(there)?.exists([upload.artifact.0])? {
                     return Ok(Finished::Shown { instead_of: None });
@@ -224,21 +236,21 @@ impl Truth {
             // Whoever stores a session that was forgotten wants it back.
             let back = "DELETE FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
             tx.execute(back, params![owner, session])?;
-            let same = "owner = ?1 AND session_tag = ?2 AND artifact_type = ?3 AND state = 1 AND begun";
-            let of = params![owner, session, kind, id];
-            if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?4"))?.exists(of)? {
+            let same = "owner = ?1 AND session_tag = ?2 AND state = 1 AND begun";
+            let of = params![owner, session, id];
+            if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?3"))?.exists(of)? {
                 let sql = format!("UPDATE memories SET state = {SUPERSEDED}, locator = ?2 WHERE id = ?1");
                 tx.execute(&sql, params![id, locator])?;
                 return Ok(Finished::Superseded);
             }
             let before = tx
                 .query_row(
-                    &format!("SELECT pointer FROM memories WHERE {same} < ?4 ORDER BY begun DESC LIMIT 1"),
+                    &format!("SELECT pointer FROM memories WHERE {same} < ?3 ORDER BY begun DESC LIMIT 1"),
                     of,
                     |row| row.get::<_, String>(0),
                 )
                 .optional()?;
-            tx.execute(&format!("UPDATE memories SET state = {SUPERSEDED} WHERE {same} < ?4"), of)?;
+            tx.execute(&format!("UPDATE memories SET state = {SUPERSEDED} WHERE {same} < ?3"), of)?;
             let last = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'";
             let last: i64 = tx.query_row(last, [], |row| row.get(0))?;
             let shown = if last > id { last + 1 } else { id };
@@ -315,10 +327,10 @@ impl Truth {
     /// The rows that this one stands in for; none if another stands in for it.
     pub(crate) fn superseded_by(&self, owner: Tag, row: &StoredRow) -> Result<Vec<StoredRow>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND artifact_type = ?2 AND state = {SUPERSEDED}
-             AND session_tag = (SELECT session_tag FROM memories WHERE id = ?3 AND state = 1) ORDER BY id"
+            "SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND state = {SUPERSEDED}
+             AND session_tag = (SELECT session_tag FROM memories WHERE id = ?2 AND state = 1) ORDER BY id"
         );
-        self.rows(&sql, params![owner.as_bytes(), row.artifact_type.as_str(), number(row.id)])
+        self.rows(&sql, params![owner.as_bytes(), number(row.id)])
     }
 
     /// All rows of a session.

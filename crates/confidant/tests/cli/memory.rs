@@ -242,6 +242,12 @@ fn files_are_imported_once() {
     let again = home.run(&["memory", "import", "--json"]).done().json();
     assert_eq!((&again["stored"], &again["unchanged_files"]), (&0.into(), &1.into()));
     home.run(&["memory", "query", "rollback", "--tag", "imported"]).done();
+    let nowhere = home.run(&["memory", "import", "no-such-folder"]).nothing_found();
+    assert!(
+        nowhere.err.contains("no file or folder") && nowhere.err.contains("whole path"),
+        "{}",
+        nowhere.err
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(super) async fn what_is_put_is_got(blobs: &dyn Blobs) {
     let last = notes.lock().unwrap().last().cloned().unwrap_or_default();
     assert_eq!(last, locator, "the last note is where it is; none is for the pointer alone");
     assert_eq!(blobs.get(&pointer, &locator).await.unwrap(), bytes);
+    assert!(blobs.has(&pointer, &locator).await.unwrap());
 }
 
 pub(super) async fn putting_twice_is_putting_once(blobs: &dyn Blobs) {
@@ -35,6 +36,7 @@ pub(super) async fn what_is_missing_is_not_found(blobs: &dyn Blobs) {
     let (pointer, _) = sealed("never put");
     let error = blobs.get(&pointer, &Locator::default()).await.unwrap_err();
     assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
+    assert!(!blobs.has(&pointer, &Locator::default()).await.unwrap());
 }
 
 pub(super) async fn what_is_removed_is_gone(blobs: &dyn Blobs) {
@@ -45,6 +47,7 @@ pub(super) async fn what_is_removed_is_gone(blobs: &dyn Blobs) {
     assert_eq!(blobs.remove(&pointer, &locator).await.unwrap(), Removed::Gone);
     let error = blobs.get(&pointer, &locator).await.unwrap_err();
     assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
+    assert!(!blobs.has(&pointer, &locator).await.unwrap());
     assert_eq!(blobs.remove(&pointer, &locator).await.unwrap(), Removed::Gone, "removing twice is fine");
     assert_eq!(blobs.get(&other, &stays).await.unwrap(), others);
     blobs.put(&pointer, &bytes, None, &unnoted).await.unwrap();

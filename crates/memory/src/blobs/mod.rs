@@ -123,6 +123,14 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     ) -> Result<Locator>;
     /// The bytes as the back end has them; not yet checked.
     async fn get(&self, pointer: &Pointer, locator: &Locator) -> Result<Vec<u8>>;
+    /// Whether it still has the bytes, and has them right. They are few, so getting them is how most find out.
+    async fn has(&self, pointer: &Pointer, locator: &Locator) -> Result<bool> {
+        match self.get(pointer, locator).await {
+            Ok(bytes) => Ok(pointer.names(&bytes)),
+            Err(Error::NotFound { .. } | Error::Tampered { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
     /// Removes the bytes, if the back end can.
     async fn remove(&self, pointer: &Pointer, locator: &Locator) -> Result<Removed>;
     /// Whether the back end can be used, in one small request.

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::lines::whole_json;
-use super::{Agent, fixture, peek, sqlite, zstd};
+use super::lines::{whole_json, without_mark};
+use super::{Agent, fixture, gemini, generic, peek, sqlite, zstd};
 
 /// The agent that wrote a file, if it can be told.
 pub(crate) fn detect(path: &Path) -> Option<Agent> {
@@ -22,18 +22,26 @@ pub(crate) fn detect(path: &Path) -> Option<Agent> {
     if first.starts_with(&zstd::MAGIC) {
         return peek::head(path).iter().find_map(of_line).or(Some(Agent::Codex));
     }
-    if is_aider(path) || String::from_utf8_lossy(&first).trim_start().starts_with("# aider chat started at ")
-    {
+    let first = without_mark(&first);
+    if is_aider(path) || String::from_utf8_lossy(first).trim_start().starts_with("# aider chat started at ") {
         return Some(Agent::Aider);
     }
     if let Some(agent) = peek::head(path).iter().find_map(of_line) {
         return Some(agent);
     }
-    // JSON over several lines.
-    if first.trim_ascii_start().starts_with(b"{") {
-        return of_line(&whole_json(path).ok()??);
+    // JSON over several lines, or a list of records.
+    match first.trim_ascii_start().first() {
+        Some(b'{') => of_line(&whole_json(path).ok()??),
+        Some(b'[') => {
+            let records = whole_json(path).ok()??;
+            let mut first = records.as_array()?.iter().take(ENOUGH);
+            first.find_map(|record| match of_line(record) {
+                _ if gemini::is_list_of_typed(path) && gemini::is_typed(record) => Some(Agent::Gemini),
+                agent => agent.filter(|agent| *agent == Agent::Generic),
+            })
+        }
+        _ => None,
     }
-    None
 }
 
 /// Whether the file has the name that Aider gives its files.
@@ -67,12 +75,12 @@ fn of_line(line: &Value) -> Option<Agent> {
     if is_codex || (has("id") && has("timestamp") && has("instructions")) {
         return Some(Agent::Codex);
     }
-    let is_message = has("role") && has("content");
-    let is_session = has("session_id") && (has("messages") || has("summary") || has("tool_name"));
-    if is_message || is_session || members.get("messages").is_some_and(Value::is_array) {
+    if generic::is_clearly(members) {
         return Some(Agent::Generic);
     }
     fixture::is_map(line).then_some(Agent::Fixture)
 }
 
 const FIRST: u64 = 4096;
+/// Records of a list that are looked at.
+const ENOUGH: usize = 12;

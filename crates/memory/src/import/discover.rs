@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::detect::{detect, is_aider};
 use super::file::is_uuid;
-use super::{Agent, SessionFile, opencode, peek};
+use super::{Agent, SessionFile, gemini, opencode, peek};
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,8 +33,11 @@ pub struct Discovery {
     pub files: Vec<SessionFile>,
     /// Files and folders that could not be read.
     pub unreadable: usize,
-    /// Files that were named, but that no agent is known to write.
+    /// Files that were named, or that lie in a folder that was and are called like session files, but that no agent is
+    /// known to write.
     pub unknown: usize,
+    /// Whether there is nothing where one of the roots was said to be.
+    pub missing: bool,
 }
 
 /// Lists the session files below these roots. It blocks.
@@ -103,27 +107,39 @@ struct Walk {
     entries: usize,
     unreadable: usize,
     unknown: usize,
+    missing: bool,
 }
 
 impl Walk {
     fn root(&mut self, path: &Path, agent: Option<Agent>) {
-        let Ok(path) = path.canonicalize() else {
-            self.unreadable += 1;
-            return;
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(error) => {
+                self.missing |= matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+                self.unreadable += 1;
+                return;
+            }
         };
         if path.is_dir() {
             return self.folder(path, agent);
         }
-        match agent.or_else(|| detect(&path)) {
-            Some(agent) => {
-                if agent == Agent::ClaudeCode {
-                    self.named.insert(path.clone());
-                }
-                self.found.insert(path, agent);
+        if let Some(agent) = agent.or_else(|| self.told(&path)) {
+            if agent == Agent::ClaudeCode {
+                self.named.insert(path.clone());
             }
-            None if std::fs::File::open(&path).is_err() => self.unreadable += 1,
+            self.found.insert(path, agent);
+        }
+    }
+
+    /// Whose file it is; what cannot be told is counted.
+    fn told(&mut self, path: &Path) -> Option<Agent> {
+        let agent = detect(path);
+        match agent {
+            Some(_) => {}
+            None if std::fs::File::open(path).is_err() => self.unreadable += 1,
             None => self.unknown += 1,
         }
+        agent
     }
 
     fn folder(&mut self, root: PathBuf, agent: Option<Agent>) {
@@ -161,9 +177,12 @@ impl Walk {
     }
 
     fn file(&mut self, path: PathBuf, agent: Option<Agent>) {
+        if gemini::is_list_of_typed(&path) && gemini::has_sessions_beside(&path) {
+            return;
+        }
         let agent = match agent {
             Some(agent) => may_be(&path, agent).then_some(agent),
-            None if Agent::ALL.into_iter().any(|agent| may_be(&path, agent)) => detect(&path),
+            None if Agent::ALL.into_iter().any(|agent| may_be(&path, agent)) => self.told(&path),
             None => None,
         };
         if let Some(agent) = agent {
@@ -198,8 +217,12 @@ impl Walk {
                 units.insert(path, (Agent::OpenCode, children));
             }
         }
-        let mut discovery =
-            Discovery { unknown: self.unknown, unreadable: self.unreadable, ..Discovery::default() };
+        let mut discovery = Discovery {
+            unknown: self.unknown,
+            unreadable: self.unreadable,
+            missing: self.missing,
+            ..Discovery::default()
+        };
         for (path, (agent, parts)) in units {
             match SessionFile::open(agent, path, parts) {
                 Ok(file) => discovery.files.push(file),
@@ -343,7 +366,10 @@ fn may_be(path: &Path, agent: Agent) -> bool {
     match agent {
         Agent::ClaudeCode => lines,
         Agent::Codex => lines || has_extension(path, "zst") || has_extension(path, "zstd"),
-        Agent::Gemini => (json || lines) && path.components().any(|part| part.as_os_str() == "chats"),
+        Agent::Gemini => {
+            let in_chats = path.components().any(|part| part.as_os_str() == "chats");
+            (json || lines) && in_chats || gemini::is_list_of_typed(path)
+        }
         Agent::Aider => is_aider(path),
         Agent::OpenCode => name(path).starts_with("opencode") && has_extension(path, "db"),
         Agent::Cursor => name(path) == "state.vscdb",

@@ -227,8 +227,8 @@ impl Role {
     pub(crate) fn parse(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "user" | "human" => Self::User,
-            "assistant" | "ai" | "agent" | "bot" | "gemini" | "model" => Self::Assistant,
-            "tool" | "function" | "tool_use" | "tool_result" => Self::Tool,
+            "assistant" | "ai" | "agent" | "bot" | "gemini" | "model" | "gpt" | "chatgpt" => Self::Assistant,
+            "tool" | "function" | "tool_use" | "tool_result" | "function_call" | "observation" => Self::Tool,
             _ => Self::System,
         }
     }

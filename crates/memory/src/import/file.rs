@@ -84,23 +84,26 @@ impl SessionFile {
         stem(&self.path)
     }
 
-    /// The id of its session where its name is all that there is to call it by, and another file has that name too: a few
-    /// digits stand for its place.
-    pub(crate) fn id_apart(&self) -> String {
+    /// A name that only this file gives, where another file gives the same: a few digits stand for the file's place.
+    pub(crate) fn apart(&self, name: &str) -> String {
+        format!("{name}{APART}{}", self.digits())
+    }
+
+    /// The name that this is [apart](Self::apart) of.
+    pub(crate) fn without_place<'i>(&self, id: &'i str) -> Option<&'i str> {
+        let (name, digits) = id.rsplit_once(APART)?;
+        (digits.len() == 8 && digits == self.digits()).then_some(name)
+    }
+
+    fn digits(&self) -> String {
         let place = self.place();
         let hash = ring::digest::digest(&ring::digest::SHA256, place.as_os_str().as_encoded_bytes());
-        let digits = hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        format!("{}{APART}{digits}", self.stem())
+        hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Where it really is, whatever way leads there.
     pub(crate) fn place(&self) -> PathBuf {
         std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
-    }
-
-    /// Whether this is [its id apart](Self::id_apart).
-    pub(crate) fn is_apart(&self, id: &str) -> bool {
-        id.strip_prefix(self.stem()).is_some_and(|rest| rest.starts_with(APART)) && id == self.id_apart()
     }
 
     /// Every file behind it, in the same order each time.
@@ -149,7 +152,12 @@ impl SessionFile {
             }
             Agent::OpenCode => by(stem == id, stem.starts_with("ses_")),
             Agent::Aider => by(false, !id.starts_with("aider-")),
-            Agent::Cursor | Agent::Generic | Agent::Fixture => by(stem == id, false),
+            // What has no name is called by the file's, with its number or the file's place.
+            Agent::Generic => {
+                let rest = id.strip_prefix(stem);
+                by(rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([NUMBER, APART])), false)
+            }
+            Agent::Cursor | Agent::Fixture => by(stem == id, false),
         }
     }
 }
@@ -175,7 +183,9 @@ pub(crate) fn stem(path: &Path) -> &str {
     }
 }
 
-/// Between a file's name and the digits of its place.
+/// Between a file's name and the number of a session in it.
+pub(crate) const NUMBER: char = '#';
+/// Between a name and the digits of the place of the file that gives it.
 const APART: char = '~';
 
 /// `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.

@@ -1,10 +1,11 @@
-//! Gemini CLI: one JSON object per session, or, newer, a log of JSON lines that has to be played back.
+//! Gemini CLI: one JSON object per session, or, newer, a log of JSON lines that has to be played back. The first versions
+//! kept no more than what was typed, in one list for all sessions of a project.
 //!
 //! Shapes as seen in 2026. Easy to get wrong: a message is written again each time it changes (the last holds, in the
 //! first's place); `$rewindTo` takes back the message it names and all after it, or everything if it names none that is
 //! there; `$set` with messages happens at compression too, so it adds and changes, but takes nothing back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -21,6 +22,9 @@ use crate::Result;
 
 /// Reads a session with its sub-agents.
 pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
+    if is_list_of_typed(file.path()) {
+        return read_typed(file.path(), sink);
+    }
     let mut draft = Draft::new(Agent::Gemini);
     Log::read(file.path(), sink)?.tell(&mut draft, Teller::Main);
     draft.note_once("project", project(file.path()).as_deref());
@@ -32,6 +36,42 @@ pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
     }
     draft.name(file.stem());
     sink.finish(draft)
+}
+
+/// Whether a file has the name of the list of what was typed.
+pub(crate) fn is_list_of_typed(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "logs.json")
+}
+
+/// Whether the sessions of a list have files of their own, in which there is more.
+pub(crate) fn has_sessions_beside(list: &Path) -> bool {
+    list.parent().is_some_and(|folder| folder.join("chats").is_dir())
+}
+
+/// Whether a record is of such a list.
+pub(crate) fn is_typed(record: &Value) -> bool {
+    member(record, "sessionId").is_some()
+        && record.get("messageId").is_some()
+        && record.get("message").is_some()
+}
+
+fn read_typed(path: &Path, sink: &mut Sink<'_>) -> Result<()> {
+    let Some(Value::Array(records)) = whole_json(path)? else {
+        sink.skip();
+        return Ok(());
+    };
+    let mut sessions: BTreeMap<String, Draft> = BTreeMap::new();
+    for record in &records {
+        let Some(id) = member(record, "sessionId") else {
+            sink.skip();
+            continue;
+        };
+        let draft = sessions.entry(id.to_owned()).or_insert_with(|| Draft::new(Agent::Gemini));
+        draft.name(id);
+        let at = record.get("timestamp").and_then(time::of);
+        draft.user(member(record, "message").unwrap_or_default(), at);
+    }
+    sessions.into_values().try_for_each(|draft| sink.finish(draft))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

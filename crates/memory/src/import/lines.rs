@@ -32,16 +32,17 @@ pub(crate) struct Lines<R> {
     reader: R,
     line: Vec<u8>,
     limit: usize,
+    is_first: bool,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self { reader, line: Vec::new(), limit: LONGEST_LINE }
+        Self::of_at_most(reader, LONGEST_LINE)
     }
 
     /// With another limit.
     pub(crate) fn of_at_most(reader: R, limit: usize) -> Self {
-        Self { reader, line: Vec::new(), limit }
+        Self { reader, line: Vec::new(), limit, is_first: true }
     }
 
     /// The next line, or none at the end.
@@ -75,10 +76,12 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         if too_long {
+            self.is_first = false;
             return Ok(Some(Line::TooLong));
         }
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        Ok(Some(Line::Text(line)))
+        let is_first = std::mem::take(&mut self.is_first);
+        Ok(Some(Line::Text(if is_first { without_mark(line) } else { line })))
     }
 }
 
@@ -126,7 +129,12 @@ pub(crate) fn whole_json(path: &Path) -> Result<Option<Value>> {
     if bytes.len() as u64 > LONGEST_WHOLE {
         return Ok(None);
     }
-    Ok(serde_json::from_slice(&bytes).ok())
+    Ok(serde_json::from_slice(without_mark(&bytes)).ok())
+}
+
+/// Some programs begin every file with a mark that says it is UTF-8.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// Whether the first line that is not blank is a JSON object of its own.
@@ -190,5 +198,7 @@ mod tests {
             assert_eq!(lines, [Some(b"ab".to_vec()), Some(vec![]), None, Some(b"cd".to_vec())]);
         }
         assert!(all(b"", 4, 8).is_empty());
+        let marked = all(b"\xef\xbb\xbfa\n\xef\xbb\xbf", 4, 2);
+        assert_eq!(marked, [Some(b"a".to_vec()), Some(b"\xef\xbb\xbf".to_vec())], "a mark stands first");
     }
 }

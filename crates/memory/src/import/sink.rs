@@ -1,8 +1,11 @@
 //! Where importers put what they read: sessions, and counts of what they could not read.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::draft::Draft;
+use super::file::NUMBER;
 use super::time::{self, Millis};
 use super::{Agent, Imported, Key, SessionFile};
 use crate::{Result, Session};
@@ -12,8 +15,8 @@ pub(crate) struct Sink<'a> {
     /// Only this session is wanted.
     wanted: Option<&'a str>,
     file: &'a SessionFile,
-    /// Whether something in the file names no session, so that the file's name does.
-    unnamed: bool,
+    /// Names that mean something in this file only: another may call something else so.
+    here: HashSet<String>,
     /// The time of a session that has none of its own.
     file_time: Option<Millis>,
     counts: Counts,
@@ -36,14 +39,20 @@ impl<'a> Sink<'a> {
         emit: &'a mut dyn FnMut(Imported) -> Result<()>,
     ) -> Self {
         let file_time = time::of_file(file.modified());
-        let wanted = wanted.map(|id| if file.is_apart(id) { file.stem() } else { id });
-        Self { wanted, file, unnamed: false, file_time, counts: Counts::default(), found: false, emit }
+        let wanted = wanted.map(|id| file.without_place(id).unwrap_or(id));
+        let (counts, here) = (Counts::default(), HashSet::new());
+        Self { wanted, file, here, file_time, counts, found: false, emit }
     }
 
-    /// The id of what names no session.
-    pub(crate) fn unnamed(&mut self) -> &'a str {
-        self.unnamed = true;
-        self.file.stem()
+    /// The id of the file's `nth` session without a name: the first is called as the file is.
+    pub(crate) fn nth(&self, nth: usize) -> String {
+        let stem = self.file.stem().trim();
+        if nth == 1 { stem.to_owned() } else { format!("{stem}{NUMBER}{nth}") }
+    }
+
+    /// A name that is this file's alone.
+    pub(crate) fn named_here(&mut self, id: &str) {
+        self.here.insert(id.trim().to_owned());
     }
 
     /// Something made no sense.
@@ -117,8 +126,7 @@ impl<'a> Sink<'a> {
         };
         self.found = self.wanted.is_some();
         self.counts.sessions += 1;
-        let named_by_file = self.unnamed && session.id() == self.file.stem().trim();
-        let apart = named_by_file.then(|| self.file.id_apart());
+        let apart = self.here.remove(session.id()).then(|| self.file.apart(session.id()));
         (self.emit)(Imported { session, key, apart })
     }
 }

@@ -113,7 +113,7 @@ const NEAR: usize = 64;
 /// Cards whose signs are looked at again, and of those, cards that are read.
 const BY_SIGNS: usize = 2048;
 const EXACTLY: usize = 256;
-/// Cards of one session: it has one of each kind of artifact that is live.
+/// Cards of one session: one is live, or one of each kind of artifact where both were stored before that was so.
 const OF_SESSION: usize = 2;
 /// Sketches that are looked at, newest segments first; 16 bytes each in memory.
 const SKETCHES: usize = 250_000;

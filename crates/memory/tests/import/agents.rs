@@ -176,6 +176,32 @@ fn gemini_rewound_to_nowhere_begins_anew() {
 }
 
 #[test]
+fn gemini_lists_of_what_was_typed_count_where_there_is_nothing_better() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join(".gemini/tmp/0123abcd");
+    std::fs::create_dir_all(&project).unwrap();
+    let typed = |session: &str, number: u32, text: &str| {
+        json!({"sessionId": session, "messageId": number, "type": "user", "message": text,
+            "timestamp": format!("2025-07-01T10:00:0{number}.000Z")})
+    };
+    let list = json!([typed("a", 0, "Caulk the hull."), typed("b", 0, "Paint it."), typed("a", 1, "/quit")]);
+    std::fs::write(project.join("logs.json"), serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    for root in [Root::path(folder.path()), Root::Home(folder.path().to_owned())] {
+        let (all, report, _) = run(std::slice::from_ref(&root));
+        assert_eq!(report, Import { files: 1, sessions: 2, ..Import::default() });
+        assert_eq!(messages(&all.value("a")), [("user", "Caulk the hull."), ("user", "/quit")]);
+        assert_eq!(all.value("a")["timestamp"], "2025-07-01T10:00:01Z");
+        assert_eq!(all.value("b")["tool_name"], "gemini-cli");
+    }
+    // With files of their own beside, they would only replace what is more.
+    std::fs::create_dir(project.join("chats")).unwrap();
+    for root in [Root::path(folder.path()), Root::Home(folder.path().to_owned())] {
+        let found = run(std::slice::from_ref(&root)).2;
+        assert_eq!((found.files.len(), found.unknown), (0, 0));
+    }
+}
+
+#[test]
 fn aider_has_several_chats_in_a_file() {
     let (all, report, _) = run(&[Root::path(fixtures().join("aider"))]);
     assert_eq!(report, Import { files: 1, sessions: 3, ..Import::default() });
@@ -225,6 +251,77 @@ fn lines_of_anybody_are_sorted_into_sessions() {
     let plain = all.value("plain");
     assert_eq!(messages(&plain), [("user", "How deep is the well?"), ("assistant", "Nine metres.")]);
     assert!(plain["timestamp"].as_str().unwrap().ends_with('Z'), "the file's time stands in");
+}
+
+#[test]
+fn talks_in_the_forms_of_model_apis_and_collections_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, lines: &[Value]| {
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        std::fs::write(folder.path().join(name), lines.join("\n")).unwrap();
+    };
+    write(
+        "shared.jsonl",
+        &[
+            json!({"id": "share-1", "conversations": [{"from": "system", "value": "Be brief."},
+                {"from": "human", "value": "Water the fern."}, {"from": "gpt", "value": "Watered."}]}),
+            json!({"contents": [{"role": "user", "parts": [{"text": "Feed"}, {"text": "the cat."}]},
+                {"role": "model", "parts": ["Fed."]}]}),
+        ],
+    );
+    write(
+        "parts.jsonl",
+        &[
+            json!({"role": "user", "parts": [{"text": "How deep?"}]}),
+            json!({"role": "model", "parts": [{"text": "Nine."}]}),
+        ],
+    );
+    write(
+        "texts.jsonl",
+        &[json!({"role": "user", "text": "How high?"}), json!({"role": "assistant", "text": "Ten."})],
+    );
+    write(
+        "turns.jsonl",
+        &[json!({"from": "human", "value": "How wide?"}), json!({"from": "gpt", "value": "Two."})],
+    );
+    write("short.jsonl", &[json!({"id": "short", "summary": "Mended the gate."})]);
+    write(
+        "list.json",
+        &[
+            json!([{"role": "user", "content": "How far?"}, {"role": "model", "parts": [{"text": "A mile."}]}]),
+        ],
+    );
+    let (all, report, discovery) = run(&[Root::path(folder.path())]);
+    assert_eq!((discovery.unknown, report.skipped), (0, 0));
+    let names = ["list", "parts", "share-1", "shared", "short", "texts", "turns"];
+    assert_eq!(all.ids(), names);
+    for (id, said) in [
+        ("share-1", vec![("system", "Be brief."), ("user", "Water the fern."), ("assistant", "Watered.")]),
+        ("shared", vec![("user", "Feed\n\nthe cat."), ("model", "Fed.")]),
+        ("parts", vec![("user", "How deep?"), ("assistant", "Nine.")]),
+        ("texts", vec![("user", "How high?"), ("assistant", "Ten.")]),
+        ("turns", vec![("user", "How wide?"), ("assistant", "Two.")]),
+        ("list", vec![("user", "How far?"), ("assistant", "A mile.")]),
+    ] {
+        assert_eq!(messages(&all.value(id)), said, "{id}");
+    }
+    assert_eq!(all.value("short")["summary"], "Mended the gate.");
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let marked = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), format!("\u{feff}{text}")).unwrap();
+    };
+    marked("lines.jsonl", &json!({"role": "user", "content": "How deep is the well?"}).to_string());
+    let whole = json!({"id": "whole", "messages": [{"role": "user", "content": "How high?"}]});
+    marked("whole.json", &serde_json::to_string_pretty(&whole).unwrap());
+    marked("history.md", "# aider chat started at 2026-03-05 06:00:00\n\n#### How wide is it?\n\nTwo.\n");
+    let roots = ["lines.jsonl", "whole.json", "history.md"].map(|name| Root::path(folder.path().join(name)));
+    let (all, report, discovery) = run(&roots);
+    assert_eq!((discovery.unknown, report.sessions, report.skipped), (0, 3, 0));
+    assert_eq!(messages(&all.value("lines")), [("user", "How deep is the well?")]);
 }
 
 #[test]

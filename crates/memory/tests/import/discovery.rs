@@ -134,12 +134,10 @@ fn what_nobody_writes_is_unknown_and_what_is_not_there_unreadable() {
     let mut roots: Vec<Root> = odd.iter().map(Root::path).collect();
     roots.push(Root::path(folder.path().join("missing")));
     let found = discover(&roots);
-    assert_eq!((found.files.len(), found.unknown, found.unreadable), (0, 3, 1));
-    assert_eq!(
-        discover(&[Root::path(folder.path())]).files.len(),
-        0,
-        "in a folder they are nobody's business"
-    );
+    assert_eq!((found.files.len(), found.unknown, found.unreadable, found.missing), (0, 3, 1, true));
+    let found = discover(&[Root::path(folder.path())]);
+    assert_eq!((found.files.len(), found.missing), (0, false));
+    assert_eq!(found.unknown, 2, "in a folder, those that are called like session files");
 }
 
 #[cfg(unix)]

@@ -144,3 +144,122 @@ async fn files_of_one_name_in_two_folders_are_two_sessions() {
     assert!(serde_json::to_string(found.members()).unwrap().contains("basalt"));
     assert!(sources.find("notes~00000000").await.is_err());
 }
+
+fn talk(text: &str) -> serde_json::Value {
+    serde_json::json!({"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "Done."}]})
+}
+
+/// How many memories have this word; others may be found for what they mean.
+async fn found(own: &OwnMemory, word: &str) -> usize {
+    let hits = own.query(&query(word)).await.unwrap().hits;
+    hits.iter().filter(|hit| format!("{} {}", hit.title, hit.snippet).contains(word)).count()
+}
+
+fn write_lines(path: &Path, records: &[serde_json::Value]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let lines: Vec<String> = records.iter().map(serde_json::Value::to_string).collect();
+    std::fs::write(path, lines.join("\n")).unwrap();
+}
+
+fn ids(report: &ImportReport) -> Vec<&str> {
+    let mut ids: Vec<&str> = report.items.iter().map(|item| item.session_id.as_str()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[tokio::test]
+async fn whole_sessions_without_names_in_one_file_are_each_their_own_and_keep_their_names() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    let path = files.path().join("train.jsonl");
+    let mut records = vec![talk("Please rename the quartz module")];
+    write_lines(&path, &records);
+    assert_eq!(ids(&import(&own, files.path(), false).await), ["train"]);
+    records.push(talk("Why does the basalt build fail?"));
+    records.push(talk("Move the feldspar tests"));
+    write_lines(&path, &records);
+    let grown = import(&own, files.path(), false).await;
+    assert_eq!((grown.stored, grown.unchanged, ids(&grown)), (2, 1, vec!["train#2", "train#3"]));
+    records.push(talk("Delete the granite branch"));
+    write_lines(&path, &records);
+    let again = import(&own, files.path(), false).await;
+    assert_eq!((again.stored, again.unchanged, ids(&again)), (1, 3, vec!["train#4"]));
+    for word in ["quartz", "basalt", "feldspar", "granite"] {
+        assert_eq!(found(&own, word).await, 1, "{word}");
+    }
+
+    // In another folder another file of that name has its own; all are found by their ids.
+    let other = files.path().join("b/train.jsonl");
+    write_lines(&other, &[talk("Where is the obsidian key?"), talk("Sort the pumice list")]);
+    let beside = import(&own, files.path(), false).await;
+    let apart = ids(&beside);
+    assert_eq!((beside.stored, apart.len()), (2, 2), "{beside:?}");
+    assert!(apart[0].starts_with("train#2~") && apart[1].starts_with("train~"), "{apart:?}");
+    let sources = Sources { roots: vec![Root::path(files.path())], ..Sources::default() };
+    for (id, word) in [("train#3", "feldspar"), (apart[0], "pumice"), (apart[1], "obsidian")] {
+        let found = sources.find(id).await.unwrap();
+        assert_eq!(found.id(), id);
+        assert!(serde_json::to_string(found.members()).unwrap().contains(word), "{id}");
+    }
+    assert!(sources.find("train#5").await.is_err());
+}
+
+#[tokio::test]
+async fn whole_sessions_are_called_by_their_own_ids_and_those_of_two_files_are_told_apart() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    let named = |id: serde_json::Value, text: &str| {
+        let mut record = talk(text);
+        record["id"] = id;
+        record
+    };
+    let first = [
+        named("conv-0".into(), "Please rename the quartz module"),
+        named(1.into(), "Why does the basalt build fail?"),
+        talk("Move the feldspar tests"),
+    ];
+    write_lines(&files.path().join("a.jsonl"), &first);
+    let second = [named(1.into(), "Where is the obsidian key?"), first[0].clone()];
+    write_lines(&files.path().join("b.jsonl"), &second);
+    let report = import(&own, files.path(), false).await;
+    let ids = ids(&report);
+    assert_eq!((report.stored, report.unchanged), (4, 1), "a copy is nothing new: {report:?}");
+    assert_eq!((ids[0], ids[2], ids[3]), ("1", "a", "conv-0"));
+    assert!(ids[1].starts_with("1~"), "{ids:?}");
+    for word in ["quartz", "basalt", "feldspar", "obsidian"] {
+        assert_eq!(found(&own, word).await, 1, "{word}");
+    }
+    let sources = Sources { roots: vec![Root::path(files.path())], ..Sources::default() };
+    for (id, word) in [("conv-0", "quartz"), (ids[1], "obsidian")] {
+        let found = sources.find(id).await.unwrap();
+        assert!(serde_json::to_string(found.members()).unwrap().contains(word), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn messages_of_sessions_that_are_numbered_are_not_mixed() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    let say = |session: u32, text: &str| serde_json::json!({"conversation_id": session, "id": text, "role": "user", "content": text});
+    let lines = [say(7, "Please rename the quartz module"), say(8, "Why does the basalt build fail?")];
+    write_lines(&files.path().join("log.jsonl"), &lines);
+    assert_eq!(ids(&import(&own, files.path(), false).await), ["7", "8"]);
+}
+
+#[tokio::test]
+async fn a_path_with_nothing_there_is_an_error_and_files_of_nobody_are_counted() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    for dry_run in [true, false] {
+        let roots = vec![Root::path(files.path().join("nowhere"))];
+        let error = own.import(&ImportRequest { roots, dry_run, ..ImportRequest::default() }, |_| {}).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.code(), "not_found");
+        assert!(!error.parted().1.is_empty() && !error.to_string().contains("nowhere"), "{error}");
+    }
+    write(files.path(), "one", "Please rename the quartz module");
+    std::fs::write(files.path().join("odd.jsonl"), "{\"nobody\": \"knows\"}\n").unwrap();
+    std::fs::write(files.path().join("notes.txt"), "nobody asks").unwrap();
+    let report = import(&own, files.path(), false).await;
+    assert_eq!((report.stored, report.unknown_files, report.unreadable_files), (1, 1, 0), "{report:?}");
+}

@@ -1,7 +1,7 @@
 //! What is stored is what was shown, once, and comes back as it was.
 
 use confidant_memory::Error;
-use confidant_memory::api::{ArtifactType, Raw};
+use confidant_memory::api::{ArtifactType, Forget, Raw};
 use confidant_memory::blobs::Pointer;
 use serde_json::json;
 
@@ -141,6 +141,72 @@ async fn of_what_was_stored_of_a_session_at_once_the_last_begun_is_found_and_no_
         let hits = own.query(&query("JWT")).await.unwrap().hits;
         assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&second.cascade_uri]);
     }
+}
+
+#[tokio::test]
+async fn what_its_store_has_lost_is_put_back_when_it_is_stored_again() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let wish = request("demo-001", &bug_report());
+    let before = own.store(&wish).await.unwrap();
+    place.shelf.blobs.lock().unwrap().clear();
+    assert_eq!(own.retrieve(&before.cascade_uri, None).await.unwrap_err().code(), "not_found");
+
+    // Nobody can say whether it is there, so nobody does. What is known stays known.
+    place.shelf.set(Weather::Down);
+    assert_eq!(own.store(&wish).await.unwrap_err().code(), "unavailable");
+    place.shelf.set(Weather::Fine);
+    assert_eq!(own.query(&query("JWT")).await.unwrap().hits.len(), 1);
+    own.preview(&wish).await.unwrap();
+    assert_eq!((place.shelf.len(), place.outbox("put")), (0, 0), "a dry run writes nothing");
+
+    let again = own.store(&wish).await.unwrap();
+    assert_eq!((again.already_stored, again.supersedes), (false, Some(before.cascade_uri)));
+    assert!(own.retrieve(&again.cascade_uri, None).await.is_ok());
+    let hits = own.query(&query("JWT")).await.unwrap().hits;
+    assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&again.cascade_uri]);
+    let third = own.store(&wish).await.unwrap();
+    assert_eq!((third.already_stored, &third.cascade_uri), (true, &again.cascade_uri));
+    assert_eq!(place.shelf.len(), 1);
+
+    // What is there and is not what was put is as good as gone.
+    place.shelf.blobs.lock().unwrap().values_mut().for_each(|blob| blob[40] ^= 1);
+    let fourth = own.store(&wish).await.unwrap();
+    assert!(!fourth.already_stored && own.retrieve(&fourth.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_cannot_be_put_back_is_still_found_and_can_be_later() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let wish = request("demo-001", &bug_report());
+    let before = own.store(&wish).await.unwrap();
+    place.shelf.blobs.lock().unwrap().clear();
+    place.shelf.set(Weather::Full);
+    assert_eq!(own.store(&wish).await.unwrap_err().code(), "unavailable");
+    let hits = own.query(&query("JWT")).await.unwrap().hits;
+    assert_eq!(hits.iter().map(|hit| &hit.cascade_uri).collect::<Vec<_>>(), [&before.cascade_uri]);
+    place.shelf.set(Weather::Fine);
+    let again = own.store(&wish).await.unwrap();
+    assert!(!again.already_stored && own.retrieve(&again.cascade_uri, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_stored_with_its_transcript_too_is_found_once() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let card = own.store(&request("demo-001", &bug_report())).await.unwrap();
+    let mut wish = request("demo-001", &bug_report());
+    wish.raw = Raw::Acknowledged;
+    let raw = own.store(&wish).await.unwrap();
+    assert_eq!(raw.supersedes, Some(card.cascade_uri.clone()));
+    for found in [own.query(&query("JWT")).await.unwrap(), own.list(&query("")).await.unwrap()] {
+        let uris: Vec<&str> = found.hits.iter().map(|hit| hit.cascade_uri.as_str()).collect();
+        assert_eq!(uris, [&raw.cascade_uri]);
+    }
+    assert!(own.retrieve(&card.cascade_uri, None).await.is_ok(), "until it is forgotten");
+    let gone = own.forget(&Forget::Uri(raw.cascade_uri), false).await.unwrap();
+    assert_eq!((gone.forgotten, place.shelf.len()), (2, 0), "and it is not left behind");
 }
 
 #[tokio::test]

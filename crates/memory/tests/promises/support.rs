@@ -30,6 +30,8 @@ pub(crate) enum Weather {
     Held,
     /// It takes the money, says for what, and breaks off.
     Paid,
+    /// It can be read, but it is full.
+    Full,
 }
 
 /// Blobs in memory. Clones are the same store, as if it were elsewhere.
@@ -78,7 +80,7 @@ impl Blobs for Shelf {
         noted: &(dyn for<'l> Fn(&'l Locator) + Send + Sync),
     ) -> Result<Locator> {
         match self.weather() {
-            Weather::Down => return Err(down()),
+            Weather::Down | Weather::Full => return Err(down()),
             Weather::Paid => {
                 if resume.is_none() {
                     self.paid.fetch_add(1, Ordering::SeqCst);
@@ -100,7 +102,7 @@ impl Blobs for Shelf {
     }
 
     async fn get(&self, pointer: &Pointer, _: &Locator) -> Result<Vec<u8>> {
-        if self.weather() != Weather::Fine {
+        if !matches!(self.weather(), Weather::Fine | Weather::Full) {
             return Err(down());
         }
         self.blobs.lock().unwrap().get(&pointer.hex()).cloned().ok_or_else(|| Error::NotFound {

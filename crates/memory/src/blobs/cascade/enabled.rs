@@ -218,6 +218,13 @@ impl Blobs for Cascade {
         self.in_time(self.download(&action)).await
     }
 
+    /// The chain knows, and asking it costs nothing.
+    async fn has(&self, _pointer: &Pointer, locator: &Locator) -> Result<bool> {
+        let action = if locator.0.is_empty() { None } else { Note::parse(locator)?.action };
+        let Some(action) = action else { return Ok(false) };
+        Ok(self.in_time(self.api.state(&action.action_id)).await? != State::Ended)
+    }
+
     async fn remove(&self, _pointer: &Pointer, _locator: &Locator) -> Result<Removed> {
         Ok(Removed::Permanent)
     }
