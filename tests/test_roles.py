@@ -615,9 +615,9 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
             asked = [text for text, _ in groupby(m["content"] for m in messages if m["type"] == "human")]
             replied = [m["content"] for m in messages if m["type"] == "ai"]
             kept = len(asked)
-            queries = (f"say s{number}-t{i}" for i in range(per_session))
+            queries = [f"say s{number}-t{i}" for i in range(per_session)]
             expected = [query for query in queries if query not in unkept][-kept:]
-            assert asked == expected
+            assert asked == expected, f"not in the log: {[query for query in queries if query not in asked]}"
             assert replied == [f"noted: {query}" for query in expected][-len(replied) :]
         # No prompt had another person's words.
         for prompt in model.prompts:
