@@ -239,3 +239,48 @@ fn long_repetitions_are_scanned() {
         let _ = redactor.redact_text(&unit.repeat(400_000 / unit.len()));
     }
 }
+
+/// What comes out is counted, not timed: members whose keys redact alike are told apart by a number each.
+#[test]
+fn keys_that_redact_alike_stay_apart_and_short() {
+    let redacted = |count: usize| {
+        let members = (0..count).map(|number| (format!("u{number}@x.org"), json!(number)));
+        redactor().redact_json(&json!({ "users": members.collect::<serde_json::Map<_, _>>() })).value
+    };
+    let (once, twice) = (redacted(1_000), redacted(2_000));
+    assert_eq!(twice["users"].as_object().unwrap().len(), 2_000);
+    assert!(twice.to_string().len() <= 2 * once.to_string().len() + 8_000, "{}", twice.to_string().len());
+    let again = redactor().redact_json(&once);
+    assert_eq!((again.findings.len(), &again.value), (0, &once));
+    // A key that has the number already keeps it.
+    let taken = json!({ "<REDACTED:EMAIL>": 1, "<REDACTED:EMAIL>~2": 2, "a@x.org": 3, "b@x.org": 4 });
+    let redacted = redactor().redact_json(&taken).value;
+    let expected = json!({
+        "<REDACTED:EMAIL>": 1, "<REDACTED:EMAIL>~2": 2, "<REDACTED:EMAIL>~3": 3, "<REDACTED:EMAIL>~4": 4,
+    });
+    assert_eq!(redacted, expected);
+}
+
+#[test]
+fn a_private_key_as_an_object_is_critical() {
+    let part = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
+    let filler = "x".repeat(9_000);
+    for value in [
+        json!({ "kty": "EC", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "d": part }),
+        json!({ "keys": [{ "alg": "HS256", "k": part, "kty": "oct" }] }),
+        json!({ "d": part, "e": "AQAB", "kty": "RSA", "n": filler }),
+        json!({ "kty": "AKP", "priv": part }),
+    ] {
+        let redacted = redactor().redact_json(&value);
+        assert!(redacted.blocked, "{value}");
+        assert!(!redacted.value.to_string().contains(part), "{}", redacted.value);
+        assert!(redactor().redact_json(&redacted.value).findings.is_empty());
+    }
+    for value in [
+        json!({ "kty": "EC", "x": part, "y": part }),
+        json!({ "kty": "EC", "d": "<your private key here>" }),
+        json!({ "kind": "EC", "d": "nothing" }),
+    ] {
+        assert!(!redactor().redact_json(&value).blocked, "{value}");
+    }
+}

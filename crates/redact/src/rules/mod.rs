@@ -17,6 +17,7 @@ mod lone;
 mod name;
 mod network;
 mod phone;
+mod private_key;
 mod services;
 mod urls;
 mod value;
@@ -29,6 +30,8 @@ mod wallet;
 use std::ops::Range;
 
 use crate::finding::Tier;
+
+pub(crate) use private_key::is_private_part;
 
 /// One kind of thing to find.
 #[derive(Debug)]
@@ -189,6 +192,7 @@ pub(crate) fn whole_word(found: &Found<'_>) -> Option<Range<usize>> {
 /// All rules, in the order of their files.
 pub(crate) fn all() -> Vec<&'static Rule> {
     [
+        private_key::RULES,
         critical::RULES,
         vendor::RULES,
         vendor_marked::RULES,
@@ -211,6 +215,8 @@ pub(crate) fn all() -> Vec<&'static Rule> {
     .concat_refs()
 }
 
+/// A private key that is a JSON object, found by `json`.
+pub(crate) static PRIVATE_JWK: &Rule = &private_key::RULES[private_key::JWK];
 /// People's names, found by `names`.
 pub(crate) static NAME: &Rule = &OTHERS[0];
 /// What the user's own list says.
@@ -274,6 +280,11 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn rules_that_are_named_are_where_they_are_said_to_be() {
+        assert_eq!((PRIVATE_JWK.id, NAME.id, TERM.id), ("private_jwk", "person_name", "dictionary"));
     }
 
     #[test]
