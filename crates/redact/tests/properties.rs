@@ -284,3 +284,44 @@ fn a_private_key_as_an_object_is_critical() {
         assert!(!redactor().redact_json(&value).blocked, "{value}");
     }
 }
+
+#[test]
+fn what_is_cut_at_a_line_or_dressed_up_is_still_found() {
+    let token = "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz";
+    let body = "MC4CAQAwBQYDK2VwBCIEIG1k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bN";
+    let redactor = redactor();
+    let far = "and \\n so on. ".repeat(60);
+    for (text, rule) in [
+        ("4539 1488\n0343 6467".to_owned(), "credit_card"),
+        ("4111\n1111\n1111\n1111".to_owned(), "credit_card"),
+        ("DE89 3704\n0044 0532\n0130 00".to_owned(), "iban"),
+        ("GB82 WEST\n1234 5698 7654 32".to_owned(), "iban"),
+        ("to jane.doe@\nexample.org".to_owned(), "email"),
+        ("to jane.doe@example.\norg".to_owned(), "email"),
+        ("+49 30\n901820".to_owned(), "phone_international"),
+        ("postgres://app:s3cret\nP4ss@db.example.org/x".to_owned(), "url_password"),
+        (format!("{}{}", "ghp_8fJ2kLm9QzX4", "vB7n\nR1tY5wE3aS6dG0hC2pU4"), "github_token"),
+        (format!("{far}{}{}", "ghp_8fJ2kLm9QzX4", "vB7n\nR1tY5wE3aS6dG0hC2pU4"), "github_token"),
+        (format!("eyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiIxMjM0NSJ9.\n{token}"), "jwt"),
+        (format!("Authorization: Bearer k3Jd9fQw\u{1b}[0m{token}"), "authorization_header"),
+        (format!("-----BEGIN RSA\u{1b}[0m PRIVATE KEY-----\n{body}\n"), "private_key"),
+        (format!("-----BEGIN RSA PRIVATE \u{41a}\u{415}\u{423}-----\n{body}\n"), "private_key"),
+        (
+            format!("\u{410}uth\u{43e}rization: \u{412}\u{435}\u{430}r\u{435}r {token}"),
+            "authorization_header",
+        ),
+        (format!("{}BEGIN PRIVATE KEY-----\n{body}\n", "&#45;".repeat(5)), "private_key"),
+        ("jane&#x40;example.org".to_owned(), "email"),
+    ] {
+        let redacted = redactor.redact_text(&text);
+        assert!(redacted.findings.iter().any(|finding| finding.rule == rule), "{text:?}: {redacted:?}");
+        assert!(redactor.redact_text(&redacted.text).findings.is_empty(), "{redacted:?}");
+    }
+    for text in [
+        "\u{41a}\u{43b}\u{44e}\u{447}: \u{441}\u{43b}\u{43e}\u{432}\u{43e}",
+        "1984\n2001\n4711\n",
+        "see us @\nexample.org",
+    ] {
+        assert_eq!(redactor.redact_text(text).findings, [], "{text}");
+    }
+}

@@ -70,6 +70,7 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: Bearer {{token}}",
             "headers['Authorization'] = 'Bearer ' + token",
             "headers['Authorization'] = 'Bearer '+token",
+            "header.Set(\"Authorization\", \"Bearer \"+token1234)",
             "Authorization: Bearer access_token",
             "Authorization: Basic authentication, as in RFC7617",
             "Authorization: Bearer xxx",
@@ -201,7 +202,8 @@ fn is_given(found: &Found<'_>) -> bool {
         return false;
     }
     // 'Bearer '+token, "Bearer ".$token: the name of a variable behind the quotes.
-    let joined = !value[0].is_ascii_alphanumeric() && make.digits == 0;
+    let closed = matches!(found.text[..found.secret.start], [.., b' ', b'"' | b'\'' | b'`']);
+    let joined = !value[0].is_ascii_alphanumeric() && (closed || make.digits == 0);
     let decoded = encoded::decode(value).is_some_and(|text| text.contains(':') && text.len() >= 3);
     if joined || decoded {
         return decoded;
@@ -213,8 +215,8 @@ fn is_given(found: &Found<'_>) -> bool {
             .any(|word| value.len() < 12 && value[..word.len().min(value.len())].eq_ignore_ascii_case(word));
         return !about && (make.letters() == 0 || value.len() >= LEAST_MIXED);
     }
-    let closed = matches!(found.after().first(), None | Some(b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'\\'));
-    closed && value.len() >= LEAST_MIXED && !has_any(value, SPOKEN_OF)
+    let ends = matches!(found.after().first(), None | Some(b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'\\'));
+    ends && value.len() >= LEAST_MIXED && !has_any(value, SPOKEN_OF)
 }
 
 /// A scheme that nobody knows, or a parameter of one that is known: the value must tell.

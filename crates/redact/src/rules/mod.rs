@@ -4,6 +4,7 @@
 //! place), and what must be true of it (its check). Its examples are its tests: `cargo test` runs every one of them.
 //! Patterns are compiled when they are first needed, without Unicode, which makes starting free and compiling cheap.
 
+mod abroad;
 mod address;
 mod assignment;
 mod cards;
@@ -12,6 +13,7 @@ mod email;
 mod generic;
 mod iban;
 mod ids;
+mod ids_others;
 mod jwt;
 mod lone;
 mod name;
@@ -111,6 +113,19 @@ impl Family {
     }
 }
 
+/// Whether a find is believed where lines were joined between groups: what has a check, in the groups it is written in, or
+/// a form that nothing else has.
+pub(crate) fn survives_reflowing(rule: &Rule, value: &[u8]) -> bool {
+    match rule.id {
+        "credit_card" => {
+            let groups: Vec<usize> = value.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).collect();
+            matches!(groups[..], [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4])
+        }
+        "phone_international" => value.starts_with(b"+"),
+        id => matches!(id, "iban" | "email" | "url_password"),
+    }
+}
+
 /// A match of a pattern, in the text around it.
 #[derive(Debug)]
 pub(crate) struct Found<'t> {
@@ -201,12 +216,14 @@ pub(crate) fn all() -> Vec<&'static Rule> {
         jwt::RULES,
         urls::RULES,
         generic::RULES,
+        abroad::RULES,
         lone::RULES,
         email::RULES,
         phone::RULES,
         cards::RULES,
         iban::RULES,
         ids::RULES,
+        ids_others::RULES,
         network::RULES,
         wallet::RULES,
         address::RULES,
