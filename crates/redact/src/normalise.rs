@@ -79,26 +79,24 @@ impl<'t> View<'t> {
         &self,
         mut change: impl FnMut(&[u8], usize) -> Option<(usize, Option<char>)>,
     ) -> Option<View<'static>> {
-        self.rewritten_within(|text, at| change(text, at).map(|(length, c)| (length, c, Reach::Far)))
-    }
-
-    /// The same, with what each change can be felt by.
-    fn rewritten_within(
-        &self,
-        mut change: impl FnMut(&[u8], usize) -> Option<(usize, Option<char>, Reach)>,
-    ) -> Option<View<'static>> {
         let text = self.bytes();
         let mut changes = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            let Some((length, character, reach)) = change(text, at) else {
+            let Some((length, character)) = change(text, at) else {
                 at += 1;
                 continue;
             };
             let end = (at + length).min(text.len());
-            changes.push((at..end, character, reach));
+            changes.push((at..end, character, Reach::Far));
             at = end;
         }
+        self.changed(changes)
+    }
+
+    /// These ranges, in order, replaced by a character or by nothing, with as much of the text as can feel it.
+    fn changed(&self, changes: Vec<(Range<usize>, Option<char>, Reach)>) -> Option<View<'static>> {
+        let text = self.bytes();
         let (last, reach) = changes.last().map(|(range, _, reach)| (range.end, *reach))?;
         let mut copy = Copy::with_capacity(text.len().min(changes.len() * (BEFORE + AFTER)));
         let (mut done, mut felt) = (0, 0);

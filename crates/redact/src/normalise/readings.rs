@@ -84,61 +84,84 @@ impl View<'_> {
     /// The view with breaks inside long tokens taken out, if it has any: a backslash or `=` at the end of a line, or
     /// a line that ends, and a next one that begins, in the middle of a token.
     pub(crate) fn unwrapped(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'\n') {
-            return None;
-        }
-        let (mut run, mut digits, mut letters) = (0, 0, 0);
-        self.rewritten_within(|text, at| {
-            let byte = text[at];
-            let long = run >= LEAST_WRAPPED;
-            let broken = match byte {
-                b'\\' | b'=' => 1 + line_break(text, at + 1)?,
-                b'\r' | b'\n' if long || (run >= LEAST_MIXED && digits > 1 && letters > 1) => {
-                    let broken = line_break(text, at)?;
-                    if !long && !is_half(&text[at + broken..]) {
-                        return None;
-                    }
-                    broken
-                }
-                _ => {
-                    if is_token(byte) {
-                        run += 1;
-                        digits += usize::from(byte.is_ascii_digit());
-                        letters += usize::from(byte.is_ascii_alphabetic());
-                    } else {
-                        (run, digits, letters) = (0, 0, 0);
-                    }
-                    return None;
-                }
+        let text = self.bytes();
+        let mut changes = Vec::new();
+        // What was before a break that is gone goes on behind it.
+        let mut joined = (0, Run::default());
+        for at in line_ends(text) {
+            let Some(length) = line_break(text, at) else { continue };
+            let run = Run::before(text, at, joined);
+            let after = &text[at + length..];
+            let reach = match text[..at].last() {
+                Some(b'\\') => Some(Reach::Far),
+                Some(b'=') => Some(Reach::Near),
+                _ => run.is_cut(after).then_some(Reach::Near),
             };
-            text.get(at + broken).copied().filter(|next| is_token(*next))?;
-            Some((broken, None, if byte == b'\\' { Reach::Far } else { Reach::Near }))
-        })
+            let Some(reach) = reach.filter(|_| after.first().is_some_and(|next| is_token(*next))) else {
+                continue;
+            };
+            let sign = usize::from(matches!(text[..at].last(), Some(b'\\' | b'=')));
+            changes.push((at - sign..at + length, None, reach));
+            joined = (at + length, run);
+        }
+        self.changed(changes)
     }
 
     /// The view with breaks between the groups of a number, and inside an address of mail or of a server with its
     /// password, taken out, if it has any.
     pub(crate) fn reflowed(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'\n') {
-            return None;
-        }
-        self.rewritten_within(|text, at| {
-            if !matches!(text[at], b'\r' | b'\n') {
-                return None;
-            }
-            let broken = line_break(text, at)?;
-            let (before, after) = (&text[at.saturating_sub(LONGEST_HALF)..at], &text[at + broken..]);
-            let last = *before.last()?;
+        let text = self.bytes();
+        let mut changes = Vec::new();
+        for at in line_ends(text) {
+            let Some(length) = line_break(text, at) else { continue };
+            let (before, after) = (&text[at.saturating_sub(LONGEST_HALF)..at], &text[at + length..]);
             if between_groups(before, after) {
-                return Some((broken, (last != b'-').then_some(' '), Reach::Near));
+                let space = (!before.ends_with(b"-")).then_some(' ');
+                changes.push((at..at + length, space, Reach::Near));
+            } else if inside_mail(before, after) || inside_server(before, after) {
+                changes.push((at..at + length, None, Reach::Near));
             }
-            (inside_mail(before, after) || inside_server(before, after)).then_some((
-                broken,
-                None,
-                Reach::Near,
-            ))
-        })
+        }
+        self.changed(changes)
     }
+}
+
+/// The token that a line ends with.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    length: usize,
+    digits: usize,
+    letters: usize,
+}
+
+impl Run {
+    /// Reads back from a place. A token that begins where a break was taken out has what stood before that.
+    fn before(text: &[u8], at: usize, joined: (usize, Self)) -> Self {
+        let mut run = Self::default();
+        for byte in text[joined.0..at].iter().rev().take(LONGEST_HALF).take_while(|byte| is_token(**byte)) {
+            run.length += 1;
+            run.digits += usize::from(byte.is_ascii_digit());
+            run.letters += usize::from(byte.is_ascii_alphabetic());
+        }
+        if run.length == at - joined.0 {
+            let (_, Self { length, digits, letters }) = joined;
+            (run.length, run.digits, run.letters) =
+                (run.length + length, run.digits + digits, run.letters + letters);
+        }
+        run
+    }
+
+    /// Whether the token goes on behind the break: a long one, or a shorter one that no word looks like.
+    fn is_cut(self, after: &[u8]) -> bool {
+        (self.length >= LEAST_WRAPPED && self.digits > 0)
+            || (self.length >= LEAST_MIXED && self.digits > 1 && self.letters > 1 && is_half(after))
+    }
+}
+
+/// Where lines end, before what ends them.
+fn line_ends(text: &[u8]) -> impl Iterator<Item = usize> {
+    let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    ends.map(|at| if text[..at].ends_with(b"\r") { at - 1 } else { at })
 }
 
 /// The second half of a token: long, with a digit, and nothing is given to it.
