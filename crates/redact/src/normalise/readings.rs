@@ -153,7 +153,7 @@ impl Run {
 
     /// Whether the token goes on behind the break: a long one, or a shorter one that no word looks like.
     fn is_cut(self, after: &[u8]) -> bool {
-        (self.length >= LEAST_WRAPPED && self.digits > 0)
+        (self.length >= LEAST_WRAPPED && self.digits > 0 && is_rest(after))
             || (self.length >= LEAST_MIXED && self.digits > 1 && self.letters > 1 && is_half(after))
     }
 }
@@ -162,6 +162,15 @@ impl Run {
 fn line_ends(text: &[u8]) -> impl Iterator<Item = usize> {
     let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     ends.map(|at| if text[..at].ends_with(b"\r") { at - 1 } else { at })
+}
+
+/// The rest of a token, and no word: a digit, padding, a capital behind a small letter, or much of it.
+fn is_rest(after: &[u8]) -> bool {
+    let length = after.iter().take(LEAST_WRAPPED).take_while(|byte| is_token(**byte)).count();
+    let token = &after[..length];
+    length == LEAST_WRAPPED
+        || token.iter().any(|byte| byte.is_ascii_digit() || *byte == b'=')
+        || token.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
 }
 
 /// The second half of a token: long, with a digit, and nothing is given to it.
