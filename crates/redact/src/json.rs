@@ -3,15 +3,17 @@
 //! Strings are looked at decoded, with the key that they stand under, since a password has nothing but its key to be
 //! known by; numbers are looked at as they are written. The strings of an array are looked at once more as the lines of
 //! one text, since keys come as such, and headers as name and value by turns. A string that is JSON itself is walked
-//! too. Paths are JSON pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and
-//! neither may be lost.
+//! too. An object that is a private key (JWK) is one whatever the order and the distance of its members. Paths are JSON
+//! pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and neither may be lost.
+
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::finding::{self, Count, Finding, Hit};
 use crate::placeholders::Placeholders;
-use crate::{Redactor, stream};
+use crate::{Redactor, rules, stream};
 
 /// A redacted JSON value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,19 +82,24 @@ impl Walk<'_> {
     ) -> Map<String, Value> {
         // {"name": "DB_PASSWORD", "value": "…"}: the key of the value is the name.
         let named = ["name", "key", "Name", "Key"].iter().find_map(|name| members.get(*name)?.as_str());
+        let kind = members.get("kty").and_then(Value::as_str);
         let mut redacted = Map::new();
+        let mut alike = HashMap::new();
         for (key, value) in members {
-            let mut new_key = self.key(key, path);
-            while redacted.contains_key(&new_key) {
-                new_key.push('~');
-            }
+            let new_key = apart(self.key(key, path), &redacted, &mut alike);
             let pointer = format!("{path}/{}", new_key.replace('~', "~0").replace('/', "~1"));
             let context = match (key.as_str(), named) {
                 ("value" | "Value", Some(named)) => named,
                 ("value" | "Value" | "values" | "text", None) => above.unwrap_or(key),
                 _ => key,
             };
-            let value = self.value(value, &pointer, Some(context), depth);
+            let value = match value {
+                Value::String(text) if kind.is_some_and(|kind| rules::is_private_part(kind, key, text)) => {
+                    let hit = Hit { start: 0, end: text.len(), rule: rules::PRIVATE_JWK };
+                    Value::String(self.replace(text, &[hit], &pointer))
+                }
+                _ => self.value(value, &pointer, Some(context), depth),
+            };
             redacted.insert(new_key, value);
         }
         redacted
@@ -199,6 +206,22 @@ impl Redactor {
         let hits = self.hits(&format!("{lead}{text}\""));
         let inside = hits.into_iter().filter(|hit| hit.start >= start && hit.end <= end);
         inside.map(|hit| Hit { start: hit.start - start, end: hit.end - start, ..hit }).collect()
+    }
+}
+
+/// A key that no other member has: the second that redacts alike ends with `~2`, the next with `~3`. Each number is tried
+/// once, so the work is that of the keys.
+fn apart(key: String, taken: &Map<String, Value>, alike: &mut HashMap<String, usize>) -> String {
+    if !taken.contains_key(&key) {
+        return key;
+    }
+    let number = alike.entry(key.clone()).or_insert(1);
+    loop {
+        *number += 1;
+        let numbered = format!("{key}~{number}");
+        if !taken.contains_key(&numbered) {
+            return numbered;
+        }
     }
 }
 

@@ -2,9 +2,12 @@
 //!
 //! Zero-width and format characters are dropped; full-width letters, styled digits, digits of other scripts, dashes
 //! and spaces become the plain ones (NFKC, character by character, so that every byte of the copy knows where it
-//! came from). Text that is plain already is borrowed, with no map at all. Further views undo one kind of wrapping
-//! each: backslash escapes, percent escapes, and lines broken inside a token. Easy to get wrong: a match in the copy
+//! came from), and so do Cyrillic and Greek letters that pass for Latin ones. Text that is plain already is borrowed, with
+//! no map at all. Further views undo one kind of wrapping each, see `readings`. Easy to get wrong: a match in the copy
 //! must map back to everything between its first and last character, dropped ones included.
+
+mod lookalikes;
+mod readings;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,78 +41,20 @@ impl<'t> View<'t> {
         }
         let mut copy = Copy::with_capacity(text.len());
         let mut at = 0;
+        let mut word = lookalikes::Word::default();
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             let plain = rest.bytes().position(|byte| byte >= 0x80).unwrap_or(rest.len());
             copy.keep(&rest.as_bytes()[..plain], at);
             at += plain;
             if let Some(c) = rest[plain..].chars().next() {
-                fold(c, &rest.as_bytes()[plain..plain + c.len_utf8()], at, &mut copy);
+                match word.latin(c, text, at) {
+                    Some(latin) => copy.put(latin, at..at + c.len_utf8()),
+                    None => fold(c, &rest.as_bytes()[plain..plain + c.len_utf8()], at, &mut copy),
+                }
                 at += c.len_utf8();
             }
         }
         copy.into_view()
-    }
-
-    /// The view with backslash escapes undone, if it has any: `\n`, `\"`, `\/`, `\x41`, `\u0041`.
-    pub(crate) fn unescaped(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'\\') {
-            return None;
-        }
-        self.rewritten(|text, at| {
-            if text[at] != b'\\' {
-                return None;
-            }
-            let next = *text.get(at + 1)?;
-            let hex = |digits: usize| {
-                let digits = text.get(at + 2..at + 2 + digits)?;
-                u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-            };
-            Some(match next {
-                b'n' | b'r' => (2, Some('\n')),
-                b't' => (2, Some('\t')),
-                b'"' | b'\'' | b'\\' | b'/' | b'`' => (2, Some(char::from(next))),
-                b'x' => (4, Some(char::from(u8::try_from(hex(2)?).ok()?))),
-                b'u' => (6, char::from_u32(hex(4)?)),
-                _ => return None,
-            })
-        })
-    }
-
-    /// The view with percent escapes undone, if it has any.
-    pub(crate) fn unpercented(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'%') {
-            return None;
-        }
-        self.rewritten(|text, at| {
-            if text[at] != b'%' {
-                return None;
-            }
-            let digits = std::str::from_utf8(text.get(at + 1..at + 3)?).ok()?;
-            let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)?;
-            Some((3, Some(char::from(byte))))
-        })
-    }
-
-    /// The view with breaks inside long tokens taken out, if it has any: a backslash or `=` at the end of a line, or
-    /// a line that ends, and a next one that begins, in the middle of a token.
-    pub(crate) fn unwrapped(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'\n') {
-            return None;
-        }
-        let mut run = 0;
-        self.rewritten(|text, at| {
-            let byte = text[at];
-            let broken = match byte {
-                b'\\' | b'=' => 1 + line_break(text, at + 1)?,
-                b'\r' | b'\n' if run >= LEAST_WRAPPED => line_break(text, at)?,
-                _ => {
-                    run = if is_token(byte) { run + 1 } else { 0 };
-                    return None;
-                }
-            };
-            text.get(at + broken).copied().filter(|next| is_token(*next))?;
-            Some((broken, None))
-        })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -143,17 +88,22 @@ impl<'t> View<'t> {
                 continue;
             };
             let end = (at + length).min(text.len());
-            changes.push((at..end, character));
+            changes.push((at..end, character, Reach::Far));
             at = end;
         }
-        let last = changes.last()?.0.end;
+        self.changed(changes)
+    }
+
+    /// These ranges, in order, replaced by a character or by nothing, with as much of the text as can feel it.
+    fn changed(&self, changes: Vec<(Range<usize>, Option<char>, Reach)>) -> Option<View<'static>> {
+        let text = self.bytes();
+        let (last, reach) = changes.last().map(|(range, _, reach)| (range.end, *reach))?;
         let mut copy = Copy::with_capacity(text.len().min(changes.len() * (BEFORE + AFTER)));
-        let mut done = 0;
-        for (range, character) in changes {
-            let from = word_start(text, range.start.saturating_sub(BEFORE));
-            let until = if done == 0 { 0 } else { word_end(text, done + AFTER) };
-            if from > until {
-                self.copy(done..until.max(done), &mut copy);
+        let (mut done, mut felt) = (0, 0);
+        for (range, character, reach) in changes {
+            let from = reach.start(text, range.start);
+            if from > felt {
+                self.copy(done..felt.max(done), &mut copy);
                 copy.put('\n', self.place(from..from + 1));
                 done = from;
             }
@@ -162,8 +112,9 @@ impl<'t> View<'t> {
                 copy.put(character, self.place(range.clone()));
             }
             done = range.end;
+            felt = reach.end(text, done);
         }
-        self.copy(last..word_end(text, last + AFTER), &mut copy);
+        self.copy(last..reach.end(text, last), &mut copy);
         Some(copy.into_view())
     }
 
@@ -183,6 +134,31 @@ impl<'t> View<'t> {
                 Some(_) => copy.add(&self.text[from..to], *piece),
                 None => copy.keep(&self.text[from..to], piece.start + from - piece.at),
             }
+        }
+    }
+}
+
+/// How much of the text around a change is read again.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    /// As far as a rule sees.
+    Far,
+    /// The token or number that was cut, and what names it.
+    Near,
+}
+
+impl Reach {
+    fn start(self, text: &[u8], at: usize) -> usize {
+        match self {
+            Self::Far => word_start(text, at.saturating_sub(BEFORE)),
+            Self::Near => word_start(text, word_start(text, at).saturating_sub(BEFORE_NEAR)),
+        }
+    }
+
+    fn end(self, text: &[u8], at: usize) -> usize {
+        match self {
+            Self::Far => word_end(text, at + AFTER),
+            Self::Near => word_end(text, at + AFTER_NEAR),
         }
     }
 }
@@ -300,29 +276,10 @@ fn word_end(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().take(LONGEST_VALUE).take_while(|byte| !byte.is_ascii_whitespace()).count()
 }
 
-fn line_break(text: &[u8], at: usize) -> Option<usize> {
-    let mut end = at;
-    if text.get(end) == Some(&b'\r') {
-        end += 1;
-    }
-    if text.get(end) != Some(&b'\n') {
-        return None;
-    }
-    end += 1;
-    let indent = text[end..].iter().take(MOST_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    Some(end + indent - at)
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'+' | b'=' | b'@')
-}
-
-/// A shorter run before a line's end is a word, not a token that was cut.
-const LEAST_WRAPPED: usize = 24;
-const MOST_INDENT: usize = 16;
-/// How much of the text around a change is read again: as far as a rule sees.
 const BEFORE: usize = 192;
 const AFTER: usize = 256;
+const BEFORE_NEAR: usize = 40;
+const AFTER_NEAR: usize = 32;
 const LONGEST_WORD: usize = 128;
 const LONGEST_VALUE: usize = 1024;
 /// The zero of each script whose ten digits follow one another.
@@ -363,24 +320,14 @@ mod tests {
             ("4111\u{a0}1111\u{2011}1111", "4111 1111-1111"),
             ("\u{660}\u{661}\u{966}", "010"),
             ("h\u{e9}llo \u{540d}", "h\u{e9}llo \u{540d}"),
+            ("B\u{435}\u{430}rer", "Bearer"),
+            ("\u{3a1}RIVATE \u{41a}\u{415}\u{423}-----", "PRIVATE KEY-----"),
+            ("\u{41a}\u{415}\u{423} \u{441}\u{435}\u{43e}", "\u{41a}\u{415}\u{423} \u{441}\u{435}\u{43e}"),
         ];
         for (text, folded) in cases {
             let view = View::plain(text);
             assert_eq!(std::str::from_utf8(view.bytes()), Ok(folded));
             assert_eq!(view.place(0..view.bytes().len()), 0..text.len());
         }
-    }
-
-    #[test]
-    fn each_wrapping_is_undone() {
-        let plain = |text: &'static str| View::plain(text);
-        let text =
-            |view: Option<View<'_>>| view.map(|view| String::from_utf8(view.bytes().to_vec()).unwrap());
-        assert_eq!(text(plain(r#"a\n\"b\u0041\x42\"#).unescaped()).as_deref(), Some("a\n\"bAB\\"));
-        assert_eq!(text(plain("a%40b%zz%4").unpercented()).as_deref(), Some("a@b%zz%4"));
-        assert_eq!(text(plain("curl \\\n  -H").unwrapped()).as_deref(), Some("curl -H"));
-        let long = "abcdefghijklmnopqrstuvwxyz0123\n456 x\ny";
-        assert_eq!(text(plain(long).unwrapped()).as_deref(), Some("abcdefghijklmnopqrstuvwxyz0123456 x\ny"));
-        assert_eq!(text(plain("plain").unescaped()), None);
     }
 }

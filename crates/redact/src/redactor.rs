@@ -8,7 +8,7 @@ use crate::dictionary::Dictionary;
 use crate::finding::{self, Count, Finding, Hit, Tier};
 use crate::normalise::View;
 use crate::placeholders::{self, Numbering, Placeholders};
-use crate::rules::{Family, NAME};
+use crate::rules::{self, Family, NAME, Rule};
 use crate::stream::Stream;
 use crate::{encoded, names, scan};
 
@@ -108,21 +108,9 @@ impl Redactor {
     fn look(&self, text: &str, depth: Depth, wanted: Wanted) -> Vec<Hit> {
         let mut hits = Vec::new();
         let plain = View::plain(text);
-        self.look_at(&plain, &mut hits, |_| true);
+        self.look_at(&plain, &mut hits, |_, _| true);
         if depth == Depth::Whole {
-            let unescaped = plain.unescaped();
-            if let Some(view) = &unescaped {
-                self.look_at(view, &mut hits, |_| true);
-                if let Some(view) = view.unescaped() {
-                    self.look_at(&view, &mut hits, |_| true);
-                }
-            }
-            if let Some(view) = plain.unpercented() {
-                self.look_at(&view, &mut hits, |_| true);
-            }
-            if let Some(view) = unescaped.as_ref().unwrap_or(&plain).unwrapped() {
-                self.look_at(&view, &mut hits, Family::survives_wrapping);
-            }
+            self.look_further(&plain, &mut hits);
             self.look_inside(&plain, &mut hits, wanted);
         }
         match wanted {
@@ -142,11 +130,32 @@ impl Redactor {
         finding::join(hits)
     }
 
-    fn look_at(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: impl Fn(Family) -> bool) {
+    /// The other readings of a view.
+    fn look_further(&self, plain: &View<'_>, hits: &mut Vec<Hit>) {
+        let unescaped = plain.unescaped();
+        let twice = unescaped.as_ref().and_then(View::unescaped);
+        let others = [plain.unpercented(), plain.unentitied()];
+        for view in [&unescaped, &twice, &others[0], &others[1]].into_iter().flatten() {
+            self.look_at(view, hits, |_, _| true);
+        }
+        for view in [Some(plain), unescaped.as_ref()].into_iter().flatten() {
+            if let Some(view) = view.uncoloured() {
+                self.look_at(&view, hits, |_, _| true);
+            }
+            if let Some(view) = view.unwrapped() {
+                self.look_at(&view, hits, |rule, _| rule.family.survives_wrapping());
+            }
+            if let Some(view) = view.reflowed() {
+                self.look_at(&view, hits, rules::survives_reflowing);
+            }
+        }
+    }
+
+    fn look_at(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: impl Fn(&Rule, &[u8]) -> bool) {
         let mut found = Vec::new();
         scan::scan(view.bytes(), &mut found);
         self.dictionary.scan(view.bytes(), &mut found);
-        for hit in found.into_iter().filter(|hit| wanted(hit.rule.family)) {
+        for hit in found.into_iter().filter(|hit| wanted(hit.rule, &view.bytes()[hit.start..hit.end])) {
             let place = view.place(hit.start..hit.end);
             hits.push(Hit { start: place.start, end: place.end, ..hit });
         }

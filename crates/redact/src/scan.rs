@@ -19,17 +19,25 @@ use crate::rules::{self, Found, Rule, Trigger};
 pub(crate) fn scan(text: &[u8], hits: &mut Vec<Hit>) -> usize {
     let machine = &*MACHINE;
     let mut scan = Scan { machine, text, ends: vec![0; machine.rules.len()], hits, attempts: 0 };
-    if let Some(keywords) = &machine.keywords {
-        for found in keywords.find_overlapping_iter(text) {
-            for &(index, boundary) in &machine.by_keyword[found.pattern().as_usize()] {
-                if !boundary || begins_word(text, found.start()) {
-                    scan.attempt(index, found.start()..found.end());
-                }
-            }
-        }
-    }
+    scan.keywords(&machine.plain, 0..text.len());
+    foreign_parts(text, |part| scan.keywords(&machine.foreign, part));
     scan.walk();
     scan.attempts
+}
+
+/// The parts of a text in which a word with letters that are not ASCII can stand, in order and apart from each other.
+fn foreign_parts(text: &[u8], mut each: impl FnMut(Range<usize>)) {
+    let mut at = 0;
+    while let Some(first) = text[at..].iter().position(|byte| !byte.is_ascii()).map(|offset| at + offset) {
+        let start = first.saturating_sub(LONGEST_FOREIGN).max(at);
+        let mut end = first + 1;
+        while let Some(next) = text[end..].iter().take(2 * LONGEST_FOREIGN).position(|byte| !byte.is_ascii())
+        {
+            end += next + 1;
+        }
+        at = (end + LONGEST_FOREIGN).min(text.len());
+        each(start..at);
+    }
 }
 
 /// No letter or digit stands before a place, unless it ends a colour of the terminal.
@@ -52,9 +60,9 @@ pub(crate) fn compile(pattern: &str) -> Option<Regex> {
 struct Machine {
     rules: Vec<&'static Rule>,
     patterns: Vec<OnceLock<Option<Regex>>>,
-    keywords: Option<AhoCorasick>,
-    /// For each keyword its rules, and whether it must begin a word.
-    by_keyword: Vec<Vec<(usize, bool)>>,
+    plain: Keywords,
+    /// Those with letters that are not ASCII, apart: with them the automaton for all texts would be twice as large.
+    foreign: Keywords,
     heads: Heads,
     /// For each count of digits, and for each length of a word, the rules that want it.
     numbers: Vec<Vec<usize>>,
@@ -64,16 +72,44 @@ struct Machine {
     tokens: Vec<(usize, usize)>,
 }
 
+/// What leads to rules by its letters.
+#[derive(Default)]
+struct Keywords {
+    words: Vec<String>,
+    automaton: Option<AhoCorasick>,
+    /// For each word its rules, and whether it must begin a word of the text.
+    rules: Vec<Vec<(usize, bool)>>,
+}
+
+impl Keywords {
+    fn add(&mut self, rule: usize, word: String, boundary: bool) {
+        let at = self.words.iter().position(|known| *known == word).unwrap_or_else(|| {
+            self.words.push(word);
+            self.rules.push(Vec::new());
+            self.words.len() - 1
+        });
+        self.rules[at].push((rule, boundary));
+    }
+
+    fn build(&mut self) {
+        self.automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&self.words)
+            .ok();
+    }
+}
+
 static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
 
 impl Machine {
     fn new() -> Self {
         let rules = rules::all();
-        let mut words: Vec<String> = Vec::new();
         let mut machine = Self {
             patterns: rules.iter().map(|_| OnceLock::new()).collect(),
-            keywords: None,
-            by_keyword: Vec::new(),
+            plain: Keywords::default(),
+            foreign: Keywords::default(),
             heads: Heads::default(),
             numbers: vec![Vec::new(); LONGEST_NUMBER + 1],
             words: vec![Vec::new(); LONGEST_WORD + 1],
@@ -85,8 +121,8 @@ impl Machine {
         for index in 0..machine.rules.len() {
             machine.heads.push(machine.rules[index].pattern);
             match machine.rules[index].trigger {
-                Trigger::Keyword(keywords) => machine.add(index, keywords, true, &mut words),
-                Trigger::Anywhere(keywords) => machine.add(index, keywords, false, &mut words),
+                Trigger::Keyword(keywords) => machine.add(index, keywords, true),
+                Trigger::Anywhere(keywords) => machine.add(index, keywords, false),
                 Trigger::Number(least, most) => enlist(&mut machine.numbers, least, most, index),
                 Trigger::Word(least, most) => enlist(&mut machine.words, least, most, index),
                 Trigger::Colon => machine.colons.push(index),
@@ -95,24 +131,15 @@ impl Machine {
                 Trigger::Never => {}
             }
         }
-        machine.keywords = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&words)
-            .ok();
+        machine.plain.build();
+        machine.foreign.build();
         machine
     }
 
-    fn add(&mut self, rule: usize, keywords: &[&str], boundary: bool, words: &mut Vec<String>) {
+    fn add(&mut self, rule: usize, keywords: &[&str], boundary: bool) {
         for keyword in keywords {
-            let keyword = keyword.to_ascii_lowercase();
-            let at = words.iter().position(|word| *word == keyword).unwrap_or_else(|| {
-                words.push(keyword);
-                self.by_keyword.push(Vec::new());
-                words.len() - 1
-            });
-            self.by_keyword[at].push((rule, boundary));
+            let words = if keyword.is_ascii() { &mut self.plain } else { &mut self.foreign };
+            words.add(rule, keyword.to_ascii_lowercase(), boundary);
         }
     }
 }
@@ -152,6 +179,19 @@ struct Scan<'s> {
 }
 
 impl Scan<'_> {
+    /// Tries the rules of every keyword in a part of the text.
+    fn keywords(&mut self, keywords: &'static Keywords, part: Range<usize>) {
+        let (text, Some(automaton)) = (self.text, &keywords.automaton) else { return };
+        for found in automaton.find_overlapping_iter(&text[part.clone()]) {
+            let (start, end) = (part.start + found.start(), part.start + found.end());
+            for &(index, boundary) in &keywords.rules[found.pattern().as_usize()] {
+                if !boundary || begins_word(text, start) {
+                    self.attempt(index, start..end);
+                }
+            }
+        }
+    }
+
     /// Tries one rule at the place of its trigger.
     fn attempt(&mut self, index: usize, trigger: Range<usize>) {
         let (machine, text, at) = (self.machine, self.text, trigger.start);
@@ -302,6 +342,8 @@ fn number_at(text: &[u8], at: usize) -> (usize, usize) {
 const WINDOW: usize = 768;
 const LONGEST_NUMBER: usize = 48;
 const LONGEST_WORD: usize = 128;
+/// How much of a word can stand before or behind its letters that are not ASCII.
+const LONGEST_FOREIGN: usize = 24;
 const LONGEST_COLOUR: usize = 16;
 const LEAST_DIGITS: usize = 4;
 const ALPHANUMERIC: u8 = 1;

@@ -239,3 +239,89 @@ fn long_repetitions_are_scanned() {
         let _ = redactor.redact_text(&unit.repeat(400_000 / unit.len()));
     }
 }
+
+/// What comes out is counted, not timed: members whose keys redact alike are told apart by a number each.
+#[test]
+fn keys_that_redact_alike_stay_apart_and_short() {
+    let redacted = |count: usize| {
+        let members = (0..count).map(|number| (format!("u{number}@x.org"), json!(number)));
+        redactor().redact_json(&json!({ "users": members.collect::<serde_json::Map<_, _>>() })).value
+    };
+    let (once, twice) = (redacted(1_000), redacted(2_000));
+    assert_eq!(twice["users"].as_object().unwrap().len(), 2_000);
+    assert!(twice.to_string().len() <= 2 * once.to_string().len() + 8_000, "{}", twice.to_string().len());
+    let again = redactor().redact_json(&once);
+    assert_eq!((again.findings.len(), &again.value), (0, &once));
+    // A key that has the number already keeps it.
+    let taken = json!({ "<REDACTED:EMAIL>": 1, "<REDACTED:EMAIL>~2": 2, "a@x.org": 3, "b@x.org": 4 });
+    let redacted = redactor().redact_json(&taken).value;
+    let expected = json!({
+        "<REDACTED:EMAIL>": 1, "<REDACTED:EMAIL>~2": 2, "<REDACTED:EMAIL>~3": 3, "<REDACTED:EMAIL>~4": 4,
+    });
+    assert_eq!(redacted, expected);
+}
+
+#[test]
+fn a_private_key_as_an_object_is_critical() {
+    let part = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
+    let filler = "x".repeat(9_000);
+    for value in [
+        json!({ "kty": "EC", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "d": part }),
+        json!({ "keys": [{ "alg": "HS256", "k": part, "kty": "oct" }] }),
+        json!({ "d": part, "e": "AQAB", "kty": "RSA", "n": filler }),
+        json!({ "kty": "AKP", "priv": part }),
+    ] {
+        let redacted = redactor().redact_json(&value);
+        assert!(redacted.blocked, "{value}");
+        assert!(!redacted.value.to_string().contains(part), "{}", redacted.value);
+        assert!(redactor().redact_json(&redacted.value).findings.is_empty());
+    }
+    for value in [
+        json!({ "kty": "EC", "x": part, "y": part }),
+        json!({ "kty": "EC", "d": "<your private key here>" }),
+        json!({ "kind": "EC", "d": "nothing" }),
+    ] {
+        assert!(!redactor().redact_json(&value).blocked, "{value}");
+    }
+}
+
+#[test]
+fn what_is_cut_at_a_line_or_dressed_up_is_still_found() {
+    let token = "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz";
+    let body = "MC4CAQAwBQYDK2VwBCIEIG1k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bN";
+    let redactor = redactor();
+    let far = "and \\n so on. ".repeat(60);
+    for (text, rule) in [
+        ("4539 1488\n0343 6467".to_owned(), "credit_card"),
+        ("4111\n1111\n1111\n1111".to_owned(), "credit_card"),
+        ("DE89 3704\n0044 0532\n0130 00".to_owned(), "iban"),
+        ("GB82 WEST\n1234 5698 7654 32".to_owned(), "iban"),
+        ("to jane.doe@\nexample.org".to_owned(), "email"),
+        ("to jane.doe@example.\norg".to_owned(), "email"),
+        ("+49 30\n901820".to_owned(), "phone_international"),
+        ("postgres://app:s3cret\nP4ss@db.example.org/x".to_owned(), "url_password"),
+        (format!("{}{}", "ghp_8fJ2kLm9QzX4", "vB7n\nR1tY5wE3aS6dG0hC2pU4"), "github_token"),
+        (format!("{far}{}{}", "ghp_8fJ2kLm9QzX4", "vB7n\nR1tY5wE3aS6dG0hC2pU4"), "github_token"),
+        (format!("eyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiIxMjM0NSJ9.\n{token}"), "jwt"),
+        (format!("Authorization: Bearer k3Jd9fQw\u{1b}[0m{token}"), "authorization_header"),
+        (format!("-----BEGIN RSA\u{1b}[0m PRIVATE KEY-----\n{body}\n"), "private_key"),
+        (format!("-----BEGIN RSA PRIVATE \u{41a}\u{415}\u{423}-----\n{body}\n"), "private_key"),
+        (
+            format!("\u{410}uth\u{43e}rization: \u{412}\u{435}\u{430}r\u{435}r {token}"),
+            "authorization_header",
+        ),
+        (format!("{}BEGIN PRIVATE KEY-----\n{body}\n", "&#45;".repeat(5)), "private_key"),
+        ("jane&#x40;example.org".to_owned(), "email"),
+    ] {
+        let redacted = redactor.redact_text(&text);
+        assert!(redacted.findings.iter().any(|finding| finding.rule == rule), "{text:?}: {redacted:?}");
+        assert!(redactor.redact_text(&redacted.text).findings.is_empty(), "{redacted:?}");
+    }
+    for text in [
+        "\u{41a}\u{43b}\u{44e}\u{447}: \u{441}\u{43b}\u{43e}\u{432}\u{43e}",
+        "1984\n2001\n4711\n",
+        "see us @\nexample.org",
+    ] {
+        assert_eq!(redactor.redact_text(text).findings, [], "{text}");
+    }
+}

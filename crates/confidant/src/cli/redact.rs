@@ -8,6 +8,7 @@ use clap::Args;
 use confidant_redact::{Count, Finding, Options, Redactor};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::error::Category;
 
 use super::Outcome;
 use super::output::{self, note};
@@ -20,7 +21,8 @@ Examples:
   confidant redact --jsonl < sessions.jsonl      a JSON value a line, each leaf and key
 
 Names of people and addresses are best effort; --no-names leaves names in and is several times faster. Exit status 2: a private key, an Authorization header or a
-bearer token was found; it was replaced, but nothing of such a text should be stored.")]
+bearer token was found; it was replaced, but nothing of such a text should be stored. With --jsonl, status 2 says that a line was no JSON: an object with
+`error` stands in its place.")]
 pub(super) struct RedactArgs {
     /// Read one JSON value a line, a string or an object, and print a line for each
     #[arg(long, conflicts_with = "json")]
@@ -93,34 +95,107 @@ struct Line<'l> {
     findings: &'l [Finding],
 }
 
+/// What is printed in place of a line that is no JSON. Nothing of the line is in it.
+#[derive(Serialize)]
+struct Refused {
+    error: String,
+}
+
 fn lines(redactor: &Redactor) -> anyhow::Result<Outcome> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for (at, line) in io::stdin().lock().lines().enumerate() {
+    let mut refused = 0;
+    for (at, line) in io::stdin().lock().split(b'\n').enumerate() {
         let line = line.map_err(|error| not_text(&error))?;
-        if line.trim().is_empty() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let value: Value = serde_json::from_str(&line)
-            .map_err(|_| anyhow!("line {} is no JSON; hint: give one JSON value a line", at + 1))?;
-        if let Value::String(text) = &value {
-            let redacted = redactor.redact_text(text);
-            let (blocked, text) = (redacted.blocked, Some(redacted.text.as_str()));
-            print(&mut out, &Line { blocked, text, value: None, findings: &redacted.findings })?;
-        } else {
-            let redacted = redactor.redact_json(&value);
-            let (blocked, value) = (redacted.blocked, Some(&redacted.value));
-            print(&mut out, &Line { blocked, text: None, value, findings: &redacted.findings })?;
+        match parsed(&line) {
+            Ok(Value::String(text)) => {
+                let redacted = redactor.redact_text(&text);
+                let (blocked, text) = (redacted.blocked, Some(redacted.text.as_str()));
+                print(&mut out, &Line { blocked, text, value: None, findings: &redacted.findings })?;
+            }
+            Ok(value) => {
+                let redacted = redactor.redact_json(&value);
+                let (blocked, value) = (redacted.blocked, Some(&redacted.value));
+                print(&mut out, &Line { blocked, text: None, value, findings: &redacted.findings })?;
+            }
+            Err(reason) => {
+                refused += 1;
+                print(&mut out, &Refused { error: format!("line {} is no JSON: {reason}", at + 1) })?;
+            }
         }
     }
     out.flush()?;
+    if refused > 0 {
+        let lines = if refused == 1 { "1 line is".to_owned() } else { format!("{refused} lines are") };
+        output::error(&format!("{lines} no JSON; hint: give one JSON value a line"));
+        return Ok(Outcome::Faulty);
+    }
     Ok(Outcome::Done)
 }
 
-fn print(out: &mut impl io::Write, line: &Line<'_>) -> anyhow::Result<()> {
+/// The value of a line, or why it has none, in words that quote nothing of it.
+fn parsed(line: &[u8]) -> Result<Value, String> {
+    let line = std::str::from_utf8(line).map_err(|_| "it is no UTF-8 text".to_owned())?;
+    serde_json::from_str(line).or_else(|error| {
+        serde_json::from_str(&paired(line)).map_err(|_| match error.classify() {
+            Category::Eof => "it ends too early".to_owned(),
+            _ => format!("it goes wrong at column {}", error.column()),
+        })
+    })
+}
+
+/// The line with each half of a surrogate pair that stands alone as U+FFFD, since other writers of JSON let them through.
+fn paired(line: &str) -> String {
+    let unit = |at: usize| {
+        let digits = line.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let mut out = String::with_capacity(line.len());
+    let (mut at, mut kept) = (0, 0);
+    while let Some(slash) = line[at..].find('\\').map(|offset| at + offset) {
+        at = match (unit(slash), unit(slash + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => slash + 12,
+            (Some(0xd800..=0xdfff), _) => {
+                out.push_str(&line[kept..slash]);
+                out.push_str("\\ufffd");
+                kept = slash + 6;
+                kept
+            }
+            // The sign behind a backslash is none of its own.
+            _ => slash + 1 + line[slash + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    out.push_str(&line[kept..]);
+    out
+}
+
+fn print(out: &mut impl io::Write, line: &impl Serialize) -> anyhow::Result<()> {
     serde_json::to_writer(&mut *out, line).map_err(io::Error::from)?;
     out.write_all(b"\n").context("stdout cannot be written")
 }
 
 fn not_text(error: &io::Error) -> anyhow::Error {
     anyhow!("stdin cannot be read ({}); hint: give UTF-8 text", error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_pairs_are_read_as_what_they_are_not() {
+        for (line, expected) in [
+            (r#""ok \ud83d lone""#, "ok \u{fffd} lone"),
+            (r#""\ude00\ud83d\ude00\ud83d""#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (r#""\\ud83d \ud83d""#, "\\ud83d \u{fffd}"),
+        ] {
+            assert_eq!(parsed(line.as_bytes()), Ok(Value::from(expected)), "{line}");
+        }
+        for line in [&b"\"open"[..], b"hunter2", b"\"\xff\"", b"\"\\", b"{\"a\": \"\\u12\""] {
+            let reason = parsed(line).unwrap_err();
+            assert!(reason.starts_with("it ") && !reason.contains("hunter2"), "{reason}");
+        }
+    }
 }

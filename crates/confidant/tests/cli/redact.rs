@@ -59,7 +59,21 @@ fn each_line_of_json_has_its_answer() {
             r#"{"blocked":false,"value":{"password":"<REDACTED:PASSWORD>"},"findings":[{"rule":"password","tier":"noncritical","start":0,"end":9,"path":"/password"}]}"#,
         ]
     );
-    redact(&home, &["--jsonl"], "nonsense\n").failed("line 1 is no JSON", "one JSON value a line");
+}
+
+#[test]
+fn a_line_that_is_no_json_does_not_end_the_run() {
+    let home = Home::new();
+    let input = "\"ok \\ud83d lone\"\n\nhunter2!x nonsense\n\"open\n\"a@x.org\"\n";
+    let ran = redact(&home, &["--jsonl"], input);
+    let lines: Vec<serde_json::Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((ran.code, lines.len()), (2, 4), "{}", ran.out);
+    assert_eq!(lines[0]["text"], "ok \u{fffd} lone");
+    assert_eq!(lines[1], serde_json::json!({ "error": "line 3 is no JSON: it goes wrong at column 1" }));
+    assert_eq!(lines[2], serde_json::json!({ "error": "line 4 is no JSON: it ends too early" }));
+    assert_eq!(lines[3]["text"], "<REDACTED:EMAIL>");
+    assert!(ran.err.contains("2 lines are no JSON") && !ran.err.contains("hunter2"), "{}", ran.err);
 }
 
 #[test]

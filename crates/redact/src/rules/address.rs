@@ -32,20 +32,45 @@ pub(super) static RULES: &[Rule] = &[
         misses: &["the road ahead", "on Main Street", "5 roads", "took 3 Drive tests off road", "   road"],
     },
     Rule {
+        id: "street_address_short",
+        label: "ADDRESS",
+        tier: Tier::Noncritical,
+        family: Family::Personal,
+        // With what stands behind them, since words that begin so are everywhere.
+        trigger: Trigger::Anywhere(&[
+            " st ", " st.", " st,", " st\n", " st\"", " rd ", " rd.", " rd,", " rd\n", " rd\"", " way,",
+            " dr,", " ln,", " pl,", " ct,", " way apt", " dr apt", " ln apt", " close,", " square,",
+        ]),
+        pattern: concat!(
+            r" (?:(?:St|Rd|Dr|Ln|Pl|Ct)\b\.?|Way\b|Close\b|Square\b)",
+            r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Floor|#)\.? ?[A-Z0-9-]{1,5}\b)?",
+            r"(?:, [A-Z][a-z]{2,20}(?: [A-Z][a-z]{2,20})?,? [A-Z]{2,3} [0-9]{4,5}\b)?",
+        ),
+        check: numbered_short,
+        matches: &[
+            "42 Wallaby Way, Sydney NSW 2000",
+            "lives at 123 Main St Apt 4B",
+            "123 Main St, Springfield",
+        ],
+        misses: &["3 The Right Way to do it", "5 Dr Who", "version 2 St", "12 Angry Men Close the door"],
+    },
+    Rule {
         id: "street_number",
         label: "ADDRESS",
         tier: Tier::Noncritical,
         family: Family::Personal,
         trigger: Trigger::Anywhere(&[
-            "straße", "strasse", "gasse", "allee", "platz", "gatan", "vägen", "vej", "straat", "laan", "katu",
+            "straße", "strasse", "gasse", "allee", "platz", "gatan", "vägen", "vej", "straat", "laan",
+            "katu", "gracht", "plein", "kade", "weg",
         ]),
-        pattern: r"(?i)(?:stra(?:ß|ss)e|gasse|allee|platz|gatan|vägen|vej|straat|laan|katu) {1,2}[0-9]{1,4}[a-z]?\b",
+        pattern: r"(?i)(?:stra(?:ß|ss)e|gasse|allee|platz|gatan|vägen|vej|straat|laan|katu|gracht|plein|kade|weg) {1,2}[0-9]{1,4}[a-z]?\b(?:, (?:[0-9]{4} ?[A-Z]{2}|[0-9]{4,5}) [A-Z\x80-\xff][a-z\x80-\xff-]{2,24})?",
         check: run_on,
         matches: &[
             "Musterstraße 12, 10115 Berlin",
             "Lange Gasse 5a",
             "at Drottninggatan 7",
             "Hulsterlaan 100",
+            "Keizersgracht 123, 1015 CJ Amsterdam",
         ],
         misses: &["platz 5", "eine strasse 12", "Strasse ohne Nummer", "katu 3"],
     },
@@ -55,15 +80,36 @@ pub(super) static RULES: &[Rule] = &[
         tier: Tier::Noncritical,
         family: Family::Personal,
         trigger: Trigger::Keyword(&[
-            "rue ", "via ", "calle ", "rua ", "avenida ", "piazza ", "plaza ", "paseo ", "viale ", "corso ",
+            "rue ",
+            "avenue ",
+            "boulevard ",
+            "impasse ",
+            "chemin ",
+            "quai ",
+            "via ",
+            "calle ",
+            "rua ",
+            "avenida ",
+            "piazza ",
+            "plaza ",
+            "paseo ",
+            "viale ",
+            "corso ",
         ]),
         pattern: concat!(
-            r"(?:rue|[RVCAP](?:ue|ia|alle|ua|venida|iazza|laza|aseo|iale|orso))",
+            r"(?:rue|Avenue|Boulevard|Impasse|Chemin|Quai|[RVCAP](?:ue|ia|alle|ua|venida|iazza|laza|aseo|iale|orso))",
             r"(?: (?:de|du|des|la|le|les|della|del|dei|da|do|dos|di|las|los)){0,3}",
             r"(?: [A-Z\x80-\xff][a-z\x80-\xff'-]{2,20}){1,4}(?:,? ([0-9]{1,4})\b)?",
+            r"(?:, [0-9]{5} [A-Z\x80-\xff][a-z\x80-\xff-]{2,24})?",
         ),
         check: named_first,
-        matches: &["12 rue de Rivoli, Paris", "Via Garibaldi 12", "Calle de Alcalá 45", "3, rue Victor Hugo"],
+        matches: &[
+            "12 rue de Rivoli, Paris",
+            "Via Garibaldi 12",
+            "Calle de Alcalá 45",
+            "3, rue Victor Hugo",
+            "5 Avenue Anatole France, 75007 Paris",
+        ],
         misses: &["rue the day", "Via Http and more", "Plaza Hotel", "via Port 8080"],
     },
     Rule {
@@ -109,6 +155,20 @@ fn numbered(found: &Found<'_>) -> Option<Range<usize>> {
         }
         end = start;
     }
+}
+
+/// A short word for a kind of street is believed with what follows one: a flat, a town and its code, or a line's end.
+fn numbered_short(found: &Found<'_>) -> Option<Range<usize>> {
+    let whole = found.whole.start + 1..found.whole.end;
+    let found = &Found { text: found.text, secret: whole.clone(), whole };
+    let value = found.value();
+    let placed = value.contains(&b',') || value.contains(&b' ');
+    let street = matches!(value, [b'S', b't', ..] | [b'R', b'd', ..]);
+    let shut = matches!(
+        found.after(),
+        [] | [b'\n' | b'\r' | b'.' | b';' | b')' | b'"', ..] | [b',', b' ', b'A'..=b'Z', ..]
+    );
+    if placed || (street && shut) { numbered(found) } else { None }
 }
 
 /// The kind of street is the end of its name, or a word behind a capitalised one.

@@ -312,7 +312,7 @@ fn is_pairs(value: &[u8]) -> bool {
 }
 
 /// What stands where a password's type, rule or absence is told.
-fn is_word(value: &[u8]) -> bool {
+pub(super) fn is_word(value: &[u8]) -> bool {
     let value = value.to_ascii_lowercase();
     WORDS.contains(&std::str::from_utf8(&value).unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use super::cards::luhn;
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 
-const fn id(
+pub(super) const fn id(
     id: &'static str,
     label: &'static str,
     trigger: Trigger,
@@ -255,9 +255,9 @@ pub(super) static RULES: &[Rule] = &[
         "passport",
         "PASSPORT",
         Trigger::Keyword(&["passport", "reisepass", "passeport", "pasaporte"]),
-        r"(?i)(?:passport|reisepass|passeport|pasaporte)(?: ?(?:no|number|num|nr|#)\.?)?(?: is)?[ :#.]{1,4}([A-Z]{0,3}[0-9]{6,9}[A-Z]?)",
-        word,
-        &["Passport number: X1234567", "passport no. 912803456"],
+        r"(?i)(?:passport|reisepass|passeport|pasaporte)(?: ?(?:no|number|num|nr|#)\.?)?(?: is)?[ :#.]{1,4}([A-Z]{0,3}[0-9]{6,9}[A-Z]?|[CFGHJ-NPRTV-Z][CFGHJ-NPRTV-Z0-9]{8})",
+        passport,
+        &["Passport number: X1234567", "passport no. 912803456", "my passport is C01X00T47"],
         &["passport holders", "passport js 2"],
     ),
 ];
@@ -268,6 +268,11 @@ fn alone(found: &Found<'_>) -> Option<Range<usize>> {
 
 fn word(found: &Found<'_>) -> Option<Range<usize>> {
     found.ends_well().then(|| found.secret.clone())
+}
+
+/// A word of letters alone is none.
+fn passport(found: &Found<'_>) -> Option<Range<usize>> {
+    (found.digits().len() >= 3 && found.ends_well()).then(|| found.secret.clone())
 }
 
 fn when(found: &Found<'_>, right: bool) -> Option<Range<usize>> {
@@ -482,10 +487,10 @@ fn verhoeff(digits: &[u8]) -> bool {
     check == 0
 }
 
-fn two(digits: &[u8], at: usize) -> u32 {
+pub(super) fn two(digits: &[u8], at: usize) -> u32 {
     u32::from(digits[at]) * 10 + u32::from(digits[at + 1])
 }
 
-fn weighted(digits: &[u8], weights: &[u32]) -> u32 {
+pub(super) fn weighted(digits: &[u8], weights: &[u32]) -> u32 {
     digits.iter().zip(weights).map(|(digit, weight)| u32::from(*digit) * weight).sum()
 }

@@ -4,6 +4,7 @@
 //! place), and what must be true of it (its check). Its examples are its tests: `cargo test` runs every one of them.
 //! Patterns are compiled when they are first needed, without Unicode, which makes starting free and compiling cheap.
 
+mod abroad;
 mod address;
 mod assignment;
 mod cards;
@@ -12,11 +13,13 @@ mod email;
 mod generic;
 mod iban;
 mod ids;
+mod ids_others;
 mod jwt;
 mod lone;
 mod name;
 mod network;
 mod phone;
+mod private_key;
 mod services;
 mod urls;
 mod value;
@@ -29,6 +32,8 @@ mod wallet;
 use std::ops::Range;
 
 use crate::finding::Tier;
+
+pub(crate) use private_key::is_private_part;
 
 /// One kind of thing to find.
 #[derive(Debug)]
@@ -105,6 +110,19 @@ impl Family {
     /// Whether its tokens are sure enough to be believed across a line's end.
     pub(crate) fn survives_wrapping(self) -> bool {
         matches!(self, Self::Critical | Self::Vendor | Self::Jwt)
+    }
+}
+
+/// Whether a find is believed where lines were joined between groups: what has a check, in the groups it is written in, or
+/// a form that nothing else has.
+pub(crate) fn survives_reflowing(rule: &Rule, value: &[u8]) -> bool {
+    match rule.id {
+        "credit_card" => {
+            let groups: Vec<usize> = value.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).collect();
+            matches!(groups[..], [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4])
+        }
+        "phone_international" => value.starts_with(b"+"),
+        id => matches!(id, "iban" | "email" | "url_password"),
     }
 }
 
@@ -189,6 +207,7 @@ pub(crate) fn whole_word(found: &Found<'_>) -> Option<Range<usize>> {
 /// All rules, in the order of their files.
 pub(crate) fn all() -> Vec<&'static Rule> {
     [
+        private_key::RULES,
         critical::RULES,
         vendor::RULES,
         vendor_marked::RULES,
@@ -197,12 +216,14 @@ pub(crate) fn all() -> Vec<&'static Rule> {
         jwt::RULES,
         urls::RULES,
         generic::RULES,
+        abroad::RULES,
         lone::RULES,
         email::RULES,
         phone::RULES,
         cards::RULES,
         iban::RULES,
         ids::RULES,
+        ids_others::RULES,
         network::RULES,
         wallet::RULES,
         address::RULES,
@@ -211,6 +232,8 @@ pub(crate) fn all() -> Vec<&'static Rule> {
     .concat_refs()
 }
 
+/// A private key that is a JSON object, found by `json`.
+pub(crate) static PRIVATE_JWK: &Rule = &private_key::RULES[private_key::JWK];
 /// People's names, found by `names`.
 pub(crate) static NAME: &Rule = &OTHERS[0];
 /// What the user's own list says.
@@ -274,6 +297,11 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn rules_that_are_named_are_where_they_are_said_to_be() {
+        assert_eq!((PRIVATE_JWK.id, NAME.id, TERM.id), ("private_jwk", "person_name", "dictionary"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) fn is_filler(value: &[u8]) -> bool {
     let make = Make::of(value);
     let long = value.len() >= 12;
     (long && (make.longest_run >= 10 || make.longest_run * 2 >= value.len() || make.distinct <= 4))
-        || has_any(value, &["example", "xxxxxx", "redacted", "placeholder"])
+        || has_any(value, FILLERS)
 }
 
 /// What people write where a secret goes: `your-key-here`, `${TOKEN}`, `<password>`, `xxx`, `...`.
@@ -26,9 +26,15 @@ pub(crate) fn is_stand_in(value: &[u8]) -> bool {
         return true;
     }
     let make = Make::of(value);
-    if value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8) {
+    (value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8)) || is_marked(value)
+}
+
+/// Says itself that it stands for something else: by its signs, or by its words.
+pub(crate) fn is_marked(value: &[u8]) -> bool {
+    if value.is_empty() || has_any(value, FILLERS) {
         return true;
     }
+    let make = Make::of(value);
     // DB_PASSWORD: the name of a variable.
     let named = make.lower == 0
         && make.digits == 0
@@ -168,6 +174,7 @@ pub(crate) fn is_crypt(value: &[u8]) -> bool {
     value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
 }
 
+const FILLERS: &[&str] = &["example", "xxxxxx", "redacted", "placeholder"];
 const LADDER: usize = 7;
 const LEAST_RANDOM: usize = 40;
 const STAND_INS: &[&str] = &[
