@@ -73,23 +73,23 @@ impl<'t> View<'t> {
         start..second.end.unwrap_or(second.start + last - second.at + 1)
     }
 
-    /// What `change` says replaced, so many bytes by a character or by nothing, with the text around each change: the
-    /// rest reads the same in the view it comes from. None if nothing was.
+    /// What `change` says of the places with this sign replaced, so many bytes by a character or by nothing, with the text
+    /// around each change: the rest reads the same in the view it comes from. None if nothing was.
     fn rewritten(
         &self,
+        sign: u8,
         mut change: impl FnMut(&[u8], usize) -> Option<(usize, Option<char>)>,
     ) -> Option<View<'static>> {
         let text = self.bytes();
         let mut changes = Vec::new();
         let mut at = 0;
-        while at < text.len() {
-            let Some((length, character)) = change(text, at) else {
-                at += 1;
+        while let Some(found) = memchr::memchr(sign, &text[at..]).map(|offset| at + offset) {
+            let Some((length, character)) = change(text, found) else {
+                at = found + 1;
                 continue;
             };
-            let end = (at + length).min(text.len());
-            changes.push((at..end, character, Reach::Far));
-            at = end;
+            at = (found + length).min(text.len());
+            changes.push((found..at, character, Reach::Far));
         }
         self.changed(changes)
     }

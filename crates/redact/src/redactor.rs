@@ -142,11 +142,8 @@ impl Redactor {
             if let Some(view) = view.uncoloured() {
                 self.look_at(&view, hits, |_, _| true);
             }
-            if let Some(view) = view.unwrapped() {
-                self.look_at(&view, hits, |rule, _| rule.family.survives_wrapping());
-            }
-            if let Some(view) = view.reflowed() {
-                self.look_at(&view, hits, rules::survives_reflowing);
+            if let Some(view) = view.joined() {
+                self.look_at(&view, hits, rules::survives_joining);
             }
         }
     }

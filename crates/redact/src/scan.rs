@@ -27,6 +27,9 @@ pub(crate) fn scan(text: &[u8], hits: &mut Vec<Hit>) -> usize {
 
 /// The parts of a text in which a word with letters that are not ASCII can stand, in order and apart from each other.
 fn foreign_parts(text: &[u8], mut each: impl FnMut(Range<usize>)) {
+    if text.is_ascii() {
+        return;
+    }
     let mut at = 0;
     while let Some(first) = text[at..].iter().position(|byte| !byte.is_ascii()).map(|offset| at + offset) {
         let start = first.saturating_sub(LONGEST_FOREIGN).max(at);

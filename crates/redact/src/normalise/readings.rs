@@ -4,18 +4,14 @@
 //! a shape that nothing else has, cut between its groups. Lines end in the middle of nothing most of the time, so a break
 //! is undone only where both sides of it look like halves, and what is read across it is believed only of some rules.
 
+use memchr::memchr_iter;
+
 use super::{Reach, View};
 
 impl View<'_> {
     /// The view with backslash escapes undone, if it has any: `\n`, `\"`, `\/`, `\x41`, `\u0041`.
     pub(crate) fn unescaped(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'\\') {
-            return None;
-        }
-        self.rewritten(|text, at| {
-            if text[at] != b'\\' {
-                return None;
-            }
+        self.rewritten(b'\\', |text, at| {
             let next = *text.get(at + 1)?;
             let hex = |digits: usize| {
                 let digits = text.get(at + 2..at + 2 + digits)?;
@@ -34,13 +30,7 @@ impl View<'_> {
 
     /// The view with percent escapes undone, if it has any.
     pub(crate) fn unpercented(&self) -> Option<View<'static>> {
-        if !self.text.contains(&b'%') {
-            return None;
-        }
-        self.rewritten(|text, at| {
-            if text[at] != b'%' {
-                return None;
-            }
+        self.rewritten(b'%', |text, at| {
             let digits = std::str::from_utf8(text.get(at + 1..at + 3)?).ok()?;
             let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)?;
             Some((3, Some(char::from(byte))))
@@ -49,11 +39,7 @@ impl View<'_> {
 
     /// The view with numeric entities of markup undone, if it has any: `&#64;`, `&#x40;`.
     pub(crate) fn unentitied(&self) -> Option<View<'static>> {
-        let mut signs = self.text.iter().enumerate().filter(|(_, byte)| **byte == b'&');
-        if !signs.any(|(at, _)| self.text.get(at + 1) == Some(&b'#')) {
-            return None;
-        }
-        self.rewritten(|text, at| {
+        self.rewritten(b'&', |text, at| {
             let entity = text[at..].strip_prefix(b"&#")?;
             let (digits, radix) = match entity {
                 [b'x' | b'X', digits @ ..] => (digits, 16),
@@ -68,10 +54,7 @@ impl View<'_> {
 
     /// The view without the colours of terminals, if it has any.
     pub(crate) fn uncoloured(&self) -> Option<View<'static>> {
-        if !self.text.contains(&ESCAPE) {
-            return None;
-        }
-        self.rewritten(|text, at| {
+        self.rewritten(ESCAPE, |text, at| {
             let code = text[at..].strip_prefix(&[ESCAPE, b'['])?;
             let length = code
                 .iter()
@@ -81,9 +64,10 @@ impl View<'_> {
         })
     }
 
-    /// The view with breaks inside long tokens taken out, if it has any: a backslash or `=` at the end of a line, or
-    /// a line that ends, and a next one that begins, in the middle of a token.
-    pub(crate) fn unwrapped(&self) -> Option<View<'static>> {
+    /// The view with breaks taken out, if it has any: inside long tokens (a backslash or `=` at the end of a line, or a line
+    /// that ends, and a next one that begins, in the middle of a token), between the groups of a number, and inside an address
+    /// of mail or of a server with its password.
+    pub(crate) fn joined(&self) -> Option<View<'static>> {
         let text = self.bytes();
         let mut changes = Vec::new();
         // What was before a break that is gone goes on behind it.
@@ -91,31 +75,17 @@ impl View<'_> {
         for at in line_ends(text) {
             let Some(length) = line_break(text, at) else { continue };
             let run = Run::before(text, at, joined);
-            let after = &text[at + length..];
-            let reach = match text[..at].last() {
+            let (before, after) = (&text[at.saturating_sub(LONGEST_HALF)..at], &text[at + length..]);
+            let reach = match before.last() {
                 Some(b'\\') => Some(Reach::Far),
                 Some(b'=') => Some(Reach::Near),
                 _ => run.is_cut(after).then_some(Reach::Near),
             };
-            let Some(reach) = reach.filter(|_| after.first().is_some_and(|next| is_token(*next))) else {
-                continue;
-            };
-            let sign = usize::from(matches!(text[..at].last(), Some(b'\\' | b'=')));
-            changes.push((at - sign..at + length, None, reach));
-            joined = (at + length, run);
-        }
-        self.changed(changes)
-    }
-
-    /// The view with breaks between the groups of a number, and inside an address of mail or of a server with its
-    /// password, taken out, if it has any.
-    pub(crate) fn reflowed(&self) -> Option<View<'static>> {
-        let text = self.bytes();
-        let mut changes = Vec::new();
-        for at in line_ends(text) {
-            let Some(length) = line_break(text, at) else { continue };
-            let (before, after) = (&text[at.saturating_sub(LONGEST_HALF)..at], &text[at + length..]);
-            if between_groups(before, after) {
+            if let Some(reach) = reach.filter(|_| after.first().is_some_and(|next| is_token(*next))) {
+                let sign = usize::from(matches!(before.last(), Some(b'\\' | b'=')));
+                changes.push((at - sign..at + length, None, reach));
+                joined = (at + length, run);
+            } else if between_groups(before, after) {
                 let space = (!before.ends_with(b"-")).then_some(' ');
                 changes.push((at..at + length, space, Reach::Near));
             } else if inside_mail(before, after) || inside_server(before, after) {
@@ -160,8 +130,7 @@ impl Run {
 
 /// Where lines end, before what ends them.
 fn line_ends(text: &[u8]) -> impl Iterator<Item = usize> {
-    let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-    ends.map(|at| if text[..at].ends_with(b"\r") { at - 1 } else { at })
+    memchr_iter(b'\n', text).map(|at| if text[..at].ends_with(b"\r") { at - 1 } else { at })
 }
 
 /// The rest of a token, and no word: a digit, padding, a capital behind a small letter, or much of it.
@@ -295,9 +264,9 @@ mod tests {
             |view: Option<View<'_>>| view.map(|view| String::from_utf8(view.bytes().to_vec()).unwrap());
         assert_eq!(text(plain(r#"a\n\"b\u0041\x42\"#).unescaped()).as_deref(), Some("a\n\"bAB\\"));
         assert_eq!(text(plain("a%40b%zz%4").unpercented()).as_deref(), Some("a@b%zz%4"));
-        assert_eq!(text(plain("curl \\\n  -H").unwrapped()).as_deref(), Some("curl -H"));
+        assert_eq!(text(plain("curl \\\n  -H").joined()).as_deref(), Some("curl -H"));
         let long = "abcdefghijklmnopqrstuvwxyz0123\n456 x\ny";
-        assert_eq!(text(plain(long).unwrapped()).as_deref(), Some("abcdefghijklmnopqrstuvwxyz0123456 x\ny"));
+        assert_eq!(text(plain(long).joined()).as_deref(), Some("abcdefghijklmnopqrstuvwxyz0123456 x\ny"));
         assert_eq!(text(plain("plain").unescaped()), None);
         assert_eq!(text(plain("a&#64;b&#x2e;c&amp;&#;").unentitied()).as_deref(), Some("a@b.c&amp;&#;"));
         assert_eq!(text(plain("a\u{1b}[1;31mb\u{1b}[0m\u{1b}c").uncoloured()).as_deref(), Some("ab\u{1b}c"));
@@ -306,7 +275,7 @@ mod tests {
     #[test]
     fn only_halves_are_joined() {
         let joined = |text: &'static str| {
-            View::plain(text).reflowed().map(|view| String::from_utf8(view.bytes().to_vec()).unwrap())
+            View::plain(text).joined().map(|view| String::from_utf8(view.bytes().to_vec()).unwrap())
         };
         for (broken, whole) in [
             ("4539 1488\n0343 6467", "4539 1488 0343 6467"),

@@ -113,10 +113,11 @@ impl Family {
     }
 }
 
-/// Whether a find is believed where lines were joined between groups: what has a check, in the groups it is written in, or
+/// Whether a find is believed where lines were joined: tokens, what has a check, in the groups it is written in, and what has
 /// a form that nothing else has.
-pub(crate) fn survives_reflowing(rule: &Rule, value: &[u8]) -> bool {
+pub(crate) fn survives_joining(rule: &Rule, value: &[u8]) -> bool {
     match rule.id {
+        _ if rule.family.survives_wrapping() => true,
         "credit_card" => {
             let groups: Vec<usize> = value.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).collect();
             matches!(groups[..], [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4])
