@@ -248,7 +248,7 @@ fn a_request_as_other_programs_write_it_is_read_or_answered() {
         r#""session_id":"discord_conv:1","metadata":{"ours":1,"room_id":[],"given":"x"}"#,
         r#""session_id":"discord_conv:1","metadata":"none""#,
         r#""session_id":"discord_conv:1","room_context":null,"metadata":null"#,
-        r#""metadata":{"user_id":42,"room_id":"!r:m.org"}"#,
+        r#""metadata":{"user_id":42,"room_id":"cli:db"}"#,
     ] {
         let Ok(Request { asked: Asked::Turn(_), .. }) = read(rest) else { panic!("not a turn: {rest}") };
     }
