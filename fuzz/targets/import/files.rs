@@ -61,6 +61,10 @@ impl Form {
             path
         };
         match self {
+            // The list of what was typed is known by its name.
+            Self::File(agent @ Agent::Gemini) if input.starts_with(b"[") => {
+                Root::of(agent, file("logs.json", input))
+            }
             Self::File(agent) => Root::of(agent, file(name(agent), input)),
             Self::Unknown => Root::path(file("unknown", input)),
             Self::Packed => Root::of(Agent::Codex, file("rollout.jsonl.zst", &[&PACKED, input].concat())),
