@@ -385,7 +385,8 @@ def test_a_reaction_decides_where_the_operator_allows_it(
             assert f"-> {word}" not in refused.text and "noted: " not in refused.text, refused.text
             alice.react(room, question.id, "👀")
             alice.react(room, question.id, sign)
-            heard = lambda said, to=question.id, outcome=outcome: said.reply_to == to and outcome in said.text
+            # The answer is one to what she asked, not to the question in between.
+            heard = lambda said, to=question.reply_to, outcome=outcome: said.reply_to == to and outcome in said.text
             alice.hears(room, bot.id, heard)
         done = [message.text.split(" -> ")[1] for message in bot.said(alice, room) if "noted: " in message.text]
         assert len(done) == 2 and "dunlin" in done[0] and "knot" not in done[1], done

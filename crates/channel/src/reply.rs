@@ -49,6 +49,7 @@ impl Reply {
         row: &Row,
         route: Route,
     ) -> Self {
+        let waits = Waits::open(account, row);
         Self {
             channel: Arc::clone(channel),
             inbox: inbox.clone(),
@@ -56,11 +57,11 @@ impl Reply {
             route,
             event: row.event,
             seq: row.seq,
-            again: row.attempts > 1,
+            // Having asked a question is no try to answer.
+            again: row.attempts > 1 + u32::from(waits.is_some()),
             sent: SentSoFar(Sent::open(account, row)),
             // An answer after a question is another message than the question.
-            purpose: Waits::open(account, row)
-                .map_or(ANSWER.to_owned(), |waits| format!("{ANSWER}/{}", waits.approval_id)),
+            purpose: waits.map_or(ANSWER.to_owned(), |waits| format!("{ANSWER}/{}", waits.approval_id)),
             shown: String::new(),
         }
     }

@@ -316,6 +316,12 @@ pub(crate) fn wake(c: &Connection, event: Tag) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT 1 FROM events WHERE event = ?1 AND state < 2")?.exists([event.as_bytes()])
 }
 
+/// Leaves what became of an event to its own row: wakes it if it waits. False if there is no such row; one that is finished has
+/// told it.
+pub(crate) fn leave_to(c: &Connection, event: Tag) -> rusqlite::Result<bool> {
+    Ok(wake(c, event)? || is_known(c, event)?)
+}
+
 pub(crate) fn note_sent(c: &Connection, seq: i64, sent: &Sealed) -> rusqlite::Result<()> {
     c.prepare_cached("UPDATE events SET sent = ?2 WHERE seq = ?1 AND state <> 3")?
         .execute(params![seq, sent.as_bytes()])?;
@@ -329,9 +335,10 @@ pub(crate) fn put_back(c: &Connection, seq: i64, not_before: Millis) -> rusqlite
 }
 
 pub(crate) fn park(c: &Connection, seq: i64, waits: &Sealed) -> rusqlite::Result<()> {
-    // What was sent is the question; the answer is another message.
-    c.prepare_cached("UPDATE events SET state = 2, waits = ?2, sent = NULL WHERE seq = ?1 AND state = 1")?
-        .execute(params![seq, waits.as_bytes()])?;
+    // What was sent is the question; the answer is another message, and nobody has tried to send it yet.
+    let sql =
+        "UPDATE events SET state = 2, waits = ?2, sent = NULL, attempts = 1 WHERE seq = ?1 AND state = 1";
+    c.prepare_cached(sql)?.execute(params![seq, waits.as_bytes()])?;
     Ok(())
 }
 

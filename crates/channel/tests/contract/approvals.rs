@@ -66,13 +66,74 @@ async fn the_asker_decides_with_the_code_and_nobody_else_does() {
     assert!(rig.world.texts()[1].contains("somebody else's to decide"), "{:?}", rig.world.texts());
     assert_eq!(tools.0.load(Ordering::SeqCst), 0);
     bot.take(says("e3", "alice", &format!("approve {code}"))).await;
-    rig.world.until(|shown| shown.iter().any(|one| one.reply_to == "e3")).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
     bot.idle().await;
-    assert_eq!(rig.world.texts()[2], "It is done.");
+    assert_eq!(rig.world.shown.lock().unwrap()[2].reply_to, "e1", "answered where it was asked");
     // The question stands, and it is answered once.
     bot.take(says("e4", "alice", &format!("approve {code}"))).await;
     bot.idle().await;
     assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    bot.stop().await;
+}
+
+/// A server takes its time for the answer, and meanwhile others see that the turn has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_told_once_however_slowly_it_is_sent() {
+    for decided in ["approve", "deny"] {
+        for with_code in [true, false] {
+            let rig = Rig::new();
+            let tools = Arc::new(Deletes::default());
+            let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+            bot.take(says("e1", "alice", "delete my notes")).await;
+            let code = asked(&rig, 1).await;
+            bot.idle().await;
+            *rig.world.slowness.lock().unwrap() = Duration::from_secs(4);
+            let code = if with_code { code.as_str() } else { "" };
+            bot.take(says("e2", "alice", &format!("{decided} {code}"))).await;
+            rig.world.until(|shown| shown.len() > 1).await;
+            bot.idle().await;
+            let shown = rig.world.shown.lock().unwrap().clone();
+            assert!(shown.len() == 2 && shown[1].texts == ["It is done."], "{shown:#?}");
+            bot.stop().await;
+        }
+    }
+}
+
+/// Killed between the answer and the note of it: which of the two events told it is not left to chance.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_a_decision_is_told_once_whoever_is_killed_in_between() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    let code = asked(&rig, 1).await;
+    bot.idle().await;
+    *rig.world.swallow.lock().unwrap() = true;
+    bot.take(says("e2", "alice", &format!("approve {code}"))).await;
+    rig.world.swallowed.notified().await;
+    bot.kill().await;
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.idle().await;
+    assert_eq!(rig.world.texts()[1..], ["It is done."]);
+    assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+    bot.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_fails_after_its_approval_is_told_once() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    let code = asked(&rig, 1).await;
+    *rig.model.failures.lock().unwrap() = 100;
+    bot.take(says("e2", "alice", &format!("approve {code}"))).await;
+    rig.world.until(|shown| shown.len() > 1).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    bot.idle().await;
+    let shown = rig.world.shown.lock().unwrap().clone();
+    assert_eq!(shown.len(), 2, "{shown:#?}");
+    assert!(shown[1].text().contains("what that did stays done"), "{shown:#?}");
     bot.stop().await;
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct World {
     /// The next send is carried out, and its sender never hears of it.
     pub(crate) swallow: Mutex<bool>,
     pub(crate) swallowed: Notify,
+    /// How long a message takes once it can be seen, until its sender hears so.
+    pub(crate) slowness: Mutex<Duration>,
     pub(crate) room: Mutex<Vec<(String, String)>>,
     feed: Mutex<Option<mpsc::UnboundedSender<Event>>>,
     pub(crate) restore: Mutex<Option<usize>>,
@@ -165,6 +167,8 @@ impl Channel for Double {
             self.world.swallowed.notify_one();
             std::future::pending::<()>().await;
         }
+        let slowness = *self.world.slowness.lock().unwrap();
+        tokio::time::sleep(slowness).await;
         Ok(MessageId(id.to_string()))
     }
 
@@ -386,6 +390,8 @@ pub(crate) struct Recorder {
     pub(crate) calls: Mutex<usize>,
     /// Whether it says something before a call, and then waits to be let.
     pub(crate) aloud: Mutex<bool>,
+    /// How often it fails after a call.
+    pub(crate) failures: Mutex<usize>,
 }
 
 impl Recorder {
@@ -397,6 +403,7 @@ impl Recorder {
             call: Mutex::default(),
             calls: Mutex::new(1),
             aloud: Mutex::default(),
+            failures: Mutex::default(),
         })
     }
 
@@ -446,6 +453,10 @@ impl Model for Recorder {
             let call = ToolCall { id: "1".to_owned(), name, arguments, signatures: Vec::new() };
             let model = "recorder".into();
             return Ok(Answer { text: String::new(), calls: vec![call], model, usage: None });
+        }
+        if !prompt.steps.is_empty() && *self.failures.lock().unwrap() > 0 {
+            *self.failures.lock().unwrap() -= 1;
+            return Err(ModelError::CutOff);
         }
         let text = self.answer.lock().unwrap().clone().unwrap_or_else(|| format!("noted: {}", prompt.query));
         let (head, tail) = text.split_at(text.floor_char_boundary(text.len() / 2));
