@@ -45,7 +45,7 @@ pub(crate) fn decode(run: &[u8]) -> Option<String> {
     if packed.len() % 4 == 1 {
         packed.pop();
     }
-    readable(decode_bytes(&packed)?)
+    readable(&decode_bytes(&packed)?).map(str::to_owned)
 }
 
 /// What a run decodes to, in pieces that overlap. None if its first piece is no text.
@@ -59,8 +59,8 @@ fn pieces(run: &[u8]) -> Vec<String> {
     loop {
         let end = packed.len().min(at + MOST);
         let bytes = decode_bytes(&packed[at..end]).map(|bytes| if at == 0 { bytes } else { begun(bytes) });
-        match bytes.and_then(readable) {
-            Some(text) => found.push(text),
+        match bytes.as_deref().and_then(readable) {
+            Some(text) => found.push(text.to_owned()),
             None if at == 0 => return found,
             None => {}
         }
@@ -74,8 +74,14 @@ fn pieces(run: &[u8]) -> Vec<String> {
 /// The run without line breaks and padding, if it may be text: most are none, and their first bytes tell.
 fn packed(run: &[u8]) -> Option<Vec<u8>> {
     let dense = || run.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
-    let start: Vec<u8> = dense().take(PROBE).collect();
-    readable(decode_bytes(&start)?)?;
+    let (mut start, mut length) = ([0; PROBE], 0);
+    for (place, byte) in start.iter_mut().zip(dense()) {
+        *place = byte;
+        length += 1;
+    }
+    let mut decoded = [0; PROBE];
+    let count = engine(&start[..length]).decode_slice(&start[..length], &mut decoded).ok()?;
+    readable(&decoded[..count])?;
     let mut packed: Vec<u8> = dense().collect();
     let padding = packed.iter().rev().take_while(|byte| **byte == b'=').count();
     packed.truncate(packed.len() - padding);
@@ -90,30 +96,24 @@ fn begun(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn decode_bytes(packed: &[u8]) -> Option<Vec<u8>> {
-    let url = packed.iter().any(|byte| matches!(byte, b'-' | b'_'));
-    let alphabet = if url { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
-    let config = GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true);
-    GeneralPurpose::new(alphabet, config).decode(packed).ok()
+    engine(packed).decode(packed).ok()
 }
 
-fn readable(bytes: Vec<u8>) -> Option<String> {
-    let text = match String::from_utf8(bytes) {
+/// The alphabet that a run is of.
+fn engine(packed: &[u8]) -> &'static GeneralPurpose {
+    let url = packed.iter().any(|byte| matches!(byte, b'-' | b'_'));
+    if url { &URL_SAFE } else { &STANDARD }
+}
+
+/// The text that these bytes are, if they are one. A character may be cut at the end of a bounded run.
+fn readable(bytes: &[u8]) -> Option<&str> {
+    let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => {
-            // A character may be cut at the end of a bounded run.
-            let good = error.utf8_error().valid_up_to();
-            let mut bytes = error.into_bytes();
-            if bytes.len() - good > 3 {
-                return None;
-            }
-            bytes.truncate(good);
-            String::from_utf8(bytes).ok()?
-        }
+        Err(error) if bytes.len() - error.valid_up_to() > 3 => return None,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
     };
-    let odd = text.chars().filter(|c| c.is_control() && !c.is_whitespace()).count();
-    (odd == 0 && !text.is_empty()).then_some(text)
+    let odd = text.chars().any(|c| c.is_control() && !c.is_whitespace());
+    (!odd && !text.is_empty()).then_some(text)
 }
 
 /// Whether no run goes on over this byte: it is of none, or it is a sign before a value, not the padding behind one.
@@ -162,6 +162,12 @@ static BASE64: [bool; 256] = {
     }
     such
 };
+
+static STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+static URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
 
 /// Shorter ones hold nothing that the rules would know.
 const LEAST: usize = 20;

@@ -8,7 +8,8 @@ use crate::dictionary::Dictionary;
 use crate::finding::{self, Count, Finding, Hit, Tier};
 use crate::normalise::View;
 use crate::placeholders::{self, Numbering, Placeholders};
-use crate::rules::{self, Family, NAME, Rule};
+use crate::rules::{self, Family, NAME};
+use crate::scan::Which;
 use crate::stream::Stream;
 use crate::{encoded, names, scan};
 
@@ -108,7 +109,7 @@ impl Redactor {
     fn look(&self, text: &str, depth: Depth, wanted: Wanted) -> Vec<Hit> {
         let mut hits = Vec::new();
         let plain = View::plain(text);
-        self.look_at(&plain, &mut hits, |_, _| true);
+        self.look_at(&plain, &mut hits);
         if depth == Depth::Whole {
             self.look_further(&plain, &mut hits);
             self.look_inside(&plain, &mut hits, wanted);
@@ -136,26 +137,23 @@ impl Redactor {
         let twice = unescaped.as_ref().and_then(View::unescaped);
         let others = [plain.unpercented(), plain.unentitied()];
         for view in [&unescaped, &twice, &others[0], &others[1]].into_iter().flatten() {
-            self.look_at(view, hits, |_, _| true);
+            self.look_at(view, hits);
         }
         for view in [Some(plain), unescaped.as_ref()].into_iter().flatten() {
             if let Some(view) = view.uncoloured() {
-                self.look_at(&view, hits, |_, _| true);
+                self.look_at(&view, hits);
             }
             if let Some(view) = view.joined() {
-                self.look_at(&view, hits, rules::survives_joining);
+                look_at_joined(&view, hits);
             }
         }
     }
 
-    fn look_at(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: impl Fn(&Rule, &[u8]) -> bool) {
+    fn look_at(&self, view: &View<'_>, hits: &mut Vec<Hit>) {
         let mut found = Vec::new();
-        scan::scan(view.bytes(), &mut found);
+        scan::scan(view.bytes(), Which::All, &mut found);
         self.dictionary.scan(view.bytes(), &mut found);
-        for hit in found.into_iter().filter(|hit| wanted(hit.rule, &view.bytes()[hit.start..hit.end])) {
-            let place = view.place(hit.start..hit.end);
-            hits.push(Hit { start: place.start, end: place.end, ..hit });
-        }
+        hits.extend(found.into_iter().map(|hit| in_place(view, hit)));
     }
 
     /// What base64 hides.
@@ -173,6 +171,20 @@ impl Redactor {
             }
         }
     }
+}
+
+/// What is believed in a view of joined lines.
+fn look_at_joined(view: &View<'_>, hits: &mut Vec<Hit>) {
+    let mut found = Vec::new();
+    scan::scan(view.bytes(), Which::Joined, &mut found);
+    found.retain(|hit| rules::survives_joining(hit.rule, &view.bytes()[hit.start..hit.end]));
+    hits.extend(found.into_iter().map(|hit| in_place(view, hit)));
+}
+
+/// A hit of a view, where it is in the text.
+fn in_place(view: &View<'_>, hit: Hit) -> Hit {
+    let place = view.place(hit.start..hit.end);
+    Hit { start: place.start, end: place.end, ..hit }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,13 +14,25 @@ use crate::finding::Hit;
 use crate::heads::Heads;
 use crate::rules::{self, Found, Rule, Trigger};
 
-/// All places of a text where a rule holds, in no order, possibly overlapping. Returns how often a pattern was tried:
+/// Which rules are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those that are believed where lines were joined.
+    Joined,
+}
+
+/// All places of a text where one of these rules holds, in no order, possibly overlapping. Returns how often a pattern was tried:
 /// the work beyond one look at each byte, each time bounded by a window.
-pub(crate) fn scan(text: &[u8], hits: &mut Vec<Hit>) -> usize {
+pub(crate) fn scan(text: &[u8], which: Which, hits: &mut Vec<Hit>) -> usize {
+    let triggers = match which {
+        Which::All => &*ALL,
+        Which::Joined => &*JOINED,
+    };
     let machine = &*MACHINE;
-    let mut scan = Scan { machine, text, ends: vec![0; machine.rules.len()], hits, attempts: 0 };
-    scan.keywords(&machine.plain, 0..text.len());
-    foreign_parts(text, |part| scan.keywords(&machine.foreign, part));
+    let mut scan = Scan { machine, triggers, text, ends: vec![0; machine.rules.len()], hits, attempts: 0 };
+    scan.keywords(&triggers.plain, 0..text.len());
+    foreign_parts(text, |part| scan.keywords(&triggers.foreign, part));
     scan.walk();
     scan.attempts
 }
@@ -59,14 +71,19 @@ pub(crate) fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&format!("^(?:{pattern})")).unicode(false).size_limit(1 << 22).build().ok()
 }
 
-/// Rules and what leads to them, made once per process.
+/// Rules and their patterns, made once per process.
 struct Machine {
     rules: Vec<&'static Rule>,
     patterns: Vec<OnceLock<Option<Regex>>>,
+    heads: Heads,
+}
+
+/// What leads to rules, which are called by their number.
+#[derive(Default)]
+struct Triggers {
     plain: Keywords,
     /// Those with letters that are not ASCII, apart: with them the automaton for all texts would be twice as large.
     foreign: Keywords,
-    heads: Heads,
     /// For each count of digits, and for each length of a word, the rules that want it.
     numbers: Vec<Vec<usize>>,
     words: Vec<Vec<usize>>,
@@ -105,38 +122,31 @@ impl Keywords {
 }
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
+static ALL: LazyLock<Triggers> = LazyLock::new(|| Triggers::of(&MACHINE.rules, |_| true));
+static JOINED: LazyLock<Triggers> = LazyLock::new(|| Triggers::of(&MACHINE.rules, rules::is_read_joined));
 
-impl Machine {
-    fn new() -> Self {
-        let rules = rules::all();
-        let mut machine = Self {
-            patterns: rules.iter().map(|_| OnceLock::new()).collect(),
-            plain: Keywords::default(),
-            foreign: Keywords::default(),
-            heads: Heads::default(),
+impl Triggers {
+    fn of(rules: &[&'static Rule], wanted: impl Fn(&Rule) -> bool) -> Self {
+        let mut triggers = Self {
             numbers: vec![Vec::new(); LONGEST_NUMBER + 1],
             words: vec![Vec::new(); LONGEST_WORD + 1],
-            hex: Vec::new(),
-            colons: Vec::new(),
-            tokens: Vec::new(),
-            rules,
+            ..Self::default()
         };
-        for index in 0..machine.rules.len() {
-            machine.heads.push(machine.rules[index].pattern);
-            match machine.rules[index].trigger {
-                Trigger::Keyword(keywords) => machine.add(index, keywords, true),
-                Trigger::Anywhere(keywords) => machine.add(index, keywords, false),
-                Trigger::Number(least, most) => enlist(&mut machine.numbers, least, most, index),
-                Trigger::Word(least, most) => enlist(&mut machine.words, least, most, index),
-                Trigger::Colon => machine.colons.push(index),
-                Trigger::Hex => machine.hex.push(index),
-                Trigger::Token(least) => machine.tokens.push((least, index)),
+        for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| wanted(rule)) {
+            match rule.trigger {
+                Trigger::Keyword(keywords) => triggers.add(index, keywords, true),
+                Trigger::Anywhere(keywords) => triggers.add(index, keywords, false),
+                Trigger::Number(least, most) => enlist(&mut triggers.numbers, least, most, index),
+                Trigger::Word(least, most) => enlist(&mut triggers.words, least, most, index),
+                Trigger::Colon => triggers.colons.push(index),
+                Trigger::Hex => triggers.hex.push(index),
+                Trigger::Token(least) => triggers.tokens.push((least.max(LEAST_TOKEN), index)),
                 Trigger::Never => {}
             }
         }
-        machine.plain.build();
-        machine.foreign.build();
-        machine
+        triggers.plain.build();
+        triggers.foreign.build();
+        triggers
     }
 
     fn add(&mut self, rule: usize, keywords: &[&str], boundary: bool) {
@@ -148,6 +158,13 @@ impl Machine {
 }
 
 impl Machine {
+    fn new() -> Self {
+        let rules = rules::all();
+        let mut heads = Heads::default();
+        rules.iter().for_each(|rule| heads.push(rule.pattern));
+        Self { patterns: rules.iter().map(|_| OnceLock::new()).collect(), heads, rules }
+    }
+
     /// What the rule's pattern matches at a place.
     fn search<'t>(&self, index: usize, text: &'t [u8], at: usize) -> Option<Found<'t>> {
         let pattern = self.patterns[index].get_or_init(|| compile(self.rules[index].pattern)).as_ref()?;
@@ -174,6 +191,7 @@ fn enlist(lists: &mut [Vec<usize>], least: usize, most: usize, rule: usize) {
 /// One look at one text.
 struct Scan<'s> {
     machine: &'static Machine,
+    triggers: &'static Triggers,
     text: &'s [u8],
     /// Where the last find of each rule ends, which keeps it from being tried again inside.
     ends: Vec<usize>,
@@ -220,21 +238,28 @@ impl Scan<'_> {
 
     /// Numbers, words and tokens, in one pass.
     fn walk(&mut self) {
-        let (machine, text) = (self.machine, self.text);
+        let (triggers, text) = (self.triggers, self.text);
         let (mut at, mut token_end, mut number_end) = (0, 0, 0);
         while at < text.len() {
             let class = CLASSES[usize::from(text[at])];
             if class & ALPHANUMERIC == 0 {
                 if text[at] == b':' && Word::could_be_address(text, at) {
-                    machine.colons.iter().for_each(|rule| self.attempt(*rule, at..at + 1));
+                    triggers.colons.iter().for_each(|rule| self.attempt(*rule, at..at + 1));
                 }
                 at += 1;
                 continue;
             }
             let word = Word::at(text, at);
+            let next = text.get(at + word.length).copied().unwrap_or(b' ');
+            let is_token = word.length >= LEAST_TOKEN || CLASSES[usize::from(next)] & TOKEN != 0;
+            if word.digits == 0 && !is_token && next != b':' {
+                // A word, as most are, and what stands behind it.
+                at += word.length + 1;
+                continue;
+            }
             if at >= token_end {
-                token_end = token_at(text, at);
-                for &(least, rule) in &machine.tokens {
+                token_end = token_at(text, at + word.length);
+                for &(least, rule) in &triggers.tokens {
                     if token_end - at >= least {
                         self.attempt(rule, at..token_end.min(at + WINDOW));
                     }
@@ -245,13 +270,13 @@ impl Scan<'_> {
                     number_end = self.number(at);
                 }
                 if word.digits < word.length
-                    && let Some(rules) = machine.words.get(word.length)
+                    && let Some(rules) = triggers.words.get(word.length)
                 {
                     rules.iter().for_each(|rule| self.attempt(*rule, at..at + word.length));
                 }
             }
             if word.could_be_hex(text, at) {
-                machine.hex.iter().for_each(|rule| self.attempt(*rule, at..at + word.length));
+                triggers.hex.iter().for_each(|rule| self.attempt(*rule, at..at + word.length));
             }
             at += word.length;
         }
@@ -259,14 +284,14 @@ impl Scan<'_> {
 
     /// Tries the rules for numbers at the first digit; returns the end of the number.
     fn number(&mut self, at: usize) -> usize {
-        let (machine, text) = (self.machine, self.text);
+        let (triggers, text) = (self.triggers, self.text);
         let (end, count) = number_at(text, at);
         // Few numbers have fewer digits and mean anything.
         if count < LEAST_DIGITS {
             return end;
         }
         let before = |back: usize| at.checked_sub(back).map(|start| (start, text[start]));
-        for &rule in &machine.numbers[count.min(LONGEST_NUMBER)] {
+        for &rule in &triggers.numbers[count.min(LONGEST_NUMBER)] {
             // `+`, `(` and `+(` belong to the number that they stand before.
             if let Some((start, b'+' | b'(')) = before(1) {
                 let start = before(2).filter(|(_, sign)| *sign == b'+').map_or(start, |(start, _)| start);
@@ -287,17 +312,17 @@ struct Word {
 
 impl Word {
     fn at(text: &[u8], at: usize) -> Self {
-        let mut word = Self { length: 0, digits: 0, hex: true };
-        for &byte in &text[at..] {
-            let class = CLASSES[usize::from(byte)];
+        let (mut end, mut digits, mut all) = (at, 0, u8::MAX);
+        while let Some(byte) = text.get(end) {
+            let class = CLASSES[usize::from(*byte)];
             if class & ALPHANUMERIC == 0 {
                 break;
             }
-            word.length += 1;
-            word.digits += usize::from(class & DIGIT != 0);
-            word.hex &= class & HEX != 0;
+            end += 1;
+            digits += usize::from(class & DIGIT);
+            all &= class;
         }
-        word
+        Self { length: end - at, digits: digits / usize::from(DIGIT), hex: all & HEX != 0 }
     }
 
     /// A colon with another one near, and nothing but hexadecimal digits around it.
@@ -349,6 +374,8 @@ const LONGEST_WORD: usize = 128;
 const LONGEST_FOREIGN: usize = 24;
 const LONGEST_COLOUR: usize = 16;
 const LEAST_DIGITS: usize = 4;
+/// No rule for tokens asks for shorter ones.
+const LEAST_TOKEN: usize = 16;
 const ALPHANUMERIC: u8 = 1;
 const DIGIT: u8 = 2;
 const HEX: u8 = 4;
@@ -413,7 +440,7 @@ mod tests {
         for unit in units {
             let work = |length: usize| {
                 let mut hits = Vec::new();
-                let attempts = scan(unit.repeat(length / unit.len()).as_bytes(), &mut hits);
+                let attempts = scan(unit.repeat(length / unit.len()).as_bytes(), Which::All, &mut hits);
                 (attempts, hits.len())
             };
             let ((once, _), (twice, hits)) = (work(20_000), work(40_000));

@@ -4,7 +4,7 @@
 //! a shape that nothing else has, cut between its groups. Lines end in the middle of nothing most of the time, so a break
 //! is undone only where both sides of it look like halves, and what is read across it is believed only of some rules.
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use super::{Reach, View};
 
@@ -74,14 +74,16 @@ impl View<'_> {
         let mut joined = (0, Run::default());
         for at in line_ends(text) {
             let Some(length) = line_break(text, at) else { continue };
-            let run = Run::before(text, at, joined);
             let (before, after) = (&text[at.saturating_sub(LONGEST_HALF)..at], &text[at + length..]);
-            let reach = match before.last() {
-                Some(b'\\') => Some(Reach::Far),
-                Some(b'=') => Some(Reach::Near),
-                _ => run.is_cut(after).then_some(Reach::Near),
-            };
-            if let Some(reach) = reach.filter(|_| after.first().is_some_and(|next| is_token(*next))) {
+            // Most lines end in the middle of nothing.
+            let cut =
+                after.first().is_some_and(|next| is_token(*next)).then(|| Run::before(text, at, joined));
+            let cut = cut.and_then(|run| match before.last() {
+                Some(b'\\') => Some((run, Reach::Far)),
+                Some(b'=') => Some((run, Reach::Near)),
+                _ => run.is_cut(after).then_some((run, Reach::Near)),
+            });
+            if let Some((run, reach)) = cut {
                 let sign = usize::from(matches!(before.last(), Some(b'\\' | b'=')));
                 changes.push((at - sign..at + length, None, reach));
                 joined = (at + length, run);
@@ -175,28 +177,17 @@ fn between_groups(before: &[u8], after: &[u8]) -> bool {
 
 /// `jane@` and `example.org`, or `jane@example.` and `org`.
 fn inside_mail(before: &[u8], after: &[u8]) -> bool {
-    let name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b'%');
-    let host = after
-        .iter()
-        .take(LONGEST_HALF)
-        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
-        .count();
-    let host = after[..host].trim_ascii_end();
+    let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b'%');
+    let host = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let rest = || &after[..after.iter().take(LONGEST_HALF).take_while(host).count()];
     match before {
-        [lead @ .., b'@'] => {
-            lead.last().is_some_and(|byte| name(&byte)) && host.iter().skip(1).any(|byte| *byte == b'.')
-        }
+        [.., byte, b'@'] => name(*byte) && rest().iter().skip(1).any(|byte| *byte == b'.'),
         [lead @ .., b'.'] => {
-            let domain = lead
-                .iter()
-                .rev()
-                .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
-                .count();
+            let domain = lead.iter().rev().take_while(host).count();
             let lead = &lead[..lead.len() - domain];
-            let top = host.strip_suffix(b".").unwrap_or(host);
             domain > 0
-                && matches!(lead, [.., byte, b'@'] if name(&byte))
-                && TOPS.iter().any(|one| one.as_bytes() == top)
+                && matches!(lead, [.., byte, b'@'] if name(*byte))
+                && TOPS.iter().any(|one| one.as_bytes() == rest().strip_suffix(b".").unwrap_or(rest()))
         }
         _ => false,
     }
@@ -206,6 +197,9 @@ fn inside_mail(before: &[u8], after: &[u8]) -> bool {
 fn inside_server(before: &[u8], after: &[u8]) -> bool {
     let word = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
     let word = &before[before.len() - word..];
+    if memchr(b':', word).is_none() {
+        return false;
+    }
     let Some(at) = word.windows(3).rposition(|part| part == b"://") else { return false };
     let user = &word[at + 3..];
     let Some(colon) = user.iter().position(|byte| *byte == b':') else { return false };

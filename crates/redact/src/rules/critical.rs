@@ -198,7 +198,7 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
 fn is_given(found: &Found<'_>) -> bool {
     let value = found.value();
     let make = Make::of(value);
-    if is_marked(value) || is_code(value) || make.distinct <= 2 {
+    if is_marked(value, make) || is_code(value) || make.distinct <= 2 {
         return false;
     }
     // 'Bearer '+token, "Bearer ".$token: the name of a variable behind the quotes.

@@ -10,7 +10,7 @@ use super::assignment::{self, Assignment};
 
 use super::name::Name;
 use super::services::Service;
-use super::value::{has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
+use super::value::{Words, has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 use crate::opaque::{self, Make};
@@ -205,6 +205,20 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         return None;
     }
     let about = name.is_about();
+    let strong = name.is_strong(found);
+    let good = match service {
+        Some(Service::Sure) if shaped && !about => true,
+        Some(Service::Word) if shaped && !about && strong => true,
+        Some(_) => is_unlikely(&name, value, make, bits, true),
+        // Counted up, it is an example, unless someone's name says whose.
+        None => {
+            (!is_ladder(value) || (strong && name.is_someones()))
+                && is_unlikely(&name, value, make, bits, strong)
+        }
+    };
+    if !good {
+        return None;
+    }
     let dull = name.is_public()
         || found.follows(&["arn:"], 24)
         || name.is_denied()
@@ -217,21 +231,7 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         || is_stand_in(value)
         || make.distinct >= 62
         || hash_near(found.text, &range);
-    if dull {
-        return None;
-    }
-    let strong = name.is_strong(found);
-    let good = match service {
-        Some(Service::Sure) if shaped && !about => true,
-        Some(Service::Word) if shaped && !about && strong => true,
-        Some(_) => is_unlikely(&name, value, make, bits, true),
-        // Counted up, it is an example, unless someone's name says whose.
-        None => {
-            (!is_ladder(value) || (strong && name.is_someones()))
-                && is_unlikely(&name, value, make, bits, strong)
-        }
-    };
-    good.then_some(range)
+    (!dull).then_some(range)
 }
 
 /// Whether a value is so unlike a word that its name alone condemns it.
@@ -285,7 +285,7 @@ fn ended(text: &[u8], assignment: &Assignment) -> Range<usize> {
 /// A hash of a lock file or of a commit is told by what stands before it.
 pub(super) fn hash_near(text: &[u8], value: &Range<usize>) -> bool {
     let line = &text[value.start.saturating_sub(24)..value.start];
-    has_any(line, HASHES)
+    HASHES.any_in(line)
         || has_any(
             &text[value.start..value.end.min(value.start + 10)],
             &["sha1-", "sha256", "sha384-", "sha512-", "md5-"],
@@ -320,7 +320,7 @@ pub(super) fn is_word(value: &[u8]) -> bool {
 /// The longer before its beginning.
 const PASSWORDS: &[&str] = &["password", "passwort", "passwrd", "passphrase", "passwd"];
 const LEAST_BITS: f32 = 5.7;
-const HASHES: &[&str] = &[
+static HASHES: Words = Words::new(&[
     "sha1",
     "sha256",
     "sha-256",
@@ -338,7 +338,7 @@ const HASHES: &[&str] = &[
     "etag",
     "blob",
     "tree ",
-];
+]);
 const WORDS: &[&str] = &[
     "string",
     "str",

@@ -113,17 +113,21 @@ impl Family {
     }
 }
 
-/// Whether a find is believed where lines were joined: tokens, what has a check, in the groups it is written in, and what has
-/// a form that nothing else has.
+/// Whether a rule is looked for where lines were joined: tokens, what has a check, and what has a form that nothing else has.
+pub(crate) fn is_read_joined(rule: &Rule) -> bool {
+    rule.family.survives_wrapping()
+        || matches!(rule.id, "credit_card" | "phone_international" | "iban" | "email" | "url_password")
+}
+
+/// Whether a find of such a rule is believed there: in the groups that it is written in.
 pub(crate) fn survives_joining(rule: &Rule, value: &[u8]) -> bool {
     match rule.id {
-        _ if rule.family.survives_wrapping() => true,
         "credit_card" => {
             let groups: Vec<usize> = value.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).collect();
             matches!(groups[..], [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4])
         }
         "phone_international" => value.starts_with(b"+"),
-        id => matches!(id, "iban" | "email" | "url_password"),
+        _ => true,
     }
 }
 

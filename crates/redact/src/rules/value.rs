@@ -14,27 +14,27 @@ pub(crate) fn token_like(found: &Found<'_>) -> Option<Range<usize>> {
 
 /// Made of one character over and over, or of the word `example`: nobody's secret.
 pub(crate) fn is_filler(value: &[u8]) -> bool {
-    let make = Make::of(value);
-    let long = value.len() >= 12;
-    (long && (make.longest_run >= 10 || make.longest_run * 2 >= value.len() || make.distinct <= 4))
-        || has_any(value, FILLERS)
+    is_worn(value, Make::of(value)) || FILLERS.any_in(value)
 }
 
 /// What people write where a secret goes: `your-key-here`, `${TOKEN}`, `<password>`, `xxx`, `...`.
 pub(crate) fn is_stand_in(value: &[u8]) -> bool {
-    if value.is_empty() || is_filler(value) {
-        return true;
-    }
     let make = Make::of(value);
-    (value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8)) || is_marked(value)
+    is_worn(value, make)
+        || (value.len() >= 4 && (make.distinct <= 2 || make.longest_run >= 8))
+        || is_marked(value, make)
+}
+
+/// Long, and of few characters.
+fn is_worn(value: &[u8], make: Make) -> bool {
+    value.len() >= 12 && (make.longest_run >= 10 || make.longest_run * 2 >= value.len() || make.distinct <= 4)
 }
 
 /// Says itself that it stands for something else: by its signs, or by its words.
-pub(crate) fn is_marked(value: &[u8]) -> bool {
-    if value.is_empty() || has_any(value, FILLERS) {
+pub(crate) fn is_marked(value: &[u8], make: Make) -> bool {
+    if value.is_empty() || FILLERS.any_in(value) {
         return true;
     }
-    let make = Make::of(value);
     // DB_PASSWORD: the name of a variable.
     let named = make.lower == 0
         && make.digits == 0
@@ -49,7 +49,7 @@ pub(crate) fn is_marked(value: &[u8]) -> bool {
         || value
             .windows(2)
             .any(|pair| matches!(pair, b"${" | b"{{" | b"$(" | b"#{" | b"%(" | b"}}" | b"<%" | b".."))
-        || (has_any(value, STAND_INS) && (!is_random(value) || has_own(value, STAND_INS)))
+        || (STAND_INS.any_in(value) && (!is_random(value) || has_own(value, STAND_INS.words)))
 }
 
 /// So long and so unlike words that short words come up in it by chance: a JSON web token, or a long key.
@@ -142,17 +142,51 @@ pub(crate) fn secretness(value: &[u8]) -> f32 {
 
 /// Whether one of these lower-case words is in it, in any case.
 pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
-    // Which bytes begin a word, folded to the low six bits: most bytes begin none.
-    let bit = |byte: u8| 1u64 << (byte.to_ascii_lowercase() & 63);
-    let firsts = words.iter().fold(0, |firsts, word| firsts | bit(word.as_bytes()[0]));
-    value.iter().enumerate().any(|(at, byte)| {
-        firsts & bit(*byte) != 0
-            && words.iter().any(|word| {
-                let word = word.as_bytes();
-                word[0] == byte.to_ascii_lowercase()
-                    && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
-            })
-    })
+    begins_any(value, words, Words::pairs(words))
+}
+
+/// Lower-case words of two letters or more that are looked for often.
+pub(crate) struct Words {
+    words: &'static [&'static str],
+    pairs: u64,
+}
+
+impl Words {
+    pub(crate) const fn new(words: &'static [&'static str]) -> Self {
+        Self { words, pairs: Self::pairs(words) }
+    }
+
+    /// Whether one of them is in it, in any case.
+    pub(crate) fn any_in(&self, value: &[u8]) -> bool {
+        begins_any(value, self.words, self.pairs)
+    }
+
+    /// With which two letters they begin: most places of a text begin none.
+    const fn pairs(words: &[&str]) -> u64 {
+        let (mut pairs, mut at) = (0, 0);
+        while at < words.len() {
+            let word = words[at].as_bytes();
+            pairs |= Self::pair(word[0], word[1]);
+            at += 1;
+        }
+        pairs
+    }
+
+    /// One bit of 64 for two letters. Their cases do not count: it is the sixth bit of a letter.
+    const fn pair(first: u8, second: u8) -> u64 {
+        1 << (((first & 0x1f) ^ (second << 1)) & 0x3f)
+    }
+}
+
+fn begins_any(value: &[u8], words: &[&str], pairs: u64) -> bool {
+    let begins = |at: usize| {
+        let first = value[at].to_ascii_lowercase();
+        words.iter().map(|word| word.as_bytes()).any(|word| {
+            word[0] == first
+                && value.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word))
+        })
+    };
+    value.windows(2).enumerate().any(|(at, two)| pairs & Words::pair(two[0], two[1]) != 0 && begins(at))
 }
 
 /// Whether one of these lower-case words is in it, in any case, and no letter or digit goes on where it begins or ends.
@@ -174,10 +208,10 @@ pub(crate) fn is_crypt(value: &[u8]) -> bool {
     value.starts_with(b"$") && value.iter().filter(|byte| **byte == b'$').count() >= 3
 }
 
-const FILLERS: &[&str] = &["example", "xxxxxx", "redacted", "placeholder"];
+static FILLERS: Words = Words::new(&["example", "xxxxxx", "redacted", "placeholder"]);
 const LADDER: usize = 7;
 const LEAST_RANDOM: usize = 40;
-const STAND_INS: &[&str] = &[
+static STAND_INS: Words = Words::new(&[
     "your",
     "insert",
     "replace",
@@ -210,4 +244,4 @@ const STAND_INS: &[&str] = &[
     "secrets.",
     "getenv",
     "environ",
-];
+]);
