@@ -475,9 +475,10 @@ impl Engine {
         Ok(KeyStatus { current, held, keys, under_others, rotated_at })
     }
 
-    /// Whether data and keys can be read now: one small look at each.
+    /// Whether data and keys can be read now, one small look at each, and data be written a moment ago.
     pub async fn ping(&self) -> Result<(), Error> {
         self.inner.store.token([0; 32]).await?;
+        self.inner.store.writable()?;
         self.inner.keyring.store().root().await?;
         Ok(())
     }

@@ -45,6 +45,12 @@ impl ApiError {
         Self(Box::new(reason))
     }
 
+    /// The same under another status.
+    pub(super) fn as_status(mut self, status: StatusCode) -> Self {
+        self.0.status = status;
+        self
+    }
+
     /// The request is not acceptable as it is.
     pub(super) fn invalid(message: impl Into<Cow<'static, str>>, hint: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message, hint)

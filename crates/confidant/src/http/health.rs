@@ -60,7 +60,7 @@ pub(super) async fn healthz() -> Result<Response, ApiError> {
     reply(&Health { status: "ok", channels: Vec::new() })
 }
 
-/// Whether storage answers, and turns are taken: for a gateway or worker, whether the bus is heard
+/// Whether storage answers and takes writes, and turns are taken: for a gateway or worker, whether the bus is heard
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "server",
     responses(
@@ -72,7 +72,9 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
     if app.stopping.load(Ordering::Relaxed) {
         return Err(Error::Stopping.into());
     }
-    app.engine.ping().await?;
+    if let Err(error) = app.engine.ping().await {
+        return Err(ApiError::from(error).as_status(StatusCode::SERVICE_UNAVAILABLE));
+    }
     if !app.engine.is_listening() {
         let hint = "check the Redis of bus.url, or store.url, and what its user may do: the log says why";
         let message = "the bus cannot be heard, so no turn comes through";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{Instance, Result};
+use super::{Instance, Result, StoreError};
 
 /// How long an instance counts as alive after its last sign.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
@@ -51,6 +51,8 @@ struct State {
     kept: HashMap<Instance, Work>,
     /// Those that were let go of here: nobody need ask the store about them.
     gone: HashSet<Instance>,
+    /// Why the last sign of life could not be written, if it could not.
+    failed: Option<StoreError>,
 }
 
 impl Leases {
@@ -99,6 +101,17 @@ impl Leases {
         Ok(!others.is_empty() && !self.alive(&others).await?.is_empty())
     }
 
+    /// Whether the store takes what is written to it, as its last sign of life shows. One that cannot be reached cannot be read
+    /// either, which whoever asks finds out sooner.
+    pub(super) fn writable(&self) -> Result<()> {
+        match &self.lock().failed {
+            Some(error @ (StoreError::Full | StoreError::ReadOnly | StoreError::Refused(_))) => {
+                Err(error.clone())
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn keep(&self, instance: Instance, work: Work) -> Result<()> {
         self.lock().kept.insert(instance, work);
         self.keeper.renew(&[(instance, work)]).await
@@ -124,11 +137,14 @@ async fn renew(leases: Weak<Leases>) {
         let Some(leases) = leases.upgrade() else { return };
         let _renewing = leases.renewing.lock().await;
         let kept: Vec<(Instance, Work)> = leases.lock().kept.iter().map(|(of, work)| (*of, *work)).collect();
-        if !kept.is_empty()
-            && let Err(error) = leases.keeper.renew(&kept).await
-        {
+        if kept.is_empty() {
+            continue;
+        }
+        let renewed = leases.keeper.renew(&kept).await;
+        if let Err(error) = &renewed {
             tracing::warn!(error = %error, "the sign of life could not be renewed; trying again");
         }
+        leases.lock().failed = renewed.err();
     }
 }
 

@@ -312,6 +312,10 @@ pub(crate) trait Store: contexts::Contexts + Send + Sync + std::fmt::Debug {
     async fn scrub(&self) -> Result<()>;
     /// Checks for damage, and for settings that would cause some; says what was looked at.
     async fn check(&self) -> Result<String>;
+    /// Whether what this process writes now and then was taken the last time. Asks the store nothing.
+    fn writable(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Which tokens to remove.

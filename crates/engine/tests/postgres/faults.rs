@@ -128,6 +128,10 @@ async fn a_read_only_database_refuses_and_loses_nothing() {
         }
     };
     assert!(matches!(refused, Error::Store(StoreError::ReadOnly)), "{refused}");
+    // Whoever asks whether it is ready learns of it, and of its end.
+    while !matches!(engine.ping().await, Err(Error::Store(StoreError::ReadOnly))) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let client = raw(&server.url, &settings.schema).await;
     for command in [
         "SET default_transaction_read_only = off",
@@ -138,6 +142,9 @@ async fn a_read_only_database_refuses_and_loses_nothing() {
     server.turn("restart").await;
     insist(&engine, ID, "r1", "q1").await;
     assert_eq!(transcript(&engine, ID).await, whole(2));
+    while engine.ping().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Whoever looks for turns that were left open does so every two seconds, and must not read every session for it.

@@ -68,9 +68,16 @@ async fn a_read_only_replica_refuses_and_loses_nothing() {
     server.ask::<()>(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]);
     let error = session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::ReadOnly)), "{error}");
+    // Whoever asks whether it is ready learns of it, and of its end.
+    while !matches!(engine.ping().await, Err(Error::Store(StoreError::ReadOnly))) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let refused = Storage::redis(&redis_settings(&server.url())).await.unwrap_err().to_string();
     assert!(refused.contains("read-only replica"), "{refused}");
     server.ask::<()>(&["REPLICAOF", "NO", "ONE"]);
+    while engine.ping().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
     assert_eq!(transcript(&engine, ID).await, ["human:zero", "ai:noted: zero", "human:one", "ai:noted: one"]);
 }

@@ -233,6 +233,10 @@ impl Store for PostgresStore {
     async fn check(&self) -> Result<String> {
         check(&self.pool).await
     }
+
+    fn writable(&self) -> Result<()> {
+        self.leases.writable()
+    }
 }
 
 /// Whether the database answers, and whether row-level security holds for us; says what it is.

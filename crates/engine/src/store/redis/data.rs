@@ -425,6 +425,10 @@ impl Store for RedisStore {
     async fn check(&self) -> Result<String> {
         health(&self.link).await
     }
+
+    fn writable(&self) -> Result<()> {
+        self.leases.writable()
+    }
 }
 
 impl RedisStore {
