@@ -182,6 +182,8 @@ fn not_text(error: &io::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -196,6 +198,19 @@ mod tests {
         for line in [&b"\"open"[..], b"hunter2", b"\"\xff\"", b"\"\\", b"{\"a\": \"\\u12\""] {
             let reason = parsed(line).unwrap_err();
             assert!(reason.starts_with("it ") && !reason.contains("hunter2"), "{reason}");
+        }
+    }
+
+    proptest! {
+        /// Escapes, whole and cut anywhere, in a line of any other signs.
+        #[test]
+        fn any_line_is_read_or_refused(line in r#"(\\u[dD][89abcdf][0-9a-f]{0,2}|\\|"|[a-f0-9]|\PC){0,24}"#) {
+            let _ = parsed(line.as_bytes());
+            let whole = serde_json::to_string(&line).unwrap();
+            assert_eq!(paired(&whole), whole);
+            if let Ok(Value::String(read)) = parsed(format!("\"{line}\"").as_bytes()) {
+                assert!(read.len() <= line.len());
+            }
         }
     }
 }

@@ -33,6 +33,10 @@ const ID: &str = "http:r:main:alice";
 async fn cut_off(place: &Place, model: &Arc<Recorder>) {
     let engine = place.engine(model).await;
     session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
+    // It is told before its task ends.
+    while engine.counts().running > 0 {
+        tokio::task::yield_now().await;
+    }
     model.shut();
     model.take();
     drop(session(&engine, ID).turn(says_as("r2", "two")));
