@@ -46,7 +46,7 @@ impl ApiError {
     }
 
     /// The same under another status.
-    pub(super) fn as_status(mut self, status: StatusCode) -> Self {
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status;
         self
     }

@@ -73,7 +73,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
         return Err(Error::Stopping.into());
     }
     if let Err(error) = app.engine.ping().await {
-        return Err(ApiError::from(error).as_status(StatusCode::SERVICE_UNAVAILABLE));
+        return Err(ApiError::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE));
     }
     if !app.engine.is_listening() {
         let hint = "check the Redis of bus.url, or store.url, and what its user may do: the log says why";
