@@ -307,6 +307,12 @@ pub(crate) fn waiting_in(c: &Connection, account: Tag, room: Tag) -> rusqlite::R
     rows.collect()
 }
 
+/// Whether another row of a room is being worked on.
+pub(crate) fn is_busy_in(c: &Connection, account: Tag, room: Tag, own: i64) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM events WHERE account = ?1 AND state = 1 AND room = ?2 AND seq <> ?3";
+    c.prepare_cached(sql)?.exists(params![account.as_bytes(), room.as_bytes(), own])
+}
+
 /// Puts a row of an approval back among those to be worked on, if it waits; says whether it is, or will be, worked on.
 pub(crate) fn wake(c: &Connection, event: Tag) -> rusqlite::Result<bool> {
     let sql = "UPDATE events SET state = 0, not_before = 0 WHERE event = ?1 AND state = 2";

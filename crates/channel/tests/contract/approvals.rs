@@ -58,11 +58,14 @@ async fn the_asker_decides_with_the_code_and_nobody_else_does() {
     let rig = Rig::new();
     let tools = Arc::new(Deletes::default());
     let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    // Somebody sees the question, and is quicker than the platform tells the bot that it is there.
+    *rig.world.slowness.lock().unwrap() = Duration::from_millis(300);
     bot.take(says("e1", "alice", "delete my notes")).await;
     let code = asked(&rig, 1).await;
     bot.take(says("e2", "mallory", &format!("approve {code}"))).await;
     rig.world.until(|shown| shown.iter().any(|one| one.reply_to == "e2")).await;
     bot.idle().await;
+    *rig.world.slowness.lock().unwrap() = Duration::ZERO;
     assert!(rig.world.texts()[1].contains("somebody else's to decide"), "{:?}", rig.world.texts());
     assert_eq!(tools.0.load(Ordering::SeqCst), 0);
     bot.take(says("e3", "alice", &format!("approve {code}"))).await;

@@ -181,6 +181,8 @@ impl Channel for Double {
             one.kind = outgoing.kind;
         }
         self.world.changed.notify_waiters();
+        let slowness = *self.world.slowness.lock().unwrap();
+        tokio::time::sleep(slowness).await;
         Ok(())
     }
 
