@@ -113,5 +113,5 @@ impl Job<'_> {
 }
 
 /// How long the end of a question's telling is waited for, where something is being told.
-const SEEN_BEFORE_IT_WAITS: Duration = Duration::from_secs(2);
+const SEEN_BEFORE_IT_WAITS: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
