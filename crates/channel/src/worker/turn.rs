@@ -119,26 +119,23 @@ impl Job<'_> {
     /// Tells how a turn ended, where that may be read. The turn may be another event's that this one decided.
     pub(super) async fn tell(&mut self, heard: Heard) -> Result<Left, InboxError> {
         match heard {
-            Heard::Ended(Ok(Ending::Answer(answer))) => {
-                let is_readable = self.may_be_read_here(answer.metadata.audience);
-                if is_readable && self.is_told_there(&answer.request_id).await? {
-                    return Ok(Left::Finished);
-                }
-                if is_readable {
-                    self.answer(answer).await
-                } else {
-                    self.not_here(&answer.request_id, "Done.").await
-                }
+            Heard::Ended(Ok(Ending::Answer(answer))) if !self.may_be_read_here(answer.metadata.audience) => {
+                self.not_here(&answer.request_id, "Done.").await
             }
+            Heard::Ended(Ok(Ending::Answer(answer))) if self.leave_to_asker(&answer.request_id).await? => {
+                Ok(Left::Finished)
+            }
+            Heard::Ended(Ok(Ending::Answer(answer))) => self.answer(answer).await,
             Heard::Ended(Ok(Ending::Approval(request))) => self.asks(&request).await,
             Heard::Ended(Err(error)) => self.failed(&error).await,
             Heard::Silence => Ok(Left::Stopping),
         }
     }
 
-    /// Whether a turn's answer is another event's to tell, which is told so. Only one of the two does: this one may be cut off
-    /// between telling and noting it, and whoever looks after what waits may have been faster.
-    async fn is_told_there(&self, request_id: &str) -> Result<bool, InboxError> {
+    /// Leaves a turn's answer to the event that asked for it, if that is another one, and wakes it; says whether it did. Only
+    /// one of the two tells: this one may be cut off between telling and noting it, and whoever looks after what waits may have
+    /// been faster.
+    async fn leave_to_asker(&self, request_id: &str) -> Result<bool, InboxError> {
         let other = event_of(request_id).filter(|event| *event != self.row.event);
         let Some(event) = other else { return Ok(false) };
         self.bench.inbox.with(move |c| rows::leave_to(c, event)).await
@@ -154,7 +151,7 @@ impl Job<'_> {
             Some(event) if event == self.row.event => {
                 "You asked me this in private, and others can read here by now. Ask me again where only you and I are.".to_owned()
             }
-            _ if self.is_told_there(request_id).await? => format!("{done} You find the rest where you asked."),
+            _ if self.leave_to_asker(request_id).await? => format!("{done} You find the rest where you asked."),
             _ => done.to_owned(),
         };
         self.notice(&said).await

@@ -140,7 +140,7 @@ pub(crate) fn secretness(value: &[u8]) -> f32 {
     bits
 }
 
-/// Whether one of these lower-case words is in it, in any case.
+/// Whether one of these lower-case words, of two letters or more, is in it, in any case.
 pub(crate) fn has_any(value: &[u8], words: &[&str]) -> bool {
     begins_any(value, words, Words::pairs(words))
 }
