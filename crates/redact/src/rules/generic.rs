@@ -10,7 +10,9 @@ use super::assignment::{self, Assignment};
 
 use super::name::Name;
 use super::services::Service;
-use super::value::{Words, has_any, is_code, is_coordinate, is_crypt, is_ladder, is_stand_in, secretness};
+use super::value::{
+    Words, has_any, is_code, is_coordinate, is_crypt, is_ladder, is_public_nkey, is_stand_in, secretness,
+};
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 use crate::opaque::{self, Make};
@@ -82,6 +84,7 @@ pub(super) static RULES: &[Rule] = &[
             "vatlayer SECRET abcdefghijklmnopqrstuvwxyzabcdef",
             "asana_token: 1956967643006989",
             "bugsnag secret 123e4567-e89b-12d3-a456-426614174000",
+            "stored user key \"UCBLODXOP4NFAON66B7MEND7AZXNBD25Y5ISIR7DIBBQAATLNZKFLLJJ\"",
         ],
         misses: &[
             "key: SamplerTypeTagKey",
@@ -96,6 +99,7 @@ pub(super) static RULES: &[Rule] = &[
             "foreignKey=m-lbUjV8lF70fKxLp34dKI9",
             "Resource: 'arn:aws:execute-api:eu-north-1:4711:rest-api-id/v1'",
             "maven io.webtoken:web-client-0.11.2",
+            "stored user key \"UCBLODXOP4NFAON66B7MEND7AZXNBD25Y5ISIR7DIBBQAATLNZKFLLJI\"",
         ],
     },
 ];
@@ -230,6 +234,7 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         || (about && opaque::is_hex(value))
         || is_stand_in(value)
         || make.distinct >= 62
+        || is_public_nkey(value)
         || hash_near(found.text, &range);
     (!dull).then_some(range)
 }

@@ -34,7 +34,7 @@ pub(super) static RULES: &[Rule] = &[
             "call 0044 207 946 0958",
             "+63 917 123 4567",
         ],
-        &["+1", "+999 123 456 789", "a+12345678901", "1+4155550132"],
+        &["+1", "+999 123 456 789", "a+12345678901", "1+4155550132", "To=%2B123456789", "+987654321"],
     ),
     phone(
         "phone_north_american",
@@ -65,7 +65,7 @@ pub(super) static RULES: &[Rule] = &[
         (7, 20),
         r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}",
         told,
-        &["my number is 13812345678", "Phone: 22 34 56 78", "tel: 555 0132 77", "mobile 98765432"],
+        &["my number is 13812345678", "Phone: 22 34 56 78", "tel: 555 0132 77", "mobile 97865432"],
         &["account number is 13812345678", "phone 123", "build number 20240101", "phone launched 2007-01-09"],
     ),
 ];
@@ -85,7 +85,8 @@ fn international(found: &Found<'_>) -> Option<Range<usize>> {
         found.value().split(|byte| *byte == b' ').skip(1).filter(|group| group.len() == 4).count() > 1;
     let plus = found.value().starts_with(b"+") || (found.value().contains(&b' ') && !lead && !fours);
     let shut = found.ends_well() && !goes_on(found);
-    (known && plus && (8..=15).contains(&digits.len()) && open && shut).then(|| trimmed(found))
+    let good = known && plus && (8..=15).contains(&digits.len()) && open && shut;
+    (good && !is_dull(digits)).then(|| trimmed(found))
 }
 
 fn north_american(found: &Found<'_>) -> Option<Range<usize>> {
@@ -127,9 +128,11 @@ fn goes_on(found: &Found<'_>) -> bool {
     matches!(found.after(), [b' ' | b')' | b'-', next, ..] if next.is_ascii_digit())
 }
 
+/// One digit over and over, or counted up or down.
 fn is_dull(digits: &[u8]) -> bool {
     digits.iter().skip(1).all(|digit| *digit == digits[1])
         || digits.windows(2).all(|pair| pair[1] == pair[0] + 1)
+        || digits.windows(2).all(|pair| pair[0] == pair[1] + 1)
 }
 
 fn trimmed(found: &Found<'_>) -> Range<usize> {

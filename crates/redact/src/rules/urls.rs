@@ -28,12 +28,14 @@ pub(super) static RULES: &[Rule] = &[
             "postgres://app:s3cretP4ss@db.example.org/x",
             "redis://:k3Jd9fQw7e@cache:6379",
             "https://jane:h/unter2@example.org",
+            "postgres://app:secret@postgres:5432/x",
         ],
         &[
             "postgres://user:${PASSWORD}@db/x",
             "https://example.org:8080/@scope/x",
             "http://user:****@host",
             "ssh://git@github.com:22/x",
+            "mysql://user:secret@host:port/database",
         ],
     ),
     url(
@@ -50,7 +52,7 @@ pub(super) static RULES: &[Rule] = &[
         r#"(?i)(?:password|pwd) ?= ?(?:"([^"\n]{3,128})"|'([^'\n]{3,128})'|([^\s;"'&<>,()]{3,128})(?:[;&"'\s]|$))"#,
         connection,
         &["Server=db;User Id=app;Password=weakling1;", "jdbc:x://h/db?user=a&password=Zq8vN3kL0p&ssl=true"],
-        &["Server=db;Password={0};", "password=;"],
+        &["Server=db;Password={0};", "password=;", "postgresql:///app?user=user&password=secret"],
     ),
 ];
 
@@ -66,17 +68,16 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
         }
     }
     // Who it is belongs to what it is.
-    let example = is_stand_in(value) || (is_common(value) && is_stand_in_host(found.after()));
+    let example =
+        is_stand_in(value) || (is_common(value) && is_stand_in_host(&found.text[found.secret.end + 1..]));
     (!example).then(|| found.whole.start + 3..found.secret.end)
 }
 
 /// What examples have for a host.
-fn is_stand_in_host(after: &[u8]) -> bool {
-    let host = &after[..after.len().min(4)];
-    host.starts_with(b"xampl")
-        || host.starts_with(b"ost")
-        || host.starts_with(b"our")
-        || host.starts_with(b"erve")
+fn is_stand_in_host(host: &[u8]) -> bool {
+    ["example", "host", "your", "server"]
+        .iter()
+        .any(|word| host.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
 }
 
 fn user_token(found: &Found<'_>) -> Option<Range<usize>> {
@@ -114,6 +115,7 @@ fn is_common(value: &[u8]) -> bool {
         b"PASSWORD",
         b"PASS",
         b"port",
+        b"secret",
         b"token",
         b"secret_here",
     ];

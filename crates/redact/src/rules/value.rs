@@ -108,6 +108,33 @@ pub(crate) fn is_coordinate(value: &[u8]) -> bool {
     version && (value.contains(&b':') || (words && number.len() >= 3))
 }
 
+/// The public half of a key of NATS, by its checksum: an account, a user, an operator, a server, a cluster or a curve.
+/// Its secret half begins with `S`.
+pub(crate) fn is_public_nkey(value: &[u8]) -> bool {
+    const LENGTH: usize = 56;
+    if value.len() != LENGTH || !matches!(value[0], b'A' | b'U' | b'O' | b'N' | b'C' | b'X') {
+        return false;
+    }
+    let mut bytes = Vec::with_capacity(LENGTH * 5 / 8);
+    for group in value.chunks(8) {
+        let mut bits = 0u64;
+        for byte in group {
+            let five = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'2'..=b'7' => byte - b'2' + 26,
+                _ => return false,
+            };
+            bits = bits << 5 | u64::from(five);
+        }
+        bytes.extend_from_slice(&bits.to_be_bytes()[3..]);
+    }
+    let (key, told) = bytes.split_at(bytes.len() - 2);
+    let sum = key.iter().fold(0u16, |sum, byte| {
+        (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| sum << 1 ^ if sum >> 15 == 1 { 0x1021 } else { 0 })
+    });
+    told == sum.to_le_bytes()
+}
+
 /// How much a value looks like a key: bits per character, with what cost cannot judge put right.
 pub(crate) fn secretness(value: &[u8]) -> f32 {
     let make = Make::of(value);
