@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Ours beside Presidio, detect-secrets and CredSweeper, over the same labelled file, in one run.
+"""Ours beside Presidio, detect-secrets, CredSweeper and Kingfisher, over the same labelled file, in one run.
 
     python3 bench/redaction-peers.py LABELLED.jsonl [--venv FOLDER]
 
-Installs presidio-analyzer, detect-secrets and credsweeper into a virtual environment (default: target/redaction-peers),
-builds the example `score` and runs all four. A labelled place is found when half of it is covered, or, where no place is
-labelled, when anything is found; detect-secrets and CredSweeper are asked for lines, so any find in the text counts for
-them.
-Speed is bytes of all texts by the seconds of one process on one thread, start-up aside.
+Installs presidio-analyzer, detect-secrets, credsweeper and kingfisher-bin into a virtual environment (default:
+target/redaction-peers), builds the example `score` and runs all five. A labelled place is found when half of it is
+covered, or, where no place is labelled, when anything is found; the three scanners of files are asked for lines, so any
+find in the text counts for them.
+Speed is bytes of all texts by the seconds of one process on one thread, start-up aside. Kingfisher reads a folder with a
+file for each text, which is what it is made for; its start-up is that of a run over an empty folder.
 
 Presidio's usual English model is not on the package index. Without it a blank spaCy pipeline stands in: its pattern
 recognisers work as always, its names do not, and it is FASTER than it would be with the model.
@@ -61,7 +62,7 @@ def score(name, cases, results, seconds):
         for family in families(case):
             tally[family][1] += 1
             tally[family][0] += bool(found) if family.startswith("clean") else covered(case, found)
-    return [name, f"{size / 1e6 / seconds:.2f}"] + [f"{100 * a / max(b, 1):.1f}" for a, b in tally.values()]
+    return [name, f"{size / 1e6 / seconds:.2f}"] + [f"{100 * a / max(b, 1):.2f}" for a, b in tally.values()]
 
 
 def detect_secrets(cases):
@@ -93,6 +94,28 @@ def credsweeper(cases):
         sweeper.post_processing(lambda *_, **__: None)  # its model judges what its rules found
         results.append([None] if sweeper.credential_manager.get_credentials() else [])
     return results, time.perf_counter() - started
+
+
+def kingfisher(cases):
+    def scan(folder):
+        program = pathlib.Path(sys.prefix) / "bin" / "kingfisher"
+        options = ["--no-validate", "--no-dedup", "--no-update-check", "--format", "json", "--jobs", "1"]
+        started = time.perf_counter()
+        done = subprocess.run([program, "scan", folder, *options], capture_output=True, text=True)
+        seconds = time.perf_counter() - started
+        if done.returncode not in (0, 200):  # 200: something was found
+            sys.exit(f"Kingfisher ended with {done.returncode}: {done.stderr[-500:]}")
+        reports = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        lists = [report["findings"] for report in reports if isinstance(report.get("findings"), list)]
+        return seconds, {int(pathlib.Path(one["finding"]["path"]).stem) for found in lists for one in found}
+
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(cases):
+            (pathlib.Path(folder) / f"{number}.txt").write_text(case["text"], encoding="utf8")
+        scan(empty)  # its rules are compiled once and kept
+        start, _ = scan(empty)
+        seconds, touched = scan(folder)
+    return [[None] if number in touched else [] for number in range(len(cases))], seconds - start
 
 
 def presidio(cases):
@@ -143,7 +166,7 @@ def main():
     if pathlib.Path(sys.prefix).resolve() != pathlib.Path(arguments.venv).resolve():
         if not python.exists():
             venv.create(arguments.venv, with_pip=True)
-            packages = ["presidio-analyzer==2.2.366", "detect-secrets==1.5.0", "credsweeper==1.19.5"]
+            packages = ["presidio-analyzer==2.2.366", "detect-secrets==1.5.0", "credsweeper==1.19.5", "kingfisher-bin==2.14.0"]
             subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
         sys.exit(subprocess.run([str(python), __file__, arguments.labelled, "--venv", arguments.venv]).returncode)
     path = pathlib.Path(arguments.labelled).resolve()
@@ -152,6 +175,7 @@ def main():
     rows.append(score("confidant", cases, *ours(path, len(cases))))
     rows.append(score("detect-secrets", cases, *detect_secrets(cases)))
     rows.append(score("credsweeper", cases, *credsweeper(cases)))
+    rows.append(score("kingfisher", cases, *kingfisher(cases)))
     rows.append(score("presidio (patterns)", cases, *presidio(cases)))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
