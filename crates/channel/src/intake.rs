@@ -1,9 +1,11 @@
 //! Where a channel hands in what happened.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId, Told};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::channel::{Edited, Event, MessageId, Removed, Said, Trouble};
 use crate::commands::{self, Command};
@@ -139,13 +141,20 @@ impl Intake {
         self.insert(row).await
     }
 
-    /// A sign says nothing unless it is on a question that waits.
+    /// A sign says nothing unless it is on a question.
     async fn pointed(&self, mut said: Said, at: &MessageId) -> Result<Taken, InboxError> {
         let (account, room) = (self.account.tag, self.account.room(&said.room));
-        let waiting = self.inbox.with(move |c| rows::waiting_in(c, account, room)).await?;
-        let mut waiting = waiting.iter().filter_map(|row| Waits::open(&self.account, row));
-        let Some(asked) = waiting.find(|waits| waits.messages.contains(at)) else {
-            return Ok(Taken::Nothing);
+        let until = Instant::now() + TOLD_WITHIN;
+        let asked = loop {
+            let asking = self.inbox.with(move |c| rows::asking_in(c, account, room)).await?;
+            let asking: Vec<_> = asking.iter().filter_map(|row| Waits::open(&self.account, row)).collect();
+            // A question can be seen before it is known here which message it became.
+            let is_telling = asking.iter().any(|waits| !waits.is_asked());
+            match asking.into_iter().find(|waits| waits.messages.contains(at)) {
+                Some(asked) => break asked,
+                None if is_telling && Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
+                None => return Ok(Taken::Nothing),
+            }
         };
         said.text = format!("{} {}", said.text, asked.code);
         self.said(said).await
@@ -215,3 +224,7 @@ impl Intake {
         Ok(if added { Taken::New } else { Taken::Known })
     }
 }
+
+/// How long a sign waits for a question that is being told in its room.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);

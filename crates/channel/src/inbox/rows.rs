@@ -298,19 +298,15 @@ pub(crate) fn waiting_after(
     rows.collect()
 }
 
-/// Rows of a room that wait for somebody's approval.
-pub(crate) fn waiting_in(c: &Connection, account: Tag, room: Tag) -> rusqlite::Result<Vec<Row>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM events WHERE account = ?1 AND state = 2 AND room = ?2 ORDER BY seq");
+/// The rows of a room that ask for an approval, or are about to.
+pub(crate) fn asking_in(c: &Connection, account: Tag, room: Tag) -> rusqlite::Result<Vec<Row>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events
+         WHERE account = ?1 AND state < 3 AND room = ?2 AND waits IS NOT NULL ORDER BY seq"
+    );
     let mut statement = c.prepare_cached(&sql)?;
     let rows = statement.query_map([account.as_bytes(), room.as_bytes()], read)?;
     rows.collect()
-}
-
-/// Whether another row of a room is being worked on.
-pub(crate) fn is_busy_in(c: &Connection, account: Tag, room: Tag, own: i64) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM events WHERE account = ?1 AND state = 1 AND room = ?2 AND seq <> ?3";
-    c.prepare_cached(sql)?.exists(params![account.as_bytes(), room.as_bytes(), own])
 }
 
 /// Puts a row of an approval back among those to be worked on, if it waits; says whether it is, or will be, worked on.
@@ -337,6 +333,13 @@ pub(crate) fn note_sent(c: &Connection, seq: i64, sent: &Sealed) -> rusqlite::Re
 pub(crate) fn put_back(c: &Connection, seq: i64, not_before: Millis) -> rusqlite::Result<()> {
     c.prepare_cached("UPDATE events SET state = 0, not_before = ?2 WHERE seq = ?1 AND state = 1")?
         .execute(params![seq, not_before.0])?;
+    Ok(())
+}
+
+/// Notes what a row is about to wait for, before anybody can see its question.
+pub(crate) fn note_waits(c: &Connection, seq: i64, waits: &Sealed) -> rusqlite::Result<()> {
+    c.prepare_cached("UPDATE events SET waits = ?2 WHERE seq = ?1 AND state = 1")?
+        .execute(params![seq, waits.as_bytes()])?;
     Ok(())
 }
 

@@ -150,12 +150,17 @@ impl Sent {
 pub(crate) struct Waits {
     pub(crate) approval_id: String,
     pub(crate) code: String,
-    /// The messages that ask for it.
+    /// The messages that ask for it; none as long as they are being sent.
     #[serde(default)]
     pub(crate) messages: Vec<MessageId>,
 }
 
 impl Waits {
+    /// Whether the question has been told.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
     pub(crate) fn seal(&self, account: &Account, event: Tag) -> Sealed {
         seal_json(&account.key, account.tag, event, "waits", self)
     }

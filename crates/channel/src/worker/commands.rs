@@ -1,7 +1,5 @@
 //! Commands that are not the engine's: taking one's data away, and deciding an approval that was asked for in a room.
 
-use std::time::Duration;
-
 use confidant_engine::{CarryOut, Decider, Decision, Ending, Error, RoomContext, Scope};
 
 use super::turn::{Growing, Heard};
@@ -84,26 +82,16 @@ impl Job<'_> {
         self.tell(heard).await
     }
 
-    /// The row that asked for an approval in this room, with this code. A question can be seen a moment before its row waits.
+    /// The row that asked for an approval in this room, with this code.
     async fn asked_here(&self, code: &str) -> Result<Option<(Row, Envelope, Waits)>, InboxError> {
         let account = &self.bench.account;
-        let (tag, room, own) = (account.tag, account.room(&self.envelope.room), self.row.seq);
-        let until = tokio::time::Instant::now() + SEEN_BEFORE_IT_WAITS;
-        loop {
-            let look =
-                move |c: &mut _| Ok((rows::is_busy_in(c, tag, room, own)?, rows::waiting_in(c, tag, room)?));
-            let (is_busy, waiting) = self.bench.inbox.with(look).await?;
-            for row in waiting {
-                let waits = Waits::open(account, &row).filter(|waits| waits.code == code);
-                if let (Some(waits), Some(envelope)) = (waits, Envelope::open(&self.bench.engine, &row)) {
-                    return Ok(Some((row, envelope, waits)));
-                }
-            }
-            if !is_busy || tokio::time::Instant::now() >= until {
-                return Ok(None);
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
+        let (tag, room) = (account.tag, account.room(&self.envelope.room));
+        let asking = self.bench.inbox.with(move |c| rows::asking_in(c, tag, room)).await?;
+        Ok(asking.into_iter().find_map(|row| {
+            let waits = Waits::open(account, &row).filter(|waits| waits.code == code)?;
+            let envelope = Envelope::open(&self.bench.engine, &row)?;
+            Some((row, envelope, waits))
+        }))
     }
 
     async fn wake(&self, asked: &Row) -> Result<(), InboxError> {
@@ -111,7 +99,3 @@ impl Job<'_> {
         self.bench.inbox.with(move |c| rows::wake(c, event)).await.map(drop)
     }
 }
-
-/// How long the end of a question's telling is waited for, where something is being told.
-const SEEN_BEFORE_IT_WAITS: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -4,6 +4,8 @@ use confidant_engine::{
     ApprovalRequest, Audience, Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Sharing,
     Told, Turn, TurnRequest,
 };
+use confidant_seal::Sealed;
+use rusqlite::Connection;
 use tokio::time::Instant;
 
 use super::{Job, Left, event_of, pause, request_id};
@@ -225,21 +227,28 @@ impl Job<'_> {
         Ok(Left::Finished)
     }
 
-    /// Asks for an approval; the row then stands aside until there is a decision.
+    /// Asks for an approval; the row then stands aside until there is a decision. What it waits for is noted first: whoever
+    /// sees the question may decide at once.
     async fn question(&mut self, question: &str, mut waits: Waits) -> Result<Left, InboxError> {
         let before = Waits::open(&self.bench.account, self.row);
-        let asked = before.as_ref().is_some_and(|before| before.approval_id == waits.approval_id);
-        if asked {
-            waits.messages = before.map_or_else(Vec::new, |before| before.messages);
-        } else {
-            if let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await {
-                return Ok(self.left(&trouble));
+        let before = before.filter(|before| before.approval_id == waits.approval_id && before.is_asked());
+        match before {
+            Some(before) => waits = before,
+            None => {
+                self.note(&waits, rows::note_waits).await?;
+                if let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await {
+                    return Ok(self.left(&trouble));
+                }
+                waits.messages = self.reply.messages().to_vec();
             }
-            waits.messages = self.reply.messages().to_vec();
         }
-        let (seq, sealed) = (self.row.seq, waits.seal(&self.bench.account, self.row.event));
-        self.bench.inbox.with(move |c| rows::park(c, seq, &sealed)).await?;
+        self.note(&waits, rows::park).await?;
         Ok(Left::Parked)
+    }
+
+    async fn note(&self, waits: &Waits, how: Noting) -> Result<(), InboxError> {
+        let (seq, sealed) = (self.row.seq, waits.seal(&self.bench.account, self.row.event));
+        self.bench.inbox.with(move |c| how(c, seq, &sealed)).await
     }
 
     pub(super) async fn failed(&mut self, error: &Error) -> Result<Left, InboxError> {
@@ -275,6 +284,8 @@ impl Job<'_> {
         }
     }
 }
+
+type Noting = fn(&Connection, i64, &Sealed) -> rusqlite::Result<()>;
 
 /// So often something that may pass is tried again before the person is told.
 const PATIENT: u32 = 6;

@@ -333,3 +333,28 @@ async fn a_sign_on_a_question_decides_also_on_one_that_was_a_draft_before() {
     assert_eq!(bot.take(points("s4", "alice", "approve", question)).await, Taken::Nothing);
     bot.stop().await;
 }
+
+/// A question can be seen, and decided, before the platform has told the bot that it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_counts_that_comes_while_its_question_is_being_sent() {
+    for by_sign in [false, true] {
+        let rig = Rig::new();
+        let tools = Arc::new(Deletes::default());
+        let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+        *rig.world.slowness.lock().unwrap() = Duration::from_secs(2);
+        bot.take(says("e1", "alice", "delete my notes")).await;
+        let code = asked(&rig, 1).await;
+        *rig.world.slowness.lock().unwrap() = Duration::ZERO;
+        let decides = match by_sign {
+            true => points("e2", "alice", "approve", 0),
+            false => says("e2", "alice", &format!("approve {code}")),
+        };
+        assert_eq!(bot.take(decides).await, Taken::New, "by a sign: {by_sign}");
+        rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
+        bot.idle().await;
+        let shown = rig.world.shown.lock().unwrap().clone();
+        assert!(shown.len() == 2 && shown[1].reply_to == "e1", "by a sign: {by_sign}: {shown:#?}");
+        assert_eq!(tools.0.load(Ordering::SeqCst), 1);
+        bot.stop().await;
+    }
+}
