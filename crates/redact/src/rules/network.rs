@@ -6,6 +6,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use super::value::has_any;
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 
@@ -29,7 +30,7 @@ pub(super) static RULES: &[Rule] = &[
         Trigger::Number(4, 40),
         r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
         ipv4,
-        &["from 203.0.113.7.", "203.0.113.7:8080", "http://198.51.100.23/x", "10.1.2.3/8", "192.168.1.1.1"],
+        &["from 203.0.113.7.", "203.0.113.7:8080", "http://198.51.100.23/x", "10.1.2.3/8", "192.168.1.1.1", "server 203.0.113.7;", "root@203.0.113.7"],
         &[
             "127.0.0.1",
             "0.0.0.0",
@@ -39,6 +40,10 @@ pub(super) static RULES: &[Rule] = &[
             "300.1.1.1",
             "1.2.3.4.5",
             "x1.2.3.4",
+            "RFC 5280, section 5.1.2.1",
+            "brotlicffi>=1.2.0.2",
+            "§ 10.2.1.2",
+            "ver. 1.2.3.4",
         ],
     ),
     network(
@@ -69,6 +74,7 @@ pub(super) static RULES: &[Rule] = &[
             "00:1b:44:11:3a",
             "00:1b:44:11:3a:b7:c8",
             "00:1b:44-11-3a-b7",
+            "4443.8270.5970.9207",
         ],
     ),
 ];
@@ -80,7 +86,7 @@ fn ipv4(found: &Found<'_>) -> Option<Range<usize>> {
     // Object identifiers of X.509 and its like.
     let object =
         [&b"2.5.29."[..], b"2.5.4.", b"1.3.6.1", b"1.2.840"].iter().any(|arc| found.value().starts_with(arc));
-    let version = found.follows(&["version", "ver ", "ver.", "release", "v="], 14);
+    let version = is_numbered(found.before(14));
     let after = found.after();
     // Five parts are a version, unless they begin as only an address does.
     let local = address.is_link_local() || (first != 10 && address.is_private());
@@ -95,6 +101,18 @@ fn ipv4(found: &Found<'_>) -> Option<Range<usize>> {
         _ => false,
     };
     (!nobodys && !object && !version && shut && !joined).then(|| found.secret.clone())
+}
+
+/// What stands before the number of a version or of a section.
+fn is_numbered(before: &[u8]) -> bool {
+    let word = before.trim_ascii_end();
+    let word = word.strip_suffix(b".").or_else(|| word.strip_suffix(b"=")).unwrap_or(word);
+    let letters = word.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let word = &word[word.len() - letters..];
+    let pinned = [&b">="[..], b"<=", b"==", b"~=", "§ ".as_bytes(), "§".as_bytes()];
+    has_any(before, &["version", "release"])
+        || NUMBERED.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+        || pinned.iter().any(|sign| before.ends_with(sign))
 }
 
 fn ipv6(found: &Found<'_>) -> Option<Range<usize>> {
@@ -131,8 +149,10 @@ fn mac(found: &Found<'_>) -> Option<Range<usize>> {
     let digits: Vec<u8> =
         found.value().iter().filter(|byte| byte.is_ascii_hexdigit()).map(u8::to_ascii_lowercase).collect();
     let varied = digits.iter().any(|digit| *digit != digits[0]);
-    let joined = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b':' | b'-'));
+    let joined = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b':' | b'-' | b'.'));
     let open = !joined(found.before(1).first());
     let shut = !(joined(found.after().first()) && found.after().get(1).is_some_and(u8::is_ascii_hexdigit));
     (varied && open && shut && found.ends_well()).then(|| found.secret.clone())
 }
+
+const NUMBERED: &[&str] = &["ver", "v", "section", "sec", "sect", "chapter", "clause", "step", "appendix"];

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::critical::critical;
 use super::value::is_filler;
-use super::{Found, Rule, Trigger, whole_word};
+use super::{Found, Rule, Trigger};
 use crate::opaque;
 
 /// The place of `private_jwk` among the rules.
@@ -32,7 +32,7 @@ pub(super) static RULES: &[Rule] = &[
         "private_key",
         "PRIVATE_KEY",
         Trigger::Anywhere(&["-----BEGIN", "---- BEGIN"]),
-        r"(?i)-----BEGIN[ A-Z0-9_-]{0,40}(?:PRIVATE|SECRET)[ _]KEY(?: BLOCK)?-----|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----",
+        r"(?i)-----BEGIN[ A-Z0-9_+-]{0,40}(?:PRIVATE|SECRET)[ _+]KEY(?:[ +]BLOCK)?-----|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----",
         private_key,
         &[
             "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIG1\n-----END PRIVATE KEY-----",
@@ -41,11 +41,19 @@ pub(super) static RULES: &[Rule] = &[
             "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\nlQOYBFkx0d0BCADVQ5bnJ8cX2vT9\n-----END PGP PRIVATE KEY BLOCK-----",
             "-----BEGIN PGP SECRET KEY BLOCK-----\n\nlQOYBFkx0d0BCADVQ5bnJ8cX2vT9\n-----END PGP SECRET KEY BLOCK-----",
             "-----begin rsa private key-----\nMC4CAQAwBQYDK2VwBCIEIG1\n-----end rsa private key-----",
+            "key=-----BEGIN+PRIVATE+KEY-----%0AMC4CAQAwBQYDK2VwBCIEIG1%0A-----END+PRIVATE+KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nnobody would guess\n-----END PRIVATE KEY-----",
         ],
         &[
             "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n-----END PUBLIC KEY-----",
             "-----BEGIN CERTIFICATE-----",
             "look for -----BEGIN RSA PRIVATE KEY----- in files",
+            "The file starts with -----BEGIN RSA PRIVATE KEY----- and the implementation then reads it.",
+            "BEGIN = \"-----BEGIN RSA PRIVATE KEY-----\"\nEND = \"-----END RSA PRIVATE KEY-----\"",
+            "s.replace(\"-----BEGIN PRIVATE KEY-----\", \"\")\n .replace(\"-----END PRIVATE KEY-----\", \"\")",
+            "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----",
         ],
     ),
     critical(
@@ -98,12 +106,17 @@ pub(super) static RULES: &[Rule] = &[
         "age_secret_key",
         "PRIVATE_KEY",
         Trigger::Keyword(&["AGE-SECRET-KEY-"]),
-        "AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{58,}",
-        whole_word,
+        "(?i)AGE-SECRET-KEY-(?:PQ-)?1([A-Z0-9]{58,})",
+        age,
         &[concat!("AGE-SECRET-KEY-1", "QZ3X7PL9K2M4N6R8S0T5V7W9Y1ACDEFGHJKLMNPQRSTUVWXYZ234567QZQ")],
-        &["AGE-SECRET-KEY-1XYZ"],
+        &["AGE-SECRET-KEY-1XYZ", "AGE-SECRET-KEY-1XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"],
     ),
 ];
+
+fn age(found: &Found<'_>) -> Option<Range<usize>> {
+    let masked = found.value().iter().all(|byte| byte.eq_ignore_ascii_case(&b'x'));
+    (found.ends_well() && !masked).then(|| found.whole.clone())
+}
 
 /// From the header to the end line, or as far as it looks like a key. A header alone, in a sentence, is none.
 fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
@@ -125,15 +138,35 @@ fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
         }
     };
     let body = &rest[..end];
-    let words = body.iter().filter(|byte| **byte == b' ').count() * 4 > body.len();
-    let told = body.ends_with(b"--") && body.contains(&b'\n') && find(body, PLACEHOLDER).is_none();
-    let real = told || (has_key(body) && !words);
+    let told = body.ends_with(b"--") && body.contains(&b'\n') && !is_empty(body);
+    let real = told || (has_key(body) && !is_prose(body));
     real.then(|| found.whole.start..found.whole.end + end)
+}
+
+/// Between the two lines stands nothing, code, or something in a key's place.
+fn is_empty(body: &[u8]) -> bool {
+    let inside = body[..find(body, b"-----END").unwrap_or(body.len())].trim_ascii();
+    // The quotes that the first line stands in are closed behind it, and no key follows.
+    let quoted = matches!(inside.first(), Some(b'"' | b'\'' | b'`'));
+    let signs = |byte: &u8| matches!(byte, b'.' | b'x' | b'X' | b'*' | b'#') || !byte.is_ascii();
+    let stands_in = inside.iter().all(signs)
+        || matches!(inside, [b'<', .., b'>'] | [b'[', .., b']'] | [b'{', .., b'}'])
+        || (inside.len() < LEAST_LINE && inside.ends_with(b"..."));
+    find(body, PLACEHOLDER).is_some() || stands_in || (quoted && !has_key(inside))
+}
+
+/// Words with blanks between them, as no key has.
+fn is_prose(body: &[u8]) -> bool {
+    let gaps = body.windows(3).filter(|part| {
+        part[1] == b' ' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric()
+    });
+    gaps.count() * 9 > body.len()
 }
 
 /// Whether something long enough for a line of a key is in it.
 fn has_key(body: &[u8]) -> bool {
-    body.split(|byte| !is_base64(*byte)).any(|run| run.len() >= LEAST_LINE)
+    body.split(|byte| !is_base64(*byte))
+        .any(|run| run.len() >= SURE_LINE || (run.len() >= LEAST_LINE && opaque::cost(run) > 5.5))
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -242,6 +275,8 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 /// What a key that was taken out has left.
 const PLACEHOLDER: &[u8] = b"<REDACTED:";
 const LEAST_LINE: usize = 14;
+/// No word is so long.
+const SURE_LINE: usize = 40;
 /// An RSA key of 16,384 bits, with room.
 const LONGEST_KEY: usize = 16 * 1024;
 const NEAR_JWK: usize = 4096;
