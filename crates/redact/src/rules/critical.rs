@@ -40,7 +40,7 @@ pub(super) static RULES: &[Rule] = &[
         concat!(
             r#"(?i)(?:authori[sz]ation|x-auth-token|x-vault-token|private-token|x-access-token)["'`\])\\]{0,4}\s{0,4}"#,
             r#"(?:[:=,]|=>|:=|\s)(?:>|=)?\s{0,8}(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
-            r#"(?:(?:bearer|basic|token|digest|ntlm|negotiate|api-?key|key|jwt|oauth|hawk|splunk|ssws|genie-?key|bot|apitoken|pve[a-z]{0,9}token|aws4-hmac-sha256|snyk|discogs|sharedkey|privatekey|zoho-oauthtoken)(?:[\s:=+,]|%20){1,4}["'`\\]{0,3})?"#,
+            r#"(?:(?:bearer|basic|token|digest|ntlm|negotiate|api-?key|key|jwt|oauth|hawk|splunk|ssws|genie-?key|bot|apitoken|pve[a-z]{0,9}token|aws4-hmac-sha256|snyk(?: token)?|sharedaccesssignature|discogs|sharedkey|privatekey|zoho-oauthtoken)(?:[\s:=+,]|%20){1,4}["'`\\]{0,3}(?:\*\*|__)?)?"#,
             r#"([A-Za-z0-9$<{\[(%*_.~+/=@:|&!^-][^\s"'`,;\\)\]}>]{3,})"#
         ),
         header,
@@ -57,6 +57,9 @@ pub(super) static RULES: &[Rule] = &[
             "authorization: basic YTpi",
             "Authorization: Bearer <k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz>",
             "Authorization: NTLM TlRMTVNTUAABAAAAB4IIogAAAAAAAAAAAAAAAAAAAAA=",
+            "Authorization: Snyk token c3619dd1-c6ca-4418-a887-0ccaf63c5c70",
+            "Authorization: SharedAccessSignature sr=hub.acme.net%2Fd&sig=crCzK3Jd9fQw7eRt5yUi%3D&se=1700000000",
+            "Authorization: Bearer **k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz**",
         ],
         &[
             "Authorization: Bearer $TOKEN",
@@ -81,7 +84,7 @@ pub(super) static RULES: &[Rule] = &[
         "AUTHORIZATION",
         Trigger::Anywhere(&["authorization", "authorisation"]),
         concat!(
-            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}(?:=>|:=|[:=,])\s{0,4}(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
+            r#"(?i)authori[sz]ation["'`\])\\]{0,4}(?:\s{0,4}(?:=>|:=|[:=,])\s{0,4}(?:\(|\[|\\){0,3}["'`\\]{0,4}|\s{1,4}["'])\s{0,2}"#,
             r#"[A-Za-z][A-Za-z0-9._-]{1,40}(?:\s|%20|\+){1,4}(?:[A-Za-z][A-Za-z0-9_-]{0,24}\s?=\s?)?[<\[({"'`\\]{0,3}"#,
             r#"([A-Za-z0-9_.~+/=|:-][^\s"'`,;\\)\]}>]{11,})"#
         ),
@@ -91,6 +94,7 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: MyScheme-V2 k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             r#"{"Authorization": "Custom k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz"}"#,
             r#"Authorization: Token token="k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz""#,
+            r#"proxy_set_header Authorization "Client-ID k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz";"#,
         ],
         &[
             "Authorization: see https://example.org/docs/rfc7235/section-4.2",
@@ -103,7 +107,7 @@ pub(super) static RULES: &[Rule] = &[
         "AUTHORIZATION",
         Trigger::Anywhere(&["authorization", "authorisation"]),
         concat!(
-            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}[:=,]\s{0,4}["'`\\]{0,4}"#,
+            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}\[?["'`\\]{0,4}"#,
             r#"(?:digest|aws4-[a-z0-9-]{8,20}|oauth|hawk|mac|signature|goog4-[a-z0-9-]{8,20})\s{1,4}"#,
             r#"([^\n]{0,500}?\b(?:response|oauth_signature|signature|mac)\s?=\s?[\\"']{0,3}[A-Za-z0-9+/=%_-]{16,})"#
         ),
@@ -111,6 +115,7 @@ pub(super) static RULES: &[Rule] = &[
         &[
             r#"Authorization: Digest username="jane", nonce="k3Jd9fQw", response="6629fae49393a05397450978507c4ef1""#,
             "authorization: AWS4-HMAC-SHA256 Credential=k3Jd9fQw7eRt/20260830/aws4_request, Signature=5d672d79c15b13162d9279b0855cfba6",
+            r#"'Authorization' => 'Signature keyId="k3Jd9fQw",algorithm="hs2019",signature="tnnArxj06cWHq44gCs1OSKk""#,
             r#""Authorization": "OAuth oauth_nonce=\"k3Jd\", oauth_signature=\"tnnArxj06cWHq44gCs1OSKk%2FjLY%3D\"""#,
         ],
         &[
@@ -120,12 +125,50 @@ pub(super) static RULES: &[Rule] = &[
         ],
     ),
     critical(
+        "authorization_near",
+        "AUTHORIZATION",
+        Trigger::Keyword(&[
+            "basic",
+            "token",
+            "apikey",
+            "api-key",
+            "ntlm",
+            "negotiate",
+            "ssws",
+            "snyk",
+            "dpop",
+            "splunk",
+            "hawk",
+            "geniekey",
+            "jwt",
+        ]),
+        concat!(
+            r#"(?i)(?:basic|(?:snyk )?token|api-?key|ntlm|negotiate|ssws|dpop|splunk|hawk|geniekey|jwt)"#,
+            r#"(?:\\?[ \t+]|%20|["'],[ \t]?["']|["'][ \t]["']){1,2}([A-Za-z0-9+/_~-][A-Za-z0-9+/=_.~-]{7,})"#
+        ),
+        near_header,
+        &[
+            r#"{"name": "Authorization", "value": "Basic amFuZTpodW50ZXIy"}"#,
+            r#"request.setValue("Basic amFuZTpodW50ZXIy", forHTTPHeaderField: "Authorization")"#,
+            r#"http.Header{"Authorization": []string{"Basic amFuZTpodW50ZXIy"}}"#,
+            "- name: Authorization\n  value: \"Token k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\"",
+            r#"new AuthenticationHeaderValue("Basic", "amFuZTpodW50ZXIy")"#,
+            "I set the Authorization header to Basic amFuZTpodW50ZXIy and it failed",
+        ],
+        &[
+            "a basic amFuZTpodW50ZXIy",
+            "Authorization needs a token springSecurityOauth2AutoconfigureVersion",
+            r#"{"name": "Authorization", "value": "Basic YOUR_CREDENTIALS"}"#,
+            "the Authorization header holds Basic credentials, base64-encoded",
+        ],
+    ),
+    critical(
         "bearer_token",
         "BEARER_TOKEN",
-        Trigger::Keyword(&["bearer"]),
+        Trigger::Keyword(&["bearer", "setbearerauth(", "set_bearer_auth("]),
         concat!(
-            r#"(?i)bearer(?:[ _-]?token)?["'`\\]{0,3}(?:\s{0,3}(?:=>|:=|[:=])\s{0,3}|\s{1,3}|%20)"#,
-            r#"["'`\\]{0,3}[<\[({]?["'`\\]{0,3}([A-Za-z0-9_-][A-Za-z0-9._~+/=:|-]{11,})"#
+            r#"(?i)(?:(?:set_?)?bearer_?auth\(|bearer(?:[ _-]?token)?["'`\\]{0,3}(?:</b>|\*\*)?(?:\s{0,3}(?:=>|:=|[:=])\s{0,3}|\s{1,3}|%20|\+))"#,
+            r#"["'`\\]{0,3}(?:\*\*|__)?[<\[({]?["'`\\]{0,3}([A-Za-z0-9_-][A-Za-z0-9._~+/=:|-]{11,})"#
         ),
         bearer,
         &[
@@ -138,6 +181,8 @@ pub(super) static RULES: &[Rule] = &[
             "BEARER_TOKEN=k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             "bearerToken: \"k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\"",
             "bearer token: k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
+            "?auth=Bearer+k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
+            "request.setBearerAuth(\"k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\")",
         ],
         &[
             "the bearer of news",
@@ -226,6 +271,23 @@ fn scheme(found: &Found<'_>) -> Option<Range<usize>> {
     (!address && Make::of(value).digits > 0 && is_opaque(value)).then(|| found.secret.clone())
 }
 
+/// A scheme and what it proves, with a header's name not far: in pairs, tables, calls and sentences.
+fn near_header(found: &Found<'_>) -> Option<Range<usize>> {
+    let value = found.value();
+    let after = &found.after()[..found.after().len().min(NEAR)];
+    let named = |part: &[u8]| has_any(part, &["authorization", "authorisation", "authenticationheader"]);
+    if !named(found.before(NEAR)) && !named(after) {
+        return None;
+    }
+    let is_basic =
+        found.text[found.whole.start..].get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"basic"));
+    let real = match is_basic {
+        true => encoded::decode(value).is_some_and(|text| text.contains(':') && text.is_ascii()),
+        false => value.len() >= LEAST_BRACKETED && Make::of(value).digits > 0 && is_opaque(value),
+    };
+    real.then(|| found.secret.clone())
+}
+
 fn is_opaque(value: &[u8]) -> bool {
     let real = secretness(value) > 5.9 || value.starts_with(b"eyJ");
     real && !is_stand_in(value) && !is_code(value)
@@ -275,6 +337,7 @@ const SCHEMES: &[&str] = &[
     "aws4",
     "snyk",
     "discogs",
+    "sharedaccess",
 ];
 /// Words of which a sentence about headers is made.
 const SPOKEN_OF: &[&str] = &[
@@ -301,6 +364,8 @@ const SPOKEN_OF: &[&str] = &[
 ];
 /// In brackets, most are stand-ins.
 const LEAST_BRACKETED: usize = 16;
+/// How far a header's name may stand from its value.
+const NEAR: usize = 80;
 /// Shorter ones are believed behind a scheme only.
 const LEAST_UNTOLD: usize = 6;
 const LEAST_MIXED: usize = 6;

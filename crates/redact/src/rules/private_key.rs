@@ -109,7 +109,10 @@ pub(super) static RULES: &[Rule] = &[
         "(?i)AGE-SECRET-KEY-(?:PQ-)?1([A-Z0-9]{58,})",
         age,
         &[concat!("AGE-SECRET-KEY-1", "QZ3X7PL9K2M4N6R8S0T5V7W9Y1ACDEFGHJKLMNPQRSTUVWXYZ234567QZQ")],
-        &["AGE-SECRET-KEY-1XYZ", "AGE-SECRET-KEY-1XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"],
+        &[
+            "AGE-SECRET-KEY-1XYZ",
+            "AGE-SECRET-KEY-1XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX",
+        ],
     ),
 ];
 
@@ -157,9 +160,9 @@ fn is_empty(body: &[u8]) -> bool {
 
 /// Words with blanks between them, as no key has.
 fn is_prose(body: &[u8]) -> bool {
-    let gaps = body.windows(3).filter(|part| {
-        part[1] == b' ' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric()
-    });
+    let gaps = body
+        .windows(3)
+        .filter(|part| part[1] == b' ' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric());
     gaps.count() * 9 > body.len()
 }
 
