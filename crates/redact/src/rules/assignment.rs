@@ -60,6 +60,10 @@ fn gap(text: &[u8], start: usize) -> Option<usize> {
     let spaces = blank(start, 10);
     let at = start + spaces;
     let rest = text.get(at..)?;
+    // A path of Rust or C++: `syn::token::Dot`.
+    if matches!(rest, [b':', b':', next, ..] if !matches!(next, b'=' | b':')) {
+        return None;
+    }
     if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())) {
         let at = at + sign.len();
         let at = at + blank(at, 16);
@@ -132,7 +136,8 @@ fn run(text: &[u8], at: usize, most: usize, such: impl Fn(u8) -> bool) -> usize 
 }
 
 const LONGEST_NAME: usize = 48;
-const LONGEST: usize = 512;
+/// As much of a value as is read.
+pub(super) const LONGEST: usize = 512;
 /// The longer before its beginning.
 const SIGNS: &[&str] =
     &[":::=", "::=", "||=", "===", ":=", "=>", "->", "?=", ".=", "+=", "==", "=", ":", ","];

@@ -11,7 +11,7 @@ pub(super) static RULES: &[Rule] = &[Rule {
     tier: Tier::Noncritical,
     family: Family::Personal,
     trigger: Trigger::Number(12, 30),
-    pattern: r"[0-9](?:[ -]?[0-9]){11,18}",
+    pattern: r"[0-9](?:[ .-]?[0-9]){11,18}",
     check: card,
     matches: &[
         "4111 1111 1111 1111",
@@ -20,6 +20,7 @@ pub(super) static RULES: &[Rule] = &[Rule {
         "contact=4111 1111 1111 1111",
         "card:4111111111111111",
         "paid with 6011111111111117",
+        "4111.1111.1111.1111",
     ],
     misses: &["4111 1111 1111 1112", "1234567890123452", "1700000000000", "order 4111111111111111123456"],
 }];
@@ -53,7 +54,7 @@ fn issuer(digits: &[u8]) -> bool {
     match digits[0] {
         4 => matches!(length, 13 | 16 | 19),
         5 => {
-            (matches!(lead(2), 51..=55) && length == 16) || (matches!(lead(2), 50 | 56..=58) && length >= 16)
+            (matches!(lead(2), 51..=55) && length == 16) || (matches!(lead(2), 50 | 56..=58) && length == 16)
         }
         2 => matches!(lead(4), 2221..=2720 | 2200..=2204) && length == 16,
         3 => {
@@ -61,7 +62,9 @@ fn issuer(digits: &[u8]) -> bool {
                 || ((matches!(lead(2), 36 | 38 | 39) || matches!(lead(3), 300..=305)) && length == 14)
                 || (matches!(lead(4), 3528..=3589) && length >= 16)
         }
-        6 => length >= 16,
+        6 => matches!(length, 16..=18) || (lead(2) == 62 && length == 19),
+        // Troy.
+        9 => lead(4) == 9792 && length == 16,
         _ => false,
     }
 }

@@ -77,6 +77,7 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: Bearer access_token",
             "Authorization: Basic authentication, as in RFC7617",
             "Authorization: Bearer xxx",
+            "\"AWS::AppFabric::AppAuthorization\": \"0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c\"",
         ],
     ),
     critical(
@@ -226,6 +227,10 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
         return Some(found.secret.clone());
     }
     if is_stand_in(value) || is_code(value) || value.len() < LEAST_UNTOLD {
+        return None;
+    }
+    // `AppAuthorization` is the name of something else.
+    if !schemed && found.before(1).first().is_some_and(u8::is_ascii_alphabetic) {
         return None;
     }
     let basic = has_any(&lead, &["basic"]);

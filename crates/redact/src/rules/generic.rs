@@ -45,6 +45,10 @@ pub(super) static RULES: &[Rule] = &[
             "CheckPassword(\"password\", \"BpLnfgDsc2WD8F2q\")",
             "\"password_hash\": \"foQzXY.HaydB.\"",
             "/tmp/htpasswd httpd:2.4",
+            "proxy_pass http://localhost:8000;",
+            "\"iam:PassRole\", \"s3:GetObject\"",
+            "['as', 'pass', 'raise', 'return']",
+            "jsx.py,sha256=V8_-TfG1oUHpEThCvNtZjJaPwd-zVodk3Jd9fQw7eRt5,4711",
         ],
     },
     Rule {
@@ -99,6 +103,11 @@ pub(super) static RULES: &[Rule] = &[
             "foreignKey=m-lbUjV8lF70fKxLp34dKI9",
             "Resource: 'arn:aws:execute-api:eu-north-1:4711:rest-api-id/v1'",
             "maven io.webtoken:web-client-0.11.2",
+            "use tiktoken_rs::o200k_base;",
+            "\"license\": \"BlueOak-1.0.0\"",
+            "\"KeyArn\": \"arn:aws:kms:eu-north-1:4711:key/k3Jd9fQw-7eRt5yUi1oPa8s\"",
+            "VAPID_PUBLIC_KEY=BNcRk3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3Qw",
+            "\"AWS::KMS::Key\": \"88e734780d711c68\"",
             "stored user key \"UCBLODXOP4NFAON66B7MEND7AZXNBD25Y5ISIR7DIBBQAATLNZKFLLJI\"",
         ],
     },
@@ -115,13 +124,19 @@ fn password(found: &Found<'_>) -> Option<Range<usize>> {
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
     let word = found.whole.len();
-    if value.len() < 4 || name.is_other_word() || name.gives_nothing() || name.is_argument() {
+    let other = name.is_other_word() || name.gives_nothing() || name.is_argument() || name.is_inside();
+    if value.len() < 4 || other {
         return None;
     }
     let bits = secretness(value);
-    let positional =
-        name.before.is_empty() && name.gap.contains(&b',') && found.before(2).first() == Some(&b'(');
+    let listed = name.gap.contains(&b',');
+    let positional = listed && name.before.is_empty() && found.before(2).first() == Some(&b'(');
+    // A keyword among others, a right among others.
+    let one_of_many = listed && (found.before(1) == b":" || (name.before.is_empty() && word <= 4));
+    let address = value.windows(3).any(|part| part == b"://") && !value.contains(&b'@');
     if positional
+        || one_of_many
+        || address
         || name.is_hash()
         || is_coordinate(value)
         || (name.is_about() && bits < 6.8)
@@ -193,8 +208,8 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
     let name = Name::of(found, &assignment);
     let range = ended(found.text, &assignment);
     let value = &found.text[range.clone()];
-    let told = (8..=400).contains(&value.len()) && !value.contains(&b' ');
-    if !told || name.is_other_word() || name.gives_nothing() {
+    let told = value.len() >= 8 && !value.contains(&b' ');
+    if !told || name.is_other_word() || name.gives_nothing() || name.is_inside() {
         return None;
     }
     let make = Make::of(value);
@@ -233,10 +248,19 @@ fn secret(found: &Found<'_>) -> Option<Range<usize>> {
         || is_coordinate(value)
         || (about && opaque::is_hex(value))
         || is_stand_in(value)
-        || make.distinct >= 62
+        || (make.distinct >= 62 && value.len() <= LONGEST_ALPHABET)
+        || value.starts_with(b"arn:")
         || is_public_nkey(value)
         || hash_near(found.text, &range);
-    (!dull).then_some(range)
+    // The longest are judged by their beginning.
+    let rest = if value.len() < assignment::LONGEST { 0 } else { rest_of(&found.text[range.end..]) };
+    (!dull).then_some(range.start..range.end + rest)
+}
+
+/// How much of a token stands behind a part of it.
+fn rest_of(text: &[u8]) -> usize {
+    let token = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=_-.%~".contains(byte);
+    text.iter().take(LONGEST_TOKEN).take_while(token).count()
 }
 
 /// Whether a value is so unlike a word that its name alone condemns it.
@@ -325,6 +349,9 @@ pub(super) fn is_word(value: &[u8]) -> bool {
 /// The longer before its beginning.
 const PASSWORDS: &[&str] = &["password", "passwort", "passwrd", "passphrase", "passwd"];
 const LEAST_BITS: f32 = 5.7;
+/// So long are the characters of base64 in their order, with a few beside them.
+const LONGEST_ALPHABET: usize = 80;
+const LONGEST_TOKEN: usize = 16 * 1024;
 static HASHES: Words = Words::new(&[
     "sha1",
     "sha256",

@@ -46,6 +46,8 @@ pub(super) static RULES: &[Rule] = &[
             "springSecurityOauth2AutoconfigureVersion",
             "github 0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c5d6e7f80",
             "twilio-node-5.3.2-linux-x86_64.tar.gz",
+            "\"id\":\"k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\"",
+            "see toolu_01Tzk3Jd9fQw7eRt5yUi1oPa8sDf for it",
         ],
     },
 ];
@@ -77,6 +79,9 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     // Name and value run together are for the rules of names.
     let assigned = value.iter().position(|byte| *byte == b'=').is_some_and(|at| at + 3 < value.len());
     if !mixed || path > 1 || opaque::cost(value) < 7.4 || assigned || is_ladder(value) {
+        return None;
+    }
+    if is_object_id(found, value) {
         return None;
     }
     // Keys that may be shown, and addresses of wallets, whose own check has judged them.
@@ -149,6 +154,18 @@ fn is_key(value: &[u8]) -> bool {
     such && !is_stand_in(value)
 }
 
+/// What a service calls an answer, a message, a payment: under a name that says so, or with a prefix that does.
+fn is_object_id(found: &Found<'_>, value: &[u8]) -> bool {
+    let lead = found.lead();
+    let signs = lead.iter().rev().take_while(|byte| b" \t=:\"'`\\".contains(byte)).count();
+    let name = &lead[..lead.len() - signs];
+    let named = signs > 0
+        && (name.ends_with(b"_id") || name.ends_with(b"Id") || name.ends_with(b"ID") || {
+            name.ends_with(b"id") && !matches!(name, [.., byte, _, _] if byte.is_ascii_alphanumeric())
+        });
+    named || OBJECTS.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+}
+
 /// Begins like a vendor's token, which the vendor's own rule would have known.
 fn is_known_form(value: &[u8]) -> bool {
     [vendor::RULES, vendor_services::RULES, vendor_others::RULES].into_iter().flatten().any(|rule| {
@@ -157,6 +174,32 @@ fn is_known_form(value: &[u8]) -> bool {
     })
 }
 
+/// How the ids of answers, messages, calls, runs and payments begin.
+const OBJECTS: &[&str] = &[
+    "asst_",
+    "call_",
+    "chatcmpl-",
+    "cmpl-",
+    "evt_",
+    "file-",
+    "fp_",
+    "gen-",
+    "item_",
+    "msg_",
+    "msgbatch_",
+    "req_",
+    "resp_",
+    "run_",
+    "step_",
+    "thread_",
+    "toolu_",
+    "vs_",
+    "cus_",
+    "pi_",
+    "prod_",
+    "sub_",
+    "txn_",
+];
 /// Shorter tokens are no keys by the name of a service alone.
 const LEAST_KEY: usize = 24;
 const LONGEST_SERVICE: usize = 48;

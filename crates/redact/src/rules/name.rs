@@ -4,6 +4,7 @@ use super::Found;
 use super::assignment::Assignment;
 use super::services::{self, Service};
 use super::value::has_any;
+use crate::opaque;
 
 /// The name that a credential word is in: what stands before it and after it, unbroken.
 pub(super) struct Name<'t> {
@@ -12,6 +13,8 @@ pub(super) struct Name<'t> {
     /// What stands between the name and the value.
     pub(super) gap: &'t [u8],
     pub(super) quoted: bool,
+    /// It is the last part of `A::B`.
+    typed: bool,
 }
 
 impl<'t> Name<'t> {
@@ -24,6 +27,7 @@ impl<'t> Name<'t> {
             after: &found.text[found.whole.end..assignment.name_end],
             gap: &found.text[assignment.name_end..assignment.value.start],
             quoted: assignment.quoted,
+            typed: before[..before.len() - lead].ends_with(b"::"),
         }
     }
 
@@ -64,6 +68,13 @@ impl<'t> Name<'t> {
     /// A key that may be shown, or that is sealed already.
     pub(super) fn is_public(&self) -> bool {
         has_any(self.before, &["public", "pub_", "encrypted", "csrf", "xsrf", "authenticity"])
+            || has_any(self.after, &["public"])
+    }
+
+    /// The word is by chance in a token, or the last part of a type's name in quotes.
+    pub(super) fn is_inside(&self) -> bool {
+        let token = self.before.len() >= LEAST_INSIDE && opaque::cost(self.before) > 6.8;
+        token || (self.typed && matches!(self.gap.first(), Some(b'"' | b'\'')))
     }
 
     /// What is stored in place of a password.
@@ -116,6 +127,8 @@ impl<'t> Name<'t> {
     }
 }
 
+/// Longer than most names before the word that they are about.
+const LEAST_INSIDE: usize = 16;
 /// Words that go with any credential.
 const ANYONES: &[&str] = &[
     "access", "account", "admin", "auth", "client", "config", "consumer", "default", "example", "export",

@@ -50,7 +50,7 @@ pub(super) static RULES: &[Rule] = &[
         r"\(?0[ -]?[1-9](?:[ .\-/)]{0,2}[0-9]){7,10}",
         national,
         &["09171234567", "0532 123 45 67", "0-532-123-45-67", "tel. 030/901820", "020 7946 0958"],
-        &["01-02-2024", "012345678901234", "0.123456789", "09:12:34"],
+        &["01-02-2024", "012345678901234", "0.123456789", "09:12:34", "Boston, MA 02110-1301 USA"],
     ),
     phone(
         "phone_grouped",
@@ -110,7 +110,11 @@ fn national(found: &Found<'_>) -> Option<Range<usize>> {
     let date = value.len() >= 8 && matches!((value[2], value[5]), (b'.', b'.') | (b'/', b'/') | (b'-', b'-'));
     // 078-05-0000 is another thing, right or wrong.
     let social = value.len() == 11 && value[3] == b'-' && value[6] == b'-';
-    let good = size && !date && !social && dotted < 4 && found.stands_alone() && !goes_on(found);
+    // The state and the place of a letter: `MA 02110-1301`.
+    let zip = matches!(found.before(3), [one, two, b' '] if one.is_ascii_uppercase() && two.is_ascii_uppercase())
+        && value.len() == 10
+        && value[5] == b'-';
+    let good = size && !date && !social && !zip && dotted < 4 && found.stands_alone() && !goes_on(found);
     (good && !is_dull(&digits)).then(|| found.secret.clone())
 }
 

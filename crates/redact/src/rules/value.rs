@@ -9,7 +9,16 @@ use crate::opaque::{self, Make};
 pub(crate) fn token_like(found: &Found<'_>) -> Option<Range<usize>> {
     // `xoxp-1234-####`: the rest is masked already. Fewer are Markdown around a value that is there.
     let masked = found.after().starts_with(b"####") || found.after().starts_with(b"****");
-    (found.ends_well() && !masked && !is_filler(found.value())).then(|| found.secret.clone())
+    let good = found.ends_well() && !masked && !is_filler(found.value()) && !is_in_hash(found);
+    good.then(|| found.secret.clone())
+}
+
+/// In the middle of a hash that says that it is one: `sha256=…`.
+fn is_in_hash(found: &Found<'_>) -> bool {
+    let before = found.before(LONGEST_HASH);
+    let run = before.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+/_-=".contains(byte));
+    let run = &before[before.len() - run.count()..];
+    [&b"sha1"[..], b"sha256", b"sha384", b"sha512", b"md5"].iter().any(|name| run.starts_with(name))
 }
 
 /// Made of one character over and over, or of the word `example`: nobody's secret.
@@ -104,7 +113,7 @@ pub(crate) fn is_coordinate(value: &[u8]) -> bool {
         value.windows(3).any(|part| matches!(part, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit()));
     let tail = value.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
     let (name, number) = value.split_at(value.len() - tail);
-    let words = name.ends_with(b"-") && name.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
+    let words = name.ends_with(b"-") && name.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
     version && (value.contains(&b':') || (words && number.len() >= 3))
 }
 
@@ -237,6 +246,8 @@ pub(crate) fn is_crypt(value: &[u8]) -> bool {
 
 static FILLERS: Words = Words::new(&["example", "xxxxxx", "redacted", "placeholder"]);
 const LADDER: usize = 7;
+/// A name and SHA-512 in base64.
+const LONGEST_HASH: usize = 96;
 const LEAST_RANDOM: usize = 40;
 static STAND_INS: Words = Words::new(&[
     "your",
