@@ -9,7 +9,7 @@ use memchr::{memchr, memchr_iter};
 use super::{Reach, View};
 
 impl View<'_> {
-    /// The view with backslash escapes undone, if it has any: `\n`, `\"`, `\/`, `\x41`, `\u0041`.
+    /// The view with backslash escapes undone, if it has any: `\n`, `\"`, `\/`, `\x41`, `\u0041`, Markdown's `\_`.
     pub(crate) fn unescaped(&self) -> Option<View<'static>> {
         self.rewritten(b'\\', |text, at| {
             let next = *text.get(at + 1)?;
@@ -20,7 +20,7 @@ impl View<'_> {
             Some(match next {
                 b'n' | b'r' => (2, Some('\n')),
                 b't' => (2, Some('\t')),
-                b'"' | b'\'' | b'\\' | b'/' | b'`' => (2, Some(char::from(next))),
+                b'"' | b'\'' | b'\\' | b'/' | b'`' | b'_' => (2, Some(char::from(next))),
                 b'x' => (4, Some(char::from(u8::try_from(hex(2)?).ok()?))),
                 b'u' => (6, char::from_u32(hex(4)?)),
                 _ => return None,

@@ -55,23 +55,68 @@ pub(super) static RULES: &[Rule] = &[
     ),
     password(
         "command_password",
-        Trigger::Keyword(&["mysql", "mariadb", "sshpass"]),
+        Trigger::Keyword(&[
+            "mysql",
+            "mariadb",
+            "sshpass",
+            "docker login",
+            "mongo",
+            "redis-cli",
+            "sqlcmd",
+            "ldapsearch",
+            "ldapmodify",
+            "ldapadd",
+        ]),
         concat!(
             r#"(?:mysql[a-z]{0,8}|mariadb(?:-[a-z]{3,8})?)\b[^\n;|&]{0,300}?\s-p["']?([^\s"'$<{]{4,64})"#,
-            r#"|sshpass\s{1,3}-p\s?["']?([^\s"'$<{]{3,64})"#
+            r#"|sshpass\s{1,3}-p\s?["']?([^\s"'$<{]{3,64})"#,
+            r#"|(?:docker login|mongo[a-z]{0,8})\b[^\n;|&]{0,300}?\s-p[ =]["']?([^\s"'$<{-][^\s"'$<{]{3,64})"#,
+            r#"|redis-cli\b[^\n;|&]{0,300}?\s-a\s["']?([^\s"'$<{-][^\s"'$<{]{3,64})"#,
+            r#"|sqlcmd\b[^\n;|&]{0,300}?\s-P\s?["']?([^\s"'$<{-][^\s"'$<{]{3,64})"#,
+            r#"|ldap[a-z]{3,6}\b[^\n;|&]{0,300}?\s-w\s?["']?([^\s"'$<{-][^\s"'$<{]{3,64})"#
         ),
         command,
         &[
             "mysql -u root -pWq7tR2zp9 shop",
             "mysqldump -uroot -p'Wq7tR2zp9'",
             "sshpass -p Wq7tR2zp9 ssh host",
+            "docker login -u jane -p Wq7tR2zp9 registry.example.org",
+            "redis-cli -h cache -a Wq7tR2zp9 ping",
+            "sqlcmd -S db -U sa -P 'Wq7tR2zp9'",
+            "ldapsearch -x -D cn=admin -w Wq7tR2zp9 -b dc=example",
         ],
         &[
             "mysql -u root -p shop",
             "docker run mysql -p3306:3306",
             "sshpass -p $PASS ssh host",
             "mysql -ppassword",
+            "docker login -u jane -p $TOKEN",
+            "redis-cli -a $PASS",
         ],
+    ),
+    password(
+        "told_password",
+        Trigger::Anywhere(&["identified by", "basicauth(", "basic_auth(", "auth=("]),
+        concat!(
+            r#"(?i)(?:identified by (?:password )?|(?:basic_?auth|auth=)\(\s{0,2}["'][^"'\n]{1,80}["']\s{0,2},\s{0,2}(?:Some\()?)"#,
+            r#"["']([^"'`\s]{4,128})["']"#
+        ),
+        command,
+        &[
+            "CREATE USER jane IDENTIFIED BY 'Wq7tR2zp9'",
+            "requests.get(url, auth=HTTPBasicAuth('jane', 'Wq7tR2zp9'))",
+            "requests.get(url, auth=('jane', 'Wq7tR2zp9'))",
+            "req.SetBasicAuth(\"jane\", \"Wq7tR2zp9\")",
+        ],
+        &["IDENTIFIED BY '<password>'", "auth=('user', 'password')"],
+    ),
+    password(
+        "go_dsn_password",
+        Trigger::Anywhere(&["@tcp("]),
+        "",
+        go_dsn,
+        &["dsn := \"app:Wq7tR2zp9@tcp(db:3306)/shop\""],
+        &["user:password@tcp(localhost:3306)/db", "@tcp(x)"],
     ),
 ];
 
@@ -86,6 +131,18 @@ fn abroad(found: &Found<'_>) -> Option<Range<usize>> {
 fn command(found: &Found<'_>) -> Option<Range<usize>> {
     let value = found.value();
     (Make::of(value).letters() > 0 && !is_plain(value)).then(|| found.secret.clone())
+}
+
+/// `user:password` before the place of a server.
+fn go_dsn(found: &Found<'_>) -> Option<Range<usize>> {
+    let before = found.before(128);
+    let word =
+        before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace() && !b"\"'`".contains(byte)).count();
+    let word = &before[before.len() - word..];
+    let colon = word.iter().position(|byte| *byte == b':')?;
+    let password = &word[colon + 1..];
+    let good = colon > 0 && password.len() >= 4 && !is_plain(password);
+    good.then(|| found.whole.start - password.len()..found.whole.start)
 }
 
 fn is_plain(value: &[u8]) -> bool {

@@ -27,7 +27,7 @@ pub(super) fn read(text: &[u8], word_end: usize) -> Option<Assignment> {
     });
     let name_end = at;
     at += run(text, at, 4, |byte| matches!(byte, b'"' | b'\'' | b'`' | b']' | b')' | b'\\' | b'*'));
-    at = gap(text, at)?;
+    at = paired(text, at).or_else(|| gap(text, at))?;
     // A call around the value: `Secret("…")`, `[]byte("…")`.
     let call = run(text, at, LONGEST_NAME, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'[' | b']' | b':')
@@ -52,6 +52,31 @@ fn joined(text: &[u8], word_end: usize) -> Option<Assignment> {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let good = length >= 16 && digits >= 3 && !matches!(text.get(start + length), Some(b':' | b'(' | b'.'));
     good.then_some(Assignment { name_end: word_end, value: start..start + length, quoted: false })
+}
+
+/// To where the value of a pair begins whose two halves have names of their own: `name: X` and `value: v`, `<key>X</key>`
+/// and `<string>v`, `variable "X" {` and `default = v`, `env.X || v`, `| X | v |`.
+fn paired(text: &[u8], start: usize) -> Option<usize> {
+    let blank = |at: usize| at + run(text, at, 40, |byte| byte.is_ascii_whitespace());
+    let at = blank(start);
+    let rest = text.get(at..)?;
+    for (sign, next) in [("</key>", "<string>"), ("||", ""), ("??", "")] {
+        if let Some(behind) = rest.strip_prefix(sign.as_bytes()) {
+            let at = blank(text.len() - behind.len());
+            return text[at..].starts_with(next.as_bytes()).then_some(at + next.len());
+        }
+    }
+    let at = match rest.first()? {
+        b'|' => return Some(blank(at + 1)),
+        b',' | b'{' => blank(at + 1),
+        _ => at,
+    };
+    let quote = |at: usize| at + usize::from(matches!(text.get(at), Some(b'"' | b'\'')));
+    let word = quote(at);
+    let end = word + run(text, word, 8, |byte| byte.is_ascii_alphabetic());
+    let named = [&b"value"[..], b"default"].contains(&&text[word..end]);
+    let sign = blank(quote(end));
+    (named && matches!(text.get(sign), Some(b':' | b'='))).then(|| blank(sign + 1))
 }
 
 /// From the end of a name to where its value begins.
@@ -106,6 +131,10 @@ fn typed(text: &[u8], at: usize) -> Option<usize> {
 }
 
 fn value(text: &[u8], mut at: usize) -> Option<(Range<usize>, bool)> {
+    // Markdown: `password: **v**`, `**Password:** v`.
+    if matches!(text.get(at..), Some([b'*', b'*', next, ..]) if *next != b'*') {
+        at += 2 + run(text, at + 2, 2, |byte| byte == b' ');
+    }
     at += run(text, at, 1, |byte| matches!(byte, b'[' | b'('));
     let slashes = run(text, at, 3, |byte| byte == b'\\');
     let prefix = usize::from(matches!(text.get(at), Some(b'b' | b'r' | b'u' | b'f' | b'@')));
@@ -123,10 +152,20 @@ fn value(text: &[u8], mut at: usize) -> Option<(Range<usize>, bool)> {
             return (length > 0).then_some((start..start + length, true));
         }
     }
-    let length = run(text, at, LONGEST, |byte| {
+    let plain = |byte: u8| {
         !byte.is_ascii_whitespace()
             && !matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'<' | b'>' | b'\\' | b'&' | b'|')
-    });
+    };
+    let mut length = run(text, at, LONGEST, plain);
+    // `&` begins the next of several, unless nothing is given to what follows.
+    if length > 0 && text.get(at + length) == Some(&b'&') {
+        let next = run(text, at + length + 1, LONGEST_NAME, plain);
+        let rest = &text[at + length + 1..at + length + 1 + next];
+        let ends = !matches!(text.get(at + length + 1 + next), Some(b'&' | b';'));
+        if next > 0 && ends && !rest.contains(&b'=') {
+            length += 1 + next;
+        }
+    }
     (length > 0).then_some((at..at + length, false))
 }
 

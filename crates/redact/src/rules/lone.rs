@@ -81,7 +81,7 @@ fn lone(found: &Found<'_>) -> Option<Range<usize>> {
     if !mixed || path > 1 || opaque::cost(value) < 7.4 || assigned || is_ladder(value) {
         return None;
     }
-    if is_object_id(found, value) {
+    if is_object_id(found, value) || is_wallet_like(value) {
         return None;
     }
     // Keys that may be shown, and addresses of wallets, whose own check has judged them.
@@ -164,6 +164,12 @@ fn is_object_id(found: &Found<'_>, value: &[u8]) -> bool {
             name.ends_with(b"id") && !matches!(name, [.., byte, _, _] if byte.is_ascii_alphanumeric())
         });
     named || OBJECTS.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+}
+
+/// An address of Bitcoin by its shape, whose own rule has judged it.
+fn is_wallet_like(value: &[u8]) -> bool {
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() && !matches!(byte, b'0' | b'O' | b'I' | b'l');
+    (26..=35).contains(&value.len()) && matches!(value[0], b'1' | b'3') && value.iter().all(letter)
 }
 
 /// Begins like a vendor's token, which the vendor's own rule would have known.

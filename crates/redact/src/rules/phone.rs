@@ -33,6 +33,8 @@ pub(super) static RULES: &[Rule] = &[
             "+49 (0)30 901820",
             "call 0044 207 946 0958",
             "+63 917 123 4567",
+            "0044 20 7946 0958",
+            "001-781-342-7142x734",
         ],
         &["+1", "+999 123 456 789", "a+12345678901", "1+4155550132", "To=%2B123456789", "+987654321"],
     ),
@@ -81,10 +83,13 @@ fn international(found: &Found<'_>) -> Option<Range<usize>> {
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.'));
     // 00 begins many a number that is none: only at the start, and not in groups of four.
     let lead = matches!(found.before(2), [c, b' '] if c.is_ascii_digit() || c.is_ascii_uppercase());
-    let fours =
-        found.value().split(|byte| *byte == b' ').skip(1).filter(|group| group.len() == 4).count() > 1;
-    let plus = found.value().starts_with(b"+") || (found.value().contains(&b' ') && !lead && !fours);
-    let shut = found.ends_well() && !goes_on(found);
+    let groups = || found.value().split(|byte| *byte == b' ').skip(1);
+    let fours = groups().count() > 1 && groups().all(|group| group.len() == 4);
+    let american = found.value().starts_with(b"001-") && digits.len() == 11;
+    let plus =
+        found.value().starts_with(b"+") || american || (found.value().contains(&b' ') && !lead && !fours);
+    let extension = matches!(found.after(), [b'x', next, ..] if next.is_ascii_digit());
+    let shut = (found.ends_well() || extension) && !goes_on(found);
     let good = known && plus && (8..=15).contains(&digits.len()) && open && shut;
     (good && !is_dull(digits)).then(|| trimmed(found))
 }
@@ -169,6 +174,9 @@ const WORDS: &[&str] = &[
     "contact number",
     "hotline",
     "number is",
+    "reach me",
+    "contact me",
+    "office number",
 ];
 const OTHER_NUMBERS: &[&str] = &[
     "account",

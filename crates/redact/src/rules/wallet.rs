@@ -1,8 +1,8 @@
-//! Addresses of crypto-currency wallets: Bitcoin with its checksums, Ethereum by its shape.
+//! Addresses of crypto-currency wallets: Bitcoin and its like with their checksums, Ethereum by its shape.
 
 use std::ops::Range;
 
-use super::{Family, Found, Rule, Trigger, whole_word};
+use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 
 const fn wallet(
@@ -21,18 +21,22 @@ pub(super) static RULES: &[Rule] = &[
     wallet(
         "bitcoin_address",
         Trigger::Word(26, 35),
-        "[13][1-9A-HJ-NP-Za-km-z]{25,34}",
+        "[13DLMTX][1-9A-HJ-NP-Za-km-z]{25,34}",
         base58,
         &["1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", "to 3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy."],
         &["1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN3", "3abcdefghijkmnopqrstuvwxyz1234"],
     ),
     wallet(
         "bitcoin_segwit_address",
-        Trigger::Keyword(&["bc1", "tb1", "ltc1"]),
-        "(?:bc1|tb1|ltc1)[qpzry9x8gf2tvdw0s3jn54khce6mua7l]{38,87}",
-        whole_word,
-        &["bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"],
-        &["bc1qshort", "bc1"],
+        Trigger::Keyword(&["bc1", "tb1", "ltc1", "addr1", "cosmos1"]),
+        "(?i)(?:bc1|tb1|ltc1|addr1|cosmos1)[qpzry9x8gf2tvdw0s3jn54khce6mua7l]{38,110}",
+        bech32,
+        &[
+            "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq",
+            "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ",
+            "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr",
+        ],
+        &["bc1qshort", "bc1", "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdx"],
     ),
     wallet(
         "ethereum_address",
@@ -59,8 +63,25 @@ fn base58(found: &Found<'_>) -> Option<Range<usize>> {
             return None;
         }
     }
-    let right = bytes[0] == 0 && matches!(bytes[1], 0 | 5) && checksum(&bytes[1..22]) == bytes[22..];
+    let right = bytes[0] == 0 && VERSIONS.contains(&bytes[1]) && checksum(&bytes[1..22]) == bytes[22..];
     (right && found.ends_well()).then(|| found.secret.clone())
+}
+
+/// The letters behind the last `1` hold a checksum over themselves and what stands before it; in one case.
+fn bech32(found: &Found<'_>) -> Option<Range<usize>> {
+    let value = found.value().to_ascii_lowercase();
+    let mixed = value != found.value() && value.to_ascii_uppercase() != found.value();
+    let split = value.iter().rposition(|byte| *byte == b'1')?;
+    let (name, data) = (&value[..split], &value[split + 1..]);
+    let high = name.iter().map(|byte| byte >> 5);
+    let low = name.iter().map(|byte| byte & 31);
+    let letters = data.iter().map(|byte| BECH32.iter().position(|letter| letter == byte).unwrap_or(0) as u8);
+    let sum = high.chain([0]).chain(low).chain(letters).fold(1u32, |sum, five| {
+        let top = sum >> 25;
+        let next = (sum & 0x01ff_ffff) << 5 ^ u32::from(five);
+        (0..5).filter(|bit| top >> bit & 1 == 1).fold(next, |sum, bit| sum ^ BECH32_SUMS[bit])
+    });
+    (!mixed && matches!(sum, 1 | 0x2bc8_30a3) && found.ends_well()).then(|| found.secret.clone())
 }
 
 fn ethereum(found: &Found<'_>) -> Option<Range<usize>> {
@@ -108,6 +129,10 @@ fn sha256(message: &[u8]) -> [u8; 32] {
     digest
 }
 
+/// Of Bitcoin, Dogecoin, Litecoin, Dash and Tron.
+const VERSIONS: &[u8] = &[0, 5, 22, 30, 48, 50, 65, 76];
+const BECH32: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+const BECH32_SUMS: [u32; 5] = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const START: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
