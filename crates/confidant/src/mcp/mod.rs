@@ -26,6 +26,7 @@ mod requests;
 mod resources;
 mod schemas;
 pub(crate) mod stdio;
+mod unread;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -17,9 +17,9 @@ use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::Server;
 use super::access::{Access, LazyMemory};
 use super::consent::Consent;
+use super::{Server, unread};
 
 /// Every session over HTTP.
 #[derive(Debug)]
@@ -85,6 +85,13 @@ impl Mount {
     ) -> Result<Response, Refused> {
         if is_handshake_of_later_days(request.headers()) {
             return Ok(no_handshake(request.body()));
+        }
+        let request = request
+            .map(|body| confidant_redact::with_whole_pairs(&body).map_or_else(|| body.clone(), Bytes::from));
+        if is_json(request.headers())
+            && let Some(refusal) = unread::refusal(request.body())
+        {
+            return Ok(json(StatusCode::BAD_REQUEST, refusal));
         }
         let room = self.room(token_id, access);
         let ending = (request.method() == Method::DELETE).then(|| session_id(request.headers())).flatten();
@@ -236,8 +243,12 @@ fn no_handshake(body: &[u8]) -> Response {
     let id = serde_json::from_slice::<Id>(body).ok().and_then(|Id { id }| id);
     let message = "this revision has no initialize; hint: call server/discover, or name an older revision";
     let error = JsonRpcError::new(id, ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
-    let mut response = Response::new(Body::from(serde_json::to_vec(&error).unwrap_or_default()));
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    json(StatusCode::NOT_FOUND, serde_json::to_vec(&error).unwrap_or_default())
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -1,14 +1,22 @@
 //! MCP on stdin and stdout, for a client that starts us.
+//!
+//! Between the client and the SDK stands a reader of lines: the SDK passes over what it cannot parse, and whoever asked waits
+//! for ever. Halves of surrogate pairs are mended, and what is no JSON all the same is answered if its id can be told.
 
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
+use tokio::io::{
+    self, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
-use super::Server;
 use super::access::Access;
 use super::consent::Consent;
+use super::{Server, unread};
 
 /// Serves one client until its input ends. Stdout is the protocol's alone.
 pub(crate) async fn serve(access: Access) -> anyhow::Result<()> {
@@ -20,7 +28,16 @@ pub(crate) async fn serve(access: Access) -> anyhow::Result<()> {
 
 async fn converse(access: Access) -> anyhow::Result<()> {
     let server = Server::new(access, Arc::new(Consent::new()?));
-    let running = match server.serve(rmcp::transport::io::stdio_pipes()).await {
+    let (input, output) = rmcp::transport::io::stdio_pipes();
+    let (heard, said, telling) = between(input, output);
+    let served = run(server, heard, said).await;
+    // What was said last is told before we go.
+    drop(telling.await);
+    served
+}
+
+async fn run(server: Server, heard: DuplexStream, said: DuplexStream) -> anyhow::Result<()> {
+    let running = match server.serve((heard, said)).await {
         Ok(running) => running,
         // A client that only looks whether we are there, or changes its mind, has done nothing wrong.
         Err(
@@ -42,3 +59,66 @@ async fn converse(access: Access) -> anyhow::Result<()> {
         .map_err(|_| anyhow!("serving ended by a fault; hint: start it again and report this"))?;
     Ok(())
 }
+
+/// What the SDK reads and writes in place of the client's own streams, and the task that ends when all it wrote is told.
+fn between(
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> (DuplexStream, DuplexStream, JoinHandle<io::Result<()>>) {
+    let (to_server, heard) = io::duplex(BUFFER);
+    let (said, from_server) = io::duplex(BUFFER);
+    let (tell, told) = mpsc::channel(1);
+    tokio::spawn(hear(input, to_server, tell));
+    (heard, said, tokio::spawn(say(from_server, told, output)))
+}
+
+/// Passes lines on, mended; answers those that nobody can read.
+async fn hear(
+    input: impl AsyncRead + Unpin,
+    mut to_server: DuplexStream,
+    tell: mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(BUFFER, input);
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line).await? > 0 {
+        if let Some(mended) = confidant_redact::with_whole_pairs(&line) {
+            line = mended;
+        }
+        match unread::refusal(&line) {
+            // Whoever does not listen is not told.
+            Some(refusal) => drop(tell.send(refusal).await),
+            None => to_server.write_all(&line).await?,
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Writes whole lines, the server's and ours, until the server has no more.
+async fn say(
+    from_server: DuplexStream,
+    mut told: mpsc::Receiver<Vec<u8>>,
+    mut output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let mut lines = BufReader::with_capacity(BUFFER, from_server);
+    let mut line = Vec::new();
+    loop {
+        tokio::select! {
+            // What was read of a line stays in `line` when the other is quicker.
+            read = lines.read_until(b'\n', &mut line) => {
+                if read? == 0 && line.is_empty() {
+                    return Ok(());
+                }
+                output.write_all(&line).await?;
+                line.clear();
+            }
+            Some(refusal) = told.recv() => {
+                output.write_all(&refusal).await?;
+                output.write_all(b"\n").await?;
+            }
+        }
+        output.flush().await?;
+    }
+}
+
+const BUFFER: usize = 64 * 1024;

@@ -60,7 +60,7 @@ fn value(connection: &Connection, key: &str) -> rusqlite::Result<Option<Value>> 
     let mut rows = values.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let bytes: Option<Vec<u8>> = row.get(0)?;
-    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    Ok(bytes.and_then(|bytes| confidant_redact::read_json(&bytes).ok()))
 }
 
 fn tell(

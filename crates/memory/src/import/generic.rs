@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use confidant_redact::read_json;
 use serde_json::{Map, Value};
 
 use super::draft::{Draft, Role};
@@ -63,7 +64,7 @@ fn read_lines(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
         number += 1;
         match line {
             Line::Text(bytes) if bytes.trim_ascii().is_empty() => {}
-            Line::Text(bytes) => match serde_json::from_slice(bytes) {
+            Line::Text(bytes) => match read_json(bytes) {
                 Ok(record) => {
                     let id = open.record(record, sink)?;
                     if let Some(id) = id.filter(|id| last.get(id) == Some(&number)) {
@@ -88,7 +89,7 @@ fn last_lines(file: &SessionFile) -> Result<HashMap<String, u64>> {
     while let Ok(Some(line)) = lines.next() {
         number += 1;
         let Line::Text(bytes) = line else { continue };
-        let Ok(named) = serde_json::from_slice::<Named>(bytes) else { continue };
+        let Ok(named) = read_json::<Named>(bytes) else { continue };
         if let Some(id) = named.session_id.as_ref().and_then(name_of) {
             last.insert(id, number);
         }

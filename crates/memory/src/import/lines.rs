@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 
+use confidant_redact::read_json;
 use serde_json::{Map, Value};
 
 use super::sink::Sink;
@@ -108,7 +109,7 @@ pub(crate) fn each_json(
     while let Some(line) = or_end(lines.next(), sink)? {
         match line {
             Line::Text(bytes) if is_blank(bytes) => {}
-            Line::Text(bytes) => match serde_json::from_slice(bytes) {
+            Line::Text(bytes) => match read_json(bytes) {
                 Ok(value) => each(value, sink)?,
                 Err(_) => sink.skip(),
             },
@@ -129,7 +130,7 @@ pub(crate) fn whole_json(path: &Path) -> Result<Option<Value>> {
     if bytes.len() as u64 > LONGEST_WHOLE {
         return Ok(None);
     }
-    Ok(serde_json::from_slice(without_mark(&bytes)).ok())
+    Ok(read_json(&bytes).ok())
 }
 
 /// Some programs begin every file with a mark that says it is UTF-8.
@@ -143,7 +144,7 @@ pub(crate) fn is_json_lines(path: &Path) -> Result<bool> {
     while let Ok(Some(line)) = lines.next() {
         match line {
             Line::Text(bytes) if is_blank(bytes) => {}
-            Line::Text(bytes) => return Ok(serde_json::from_slice::<Map<String, Value>>(bytes).is_ok()),
+            Line::Text(bytes) => return Ok(read_json::<Map<String, Value>>(bytes).is_ok()),
             Line::TooLong => return Ok(false),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use confidant_redact::read_json;
 use serde_json::Value;
 
 use super::lines::{Line, Lines};
@@ -15,7 +16,7 @@ pub(crate) fn head(path: &Path) -> Vec<Value> {
     let mut values = Vec::new();
     for _ in 0..MOST_LINES {
         match lines.next() {
-            Ok(Some(Line::Text(line))) => values.extend(serde_json::from_slice::<Value>(line)),
+            Ok(Some(Line::Text(line))) => values.extend(read_json::<Value>(line)),
             Ok(Some(Line::TooLong)) => {}
             Ok(None) | Err(_) => break,
         }

@@ -119,7 +119,7 @@ fn parse(id: &str, output: &[u8]) -> Result<Option<Session>> {
     if output.trim_ascii().is_empty() {
         return Ok(None);
     }
-    match serde_json::from_slice(output) {
+    match confidant_redact::read_json(output) {
         Ok(Value::Null) => Ok(None),
         Ok(Value::Object(members)) => Session::new(id, members).map(Some).map_err(|_| {
             Error::invalid(

@@ -53,9 +53,7 @@ fn issuer(digits: &[u8]) -> bool {
     let length = digits.len();
     match digits[0] {
         4 => matches!(length, 13 | 16 | 19),
-        5 => {
-            (matches!(lead(2), 51..=55) && length == 16) || (matches!(lead(2), 50 | 56..=58) && length == 16)
-        }
+        5 => matches!(lead(2), 50..=58) && length == 16,
         2 => matches!(lead(4), 2221..=2720 | 2200..=2204) && length == 16,
         3 => {
             (matches!(lead(2), 34 | 37) && length == 15)

@@ -93,7 +93,7 @@ pub(super) async fn run(
 /// A session from a file. What is wrong with it is said by place only.
 fn session(path: &PathBuf) -> anyhow::Result<Map<String, Value>> {
     let text = output::read(path)?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| {
+    let value: Value = confidant_redact::read_json(text.as_bytes()).map_err(|error| {
         anyhow!(
             "the session is no JSON (line {}, column {}); hint: `confidant memory store --help` shows its form",
             error.line(),

@@ -149,7 +149,7 @@ fn either<'n>(columns: &[String], names: &[&'n str]) -> &'n str {
 
 fn json_at(row: &Row<'_>, at: usize) -> Option<Value> {
     let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(at).ok()? else { return None };
-    serde_json::from_slice(bytes).ok()
+    confidant_redact::read_json(bytes).ok()
 }
 
 const MOST_SESSIONS: usize = 1_000_000;
