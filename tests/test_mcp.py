@@ -441,3 +441,32 @@ def test_stdio_answers_at_once_says_nothing_else_and_ends_with_its_input(tmp_pat
         [parameters.command, *parameters.args], cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, capture_output=True
     )
     assert (silent.returncode, silent.stdout) == (0, b""), silent.stderr
+
+def test_a_message_that_is_hard_to_read_is_answered_all_the_same(tmp_path: Path) -> None:
+    parameters = Endpoint("stdio", Confidant(tmp_path)).parameters()
+
+    def query(at: int, text: str) -> str:
+        call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"query_memories","arguments":{"query":%s}}}'
+        return call % (at, text)
+
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        query(2, '"half \\ud83d of a smile"'),
+        query(3, "[" * 200 + "]" * 200),
+        query(4, "1e999"),
+        "no JSON at all",
+        query(5, '"whole \\ud83d\\ude00 smile"'),
+    ]
+    process = subprocess.Popen(
+        [parameters.command, *parameters.args], cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write("\n".join(lines) + "\n")
+    process.stdin.flush()
+    answers = {answer["id"]: answer for answer in (json.loads(process.stdout.readline()) for _ in range(5))}
+    assert process.communicate(timeout=20)[0] == "" and process.returncode == 0
+    assert answers[2]["result"]["structuredContent"]["ok"] and answers[5]["result"]["structuredContent"]["ok"]
+    for refused in (3, 4):
+        assert answers[refused]["error"]["code"] == -32700 and "hint" in answers[refused]["error"]["message"]

@@ -43,11 +43,11 @@ def roles(server: Confidant) -> Iterator[dict[str, Endpoint]]:
     }
 
 
-def post(server: Confidant, message: dict, bearer: str | None = None, **headers: str) -> tuple[int, dict, bytes]:
+def post(server: Confidant, message: dict | bytes, bearer: str | None = None, **headers: str) -> tuple[int, dict, bytes]:
     """A request without the client's help."""
     request = urllib.request.Request(
         f"{server.url}/mcp",
-        data=json.dumps(message).encode(),
+        data=message if isinstance(message, bytes) else json.dumps(message).encode(),
         headers={"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
         | {name.replace("_", "-"): value for name, value in headers.items()},
@@ -176,6 +176,10 @@ def test_a_body_that_is_too_large_or_no_message_is_refused_unquoted(server: Conf
     for message in ({MARKER: MARKER}, [MARKER], {"jsonrpc": MARKER, "method": MARKER, "id": MARKER}):
         status, _, body = post(server, message, server.token, **asked)
         assert 400 <= status < 500 and MARKER.encode() not in body, body
+    deep = '{"jsonrpc":"2.0","method":"ping","params":%s"%s"%s,"id":7}' % ("[" * 200, MARKER, "]" * 200)
+    status, _, body = post(server, deep.encode(), server.token, **asked)
+    assert status == 400 and MARKER.encode() not in body, body
+    assert (json.loads(body)["id"], json.loads(body)["error"]["code"]) == (7, -32700)
 
 
 def test_a_stop_ends_sessions_and_streams(server: Confidant) -> None:

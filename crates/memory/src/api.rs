@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Card;
+use crate::error::Place;
 use crate::gate::Fired;
 use crate::import::Root;
 
@@ -267,6 +268,8 @@ pub struct ImportRequest {
     pub dry_run: bool,
     /// Also what has not changed since the last import, as after a change of rules, tags or mode.
     pub again: bool,
+    /// Tell of every session, not of the first and of those that could not be stored.
+    pub tell_all: bool,
 }
 
 /// What `import_sessions` did, or would do.
@@ -300,8 +303,10 @@ pub struct ImportReport {
     pub skipped_lines: u64,
     /// Texts that were too long and were left out whole.
     pub left_out_texts: u64,
-    /// What became of the first sessions, those that had not changed left out.
+    /// What became of the first sessions, those that had not changed left out; of all, if that was asked for.
     pub items: Vec<ImportedSession>,
+    /// How many more there are.
+    pub more_items: u64,
 }
 
 /// What became of a session.
@@ -319,6 +324,9 @@ pub struct ImportedSession {
     /// Where the artifact is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cascade_uri: Option<String>,
+    /// Why it was not stored: rule and place of what was found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
 }
 
 /// What became of a session of an import.

@@ -49,6 +49,8 @@ struct Payload<'p> {
 pub(crate) struct Cleared {
     session_id: String,
     passed: Passed,
+    /// Tags that are labels, by their place: they go around the gate's model of names.
+    labels: Vec<(usize, String)>,
 }
 
 impl Cleared {
@@ -62,14 +64,18 @@ impl Cleared {
 pub(crate) fn clear(gate: &Gate, session: &Session, request: &StoreRequest) -> Result<Cleared> {
     let mut members = session.members().clone();
     members.remove("session_id");
-    let whole = json!({ "session": members, "tags": request.tags, "metadata": request.metadata });
+    let labels: Vec<_> =
+        request.tags.iter().cloned().enumerate().filter(|(_, tag)| gate.is_label(tag.trim())).collect();
+    let mut tags = request.tags.clone();
+    labels.iter().for_each(|(at, _)| tags[*at].clear());
+    let whole = json!({ "session": members, "tags": tags, "metadata": request.metadata });
     let mut passed = gate.pass(&whole);
     let (session_id, of_id) = gate.name(session.id());
     passed.add(of_id);
     if !passed.critical.is_empty() {
         return Err(Error::Blocked { places: passed.critical });
     }
-    Ok(Cleared { session_id, passed })
+    Ok(Cleared { session_id, passed, labels })
 }
 
 /// Makes the payload of what was cleared and of the card that was derived from it.
@@ -78,7 +84,8 @@ pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> R
     let session = cleared.session();
     let session = session.value();
     let at = when::of_session(session);
-    let tags = tags(redacted)?;
+    let judged = tags(redacted, &[])?;
+    let tags = tags(redacted, &cleared.labels)?;
     let metadata = redacted.get("metadata").filter(|value| value.as_object().is_some_and(|o| !o.is_empty()));
     let artifact_type = match raw {
         Raw::No => ArtifactType::ArtifactOnly,
@@ -91,14 +98,15 @@ pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> R
         memory_card: &card,
         redaction_report: &[],
         raw_session: (raw == Raw::Acknowledged).then_some(session),
-        tags: &tags,
+        tags: &judged,
         metadata,
     };
     // Everything that came from the session. Its name was judged as a name, which elsewhere would be taken for a
-    // secret, and the report has only names of rules.
+    // secret, its labels as labels, and the report has only names of rules.
     gate.again(&serde_json::to_value(&payload).map_err(|_| unserialisable())?)?;
     payload.session_id = &cleared.session_id;
     payload.redaction_report = &cleared.passed.report;
+    payload.tags = &tags;
     let bytes = serde_json::to_vec(&payload).map_err(|_| unserialisable())?;
     let tool = session.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (session_id, report) = (cleared.session_id.clone(), cleared.passed.report.clone());
@@ -189,10 +197,18 @@ impl ArtifactPlace<'_> {
 }
 
 /// The request's tags and the session's own, redacted, each once.
-fn tags(redacted: &Value) -> Result<Vec<String>> {
-    let given = [redacted.get("tags"), redacted.pointer("/session/tags")];
+fn tags(redacted: &Value, labels: &[(usize, String)]) -> Result<Vec<String>> {
+    let listed = |value: Option<&Value>| {
+        let list = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        list.iter().map(|tag| tag.as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let mut given = listed(redacted.get("tags"));
+    for (at, label) in labels {
+        given[*at].clone_from(label);
+    }
+    given.extend(listed(redacted.pointer("/session/tags")));
     let mut tags: Vec<String> = Vec::new();
-    for tag in given.into_iter().flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str) {
+    for tag in &given {
         let tag = tag.trim();
         if tag.chars().count() > LONGEST_TAG || tag.chars().any(char::is_control) {
             return Err(Error::invalid(

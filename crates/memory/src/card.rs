@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Error;
-use crate::gate::{Gate, Redacted};
+use crate::gate::{Gate, NAMES, Redacted};
 
 pub use model::prompt;
 
@@ -155,8 +155,6 @@ impl Card {
 pub const MOST_BYTES: usize = 8 * 1024;
 /// No string of a card has more characters.
 pub const LONGEST: usize = 240;
-/// The rule of the gate that knows people's names.
-const NAMES: &str = "person_name";
 const MOST_BULLETS: usize = 7;
 const MOST_DECISIONS: usize = 5;
 const MOST_TODOS: usize = 7;

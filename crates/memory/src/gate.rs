@@ -97,6 +97,12 @@ impl Gate {
         if told.is_empty() { (name.to_owned(), told) } else { (redacted.text, told) }
     }
 
+    /// Whether a tag is a label that says nothing of anybody: one word in which only a person's name could be found. In a
+    /// sentence `maria` would be one; as a tag it is what somebody files things under, and looks for.
+    pub(crate) fn is_label(&self, tag: &str) -> bool {
+        is_word(tag) && self.redactor.redact_text(tag).findings.iter().all(|finding| finding.rule == NAMES)
+    }
+
     /// Scans what was derived from redacted text; anything found is an error.
     pub fn again(&self, derived: &Value) -> Result<()> {
         let found = self.redactor.redact_json(derived).findings;
@@ -121,11 +127,16 @@ fn is_id(name: &str) -> bool {
     name.chars().all(|c| c.is_alphanumeric() || "-_.:/@+=~#".contains(c))
 }
 
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(char::is_alphanumeric)
+}
+
 /// Whether what was found in a session's name would be an id there: it looks random, and nothing assigns it to the name
 /// of a secret. That of a session is none.
 fn goes_by_looks(name: &str, finding: &Finding) -> bool {
     match finding.rule {
         "opaque_token" => true,
+        NAMES => is_word(name),
         "secret" => {
             let before: String = name.chars().take(finding.start).collect();
             let word = before.trim_end_matches([' ', '"', '\'']).strip_suffix(['=', ':']);
@@ -135,6 +146,9 @@ fn goes_by_looks(name: &str, finding: &Finding) -> bool {
         _ => false,
     }
 }
+
+/// The rule for the names of people.
+pub(crate) const NAMES: &str = "person_name";
 
 fn fired(count: &Count) -> Fired {
     Fired { rule: count.rule.to_owned(), count: count.count }

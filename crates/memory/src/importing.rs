@@ -8,6 +8,7 @@
 //! keeps the name, for as long as its file is there; the others get digits of their place with it.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,11 +23,12 @@ use crate::own::OwnMemory;
 use crate::{Error, Result};
 
 impl OwnMemory {
-    /// Makes memories of session files. A dry run does everything but write.
+    /// Makes memories of session files. A dry run does everything but write. It ends early if `progress` says so; what was
+    /// stored until then stays, and the next import goes on from there.
     pub async fn import(
         &self,
         request: &ImportRequest,
-        progress: impl Fn(Progress) + Send + 'static,
+        progress: impl Fn(Progress) -> ControlFlow<()> + Send + 'static,
     ) -> Result<ImportReport> {
         let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
         blocking(move || {
@@ -76,7 +78,7 @@ struct Importer<'i> {
     owner: Option<OwnerKey>,
     request: &'i ImportRequest,
     runtime: Handle,
-    progress: &'i dyn Fn(Progress),
+    progress: &'i dyn Fn(Progress) -> ControlFlow<()>,
     /// Where the file is that is being read.
     place: PathBuf,
     /// What this run has called by their files' names.
@@ -137,17 +139,39 @@ impl Importer<'_> {
         }
     }
 
-    fn one(&mut self, imported: &Imported) -> Result<(ImportOutcome, Option<String>, Option<String>)> {
+    /// Says how far it is; an error if it is to end.
+    fn tell(&self, progress: Progress) -> Result<()> {
+        match (self.progress)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::unavailable(
+                "the import was called off",
+                "what it had stored stays; import again, and it goes on from there",
+            )),
+        }
+    }
+
+    /// Stores a session, unless it is stored, and says what became of it.
+    fn one(&mut self, imported: &Imported) -> Result<ImportedSession> {
+        let (session_id, _) = self.inner.gate.name(imported.session.id());
+        let agent = imported.key.agent().name();
+        let told = |outcome: ImportOutcome| ImportedSession {
+            session_id: session_id.clone(),
+            agent,
+            outcome,
+            title: None,
+            cascade_uri: None,
+            places: Vec::new(),
+        };
         let id = imported.session.id();
         let content = imported.key.content();
         if let Some(owner) = &self.owner {
             let session = self.inner.keys.tag(owner, "session", &[id.as_bytes()]);
             if self.inner.truth.is_forgotten(owner.tag, session)? {
-                return Ok((ImportOutcome::Forgotten, None, None));
+                return Ok(told(ImportOutcome::Forgotten));
             }
             let note = self.known_note(owner, self.note_of(owner, imported))?;
             if !self.request.again && note.is_some_and(|seen| *seen == content) {
-                return Ok((ImportOutcome::Unchanged, None, None));
+                return Ok(told(ImportOutcome::Unchanged));
             }
         }
         let request = StoreRequest {
@@ -159,23 +183,28 @@ impl Importer<'_> {
         };
         let done = if self.request.dry_run {
             let shown = self.runtime.block_on(self.own.preview(&request));
-            shown.map(|shown| (ImportOutcome::WouldStore, Some(shown.memory_card.title), None))
+            shown.map(|shown| ImportedSession {
+                title: Some(shown.memory_card.title),
+                ..told(ImportOutcome::WouldStore)
+            })
         } else {
             let stored = self.runtime.block_on(self.own.store(&request));
             stored.map(|stored| {
                 let outcome =
                     if stored.already_stored { ImportOutcome::Unchanged } else { ImportOutcome::Stored };
-                (outcome, Some(stored.memory_card.title), Some(stored.cascade_uri))
+                let (title, cascade_uri) = (Some(stored.memory_card.title), Some(stored.cascade_uri));
+                ImportedSession { title, cascade_uri, ..told(outcome) }
             })
         };
         let outcome = match done {
             Ok(outcome) => outcome,
-            Err(Error::Blocked { .. }) => (ImportOutcome::Blocked, None, None),
-            Err(Error::Unclean { .. } | Error::Invalid { .. }) => (ImportOutcome::Refused, None, None),
+            Err(Error::Blocked { places }) => ImportedSession { places, ..told(ImportOutcome::Blocked) },
+            Err(Error::Unclean { places }) => ImportedSession { places, ..told(ImportOutcome::Refused) },
+            Err(Error::Invalid { .. }) => told(ImportOutcome::Refused),
             // A disk that is full or a store that is down will not be better at the next session.
             Err(error) => return Err(error),
         };
-        let kept = matches!(outcome.0, ImportOutcome::Stored | ImportOutcome::Unchanged);
+        let kept = matches!(outcome.outcome, ImportOutcome::Stored | ImportOutcome::Unchanged);
         if let (true, Some(owner)) = (kept, &self.owner) {
             self.write_down(owner, self.note_of(owner, imported), &content)?;
         }
@@ -214,10 +243,12 @@ impl Visitor for Importer<'_> {
     }
 
     fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
-        (self.progress)(progress);
+        self.tell(progress)?;
         let imported = self.told_apart(imported)?;
-        let (outcome, title, cascade_uri) = self.one(&imported)?;
-        self.left |= matches!(outcome, ImportOutcome::Blocked | ImportOutcome::Refused);
+        let item = self.one(&imported)?;
+        let outcome = item.outcome;
+        let not_stored = matches!(outcome, ImportOutcome::Blocked | ImportOutcome::Refused);
+        self.left |= not_stored;
         let report = &mut self.report;
         report.sessions += 1;
         *match outcome {
@@ -227,16 +258,21 @@ impl Visitor for Importer<'_> {
             ImportOutcome::Refused => &mut report.refused,
             ImportOutcome::Forgotten => &mut report.forgotten,
         } += 1;
-        if report.items.len() < MOST_ITEMS && outcome != ImportOutcome::Unchanged {
-            let (session_id, _) = self.inner.gate.name(imported.session.id());
-            let agent = imported.key.agent().name();
-            report.items.push(ImportedSession { session_id, agent, outcome, title, cascade_uri });
+        // What was not stored is told of longer: somebody may have to do something about it.
+        let most = if not_stored { 2 * MOST_ITEMS } else { MOST_ITEMS };
+        if outcome == ImportOutcome::Unchanged {
+            return Ok(());
+        }
+        if self.request.tell_all || report.items.len() < most {
+            report.items.push(item);
+        } else {
+            report.more_items += 1;
         }
         Ok(())
     }
 
     fn file_done(&mut self, file: &SessionFile, outcome: FileOutcome, progress: Progress) -> Result<()> {
-        (self.progress)(progress);
+        self.tell(progress)?;
         if std::mem::take(&mut self.left) {
             return Ok(());
         }

@@ -1,6 +1,9 @@
 //! What a call of a tool does.
 //!
-//! The memory does what it began to its end, also if the client goes away meanwhile; only the waiting is cancelled.
+//! The memory does what it began to its end, also if the client goes away meanwhile; only the waiting is cancelled, and an
+//! import, between two sessions.
+
+use std::ops::ControlFlow;
 
 use confidant_memory::OwnMemory;
 use confidant_memory::api::{Raw, StoreRequest};
@@ -74,8 +77,11 @@ async fn run(
             let wish = requests::import(arguments, access.home()?)?;
             let own = access.own().await?;
             let (tell, steps) = watch::channel(Step::default());
+            // Each session is stored whole or not at all, so between two it may end: when the client calls it off, or goes.
+            let called_off = context.ct.clone();
             let importing = own.import(&wish, move |step| {
-                let _ = tell.send(step);
+                let listens = tell.send(step).is_ok() && !called_off.is_cancelled();
+                if listens { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             reply(&progress.following(steps, importing).await?)
         }

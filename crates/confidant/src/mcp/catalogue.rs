@@ -176,7 +176,8 @@ OpenCode, Cursor, JSON lines). Without \"dry_run\": false nothing is stored, and
 sessions that have not changed since the last import are passed over, forgotten ones stay forgotten, and one with a \
 private key or the like is left out.
 Returns {ok, dry_run, files, unchanged_files, unreadable_files, unknown_files, sessions, stored, unchanged, blocked, \
-refused, forgotten, skipped_lines, left_out_texts, items [{session_id, agent, outcome, title?, cascade_uri?}]}, or \
+refused, forgotten, skipped_lines, left_out_texts, items [{session_id, agent, outcome, title?, cascade_uri?, \
+places?}], more_items}, or \
 {ok: false, error {code, message, hint}}.";
 
 const ESTIMATE: &str = "\

@@ -167,6 +167,7 @@ pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> R
         mode: given.word("mode", MODES)?.map(str::to_owned),
         dry_run: given.flag("dry_run")?.unwrap_or(true),
         again: false,
+        tell_all: false,
     })
 }
 

@@ -205,7 +205,8 @@ pub(super) fn import_output() -> Schema {
             "agent": text("Whose file it was in."),
             "outcome": { "type": "string", "enum": ["stored", "would_store", "unchanged", "blocked", "refused", "forgotten"] },
             "title": text("The card's title."),
-            "cascade_uri": text("Where the artifact is.")
+            "cascade_uri": text("Where the artifact is."),
+            "places": { "type": "array", "items": { "type": "object" }, "description": "Why it was not stored: rule and path of what was found, never the value." }
         },
         "required": ["session_id", "agent", "outcome"]
     });
@@ -225,7 +226,8 @@ pub(super) fn import_output() -> Schema {
             "forgotten": whole("Those that were forgotten before, and stay so."),
             "skipped_lines": whole("Lines that made no sense."),
             "left_out_texts": whole("Texts that were too long and were left out whole."),
-            "items": { "type": "array", "items": item, "description": "What became of the first sessions." }
+            "items": { "type": "array", "items": item, "description": "What became of the first sessions." },
+            "more_items": whole("How many more there are.")
         }),
         json!([{ "required": ["dry_run", "files", "sessions", "stored", "items"] }]),
     )

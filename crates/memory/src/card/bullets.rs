@@ -11,7 +11,7 @@ use super::words::{alike, clip, content, is_spaceless, words};
 
 /// At most `most` bullets in the order of time: the agent's own summary, or what was asked, found and said last.
 pub(super) fn bullets(said: &[Statement], title: &str, failed: bool, most: usize) -> Vec<String> {
-    let title = content(title);
+    let (title, is_cut) = (content(title), title.ends_with('…'));
     let mut ranked: Vec<(i32, usize)> =
         said.iter().enumerate().filter_map(|(at, one)| Some((score(one)?, at))).collect();
     ranked.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
@@ -21,7 +21,8 @@ pub(super) fn bullets(said: &[Statement], title: &str, failed: bool, most: usize
     for (_, at) in ranked {
         let about = content(&said[at].text);
         let Some(text) = clip(&capital(&said[at].text), LONGEST) else { continue };
-        if alike(&about, &title) {
+        // A title that was cut does not say what its sentence said.
+        if alike(&about, &title) && !(is_cut && about.len() > title.len()) {
             repeats.get_or_insert((at, text));
         } else if !known.iter().any(|other| alike(other, &about)) {
             known.push(about);

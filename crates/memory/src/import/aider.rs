@@ -98,7 +98,7 @@ impl Reading {
         let compact: String = time::format(at).chars().filter(|c| !matches!(c, '-' | ':' | 'Z')).collect();
         let mut draft = Draft::new(Agent::Aider);
         draft.name(&format!("aider-{compact}{}{again}", self.project));
-        draft.note("project", self.directory.as_deref());
+        draft.project(self.directory.as_deref());
         draft.touch(Some(at));
         self.chat = Some(Chat { draft, at: Some(at), role: Role::Assistant, said: String::new() });
         Ok(())

@@ -102,7 +102,7 @@ impl Reading {
         if let Some(session) = member(line, "sessionId") {
             self.draft.name(session);
         }
-        self.draft.note_once("project", member(line, "cwd"));
+        self.draft.project(member(line, "cwd"));
         self.draft.note("git_branch", member(line, "gitBranch").filter(|branch| *branch != "HEAD"));
         self.draft.note("agent_version", member(line, "version"));
     }

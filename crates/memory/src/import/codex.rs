@@ -83,7 +83,7 @@ impl Reading {
             "response_item" => self.item(payload, at),
             "event_msg" => self.event(payload, at),
             "turn_context" => {
-                self.draft.note_once("project", member(payload, "cwd"));
+                self.draft.project(member(payload, "cwd"));
                 self.draft.note("model", member(payload, "model"));
             }
             "compacted" => self.draft.say(Role::System, member(payload, "message").unwrap_or_default(), at),
@@ -97,7 +97,7 @@ impl Reading {
         self.draft.name(id);
         if is_first {
             self.draft.touch(meta.get("timestamp").and_then(time::of));
-            self.draft.note("project", member(meta, "cwd"));
+            self.draft.project(member(meta, "cwd"));
             self.draft.note("agent_version", member(meta, "cli_version"));
             self.draft.note("git_branch", meta.get("git").and_then(|git| member(git, "branch")));
         }

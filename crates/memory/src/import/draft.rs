@@ -118,6 +118,12 @@ impl Draft {
         }
     }
 
+    /// The folder that was worked in, by its last name: what is above it tells who did.
+    pub(crate) fn project(&mut self, path: Option<&str>) {
+        let name = path.and_then(|path| path.split(['/', '\\']).rfind(|part| !part.trim().is_empty()));
+        self.note_once("project", name);
+    }
+
     /// As [`Self::note`], but the first one holds.
     pub(crate) fn note_once(&mut self, name: &str, value: Option<&str>) {
         if !self.metadata.contains_key(name) {

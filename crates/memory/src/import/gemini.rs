@@ -27,7 +27,7 @@ pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
     }
     let mut draft = Draft::new(Agent::Gemini);
     Log::read(file.path(), sink)?.tell(&mut draft, Teller::Main);
-    draft.note_once("project", project(file.path()).as_deref());
+    draft.project(project(file.path()).as_deref());
     for part in file.parts() {
         match Log::read(part, sink) {
             Ok(log) => log.tell(&mut draft, Teller::SubAgent),
@@ -149,7 +149,7 @@ impl Log {
             draft.name(member(&metadata, "sessionId").unwrap_or_default());
             draft.sum_up(member(&metadata, "summary").unwrap_or_default());
             let directory = metadata.get("directories").and_then(|all| all.get(0)).and_then(Value::as_str);
-            draft.note_once("project", directory);
+            draft.project(directory);
         }
         draft.touch(metadata.get("lastUpdated").and_then(time::of));
         self.messages.iter().for_each(|message| tell_message(message, draft, teller));

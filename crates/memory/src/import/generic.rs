@@ -173,7 +173,7 @@ impl Open {
         let content = content.unwrap_or(&Value::Null);
         let said = || text::of_content(content);
         draft.note("model", member(message, "model"));
-        draft.note_once("project", member(message, "cwd"));
+        draft.project(member(message, "cwd"));
         let role = ROLE_NAMES.iter().find_map(|name| member(message, name));
         match Role::parse(role.unwrap_or_default()) {
             Role::User => draft.user(&said(), at),

@@ -24,7 +24,7 @@ fn claude_code_comes_with_its_sub_agents() {
     assert_eq!(session["todos"], json!(["Add a test for Sundays"]));
     assert_eq!(
         session["metadata"],
-        json!({"project": "/work/garden", "git_branch": "fix/timer", "model": "claude-example-1", "agent_version": "2.1.0"})
+        json!({"project": "garden", "git_branch": "fix/timer", "model": "claude-example-1", "agent_version": "2.1.0"})
     );
     assert_eq!(
         messages(&session),
@@ -57,7 +57,7 @@ fn codex_takes_each_text_once_and_honours_rollback() {
     assert_eq!(session["todos"], json!(["Close the door in software"]));
     assert_eq!(
         session["metadata"],
-        json!({"project": "/work/bakery", "git_branch": "ovens", "model": "gpt-example", "agent_version": "0.99.0"})
+        json!({"project": "bakery", "git_branch": "ovens", "model": "gpt-example", "agent_version": "0.99.0"})
     );
     assert_eq!(
         messages(&session),
@@ -147,7 +147,7 @@ fn gemini_logs_are_played_back() {
     let new = all.value("aaaaaaaa-0000-4000-8000-000000000002");
     assert_eq!(new["summary"], "Added a draught column");
     assert_eq!(new["timestamp"], "2026-03-04T08:00:00Z");
-    assert_eq!(new["metadata"], json!({"project": "/work/port", "model": "gemini-example"}));
+    assert_eq!(new["metadata"], json!({"project": "port", "model": "gemini-example"}));
     assert_eq!(
         messages(&new),
         [

@@ -52,7 +52,7 @@ fn check(folder: &Path) {
     assert_eq!(session["todos"], json!(["Grease it"]));
     assert_eq!(
         session["metadata"],
-        json!({"project": "/work/mill", "model": "example-model", "agent_version": "1.2.3"})
+        json!({"project": "mill", "model": "example-model", "agent_version": "1.2.3"})
     );
     assert_eq!(
         messages(&session),

@@ -1,5 +1,6 @@
 //! Imports: incremental, through the gate, and what was forgotten stays forgotten.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use confidant_memory::OwnMemory;
@@ -19,7 +20,7 @@ fn write(folder: &Path, name: &str, request: &str) {
 
 async fn import(own: &OwnMemory, folder: &Path, dry_run: bool) -> ImportReport {
     let request = ImportRequest { roots: vec![Root::path(folder)], dry_run, ..ImportRequest::default() };
-    own.import(&request, |_| {}).await.unwrap()
+    own.import(&request, |_| ControlFlow::Continue(())).await.unwrap()
 }
 
 #[tokio::test]
@@ -89,11 +90,11 @@ async fn an_import_again_takes_what_has_not_changed_with_other_tags() {
         tags: vec!["stones".to_owned()],
         ..ImportRequest::default()
     };
-    assert_eq!(own.import(&tagged, |_| {}).await.unwrap().files, 0);
+    assert_eq!(own.import(&tagged, |_| ControlFlow::Continue(())).await.unwrap().files, 0);
     let again = ImportRequest { again: true, ..tagged };
-    assert_eq!(own.import(&again, |_| {}).await.unwrap().stored, 1);
+    assert_eq!(own.import(&again, |_| ControlFlow::Continue(())).await.unwrap().stored, 1);
     assert_eq!(own.query(&query("quartz")).await.unwrap().hits[0].tags, ["stones"]);
-    assert_eq!(own.import(&again, |_| {}).await.unwrap().unchanged, 1);
+    assert_eq!(own.import(&again, |_| ControlFlow::Continue(())).await.unwrap().unchanged, 1);
 }
 
 #[tokio::test]
@@ -252,7 +253,11 @@ async fn a_path_with_nothing_there_is_an_error_and_files_of_nobody_are_counted()
     let own = of(&place.open(), "alice");
     for dry_run in [true, false] {
         let roots = vec![Root::path(files.path().join("nowhere"))];
-        let error = own.import(&ImportRequest { roots, dry_run, ..ImportRequest::default() }, |_| {}).await;
+        let error = own
+            .import(&ImportRequest { roots, dry_run, ..ImportRequest::default() }, |_| {
+                ControlFlow::Continue(())
+            })
+            .await;
         let error = error.unwrap_err();
         assert_eq!(error.code(), "not_found");
         assert!(!error.parted().1.is_empty() && !error.to_string().contains("nowhere"), "{error}");
@@ -262,4 +267,48 @@ async fn a_path_with_nothing_there_is_an_error_and_files_of_nobody_are_counted()
     std::fs::write(files.path().join("notes.txt"), "nobody asks").unwrap();
     let report = import(&own, files.path(), false).await;
     assert_eq!((report.stored, report.unknown_files, report.unreadable_files), (1, 1, 0), "{report:?}");
+}
+
+#[tokio::test]
+async fn what_was_not_stored_says_why_and_what_is_not_told_is_counted() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    for at in 0..60 {
+        write(files.path(), &format!("a{at:02}"), &format!("Please rename the quartz module number {at}"));
+    }
+    write(files.path(), "z", "curl -H 'Authorization: Bearer k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz' http://x");
+    let dry = import(&own, files.path(), true).await;
+    assert_eq!((dry.stored, dry.blocked, dry.items.len(), dry.more_items), (60, 1, 51, 10));
+    let blocked = dry.items.last().unwrap();
+    assert_eq!(blocked.session_id, "z");
+    let [found] = blocked.places.as_slice() else { panic!("{blocked:?}") };
+    assert!(found.rule.contains("bearer") || found.rule.contains("authorization"), "{found:?}");
+    assert!(found.path.starts_with("/session/messages/0/"), "{found:?}");
+    let all = ImportRequest {
+        roots: vec![Root::path(files.path())],
+        dry_run: true,
+        tell_all: true,
+        ..ImportRequest::default()
+    };
+    let all = own.import(&all, |_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!((all.items.len(), all.more_items), (61, 0));
+}
+
+#[tokio::test]
+async fn an_import_that_is_called_off_ends_and_can_go_on() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    for name in ["one", "two", "three", "four"] {
+        write(files.path(), name, &format!("Please rename the quartz module {name}"));
+    }
+    let request = ImportRequest { roots: vec![Root::path(files.path())], ..ImportRequest::default() };
+    let until = |progress: confidant_memory::import::Progress| match progress.files_done {
+        0 | 1 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
+    let error = own.import(&request, until).await.unwrap_err().to_string();
+    assert!(error.contains("called off") && error.contains("hint"), "{error}");
+    let rest = import(&own, files.path(), false).await;
+    assert!((1..4).contains(&rest.stored), "{rest:?}");
+    assert_eq!(rest.stored + rest.unchanged + rest.unchanged_files, 4, "{rest:?}");
 }

@@ -228,3 +228,19 @@ async fn modes_that_are_not_allowed_and_ids_that_are_not_known_are_named_clearly
     let error = own.store(&request("demo-001", &bug_report())).await.unwrap_err();
     assert_eq!(error.code(), "unavailable");
 }
+
+#[tokio::test]
+async fn a_tag_of_one_word_stays_what_it_is_and_is_found() {
+    let place = Place::new();
+    let own = of(&place.open(), "alice");
+    let mut wish = request("maria", &json!({ "summary": "The nightly export to the warehouse was moved." }));
+    wish.tags =
+        ["maria", "jenkins", "production", "Maria Kowalska", "nora@mail.example"].map(str::to_owned).to_vec();
+    let stored = own.store(&wish).await.unwrap();
+    assert_eq!(stored.session_id, "maria");
+    let mut by_tag = query("export");
+    by_tag.tags = vec!["maria".to_owned()];
+    let [hit] = &own.query(&by_tag).await.unwrap().hits[..] else { panic!("not found by its tag") };
+    assert_eq!(hit.tags[..3], ["maria", "jenkins", "production"]);
+    assert!(hit.tags[3..].iter().all(|tag| tag.starts_with("<REDACTED:")), "{:?}", hit.tags);
+}

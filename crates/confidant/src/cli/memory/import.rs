@@ -1,6 +1,7 @@
 //! `confidant memory import`: what coding agents kept of their sessions, as memories.
 
 use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -58,6 +59,7 @@ pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Resul
         mode: args.mode.name().map(str::to_owned),
         dry_run: args.dry_run,
         again: args.again,
+        tell_all: true,
     };
     Ok((request, args.output.json))
 }
@@ -65,7 +67,12 @@ pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Resul
 pub(super) async fn run(request: &ImportRequest, json: bool, own: &OwnMemory) -> anyhow::Result<Outcome> {
     let bar = bar();
     let shown = bar.clone();
-    let report = own.import(request, move |progress| show(&shown, progress)).await;
+    let report = own
+        .import(request, move |progress| {
+            show(&shown, progress);
+            ControlFlow::Continue(())
+        })
+        .await;
     bar.finish_and_clear();
     let report = report?;
     if json {
@@ -128,5 +135,14 @@ fn described(item: &ImportedSession, paint: Paint) -> String {
         ImportOutcome::Refused => paint.yellow("refused"),
     };
     let title = item.title.as_deref().unwrap_or(&item.session_id);
-    format!("{outcome}  {}  {}", item.agent, clean(title))
+    let why: String = item
+        .places
+        .iter()
+        .take(MOST_PLACES)
+        .map(|place| format!("  {} at {}", place.rule, clean(&place.path)))
+        .collect();
+    format!("{outcome}  {}  {}{}", item.agent, clean(title), paint.dim(&why))
 }
+
+/// As many as are told of one session.
+const MOST_PLACES: usize = 3;

@@ -38,7 +38,7 @@ enum Teller {
 /// `{id, directory, title, version, time: {created, updated}, revert: {messageID, partID}}`.
 fn tell_info(info: &Value, draft: &mut Draft) {
     draft.name(member(info, "id").unwrap_or_default());
-    draft.note("project", member(info, "directory"));
+    draft.project(member(info, "directory"));
     draft.note("agent_version", member(info, "version"));
     let made_up = |title: &str| title.starts_with("New session - ") || title.starts_with("Child session - ");
     draft.sum_up(member(info, "title").filter(|title| !made_up(title)).unwrap_or_default());
