@@ -1,12 +1,13 @@
 //! Messages that are no JSON, or more deeply nested than is read: answered all the same if they say whose answer it is.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// The answer to a message that cannot be read, if it is none and has an id. Who cannot be answered is not: two sides that
 /// answer each other's noise never end.
 pub(super) fn refusal(message: &[u8]) -> Option<Vec<u8>> {
-    let error = serde_json::from_slice::<IgnoredAny>(message).err()?;
+    // Not as something to be ignored: then nobody would look whether its numbers are too large.
+    let error = serde_json::from_slice::<Value>(message).err()?;
     let id = id(message)?;
     let (what, hint) = match std::str::from_utf8(message) {
         Err(_) => ("the message is no UTF-8 text".to_owned(), "send UTF-8"),

@@ -39,7 +39,7 @@ pub(super) static RULES: &[Rule] = &[
         ]),
         concat!(
             r#"(?i)(?:authori[sz]ation|x-auth-token|x-vault-token|private-token|x-access-token)["'`\])\\]{0,4}\s{0,4}"#,
-            r#"(?:[:=,]|=>|:=|\s)(?:>|=)?\s{0,8}(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
+            r#"(?:[:=,]|=>|:=|\s)(?:>|=)?\s{0,8}(?:["'\\]{0,2}value["'\\]{0,2}\s{0,2}[:=]\s{0,4})?(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
             r#"(?:(?:bearer|basic|token|digest|ntlm|negotiate|api-?key|key|jwt|oauth|hawk|splunk|ssws|genie-?key|bot|apitoken|pve[a-z]{0,9}token|aws4-hmac-sha256|snyk(?: token)?|sharedaccesssignature|discogs|sharedkey|privatekey|zoho-oauthtoken)(?:[\s:=+,]|%20){1,4}["'`\\]{0,3}(?:\*\*|__)?)?"#,
             r#"([A-Za-z0-9$<{\[(%*_.~+/=@:|&!^-][^\s"'`,;\\)\]}>]{3,})"#
         ),
@@ -59,6 +59,8 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: NTLM TlRMTVNTUAABAAAAB4IIogAAAAAAAAAAAAAAAAAAAAA=",
             "Authorization: Snyk token c3619dd1-c6ca-4418-a887-0ccaf63c5c70",
             "Authorization: SharedAccessSignature sr=hub.acme.net%2Fd&sig=crCzK3Jd9fQw7eRt5yUi%3D&se=1700000000",
+            r#"{"key": "Authorization", "value": "Bot k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz"}"#,
+            "- name: Authorization\n  value: k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             "Authorization: Bearer **k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz**",
         ],
         &[
@@ -77,6 +79,8 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: Bearer access_token",
             "Authorization: Basic authentication, as in RFC7617",
             "Authorization: Bearer xxx",
+            "Authorization: Bearer @@TOKEN@@",
+            "Authorization: Digest username=\"Mufasa\", realm=\"test\"",
             "\"AWS::AppFabric::AppAuthorization\": \"0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c\"",
         ],
     ),
@@ -85,7 +89,7 @@ pub(super) static RULES: &[Rule] = &[
         "AUTHORIZATION",
         Trigger::Anywhere(&["authorization", "authorisation"]),
         concat!(
-            r#"(?i)authori[sz]ation["'`\])\\]{0,4}(?:\s{0,4}(?:=>|:=|[:=,])\s{0,4}(?:\(|\[|\\){0,3}["'`\\]{0,4}|\s{1,4}["'])\s{0,2}"#,
+            r#"(?i)authori[sz]ation["'`\])\\]{0,4}(?:\s{0,4}(?:=>|:=|[:=,])\s{0,4}(?:["'\\]{0,2}value["'\\]{0,2}\s{0,2}[:=]\s{0,4})?(?:\(|\[|\\){0,3}["'`\\]{0,4}|\s{1,4}["'])\s{0,2}"#,
             r#"[A-Za-z][A-Za-z0-9._-]{1,40}(?:\s|%20|\+){1,4}(?:[A-Za-z][A-Za-z0-9_-]{0,24}\s?=\s?)?[<\[({"'`\\]{0,3}"#,
             r#"([A-Za-z0-9_.~+/=|:-][^\s"'`,;\\)\]}>]{11,})"#
         ),
@@ -108,7 +112,7 @@ pub(super) static RULES: &[Rule] = &[
         "AUTHORIZATION",
         Trigger::Anywhere(&["authorization", "authorisation"]),
         concat!(
-            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}\[?["'`\\]{0,4}"#,
+            r#"(?i)authori[sz]ation["'`\])\\]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}(?:["'\\]{0,2}value["'\\]{0,2}\s{0,2}[:=]\s{0,4})?\[?["'`\\]{0,4}"#,
             r#"(?:digest|aws4-[a-z0-9-]{8,20}|oauth|hawk|mac|signature|goog4-[a-z0-9-]{8,20})\s{1,4}"#,
             r#"([^\n]{0,500}?\b(?:response|oauth_signature|signature|mac)\s?=\s?[\\"']{0,3}[A-Za-z0-9+/=%_-]{16,})"#
         ),
@@ -149,10 +153,8 @@ pub(super) static RULES: &[Rule] = &[
         ),
         near_header,
         &[
-            r#"{"name": "Authorization", "value": "Basic amFuZTpodW50ZXIy"}"#,
             r#"request.setValue("Basic amFuZTpodW50ZXIy", forHTTPHeaderField: "Authorization")"#,
             r#"http.Header{"Authorization": []string{"Basic amFuZTpodW50ZXIy"}}"#,
-            "- name: Authorization\n  value: \"Token k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\"",
             r#"new AuthenticationHeaderValue("Basic", "amFuZTpodW50ZXIy")"#,
             "I set the Authorization header to Basic amFuZTpodW50ZXIy and it failed",
         ],
@@ -215,6 +217,9 @@ pub(super) static RULES: &[Rule] = &[
 /// With a scheme, anything that is no stand-in; without one, what looks like a key.
 fn header(found: &Found<'_>) -> Option<Range<usize>> {
     let value = found.value();
+    if value.starts_with(b"@@") {
+        return None;
+    }
     let lead = found.text[found.whole.start..found.secret.start].to_ascii_lowercase();
     let schemed =
         !lead.trim_ascii_end().ends_with(b":") && has_any(lead.get(5..).unwrap_or_default(), SCHEMES);
@@ -248,7 +253,9 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
 fn is_given(found: &Found<'_>) -> bool {
     let value = found.value();
     let make = Make::of(value);
-    if is_marked(value, make) || is_code(value) || make.distinct <= 2 {
+    // The first parameter of several.
+    let template = value.starts_with(b"username=");
+    if is_marked(value, make) || is_code(value) || make.distinct <= 2 || template {
         return false;
     }
     // 'Bearer '+token, "Bearer ".$token: the name of a variable behind the quotes.

@@ -53,6 +53,8 @@ pub(super) static RULES: &[Rule] = &[
             "s.replace(\"-----BEGIN PRIVATE KEY-----\", \"\")\n .replace(\"-----END PRIVATE KEY-----\", \"\")",
             "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
             "-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nxxxxxxxxxxxxxxxxxxxxxxxx\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nYOUR PRIVATE KEY HERE\n-----END PRIVATE KEY-----",
             "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----",
         ],
     ),
@@ -142,20 +144,29 @@ fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
     };
     let body = &rest[..end];
     let told = body.ends_with(b"--") && body.contains(&b'\n') && !is_empty(body);
-    let real = told || (has_key(body) && !is_prose(body));
+    let real = told || (has_key(body) && !is_prose(body) && !stands_in(inside(body)));
     real.then(|| found.whole.start..found.whole.end + end)
 }
 
 /// Between the two lines stands nothing, code, or something in a key's place.
 fn is_empty(body: &[u8]) -> bool {
-    let inside = body[..find(body, b"-----END").unwrap_or(body.len())].trim_ascii();
+    let inside = inside(body);
     // The quotes that the first line stands in are closed behind it, and no key follows.
-    let quoted = matches!(inside.first(), Some(b'"' | b'\'' | b'`'));
+    let quoted = matches!(inside.first(), Some(b'"' | b'\'' | b'`')) && !has_key(inside);
+    find(body, PLACEHOLDER).is_some() || stands_in(inside) || quoted
+}
+
+fn inside(body: &[u8]) -> &[u8] {
+    body[..find(body, b"-----END").unwrap_or(body.len())].trim_ascii()
+}
+
+/// What people write where a key goes.
+fn stands_in(inside: &[u8]) -> bool {
     let signs = |byte: &u8| matches!(byte, b'.' | b'x' | b'X' | b'*' | b'#') || !byte.is_ascii();
-    let stands_in = inside.iter().all(signs)
+    inside.iter().all(signs)
         || matches!(inside, [b'<', .., b'>'] | [b'[', .., b']'] | [b'{', .., b'}'])
-        || (inside.len() < LEAST_LINE && inside.ends_with(b"..."));
-    find(body, PLACEHOLDER).is_some() || stands_in || (quoted && !has_key(inside))
+        || (inside.starts_with(b"YOUR") && inside.ends_with(b"HERE"))
+        || (inside.len() < LEAST_LINE && inside.ends_with(b"..."))
 }
 
 /// Words with blanks between them, as no key has.
