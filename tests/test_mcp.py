@@ -457,6 +457,8 @@ def test_a_message_that_is_hard_to_read_is_answered_all_the_same(tmp_path: Path)
         query(3, "[" * 200 + "]" * 200),
         query(4, "1e999"),
         "no JSON at all",
+        query(6, json.dumps("x" * 17_000_000)),
+        '{"method":"tools/call","params":"%s","jsonrpc":"2.0","id":7}' % ("x" * 17_000_000),
         query(5, '"whole \\ud83d\\ude00 smile"'),
     ]
     process = subprocess.Popen(
@@ -468,7 +470,7 @@ def test_a_message_that_is_hard_to_read_is_answered_all_the_same(tmp_path: Path)
     # All that it says before it ends: an answer that does not come is not waited for.
     said, _ = process.communicate(timeout=60)
     answers = {answer["id"]: answer for answer in map(json.loads, said.splitlines())}
-    assert process.returncode == 0 and sorted(answers) == [1, 2, 3, 4, 5], said
+    assert process.returncode == 0 and sorted(answers) == [1, 2, 3, 4, 5, 6, 7], said
     assert answers[2]["result"]["structuredContent"]["ok"] and answers[5]["result"]["structuredContent"]["ok"]
-    for refused in (3, 4):
+    for refused in (3, 4, 6, 7):
         assert answers[refused]["error"]["code"] == -32700 and "hint" in answers[refused]["error"]["message"]

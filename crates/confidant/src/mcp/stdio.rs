@@ -9,7 +9,8 @@ use anyhow::anyhow;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{
-    self, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream,
+    self, AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+    BufReader, DuplexStream,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -80,7 +81,15 @@ async fn hear(
 ) -> io::Result<()> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     let mut line = Vec::new();
-    while input.read_until(b'\n', &mut line).await? > 0 {
+    while (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line).await? > 0 {
+        if line.len() as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
+            let end = rest_of_line(&mut input).await?;
+            if let Some(refusal) = unread::too_long(&line, &end) {
+                drop(tell.send(refusal).await);
+            }
+            line = Vec::new();
+            continue;
+        }
         if let Some(mended) = confidant_redact::with_whole_pairs(&line) {
             line = mended;
         }
@@ -92,6 +101,19 @@ async fn hear(
         line.clear();
     }
     Ok(())
+}
+
+/// Passes over a line to its end, and keeps the last of it.
+async fn rest_of_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut end = Vec::new();
+    loop {
+        let before = end.len();
+        input.take(BUFFER as u64).read_until(b'\n', &mut end).await?;
+        if end.len() == before || end.ends_with(b"\n") {
+            return Ok(end);
+        }
+        end.drain(..before);
+    }
 }
 
 /// Writes whole lines, the server's and ours, until the server has no more.
@@ -122,3 +144,5 @@ async fn say(
 }
 
 const BUFFER: usize = 64 * 1024;
+/// As the SDK has it; it passes over longer ones.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;

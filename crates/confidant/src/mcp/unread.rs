@@ -16,7 +16,20 @@ pub(super) fn refusal(message: &[u8]) -> Option<Vec<u8>> {
             "send one JSON-RPC message, with numbers of usual size and values nested less than a hundred deep",
         ),
     };
-    let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("{what}; hint: {hint}"), None);
+    said(id, format!("{what}; hint: {hint}"))
+}
+
+/// The answer to a message of which only the first and the last is there. Some write the id last.
+pub(super) fn too_long(start: &[u8], end: &[u8]) -> Option<Vec<u8>> {
+    let id = id(start).or_else(|| {
+        let at = end.windows(5).rposition(|part| part == b"\"id\":")?;
+        serde_json::from_slice(end[at + 5..].trim_ascii_end().strip_suffix(b"}")?).ok()
+    })?;
+    said(id, "the message is longer than 16 MiB; hint: leave out large outputs of tools".to_owned())
+}
+
+fn said(id: RequestId, message: String) -> Option<Vec<u8>> {
+    let error = ErrorData::new(ErrorCode::PARSE_ERROR, message, None);
     serde_json::to_vec(&JsonRpcError::new(Some(id), error)).ok()
 }
 
