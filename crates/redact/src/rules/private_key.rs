@@ -43,6 +43,7 @@ pub(super) static RULES: &[Rule] = &[
             "-----begin rsa private key-----\nMC4CAQAwBQYDK2VwBCIEIG1\n-----end rsa private key-----",
             "key=-----BEGIN+PRIVATE+KEY-----%0AMC4CAQAwBQYDK2VwBCIEIG1%0A-----END+PRIVATE+KEY-----",
             "-----BEGIN PRIVATE KEY-----\nnobody would guess\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----<br>MC4CAQAwBQYDK2VwBCIEIG1<br>-----END PRIVATE KEY-----",
         ],
         &[
             "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n-----END PUBLIC KEY-----",
@@ -164,7 +165,7 @@ fn inside(body: &[u8]) -> &[u8] {
 fn stands_in(inside: &[u8]) -> bool {
     let signs = |byte: &u8| matches!(byte, b'.' | b'x' | b'X' | b'*' | b'#') || !byte.is_ascii();
     inside.iter().all(signs)
-        || matches!(inside, [b'<', .., b'>'] | [b'[', .., b']'] | [b'{', .., b'}'])
+        || (matches!(inside, [b'<', .., b'>'] | [b'[', .., b']'] | [b'{', .., b'}']) && !has_key(inside))
         || (inside.starts_with(b"YOUR") && inside.ends_with(b"HERE"))
         || (inside.len() < LEAST_LINE && inside.ends_with(b"..."))
 }
