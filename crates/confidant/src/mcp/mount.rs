@@ -88,11 +88,7 @@ impl Mount {
         }
         let request = request
             .map(|body| confidant_redact::with_whole_pairs(&body).map_or_else(|| body.clone(), Bytes::from));
-        if is_json(request.headers())
-            && let Some(refusal) = unread::refusal(request.body())
-        {
-            return Ok(json(StatusCode::BAD_REQUEST, refusal));
-        }
+        let (is_declared, body) = (is_json(request.headers()), request.body().clone());
         let room = self.room(token_id, access);
         let ending = (request.method() == Method::DELETE).then(|| session_id(request.headers())).flatten();
         let response = room.service.handle(request.map(Body::from)).await;
@@ -104,6 +100,13 @@ impl Mount {
         let response = response.map(Body::new);
         if response.status().is_success() || is_json(response.headers()) {
             return Ok(response);
+        }
+        // The SDK says the same of what is no JSON and of what does not say that it is.
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && is_declared
+            && let Some(refusal) = unread::refusal(&body)
+        {
+            return Ok(json(StatusCode::BAD_REQUEST, refusal));
         }
         // The SDK's texts may quote what the client sent.
         Err(Refused::of(response.status()))
