@@ -217,9 +217,6 @@ pub(super) static RULES: &[Rule] = &[
 /// With a scheme, anything that is no stand-in; without one, what looks like a key.
 fn header(found: &Found<'_>) -> Option<Range<usize>> {
     let value = found.value();
-    if value.starts_with(b"@@") {
-        return None;
-    }
     let lead = found.text[found.whole.start..found.secret.start].to_ascii_lowercase();
     let schemed =
         !lead.trim_ascii_end().ends_with(b":") && has_any(lead.get(5..).unwrap_or_default(), SCHEMES);
@@ -253,9 +250,8 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
 fn is_given(found: &Found<'_>) -> bool {
     let value = found.value();
     let make = Make::of(value);
-    // The first parameter of several.
-    let template = value.starts_with(b"username=");
-    if is_marked(value, make) || is_code(value) || make.distinct <= 2 || template {
+    let is_first_of_several = value.starts_with(b"username=");
+    if is_marked(value, make) || is_code(value) || make.distinct <= 2 || is_first_of_several {
         return false;
     }
     // 'Bearer '+token, "Bearer ".$token: the name of a variable behind the quotes.

@@ -53,7 +53,7 @@ pub(crate) fn is_marked(value: &[u8], make: Make) -> bool {
         || matches!(value[0], b'<' | b'{' | b'[' | b'(' | b'%' | b'&' | b'*')
         || (value[0] == b'$'
             && value.get(1).is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'{' | b'(' | b'_')))
-        || (value[0] == b'@' && value.get(1).is_some_and(u8::is_ascii_alphabetic));
+        || (value[0] == b'@' && value.get(1).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'@'));
     marked
         || value
             .windows(2)
