@@ -30,6 +30,11 @@ pub fn chat(body: &[u8]) -> Result<(String, usize), String> {
     chat_request(body)
 }
 
+/// A line of MCP over stdio; gives what is read in its place, or the answer to one that cannot be read and has an id.
+pub fn message(line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    mcp::message(line)
+}
+
 /// The names of the tools over MCP, and of the arguments that each says it takes.
 #[must_use]
 pub fn tools() -> Vec<(String, Vec<String>)> {

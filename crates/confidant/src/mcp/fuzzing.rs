@@ -9,7 +9,16 @@ use serde_json::{Map, Value, json};
 use super::catalogue::{self, ToolName};
 use super::failure::Failure;
 use super::requests::{self, Store};
-use super::{estimate, prompts};
+use super::{estimate, prompts, unread};
+
+/// A line as it is read, or the answer to one that cannot be.
+pub(crate) fn message(line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    let line = confidant_redact::with_whole_pairs(line).unwrap_or_else(|| line.to_vec());
+    match unread::refusal(&line).or_else(|| unread::too_long(&line[..line.len() / 2], &line)) {
+        Some(refusal) if serde_json::from_slice::<Value>(&line).is_err() => Err(refusal),
+        _ => Ok(line),
+    }
+}
 
 /// The names of the tools, and of the arguments that each says it takes.
 pub(crate) fn tools() -> Vec<(String, Vec<String>)> {
