@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from matrix_people import People
 
 TESTS = Path(__file__).parent
-START_SECONDS = 30
-MODEL_START_SECONDS = 120
-STOP_SECONDS = 20
-REQUEST_SECONDS = 120
+START_SECONDS = 120
+MODEL_START_SECONDS = 400
+STOP_SECONDS = 60
+REQUEST_SECONDS = 600
 
 # What would change the program's behaviour behind a test's back.
 FOREIGN = ("CONFIDANT_", "CHECKPOINT_", "OLD_CHECKPOINT_", "OPENAI_", "ROOM_CONTEXT_", "LUMERA_", "MATRIX_", "REDIS_")
@@ -171,6 +171,10 @@ class Confidant:
         try:
             with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as response:
                 return response.status == 200
+        except urllib.error.HTTPError as refused:
+            # A gateway that only lacks a worker has started.
+            with refused:
+                return b'"no_worker"' in refused.read()
         except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException):
             return False
 
@@ -332,6 +336,10 @@ def real_server(tmp_path: Path, language_model: str) -> Iterator[Confidant]:
             "CONFIDANT_MODEL__BASE_URL": language_model,
             "CONFIDANT_MODEL__MODEL": "smollm2",
             "CONFIDANT_MODEL__TEMPERATURE": "0",
+            # However slow the machine is.
+            "CONFIDANT_MODEL__TIMEOUT_SECONDS": "500",
+            "CONFIDANT_TURN__ANSWER_TIMEOUT_SECONDS": "550",
+            "CONFIDANT_SERVER__REQUEST_TIMEOUT_SECONDS": "600",
             "OPENAI_API_KEY": "the-test-model-wants-none",
         },
     )

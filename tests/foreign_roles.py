@@ -16,10 +16,11 @@ REQUESTS, RESPONSES = "vagent:requests", "vagent:responses"
 
 
 class ForeignWorker:
-    """Answers every request with what it got of it."""
+    """Answers every request with what it got of it; those that `questions` knows with that question and its metadata."""
 
     def __init__(self, url: str) -> None:
         self.seen: list[dict] = []
+        self.questions: dict[str, tuple[str, dict]] = {}
         self._redis = redis.Redis.from_url(url)
         self._pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
         self._pubsub.subscribe(**{REQUESTS: self._answer})
@@ -30,6 +31,8 @@ class ForeignWorker:
         self.seen.append(request)
         room = ", ".join(line["content"] for line in request.get("room_context", []))
         self._say(request, "progress", "🧠 Thinking...")
+        if request["query"] in self.questions:
+            return self._say(request, "hitl_request", *self.questions[request["query"]])
         self._say(request, "final_response", f"foreign: {request['query']} ({room})", {"latency": 1})
 
     def _say(self, request: dict, message_type: str, content: str, metadata: dict | None = None) -> None:

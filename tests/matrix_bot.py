@@ -20,7 +20,7 @@ from matrix_people import PATIENCE, Message, Person
 from matrix_server import NAME, Synapse
 
 EXTRACTIVE = "(Extractive answer"
-ROOM = re.compile(r"The people in this room said[^\n]*\n<<<room\n(.*?)\nroom>>>", re.DOTALL)
+ROOM = re.compile(r"The people in this room said[^\n]*\n<<<room \w+\n(.*?)\n\w+ room>>>", re.DOTALL)
 
 
 def of_room(prompt: list[dict]) -> str:

@@ -271,24 +271,24 @@ def test_what_an_operator_got_wrong_is_said_and_the_server_lives_on(bots: Bots, 
         lambda: f"{bots.channels()}\n{bots.log()}",
     )
     wrong, gone, elsewhere, *same = bots.channels()
-    assert "does not know this bot token; hint: copy it anew" in wrong["trouble"]
+    assert "does not know this bot token; hint: copy a new one" in wrong["trouble"]
     assert "nowhere" in gone["trouble"] and "hint: " in gone["trouble"]
     assert "not in the server that guild_id names" in elsewhere["trouble"] and "; hint: " in elsewhere["trouble"]
     (twice,) = (channel["trouble"] for channel in same if channel["condition"] == "refused")
     assert re.match("this is the same account as discord bot-[45]; hint: remove one", twice)
     log = bots.log()
     assert "does not know this bot token; hint: " in log and "allowed_users is empty; hint: " in log
-    assert "lacks the right Send Messages in Threads; hint: " in log
+    assert "lacks the permission Send Messages in Threads; hint: " in log
     # Everything else works.
     assert bots.turn("http:team:main:alice", {"query": "hello"})["content"] == "noted: hello"
     doctor = bots.run("doctor")
     assert doctor.returncode != 0
     for line in (
-        "fail  channel: discord bot-1: Discord does not know this bot token\n      hint: copy it anew",
+        "fail  channel: discord bot-1: Discord does not know this bot token\n      hint: copy a new one",
         "fail  channel: discord bot-2: bot_token_file",
         "fail  channel: discord bot-3: the bot is not in the server that guild_id names\n      hint: invite it",
         "fail  channel: discord bot-3: nobody may talk to the bot",
-        "fail  channel: discord bot-4: in 1 of 1 servers the bot lacks the right Send Messages in Threads",
+        "fail  channel: discord bot-4: in 1 of 1 servers the bot lacks the permission Send Messages in Threads",
         "ok    channel: discord bot-4: the Message Content intent is on",
     ):
         assert line in doctor.stdout, doctor.stdout
@@ -376,6 +376,6 @@ def test_the_guide_is_real(bots: Bots, fake: FakeDiscord) -> None:
     doctor = bots.run("doctor").stdout
     lines = [line.strip() for line in shown[1].splitlines()]
     # The fake's server does not give every right.
-    reported = [line for line in lines if line.startswith("ok    channel") and "rights" not in line]
+    reported = [line for line in lines if line.startswith("ok    channel") and "permissions" not in line]
     assert len(reported) == 3 and all(line in doctor for line in reported), doctor
     assert fake.counts()["commands"] == re.findall(r"^\| `/(\w+)`", GUIDE, re.MULTILINE)

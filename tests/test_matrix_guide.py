@@ -1,4 +1,4 @@
-"""A Matrix bot as README and docs/MATRIX.md say it: their settings and commands, with this server's names in them."""
+"""A Matrix bot as docs/QUICKSTART.md and docs/MATRIX.md say it: their settings and commands, with this server's names."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def talk(bot: Bot, you: Person) -> None:
     assert "PostgreSQL" in bot.asked(you, room, "what database did we choose?", EXTRACTIVE).text
 
 
-def test_the_readme_connects_a_bot(bot: Bot, people: People) -> None:
+def test_the_quick_start_connects_a_bot(bot: Bot, people: People) -> None:
     you = people.person("alice")
     (bot.folder / "matrix.password").write_text(bot.password)
     (bot.folder / "matrix.password").chmod(0o600)
-    (bot.folder / "confidant.toml").write_text(settings("README.md", bot, you))
+    (bot.folder / "confidant.toml").write_text(settings("docs/QUICKSTART.md", bot, you))
     serve(bot)
     talk(bot, you)
 

@@ -225,7 +225,7 @@ def test_a_wrong_secret_is_said_and_nothing_else_suffers(
     assert "noted: " in bot.turn("http:r:main:alice", {"query": "still there?"})["content"]
     found = bot.run("doctor")
     said = found.stdout + found.stderr
-    named = "does not take this name and password" if "password" in wrong else "does not know this access_token"
+    named = "does not accept this name and password" if "password" in wrong else "does not know this access_token"
     assert found.returncode != 0 and named in said and secret not in said, said
     # Set right, it works.
     bot.stop()
@@ -376,11 +376,11 @@ def test_the_recovery_key_brings_a_new_machine_in(make_bot: MakeBot, people: Peo
     third = make_bot(settings={"recovery_key": "EsT0 1234 5678 9abc"}, like=first)
     third.start()
     line = third.wait_for_log("not verified", "recovery", "hint: ")
-    assert "1234" not in line
+    assert "1234 5678" not in line
     third.asked(alice, room, "with a wrong key", to=None)
     shown = third.channel()
     assert shown["condition"] == "up" and "not verified" in shown["trouble"] and "recovery" in shown["trouble"], shown
-    assert "does not vouch" in third.run("doctor").stdout
+    assert "has not verified" in third.run("doctor").stdout
     third.stop()
     # The right one is all that it needs.
     known = set(synapse.devices_of(first.id, alice.client.access_token)["keys"])
@@ -393,7 +393,7 @@ def test_the_recovery_key_brings_a_new_machine_in(make_bot: MakeBot, people: Peo
 
     wait_until(is_verified, PATIENCE, lambda: third.log())
     wait_until(lambda: "trouble" not in third.channel(), PATIENCE, lambda: f"{third.channel()}")
-    assert "the account vouches for the device" in third.run("doctor").stdout
+    assert "device is verified by the account" in third.run("doctor").stdout
 
 
 def test_an_identity_that_cannot_be_made_at_first_is_made_later(
@@ -416,7 +416,7 @@ def test_an_identity_that_cannot_be_made_at_first_is_made_later(
         (device,) = devices["keys"]
         assert is_cross_signed(bot, devices, device), devices
         bot.asked(alice, room, "and now", to=None)
-        assert "the account vouches for the device" in bot.run("doctor").stdout
+        assert "device is verified by the account" in bot.run("doctor").stdout
         bot.stop()
 
 
@@ -479,7 +479,7 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     done = bot.run("matrix", "login", "--sso-token", token)
     assert done.returncode == 0 and token not in done.stdout + done.stderr, done
     found = bot.run("doctor").stdout
-    assert "the Matrix server knows the stored session" in found and "there is no stored" not in found, found
+    assert "the Matrix server accepts the stored session" in found and "there is no stored" not in found, found
     bot.start()
     room = bot.direct(alice, encrypted=True)
     bot.asked(alice, room, "hello", to=None)
@@ -503,7 +503,7 @@ def test_logging_in_by_command(make_bot: MakeBot, people: People, synapse: Synap
     bot.start()
     synapse.call("POST", "/_matrix/client/v3/logout/all", {}, synapse.log_in(bot.account, bot.password))
     assert "confidant matrix login" in bot.wait_for("refused")["trouble"]
-    assert "does not know the stored session any more" in bot.run("doctor").stdout
+    assert "no longer knows the stored session" in bot.run("doctor").stdout
 
 
 # Many at once

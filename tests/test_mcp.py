@@ -84,6 +84,29 @@ def test_a_memory_from_dry_run_to_forgotten(endpoint: Endpoint, mode: str) -> No
     run(work)
 
 
+async def imports(client: mcp.Client, files: Path, asked: dict[str, object]) -> None:
+    shown = await call(client, "import_sessions", asked)
+    assert shown["dry_run"] and (shown["sessions"], shown["stored"], shown["blocked"]) == (2, 1, 1), shown
+    assert (await call(client, "list_memories"))["hits"] == []
+    told: list[tuple[float, float | None]] = []
+
+    async def progress(done: float, total: float | None, _message: str | None) -> None:
+        told.append((done, total))
+
+    done = await call(client, "import_sessions", asked | {"dry_run": False}, progress_callback=progress)
+    assert (done["stored"], done["blocked"]) == (1, 1)
+    assert {item["outcome"] for item in done["items"]} == {"stored", "blocked"}
+    assert told == sorted(told) and all(total for _, total in told)
+    hits = (await call(client, "query_memories", {"query": "JWT", "tags": ["imported"]}))["hits"]
+    assert [hit["cass_session_id"] for hit in hits] == ["test-session-001"]
+    again = await call(client, "import_sessions", asked | {"dry_run": False})
+    assert (again["stored"], again["unchanged"], again["blocked"]) == (0, 1, 1)
+    nowhere = await fails(client, "import_sessions", {"path": str(files / "nowhere")})
+    assert nowhere["code"] == "not_found" and nowhere["hint"], nowhere
+    (files / "odd.jsonl").write_text('{"nobody": "knows"}\n')
+    assert (await call(client, "import_sessions", {"path": str(files)}))["unknown_files"] == 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str, tmp_path: Path) -> None:
     files = tmp_path / "sessions"
@@ -97,26 +120,11 @@ def test_sessions_are_imported_and_costs_estimated(endpoint: Endpoint, mode: str
     async def work() -> None:
         async with endpoint.connect(mode) as client:
             asked = {"path": str(files), "agent": "fixture", "tags": ["imported"]}
-            shown = await call(client, "import_sessions", asked)
-            assert shown["dry_run"] and (shown["sessions"], shown["stored"], shown["blocked"]) == (2, 1, 1), shown
-            assert (await call(client, "list_memories"))["hits"] == []
-            told: list[tuple[float, float | None]] = []
-
-            async def progress(done: float, total: float | None, _message: str | None) -> None:
-                told.append((done, total))
-
-            done = await call(client, "import_sessions", asked | {"dry_run": False}, progress_callback=progress)
-            assert (done["stored"], done["blocked"]) == (1, 1)
-            assert {item["outcome"] for item in done["items"]} == {"stored", "blocked"}
-            assert told == sorted(told) and all(total for _, total in told)
-            hits = (await call(client, "query_memories", {"query": "JWT", "tags": ["imported"]}))["hits"]
-            assert [hit["cass_session_id"] for hit in hits] == ["test-session-001"]
-            again = await call(client, "import_sessions", asked | {"dry_run": False})
-            assert (again["stored"], again["unchanged"], again["blocked"]) == (0, 1, 1)
-            nowhere = await fails(client, "import_sessions", {"path": str(files / "nowhere")})
-            assert nowhere["code"] == "not_found" and nowhere["hint"], nowhere
-            (files / "odd.jsonl").write_text('{"nobody": "knows"}\n')
-            assert (await call(client, "import_sessions", {"path": str(files)}))["unknown_files"] == 1
+            if endpoint.transport == "stdio":
+                await imports(client, files, asked)
+            else:
+                # Files are for whoever runs the machine.
+                assert (await fails(client, "import_sessions", asked))["code"] == "not_allowed"
 
             cost = await call(client, "estimate_storage_cost", {"bytes": 1024, "redundancy": 3})
             assert cost["bytes"] == 1024 and cost["gb"] == pytest.approx(1024 / 2**30)

@@ -115,18 +115,28 @@ def test_an_agent_may_not_forget_and_that_is_audited(roles: dict[str, Endpoint],
     assert "refused" in log.stdout, log.stdout
 
 
-def test_only_an_administrator_names_files_of_the_server(roles: dict[str, Endpoint], tmp_path: Path) -> None:
+def test_nobody_over_http_names_files_of_the_server(roles: dict[str, Endpoint], tmp_path: Path) -> None:
     (tmp_path / "fixtures.json").write_text(json.dumps({"s": {"session_id": "s", "summary": "Looked at the logs."}}))
-    asked = {"path": str(tmp_path / "fixtures.json"), "agent": "fixture", "dry_run": False}
+    os.mkfifo(tmp_path / "pipe")
+    places = ["fixtures.json", "nothing.json", "pipe", ".", "../../../../etc/passwd"]
 
     async def work() -> None:
-        for role in ("agent", "alice"):
+        for role in ("agent", "alice", "admin"):
             async with roles[role].connect() as client:
-                assert (await fails(client, "import_sessions", asked))["code"] == "not_allowed"
-        async with roles["admin"].connect() as client:
-            assert (await call(client, "import_sessions", asked))["stored"] == 1
-            # It is nobody's home.
-            assert (await fails(client, "import_sessions", {}))["code"] == "invalid"
+                answers = []
+                for place in places:
+                    for dry_run in (True, False):
+                        asked = {"path": str(tmp_path / place), "agent": "fixture", "dry_run": dry_run}
+                        answers.append(await fails(client, "import_sessions", asked))
+                answers.append(await fails(client, "import_sessions", {}))
+                assert answers[0]["code"] == "not_allowed", answers[0]
+                # The same answer whether a file is there or not.
+                assert all(answer == answers[0] for answer in answers), answers
+                # Nor is a session looked for by its id.
+                unknown = [
+                    await fails(client, "store_session_to_cascade", {"session_id": name}) for name in ("s", "no-such")
+                ]
+                assert unknown[0] == unknown[1] and unknown[0]["code"] == "not_found", unknown
 
     run(work)
 

@@ -111,7 +111,8 @@ def test_the_inspector_drives_the_tools(npm: Path, tmp_path: Path, transport: st
     assert inspect("resources/read", "--uri", resource)["contents"][0]["mimeType"] == "application/json"
     assert inspect("prompts/list")["prompts"][0]["name"] == "recall_before_you_start"
     assert call("estimate_storage_cost", bytes=1024, redundancy=3)["bytes"] == 1024
-    (tmp_path / "fixtures.json").write_text(json.dumps({"demo-002": SESSION | {"session_id": "demo-002"}}))
-    imported = call("import_sessions", path=str(tmp_path / "fixtures.json"), agent="fixture", dry_run=False)
-    assert imported["stored"] == 1
+    if transport == "stdio":
+        (tmp_path / "fixtures.json").write_text(json.dumps({"demo-002": SESSION | {"session_id": "demo-002"}}))
+        imported = call("import_sessions", path=str(tmp_path / "fixtures.json"), agent="fixture", dry_run=False)
+        assert imported["stored"] == 1
     assert call("forget_memory", session_id="demo-001")["forgotten"] == 1

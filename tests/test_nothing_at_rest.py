@@ -133,8 +133,12 @@ async def remember(endpoint: Endpoint, word: str, files: Path) -> None:
         assert uri in [hit["cascade_uri"] for hit in hits], "the words are there to be found"
         assert word in json.dumps(await call(client, "retrieve_session_from_cascade", {"cascade_uri": uri}))
         assert (await call(client, "forget_memory", {"cascade_uri": doomed_uri}))["forgotten"] == 1
-        imported = await call(client, "import_sessions", {"path": str(files), "dry_run": False, "tags": [f"from-{word}"]})
-        assert imported["stored"] == 2, imported
+        wanted = {"path": str(files), "dry_run": False, "tags": [f"from-{word}"]}
+        if endpoint.transport == "stdio":
+            assert (await call(client, "import_sessions", wanted))["stored"] == 2
+        else:
+            # Files are for whoever runs the machine; what is refused leaves nothing either.
+            assert (await client.call_tool("import_sessions", wanted)).is_error
         await call(client, "list_memories", {"tags": [f"from-{word}"]})
         blocked = {"session_id": f"no-{REFUSED}", "session": {"summary": f"{REFUSED} {KEY}"}}
         assert (await client.call_tool("store_session_to_cascade", blocked)).is_error

@@ -179,6 +179,22 @@ def test_promise_5_two_processes_on_one_session_keep_order(recorded: Confidant, 
         second.stop()
 
 
+def test_turns_that_are_sent_in_a_row_to_a_new_process_are_kept_in_that_order(recorded: Confidant) -> None:
+    for burst in range(3):
+        session, said = f"http:burst:{burst}:ann", [f"word {n}" for n in range(6)]
+        with ThreadPoolExecutor(len(said)) as pool:
+            turns = []
+            for query in said:
+                turns.append(pool.submit(recorded.turn, session, {"query": query}))
+                time.sleep(0.03)
+            for turn in turns:
+                turn.result()
+        asked = [message["content"] for message in export(recorded, session) if message["type"] == "human"]
+        assert asked == said, burst
+        # What is read at the first turn is read again by the next process.
+        recorded.restart()
+
+
 def test_promise_1_no_prompt_holds_anothers_marker(recorded: Confidant, recorder: RecordingModel) -> None:
     """200 interleaved sessions of 20 people, over HTTP, against a recording model endpoint."""
     picked = random.Random(7)

@@ -142,7 +142,7 @@ def test_a_long_history_is_sent_in_blocks_at_once_and_merged(
     assert (merged["harm"]["illegal"], merged["harm"]["direct_self_harm"]) == (6, 2), "the highest of all blocks"
     assert merged["prompt_injection_chance"] == 5
     assert (merged["language_code"], merged["category"]) == ("de", "travel"), "those of the newest"
-    assert merged["title"] == "The first title", "that of the oldest"
+    assert "title" not in merged, "a conversation that goes on has its name"
     assert merged["relevant_app_skills"] == ["bad.echo", "bad.rows", "bad.text"], "all that exist, the newest first"
     assert merged["tags"] == ["new", "old", "middle"]
     assert set(large.offered[-1]) == {"bad_echo", "bad_rows", "bad_text"}
@@ -190,7 +190,11 @@ def test_the_real_small_model_prepares_and_enriches(tmp_path: Path, language_mod
         "CONFIDANT_MODEL__TEMPERATURE": "0",
         "CONFIDANT_PROCESSING__MODEL": "default",
         "CONFIDANT_PROCESSING__FORMS": "json_schema",
-        "CONFIDANT_PROCESSING__TIMEOUT_SECONDS": "120",
+        # However slow the machine is: this is about what a real model says, not about when.
+        "CONFIDANT_PROCESSING__TIMEOUT_SECONDS": "500",
+        "CONFIDANT_MODEL__TIMEOUT_SECONDS": "500",
+        "CONFIDANT_TURN__ANSWER_TIMEOUT_SECONDS": "900",
+        "CONFIDANT_SERVER__REQUEST_TIMEOUT_SECONDS": "900",
         "CONFIDANT_PROCESSING__BESIDE": "false",
         "OPENAI_API_KEY": "the-test-model-wants-none",
     }
@@ -202,7 +206,7 @@ def test_the_real_small_model_prepares_and_enriches(tmp_path: Path, language_mod
         assert prepared["by"] == "model", confidant.log()
         assert set(FIELDS) <= set(prepared) and len(prepared["tags"]) <= 10
         assert 0 <= prepared["prompt_injection_chance"] <= 10
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 1200
         while "enrichment" not in about(confidant):
             assert time.monotonic() < deadline, confidant.log()
             time.sleep(0.5)

@@ -31,15 +31,13 @@ from recording_model import RecordingModel
 from test_tools import HOSTILE, entry
 
 BINARY = Path(os.environ["CONFIDANT_BIN"]).resolve()
-SESSIONS = int(os.environ.get("CONFIDANT_ROLE_SESSIONS", "60"))
-TURNS = int(os.environ.get("CONFIDANT_ROLE_TURNS", "1200"))
+SESSIONS, TURNS = (int(os.environ.get(f"CONFIDANT_ROLE_{of}", many)) for of, many in (("SESSIONS", "60"), ("TURNS", "1200")))
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 
 @dataclass
 class RedisServer:
     """A Redis of the test's own that keeps its data over a restart."""
-
     folder: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen | None = None
@@ -54,9 +52,8 @@ class RedisServer:
     def start(self) -> None:
         program = shutil.which("redis-server")
         assert program, "redis-server is not installed\nhint: scripts/services apt"
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
-        options += ["--appendonly", "yes", "--appendfsync", "always"]
-        self.process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        options = f"--port {self.port} --bind 127.0.0.1 --appendonly yes --appendfsync always".split()
+        self.process = subprocess.Popen([program, *options, "--dir", str(self.folder), "--save", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(self._answers, 30, lambda: "the Redis server did not start")
 
     def _answers(self) -> bool:
@@ -75,7 +72,6 @@ class RedisServer:
 @dataclass
 class RedisCluster:
     """Three masters, each of which hears what is said on the others."""
-
     nodes: list[int]
 
     @property
@@ -94,7 +90,6 @@ def cluster() -> Iterator[RedisCluster]:
 @dataclass
 class Role:
     """A `confidant serve --role …` with a folder of its own."""
-
     folder: Path
     role: str
     environment: dict[str, str]
@@ -102,10 +97,15 @@ class Role:
     process: subprocess.Popen | None = None
 
     def start(self) -> None:
+        mark = len(self.log())
+        self.launch()
+        wait_until(lambda: self._is_up(mark), 60, lambda: f"the {self.role} is not ready:\n{self.log()}")
+
+    def launch(self) -> None:
+        """Starts it without waiting for it."""
         self.folder.mkdir(exist_ok=True)
         clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         ours = {"CONFIDANT_SERVER__DATA_DIR": str(self.folder / "data")}
-        mark = len(self.log())
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [BINARY, "serve", "--role", self.role, *self.arguments],
@@ -115,7 +115,6 @@ class Role:
                 stdout=log,
                 stderr=log,
             )
-        wait_until(lambda: self._is_up(mark), 60, lambda: f"the {self.role} is not ready:\n{self.log()}")
 
     def _is_up(self, mark: int) -> bool:
         assert self.process is not None
@@ -199,11 +198,14 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
     with ExitStack() as stack:
         stack.enter_context(running(front))
         path = turns_path("http:room:main:ann")
+        status, body = readiness(front.port)
+        assert status == 503 and "no_worker" in body and "--role worker" in body, body
         refused = front.request("POST", path, {"query": "hello", "request_id": "r1"})
         assert refused.status == 503
         assert refused.json()["error"]["code"] == "no_worker"
         assert "--role worker" in refused.body.decode()
         stack.enter_context(running(worker))
+        assert readiness(front.port)[0] == 200
         answered = front.request("POST", path, {"query": "hello", "request_id": "r1"})
         assert answered.status == 200, answered.body
         assert answered.json()["content"] == "noted: hello"
@@ -219,6 +221,34 @@ def test_a_gateway_without_workers_says_so_and_with_one_answers(
         # The same request again is the same answer.
         replayed = front.request("POST", path, {"query": "hello", "request_id": "r1"}).json()
         assert replayed["content"] == "noted: hello" and replayed["metadata"]["replayed"]
+
+
+@pytest.mark.parametrize("mode", ["sealed", "compat"])
+def test_promise_6_a_turn_whose_worker_was_killed_does_not_outlive_its_erasure(
+    tmp_path: Path, server: RedisServer, model: RecordingModel, mode: str
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE=mode, CONFIDANT_BUS__SILENCE_SECONDS="2")
+    front, worker = gateway(tmp_path / "g", environment), Role(tmp_path / "w", "worker", environment)
+    session, go = "http:room:main:ann", threading.Event()
+    model.answers["my name is Ann"], model.between = ["noted: ", "Ann"], lambda: go.wait(60)
+    with running(front, worker), ThreadPoolExecutor(2) as pool:
+        accepted = pool.submit(front.request, "POST", turns_path(session), {"query": "my name is Ann"})
+        wait_until(lambda: len(model.prompts) > 0, 30, lambda: "the worker did not ask")
+        waiting = pool.submit(front.request, "POST", turns_path(session), {"query": "I like tea"})
+        time.sleep(0.5)
+        worker.kill()
+        erased = front.request("DELETE", "/api/v1/person/ann")
+        assert erased.status == 200, erased.body
+        go.set()
+        worker.start()
+        for turn in (accepted.result(), waiting.result()):
+            assert turn.json()["error"]["code"] == "erased", turn.body
+        path = turns_path(session).removesuffix("/turns")
+        assert front.request("GET", path + "/export").status == 404
+        # A turn of afterwards is no lie.
+        front.turn(session, {"query": "hello"})
+        exported = front.request("GET", path + "/export").json()["messages"]
+        assert [message["content"] for message in exported] == ["hello", "noted: hello"]
 
 
 def test_promise_8_over_http_a_store_that_is_away_costs_memory_not_answers(
@@ -287,14 +317,66 @@ def test_a_bus_that_cannot_be_heard_is_not_ready_and_says_why(
             stack.callback(role.stop)
             status, body = readiness(ports[role.role])
             assert status == 503 and "bus_unheard" in body, body
-            assert "the bus cannot be heard" in role.log() and "+@pubsub" in role.log(), role.log()
+            assert "cannot listen on the bus" in role.log() and "+@pubsub" in role.log(), role.log()
         server.client().execute_command("ACL", "SETUSER", "deaf", "&vagent:*")
         for role in roles:
             wait_until(lambda role=role: readiness(ports[role.role])[0] == 200, 30, role.log)
             # Told once, not at every try.
-            assert role.log().count("the bus cannot be heard") == 1
+            assert role.log().count("cannot listen on the bus") == 1
         front = Confidant(tmp_path / "gateway", port=ports["gateway"])
         assert front.turn("http:room:main:ann", {"query": "hello"})["content"] == "noted: hello"
+
+
+def test_a_gateway_and_a_worker_that_start_before_their_redis_wait_for_it(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    server.stop()
+    environment, port = settings(server, model), free_port()
+    front = Role(tmp_path / "g", "gateway", environment, ["--listen", f"127.0.0.1:{port}"])
+    worker = Role(tmp_path / "w", "worker", environment)
+
+    def starts(role: Role) -> None:
+        role.launch()
+        wait_until(lambda: "waiting: " in role.log(), 60, lambda: f"it does not wait:\n{role.log()}")
+        assert role.process is not None and role.process.poll() is None
+
+    with ExitStack() as stack:
+        for role in (front, worker):
+            starts(role)
+            stack.callback(role.stop)
+        # It lives, says that it is not ready, and why.
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as response:
+            assert response.status == 200
+        status, body = readiness(port)
+        assert status == 503 and "starting" in body and "store.url" in body, body
+        # One that is told to stop meanwhile does.
+        early = Role(tmp_path / "e", "worker", environment)
+        starts(early)
+        early.stop()
+        server.start()
+        wait_until(lambda: readiness(port)[0] == 200, 60, lambda: front.log() + worker.log())
+        assert Confidant(tmp_path / "g", port=port).turn("http:room:main:ann", {"query": "hello"})["content"] == "noted: hello"
+        for role in (front, worker):
+            assert role.log().count("waiting: ") == 1, role.log()
+        # A password that is wrong does not become right by waiting.
+        server.client().config_set("requirepass", "other")
+        wrong = Role(tmp_path / "x", "gateway", environment, ["--listen", f"127.0.0.1:{free_port()}"])
+        wrong.launch()
+        assert wrong.process is not None and wrong.process.wait(60) == 2, wrong.log()
+        redis.Redis(port=server.port, password="other").config_set("requirepass", "")
+
+
+def test_a_bus_that_is_away_is_said_by_name(tmp_path: Path, server: RedisServer, model: RecordingModel) -> None:
+    """A gateway has no model, so it cannot answer without memory either."""
+    with gateway_and_worker(tmp_path, settings(server, model, CONFIDANT_BUS__PATIENCE_SECONDS="1")) as (front, _):
+        assert front.turn("http:room:main:ann", {"query": "hello"})["content"] == "noted: hello"
+        server.stop()
+        refused = front.request("POST", turns_path("http:room:main:ann"), {"query": "still?", "request_id": "r1"})
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "bus_unreachable"), refused.body
+        server.start()
+        wait_until(lambda: readiness(front.port)[0] == 200, 30, front.log)
+        told = front.turn("http:room:main:ann", {"query": "still?", "request_id": "r1"})
+        assert told["content"] == "noted: still?" and told["metadata"]["recalled"] == 2
 
 
 def test_workers_that_are_full_leave_requests_to_others_and_a_gateway_says_busy(
@@ -423,6 +505,91 @@ def test_a_worker_written_against_the_seeds_json_answers_our_gateway(tmp_path: P
         assert list(replies) == [f"foreign: q{i} ()" for i in range(16)]
 
 
+def test_a_foreign_workers_question_keeps_its_options_and_the_next_message_answers_it(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    front = gateway(tmp_path / "g", settings(server, None, CONFIDANT_BUS__MODE="compat"))
+    with closing(ForeignWorker(server.url)) as worker, running(front):
+        options = {"options": ["approve", "deny"], "timeout_seconds": 3600}
+        worker.questions["delete my records"] = ("Delete 3 records?", options)
+        session = "http:room:main:alice"
+        asked = front.turn(session, {"query": "delete my records", "request_id": "r1"})
+        assert (asked["message_type"], asked["request_id"]) == ("hitl_request", "r1"), asked
+        assert asked["metadata"] == {"question": "Delete 3 records?"} | options
+        assert asked["content"].startswith("Delete 3 records?") and "approve, deny" in asked["content"]
+        events = front.stream_turn(session, {"query": "delete my records"})
+        assert events[-1].name == "hitl_request" and events[-1].data["metadata"]["options"] == ["approve", "deny"]
+        # Nothing waits here, so this is a message, and the worker's to understand.
+        assert front.turn(session, {"query": "approve"})["content"] == "foreign: approve ()"
+
+
+def test_forgetting_at_a_compat_gateway_reaches_the_worker_and_claims_no_more_than_is_known(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat", CONFIDANT_BUS__PATIENCE_SECONDS="1")
+    front, session = gateway(tmp_path / "g", environment), "http:room:main:alice"
+    claim = "nothing of it can be read again"
+    with running(front):
+        with closing(ForeignWorker(server.url)) as foreign:
+            front.turn(session, {"query": "I am Alice"})
+            forgotten = front.turn(session, {"query": "!forget"})
+            assert foreign.seen[-1]["query"] == "!forget" and foreign.seen[-1]["session_id"] == session
+            assert claim not in forgotten["content"] and "foreign: !forget" in forgotten["content"], forgotten
+            assert forgotten["metadata"]["receipt"]
+        # Nobody hears it: then that is said.
+        unheard = front.turn(session, {"query": "!forget"})
+        assert claim not in unheard["content"] and "did not answer" in unheard["content"], unheard
+        # A worker of ours keeps what it keeps in the store that was erased.
+        with running(Role(tmp_path / "w", "worker", environment)):
+            front.turn(session, {"query": "I am Alice"})
+            ours = front.turn(session, {"query": "!forget"})
+            assert claim in ours["content"], ours
+            assert front.turn(session, {"query": "who am I?"})["metadata"]["recalled"] == 0
+
+
+def test_a_foreign_bot_hears_what_came_of_an_approval_later(
+    tmp_path: Path, server: RedisServer, model: RecordingModel
+) -> None:
+    """A decision from the command line, and an approval that ran out: told on the bus, under the name that was asked for."""
+    environment = settings(server, model, CONFIDANT_BUS__MODE="compat")
+    worker = Role(tmp_path / "w", "worker", environment)
+    worker.folder.mkdir()
+    rules = "".join(
+        f'[[tools.rules]]\ntool = "bad.{tool}"\nthen = "approve"\nexpires_seconds = {seconds}\n'
+        for tool, seconds in (("echo", 600), ("call", 4))
+    )
+    tools = entry("bad", command=HOSTILE, tools=["echo", "call"])
+    (worker.folder / "confidant.toml").write_text("[tools]\n" + tools + rules)
+    session = "!abc123:matrix.org:main:@alice:matrix.org"
+    with running(worker), closing(ForeignBot(server.url)) as bot:
+
+        def has_tools() -> bool:
+            bot.ask("!probe:matrix.org:main:@bob:matrix.org", "hello")
+            return {"bad_echo", "bad_call"} <= set(model.offered[-1])
+
+        wait_until(has_tools, 60, lambda: f"the tools did not come:\n{worker.log()}")
+        (*_, asked) = bot.ask(session, 'call bad.echo {"text": "hello there"}')
+        assert asked["message_type"] == "hitl_request", asked
+        (*_, short) = bot.ask(session, "call bad.call {}")
+        assert short["message_type"] == "hitl_request", short
+
+        def said_later(request_id: str) -> list[dict]:
+            heard = [one for one in bot.heard(request_id) if one["message_type"] != "progress"]
+            return heard[1:]
+
+        wait_until(lambda: bool(said_later(short["request_id"])), 60, lambda: f"nobody said that it ran out:\n{worker.log()}")
+        (over,) = said_later(short["request_id"])
+        assert over["message_type"] == "final_response" and "expired" in over["content"], over
+        command = [BINARY, "session", "approve", session, asked["metadata"]["approval_id"], "--as", "@alice:matrix.org"]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        folder = {"CONFIDANT_SERVER__DATA_DIR": str(tmp_path / "cli")}
+        decided = subprocess.run(command, cwd=tmp_path, env=clean | environment | folder, capture_output=True, text=True)
+        assert decided.returncode == 0, decided.stderr
+        wait_until(lambda: bool(said_later(asked["request_id"])), 60, lambda: f"nobody said what came of it:\n{worker.log()}")
+        (late,) = said_later(asked["request_id"])
+        assert late["message_type"] == "final_response" and "hello there" in late["content"], late
+
+
 def test_our_workers_answer_a_bot_written_against_the_seeds_json(
     tmp_path: Path, server: RedisServer, model: RecordingModel
 ) -> None:
@@ -516,6 +683,12 @@ def test_an_approval_is_asked_by_one_worker_and_carried_out_by_another(
         workers[1].stop()
         unheard = front.request("POST", f"{path}/decisions", decision)
         assert (unheard.status, unheard.json()["error"]["code"]) == (503, "no_worker"), unheard.body
+        assert "your decision stands (approved)" in unheard.body.decode()
+        # Who repeats it hears the same, and who changes their mind that the first word counted.
+        unheard = front.request("POST", f"{path}/decisions", decision)
+        assert "your decision stands (approved)" in unheard.body.decode(), unheard.body
+        changed = front.request("POST", f"{path}/decisions", decision | {"decision": "deny"})
+        assert changed.status == 409 and "your decision counted" in changed.body.decode(), changed.body
         workers[1].start()
 
         def carried_out() -> bool:
@@ -571,7 +744,7 @@ def test_promise_5_killed_workers_a_restarted_redis_and_cut_connections_lose_and
                         given_up += 1
                         body["request_id"] = f"{request}-again{given_up}"
                     else:
-                        told_clearly = {"no_worker", "storage_failed", "busy", "stopping", "timeout", "model_failed"}
+                        told_clearly = {"no_worker", "bus_unreachable", "storage_failed", "busy", "stopping", "timeout", "model_failed"}
                         assert code in told_clearly, reply.body
                     with lock:
                         done[code] += 1

@@ -62,10 +62,18 @@ class Tools:
         binary = str(Path(os.environ["CONFIDANT_BIN"]).resolve())
         return [binary, "--config", str(config), *arguments], clean | self.variables
 
-    def start(self, *arguments: str) -> subprocess.Popen:
+    def start(self, *arguments: str, interruptible: bool = True) -> subprocess.Popen:
         command, environment = self.command(*arguments)
+        # Whatever started the tests: a shell has what it starts in the background ignore Ctrl-C.
+        how = signal.SIG_DFL if interruptible else signal.SIG_IGN
         return subprocess.Popen(
-            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, how),
         )
 
     def run(self, *arguments: str) -> Ran:
@@ -206,7 +214,7 @@ def test_our_own_memory_is_a_tool_server_too(server: Confidant, tmp_path: Path) 
     other = Tools(tmp_path, settings, {"MEMORY_TOKEN": "hush-wrong"})
     for arguments in (("tools", "list"), ("tools", "call", "own.query_memories"), ("doctor",)):
         ran = other.run(*arguments)
-        assert ran.code == 2 and "wants another token" in ran.out + ran.err and "token_env" in ran.out + ran.err
+        assert ran.code == 2 and "it needs a token" in ran.out + ran.err and "token_env" in ran.out + ran.err
         assert "hush" not in ran.out + ran.err
     unset = Tools(tmp_path, settings, {}).run("tools", "list")
     assert unset.code == 2 and "MEMORY_TOKEN is not set" in unset.err and "hint:" in unset.err
@@ -217,7 +225,7 @@ def test_the_doctor_looks_at_each_server(tmp_path: Path) -> None:
     ran = Tools(tmp_path, settings + entry("far", url="http://127.0.0.1:9/mcp"), {}).run("doctor", "--json")
     checks = {check["what"].split(" ")[0].rstrip(":,"): check for check in ran.json() if check["name"] == "tools"}
     assert checks["bad"]["state"] == "ok" and checks["bad"]["what"] == "bad answers, 21 tools"
-    for name, what in (("gone", "cannot be started"), ("dead", "ended"), ("far", "nobody answers")):
+    for name, what in (("gone", "cannot be started"), ("dead", "ended"), ("far", "nothing answers")):
         assert checks[name]["state"] == "fail" and what in checks[name]["what"] and checks[name]["hint"]
     assert ran.code == 2
 
@@ -287,12 +295,12 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     assert late.code == 2 and "did not answer in time" in late.err and not processes(marker)
 
     patient = Tools(tmp_path, settings.replace("= 1\n", "= 600\n"), {})
-    for how in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
-        process = patient.start("tools", "call", "bad.deaf")
+    for how, heard in ((signal.SIGTERM, True), (signal.SIGKILL, True), (signal.SIGINT, True), (signal.SIGINT, False)):
+        process = patient.start("tools", "call", "bad.deaf", interruptible=heard)
         wait_until(lambda: len(processes(marker)) == 2, 30, lambda: "the server did not start")
         time.sleep(0.2)
         process.send_signal(how)
-        process.wait()
+        process.wait(30)
         wait_until(lambda: not processes(marker), 20, lambda: f"left behind: {processes(marker)}")
 
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use confidant_engine::Durability;
+use confidant_engine::storage::Durability;
 use serde::Serialize;
 
 use crate::folder;

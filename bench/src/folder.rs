@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
+use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt};
+use confidant_engine::room::Audience;
+use confidant_engine::storage::Durability;
+use confidant_engine::turn::MemoryState;
 use confidant_engine::{
-    Actor, Answer, Audience, Deltas, Durability, Engine, HistoryLimits, KeySource, KeySourceError, MasterKey,
-    MasterKeys, MemoryState, Model, ModelError, Parts, Prompt, Scope, Session, Settings, Storage, TenantId,
-    TurnRequest,
+    Actor, Engine, HistoryLimits, Parts, Scope, Session, Settings, StaticKeys, Storage, TenantId, TurnRequest,
 };
 
 use crate::words::Words;
@@ -22,7 +24,7 @@ pub(crate) async fn open(folder: &Path, durability: Durability, warm_sessions: u
 
 /// The same on any storage.
 pub(crate) async fn open_on(storage: Storage, warm_sessions: usize) -> Result<Engine> {
-    let mut parts = Parts::new(storage, Arc::new(OneKey), Arc::new(Parrot::new()));
+    let mut parts = Parts::new(storage, keys(), Arc::new(Parrot::new()));
     let history = HistoryLimits { max_messages: 1_000_000, ..Settings::default().history };
     parts.settings = Settings { history, warm_sessions, ..Settings::default() };
     Ok(Engine::open(parts).await?)
@@ -135,16 +137,8 @@ pub(crate) fn stored_bytes(folder: &Path) -> Result<u64> {
 }
 
 /// One fixed key: every engine of a run must open what the one before wrote.
-#[derive(Debug)]
-struct OneKey;
-
-impl KeySource for OneKey {
-    fn load(&self) -> Result<MasterKeys, KeySourceError> {
-        let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
-        let current =
-            current.map_err(|error| KeySourceError { what: error.to_string(), hint: String::new() })?;
-        Ok(MasterKeys { current, retired: Vec::new() })
-    }
+fn keys() -> Arc<StaticKeys> {
+    Arc::new(StaticKeys::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").expect("32 bytes"))
 }
 
 /// A model that costs nothing: one fixed answer of a message's length.

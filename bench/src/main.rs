@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use confidant_engine::Durability;
+use confidant_engine::storage::Durability;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use confidant_engine::{Durability, Engine, Session};
+use confidant_engine::storage::Durability;
+use confidant_engine::{Engine, Session};
 use serde::Serialize;
 
 use crate::bare::Bare;

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use confidant_engine::{
-    Engine, PostgresAddress, PostgresSettings, RedisAddress, RedisSettings, Session, Storage, TenantId,
-};
+use confidant_engine::storage::{PostgresAddress, PostgresSettings, RedisAddress, RedisSettings};
+use confidant_engine::{Engine, Session, Storage, TenantId};
 use confidant_seal::{Context, Key, Suite, seal};
 use serde::Serialize;
 use serde_json::{Value, json};

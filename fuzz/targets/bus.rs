@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use confidant_engine::fuzzing::{bus_request, bus_response};
+use confidant_engine::{fuzzing::bus_request, fuzzing::bus_response};
 use libfuzzer_sys::fuzz_target;
 
 const CANARY: &str = "zq7canary7qz";

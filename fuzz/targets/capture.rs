@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use confidant_concepts::{Concept, Guard};
-use confidant_engine::fuzzing::{captured, is_hidden};
+use confidant_engine::{fuzzing::captured, fuzzing::is_hidden};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use confidant_memory::card::{LONGEST, MOST_BYTES, prompt};
 use confidant_memory::{Card, Gate, Redacted};
-use confidant_redact::Options;
+use confidant_redact::{Fence, Options};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ static GATE: LazyLock<Gate> =
     LazyLock::new(|| Gate::new(Options::default()).expect("no words, so not too many"));
 
 const CANARY: &str = "zq7canary7qz";
-const MARK: &str = "SESSION-DATA";
+const MARK: &str = "session";
 
 // A session, as JSON or as its summary, a line of dashes, and the answer.
 fuzz_target!(|input: &[u8]| {
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     let Some(card) = Card::from_model(answer, &session) else { return };
     bounded(&card);
     let said = serde_json::to_string(&card).expect("a card is JSON");
-    assert!(!said.contains(MARK), "{said}");
+    assert!(!said.contains("<<<") && !said.contains(">>>"), "{said}");
     assert_eq!(Card::from_model(&said, &session).as_ref(), Some(&card), "{said}");
 
     // The same answer in words that nobody has said.
@@ -68,11 +68,13 @@ fn bounded(card: &Card) {
     }
 }
 
-/// The session stands between the marks and cannot end them, and takes no more room than it may.
+/// The session stands in the fence and cannot end it, and takes no more room than it may.
 fn fenced(session: &Redacted, budget: usize) {
-    let (_, asked) = prompt(session, budget);
-    assert_eq!(asked.matches(MARK).count(), 2);
-    assert!(asked.chars().count() <= prompt(session, 0).1.chars().count() + budget);
+    let fence = Fence::new(*b"whatever");
+    let (_, asked) = prompt(session, budget, &fence);
+    assert_eq!(asked.matches(&fence.open(MARK)).count(), 1);
+    assert_eq!(asked.matches(&fence.close(MARK)).count(), 1);
+    assert!(asked.chars().count() <= prompt(session, 0, &fence).1.chars().count() + budget);
 }
 
 fn replace(value: &mut Value) {

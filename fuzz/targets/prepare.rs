@@ -5,8 +5,9 @@
 
 use std::sync::LazyLock;
 
-use confidant_engine::fuzzing::{is_hidden, prepare_forms, prepare_read, prepare_rules};
-use confidant_engine::{Harm, MessageRole, Offer, OfferedModel, Prepared, PromptMessage, View};
+use confidant_engine::{fuzzing::is_hidden, fuzzing::prepare_forms, fuzzing::prepare_read, fuzzing::prepare_rules};
+use confidant_engine::model::{OfferedModel, PromptMessage, Role as MessageRole};
+use confidant_engine::prepare::{Harm, Offer, Prepared, View};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

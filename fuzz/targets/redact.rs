@@ -1,5 +1,6 @@
 //! Redacting never panics, says places that exist, and changes nothing the second time; a stream gives what the whole
-//! gives, and JSON stays JSON.
+//! gives, and JSON stays JSON. The same bytes in hexadecimal, plain and once more in hexadecimal, reach what reads keys and
+//! layers.
 
 #![no_main]
 
@@ -28,7 +29,17 @@ fuzz_target!(|input: &[u8]| {
     parts += &stream.finish().text;
     assert_eq!(parts, redacted.text);
 
+    let once = hex(input);
+    for text in [format!("key: {once}\n"), hex(once.as_bytes())] {
+        let redacted = REDACTOR.redact_text(&text);
+        assert_eq!(REDACTOR.redact_text(&redacted.text).text, redacted.text);
+    }
+
     if let Ok(value) = serde_json::from_str(&text) {
         let _ = REDACTOR.redact_json(&value);
     }
 });
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

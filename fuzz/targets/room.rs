@@ -3,8 +3,11 @@
 
 #![no_main]
 
-use confidant_engine::fuzzing::{is_hidden, room_block};
-use confidant_engine::{Millis, RoomContext, RoomLimits, Voice};
+use confidant_engine::{fuzzing::is_hidden, fuzzing::read_again, fuzzing::room_block};
+use confidant_engine::Fence;
+use confidant_engine::clock::Millis;
+use confidant_engine::model::Voice;
+use confidant_engine::room::{RoomContext, RoomLimits};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: RoomLimits = RoomLimits { lines: 20, max_age_seconds: Some(3600) };
@@ -20,12 +23,17 @@ fuzz_target!(|input: &[u8]| {
     assert!(tokens <= budget && !block.lines.is_empty() && block.lines.len() <= said.min(LIMITS.lines));
     for line in &block.lines {
         for text in [&line.speaker, &line.text] {
-            assert!(!text.contains("<<<") && !text.contains(">>>"), "{text:?}");
+            let read = read_again(text);
+            for mark in ["<<<", ">>>", "<|im_start|>", "[INST]", "<s>", "<start_of_turn>"] {
+                assert!(!read.contains(mark), "{text:?}");
+            }
             assert!(!text.chars().any(|c| c.is_control() || is_hidden(c)), "{text:?}");
         }
         assert!(!line.speaker.contains(": "), "{:?}", line.speaker);
         let is_agent = matches!(line.voice, Voice::Agent);
-        assert!(is_agent || !line.speaker.eq_ignore_ascii_case("assistant"), "{:?}", line.speaker);
+        let read = read_again(&line.speaker).to_lowercase();
+        let is_role = ["assistant", "system", "user", "tool", "developer"].contains(&read.trim());
+        assert!(!read.is_empty() && (is_agent || !is_role), "{:?}", line.speaker);
     }
-    assert!(block.render().lines().count() <= block.lines.len() + 3);
+    assert!(block.render(&Fence::new([0; 8])).lines().count() <= block.lines.len() + 3);
 });

@@ -1,14 +1,16 @@
 //! What a platform must be able to do, and what it tells us. Platform types end behind this trait.
 
 use async_trait::async_trait;
-use confidant_engine::{Audience, RoomContext, Scope};
+use confidant_display::debug_without_content;
+use confidant_engine::Scope;
+use confidant_engine::room::{Audience, RoomContext};
 use serde::{Deserialize, Serialize};
 
 use crate::inbox::Vault;
 use crate::intake::Intake;
 use crate::pace::Pace;
-use crate::runtime::Stop;
 use crate::split::Measure;
+use crate::stop::Stop;
 
 /// One account on one platform.
 ///
@@ -86,8 +88,20 @@ pub struct Manners {
     pub typing_every: std::time::Duration,
     /// How many of a person's messages from before the start of this process are recalled; all that fit if missing.
     pub restore: Option<usize>,
+    /// Whether conversations are kept.
+    pub keeping: Keeping,
     /// How many events are worked on side by side.
     pub concurrency: usize,
+}
+
+/// What stays of a conversation on a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeping {
+    /// All of it, for its lifetime.
+    #[default]
+    Conversations,
+    /// Nothing: each message is answered by itself, with what the room says, and neither it nor its answer is stored.
+    Nothing,
 }
 
 /// Where replies to an event go, in the channel's own words. Sealed while it is kept; opaque to everybody else.
@@ -114,7 +128,7 @@ impl Nonce {
     /// 24 hexadecimal digits: as much as every platform takes.
     #[must_use]
     pub fn short(self) -> String {
-        self.0[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&self.0[..12])
     }
 }
 
@@ -276,19 +290,14 @@ impl Finding {
     }
 }
 
-macro_rules! debug_without_content {
-    ($($name:ident),*) => {$(
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(concat!(stringify!($name), "(..)"))
-            }
-        }
-    )*};
-}
-debug_without_content!(Route, MessageId, Nonce, Document, Event, Said, Edited, Removed);
-
-impl std::fmt::Debug for Outgoing<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outgoing").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
+debug_without_content!(
+    Route(..),
+    MessageId(..),
+    Nonce(..),
+    Document(..),
+    Event(..),
+    Said(..),
+    Edited(..),
+    Removed(..)
+);
+debug_without_content!(Outgoing<'_> { kind });

@@ -1,9 +1,10 @@
 //! How the channels are: for `/readyz`, metrics and `confidant doctor`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use confidant_engine::Millis;
+use confidant_engine::clock::Millis;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::channel::Trouble;
@@ -60,7 +61,7 @@ impl Health {
     /// All channels.
     #[must_use]
     pub fn all(&self) -> Vec<Status> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).values().cloned().collect()
+        self.0.lock().values().cloned().collect()
     }
 
     /// Notes a channel that cannot even be tried, with what to do about it.
@@ -85,7 +86,7 @@ impl Health {
             backlog: 0,
         };
         let key = (platform, label.to_owned());
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(key.clone(), status);
+        self.0.lock().insert(key.clone(), status);
         Pulse { health: self.clone(), key }
     }
 }
@@ -99,7 +100,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     pub(crate) fn change(&self, change: impl FnOnce(&mut Status)) {
-        let mut all = self.health.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = self.health.0.lock();
         if let Some(status) = all.get_mut(&self.key) {
             change(status);
         }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Actor, Audience, Clock, Engine, Millis, TenantId, Told};
+use confidant_engine::clock::{Clock, Millis};
+use confidant_engine::room::Audience;
+use confidant_engine::turn::SpokenCommand;
+use confidant_engine::{Actor, Engine, TenantId};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -88,16 +91,14 @@ impl Intake {
     /// Moves a room's cursor past an event that wants no answer, so that it is not read again at the next start.
     pub async fn passed(&self, room: &str, event: &str, order: i64) -> Result<(), InboxError> {
         let cursor = Cursor { room: room.to_owned(), event: event.to_owned() };
-        let (sealed, account, room) =
-            (self.account.seal_cursor(&cursor), self.account.tag, self.account.room(room));
-        self.inbox.with(move |c| rows::move_cursor(c, account, room, order, None, &sealed)).await
+        let (account, room) = (self.account.tag, self.account.room(room));
+        self.inbox.with(move |c| rows::move_cursor(c, account, room, order, &cursor)).await
     }
 
     /// The last stored event of every room.
     pub async fn cursors(&self) -> Result<Vec<Cursor>, InboxError> {
         let account = self.account.tag;
-        let found = self.inbox.with(move |c| rows::cursors(c, account)).await?;
-        Ok(found.iter().filter_map(|(room, sealed)| self.account.open_cursor(*room, sealed)).collect())
+        self.inbox.with(move |c| rows::cursors(c, account)).await
     }
 
     /// Forgets where a room stood, as when the account was removed from it.
@@ -112,19 +113,21 @@ impl Intake {
             return Ok(Taken::Known);
         }
         let _storing = self.inbox.storing().await;
+        let epoch = self.engine.epoch().await;
         let session = self.engine.session(said.scope.clone(), Actor::system());
-        let beside = self.engine.beside();
+        let beside = self.engine.channel_keys();
         let person = beside.person_tag(said.scope.tenant(), said.scope.user());
         let kind = match commands::parse(&said.text) {
-            Some(Command::Told(Told::Forget)) => RowKind::Forget,
+            Some(Command::Spoken(SpokenCommand::Forget)) => RowKind::Forget,
             Some(command) if command.is_urgent() => RowKind::Urgent,
             _ => RowKind::Said,
         };
         let cursor = Cursor { room: said.room.clone(), event: said.event.clone() };
         let private = (said.audience == Audience::Private).then_some(person);
-        let body = Body { text: said.text, note: said.note }.seal(&session, event).await?;
+        let body = Body { text: said.text, note: said.note, carried: false };
+        let body = body.seal(&session, &self.account, event).await;
         let room = self.account.room(&said.room);
-        let envelope = Envelope::new(&said.scope, said.audience, said.route, said.event, said.room);
+        let envelope = Envelope::new(&said.scope, said.audience, said.route, said.event, said.room, epoch);
         let row = NewRow {
             account: self.account.tag,
             event,
@@ -136,7 +139,7 @@ impl Intake {
             route: Some(envelope.seal(&self.account, event)),
             body: Some(body),
             at: self.clock.now(),
-            cursor: said.order.map(|order| (order, self.account.seal_cursor(&cursor), private)),
+            cursor: said.order.map(|order| (order, cursor, private)),
         };
         self.insert(row).await
     }
@@ -172,7 +175,8 @@ impl Intake {
             return Ok(Taken::Nothing);
         }
         let event = self.account.event(&edited.event);
-        let body = Body { text: edited.text, note: None }.seal(&session, event).await?;
+        let body = Body { text: edited.text, note: None, carried: false };
+        let body = body.seal(&session, &self.account, event).await;
         self.insert(self.about(event, target, scope, person, RowKind::Edited, Some(body))).await
     }
 

@@ -29,19 +29,20 @@ mod pace;
 mod reply;
 mod runtime;
 mod split;
+mod stop;
 mod waiting;
 mod worker;
 
 pub use allowed::Allowed;
 pub use backoff::Backoff;
 pub use channel::{
-    Channel, Document, Edited, Event, Finding, Kind, Manners, MessageId, Nonce, Outgoing, Private, Removed,
-    Route, Said, Trouble,
+    Channel, Document, Edited, Event, Finding, Keeping, Kind, Manners, MessageId, Nonce, Outgoing, Private,
+    Removed, Route, Said, Trouble,
 };
-pub use commands::{Command, parse as parse_command};
 pub use health::{Condition, Health, Status};
 pub use inbox::{Cursor, Inbox, InboxError, Lock, Taken, Vault};
 pub use intake::Intake;
 pub use pace::{Pace, Pacer};
-pub use runtime::{Hosted, Runtime, Stop};
+pub use runtime::{Hosted, Runtime};
 pub use split::{Measure, split};
+pub use stop::Stop;

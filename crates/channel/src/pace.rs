@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use confidant_engine::Millis;
+use confidant_engine::clock::Millis;
 
 /// How an answer grows on a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

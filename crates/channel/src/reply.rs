@@ -94,7 +94,9 @@ impl Reply {
         let Some(first) = split(text, manners.limit, manners.measure).into_iter().next() else {
             return false;
         };
-        if first == self.shown || first.trim().is_empty() {
+        // Its first message has the answer already: a process that was killed had begun to tell it.
+        let is_told = self.sent.0.settled > 0;
+        if is_told || first == self.shown || first.trim().is_empty() {
             return false;
         }
         let done = self.place(&self.purpose.clone(), 0, Kind::Draft, &first).await.is_ok();
@@ -152,7 +154,7 @@ impl Reply {
     async fn note(&self) {
         let (sealed, seq) = (self.sent.0.seal(&self.account, self.event), self.seq);
         if let Err(error) = self.inbox.with(move |c| rows::note_sent(c, seq, &sealed)).await {
-            tracing::warn!(error = %error, "what was sent could not be noted");
+            tracing::warn!(error = %error, "a sent message could not be recorded");
         }
     }
 }
@@ -160,7 +162,10 @@ impl Reply {
 pub(crate) async fn patiently<T>(call: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
     match tokio::time::timeout(PATIENCE, call).await {
         Ok(done) => done,
-        Err(_) => Err(Trouble::passing("the platform did not answer in time", "it is tried again by itself")),
+        Err(_) => Err(Trouble::passing(
+            "the platform did not answer in time",
+            "nothing to do: Confidant keeps trying",
+        )),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Keeps channels connected and their events worked on: for ever, with patience, until told to stop.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Clock, Engine, Millis, TenantId};
+use confidant_display::Hinted as _;
+use confidant_engine::clock::{Clock, Millis};
+use confidant_engine::{Engine, TenantId};
 use confidant_seal::Tag;
+use parking_lot::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -15,6 +18,7 @@ use crate::channel::{Channel, Trouble};
 use crate::health::{Condition, Health};
 use crate::inbox::{Account, Inbox, InboxError, RowKind, Vault, older_than, rows};
 use crate::intake::Intake;
+use crate::stop::Stop;
 use crate::waiting::look_around;
 use crate::worker::{Bench, event_of};
 
@@ -27,31 +31,6 @@ pub struct Runtime {
     tenant: TenantId,
     health: Health,
     started: Millis,
-}
-
-/// Says when to stop. Clones hear the same.
-#[derive(Clone, Debug)]
-pub struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    /// A stop and the way to say it.
-    #[must_use]
-    pub fn new() -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Self(receiver))
-    }
-
-    /// Waits until it is said.
-    pub async fn said(&mut self) {
-        // A sender that is gone says it, too.
-        let _ = self.0.wait_for(|stop| *stop).await;
-    }
-
-    /// Whether it was said.
-    #[must_use]
-    pub fn is_said(&self) -> bool {
-        *self.0.borrow()
-    }
 }
 
 /// Channels that are being kept up.
@@ -127,7 +106,7 @@ impl Runtime {
         loop {
             let before = older_than(self.clock.now());
             if let Err(error) = self.inbox.with(move |c| rows::prune(c, before)).await {
-                tracing::warn!(error = %error, "the inbox could not be tidied");
+                tracing::warn!(error = %error, "the inbox could not be cleaned up");
             }
             tokio::select! {
                 () = stop.said() => return,
@@ -167,9 +146,9 @@ impl Host {
             if stop.is_said() {
                 break;
             }
-            let trouble = outcome
-                .err()
-                .unwrap_or_else(|| Trouble::passing("the connection ended", "it is made again by itself"));
+            let trouble = outcome.err().unwrap_or_else(|| {
+                Trouble::passing("the connection ended", "nothing to do: Confidant reconnects")
+            });
             if self.runtime.health.all().iter().any(|status| {
                 status.platform == platform
                     && status.label == self.channel.label()
@@ -198,7 +177,7 @@ impl Host {
     /// Makes an account this channel's, if it is not another's already.
     fn claim(&self, account: Tag) -> Result<(), Trouble> {
         let own = (self.channel.platform(), self.channel.label().to_owned());
-        let mut served = self.served.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut served = self.served.lock();
         let first = served.entry(account).or_insert_with(|| own.clone());
         if *first == own {
             return Ok(());
@@ -212,8 +191,7 @@ impl Host {
     async fn connect(&mut self, pulse: &crate::health::Pulse, locked: &Locked) -> Result<(), Trouble> {
         let Runtime { engine, inbox, clock, tenant, started, .. } = &self.runtime;
         locked.get_or_try_init(|| async { inbox.lock() }).await.map_err(|error| {
-            let message = error.to_string();
-            let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "try again"));
+            let (what, hint) = error.what_and_hint("try again");
             Trouble::passing(what, hint)
         })?;
         let platform = self.channel.platform();
@@ -231,6 +209,7 @@ impl Host {
                 clock: Arc::clone(clock),
                 pulse: pulse.clone(),
                 started: *started,
+                seen: Arc::default(),
             };
             let looking = look_around(bench.clone(), Arc::clone(&bell), self.stop.clone());
             let working = dispatch(bench, Arc::clone(&bell), self.stop.clone());
@@ -326,8 +305,8 @@ async fn take_up(bench: &Bench) {
     let account = bench.account.tag;
     match bench.inbox.with(move |c| rows::release(c, account)).await {
         Ok(0) => {}
-        Ok(released) => tracing::info!(events = released, "took up events that were left"),
-        Err(error) => tracing::error!(error = %error, "events that were left could not be taken up"),
+        Ok(released) => tracing::info!(events = released, "resumed unfinished events"),
+        Err(error) => tracing::error!(error = %error, "unfinished events could not be resumed"),
     }
     wake_all(bench).await;
 }
@@ -341,7 +320,7 @@ async fn wake_all(bench: &Bench) {
         Ok(())
     });
     if let Err(error) = woken.await {
-        tracing::warn!(error = %error, "events that wait for approvals could not be looked at");
+        tracing::warn!(error = %error, "events that wait for approvals could not be read");
     }
 }
 

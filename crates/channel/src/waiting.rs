@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Ending, Error, Standing};
+use confidant_engine::Error;
+use confidant_engine::turn::{Ending, Standing};
 use tokio::sync::Notify;
 
 use crate::inbox::{Envelope, InboxError, Row, Waits, rows};
-use crate::runtime::Stop;
+use crate::stop::Stop;
 use crate::worker::{Bench, request_id};
 
 /// Looks for as long as the channel is kept up.
@@ -25,7 +26,7 @@ pub(crate) async fn look_around(bench: Bench, bell: Arc<Notify>, mut stop: Stop)
         match look(&bench, &mut after).await {
             Ok(true) => bell.notify_one(),
             Ok(false) => {}
-            Err(error) => tracing::debug!(error = %error, "events that wait could not be looked at"),
+            Err(error) => tracing::debug!(error = %error, "waiting events could not be read"),
         }
     }
 }

@@ -6,13 +6,17 @@
 mod commands;
 mod turn;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Actor, Clock, Engine, Error, Millis, Session};
+use confidant_engine::clock::{Clock, Millis};
+use confidant_engine::{Actor, Engine, Error, Session};
 use confidant_seal::Tag;
+use parking_lot::Mutex;
 
 use crate::channel::{Channel, Trouble};
+use crate::commands::{Command, parse};
 use crate::health::Pulse;
 use crate::inbox::{Account, Body, Envelope, Inbox, InboxError, Row, RowKind, rows};
 use crate::reply::Reply;
@@ -28,7 +32,12 @@ pub(crate) struct Bench {
     pub(crate) pulse: Pulse,
     /// When this process began: what was said before is the past.
     pub(crate) started: Millis,
+    /// Sessions that were answered since then; once there are many, it is not noted of others that they are back.
+    pub(crate) seen: Arc<Mutex<HashSet<Tag>>>,
 }
+
+/// Of how many sessions is known that they were answered since the start.
+const MOST_SEEN: usize = 100_000;
 
 /// How a row was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +65,12 @@ pub(crate) fn event_of(request_id: &str) -> Option<Tag> {
 }
 
 impl Bench {
+    /// Whether a session is answered for the first time since the start.
+    fn is_first(&self, session: Tag) -> bool {
+        let mut seen = self.seen.lock();
+        seen.len() < MOST_SEEN && seen.insert(session)
+    }
+
     /// Works on a row and notes how it was left.
     pub(crate) async fn work(&self, row: Row) {
         let (seq, event) = (row.seq, row.event);
@@ -64,7 +79,7 @@ impl Bench {
         let left = match self.attempt(row).await {
             Ok(left) => left,
             Err(error) => {
-                tracing::warn!(channel = self.channel.platform(), error = %error, "an event could not be worked on");
+                tracing::warn!(channel = self.channel.platform(), error = %error, "an event could not be processed");
                 Left::Again(pause(attempts))
             }
         };
@@ -87,7 +102,7 @@ impl Bench {
             Left::Parked | Left::Stopping => Ok(()),
         };
         if let Err(error) = noted {
-            tracing::error!(error = %error, "the end of an event could not be noted; it is done again at the next start");
+            tracing::error!(error = %error, "the end of an event could not be recorded; it is processed again at the next start");
         }
     }
 
@@ -107,12 +122,16 @@ impl Bench {
         let body = match Body::open(&self.engine, &session, &row).await? {
             Some(body) => body,
             // Its own erasure took the key; what it asked for is known.
-            None if row.kind == RowKind::Forget => Body { text: "!forget".to_owned(), note: None },
+            None if row.kind == RowKind::Forget => {
+                Body { text: "!forget".to_owned(), note: None, carried: false }
+            }
             // The session was erased since.
             None => return Ok(Left::Finished),
         };
         let reply = Reply::new(&self.channel, &self.inbox, &self.account, &row, envelope.route.clone());
-        let job = Job { bench: self, row: &row, envelope, session, body, reply };
+        // Read again from what is stored: it may be another process that took it in.
+        let command = parse(&body.text);
+        let job = Job { bench: self, row: &row, envelope, session, body, command, reply };
         job.run().await
     }
 
@@ -140,7 +159,10 @@ impl Bench {
             }
             Err(Error::Busy | Error::Store(_) | Error::Stopping) => Ok(Left::Again(pause(row.attempts))),
             Err(error) => {
-                tracing::warn!(error = error.code(), "a change of somebody's message was not taken over");
+                tracing::warn!(
+                    error = error.code(),
+                    "an edited or deleted message was not updated in memory"
+                );
                 Ok(Left::Finished)
             }
         }
@@ -158,6 +180,8 @@ pub(crate) struct Job<'b> {
     envelope: Envelope,
     session: Session,
     body: Body,
+    /// What the body is, if that is a command.
+    command: Option<Command>,
     reply: Reply,
 }
 

@@ -7,6 +7,8 @@ mod enabled;
 #[cfg(all(test, feature = "bolt"))]
 mod recorded;
 
+use confidant_display::debug_without_content;
+
 #[cfg(not(feature = "bolt"))]
 pub use disabled::BoltGraph;
 #[cfg(feature = "bolt")]
@@ -25,8 +27,4 @@ pub struct BoltSettings {
     pub database: Option<String>,
 }
 
-impl std::fmt::Debug for BoltSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BoltSettings").finish_non_exhaustive()
-    }
-}
+debug_without_content!(BoltSettings);

@@ -54,6 +54,9 @@ pub enum GraphError {
         "the concept graph cannot be reached ({0}); hint: check concepts.graph_url and that its server runs"
     )]
     Unavailable(String),
+    /// A newer version made it.
+    #[error("concepts.db was written by a newer version of Confidant; hint: upgrade this program")]
+    Newer,
     /// It took too long.
     #[error("the concept graph took too long; hint: raise concepts.graph_timeout_ms or look at its server")]
     TimedOut,

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use confidant_channel::{Channel, Health, Hosted, Inbox, Runtime};
-use confidant_engine::{Clock as _, Engine, SystemClock, TenantId};
+use confidant_engine::TenantId;
+use confidant_engine::clock::{Clock as _, SystemClock};
 
-use crate::cli::DEFAULT_TENANT;
+use crate::config::DEFAULT_TENANT;
 use crate::config::Loaded;
+use crate::damage::Part;
+use crate::open::Opened;
 
 /// The inbox, if there is or will be something in it. `make` says whether it may be made.
 pub(crate) fn inbox(loaded: &Loaded, make: bool) -> anyhow::Result<Option<Inbox>> {
@@ -42,9 +45,16 @@ fn matrix(loaded: &Loaded, section: &crate::config::MatrixSection) -> anyhow::Re
 
 #[cfg(not(feature = "matrix"))]
 fn matrix(_: &Loaded, _: &crate::config::MatrixSection) -> anyhow::Result<Arc<dyn Channel>> {
-    Err(anyhow::anyhow!(
-        "this program was built without Matrix; hint: build it with --features matrix, or remove [channels.matrix]"
-    ))
+    Err(without_matrix())
+}
+
+/// Why there is no Matrix here.
+#[cfg(not(feature = "matrix"))]
+pub(crate) fn without_matrix() -> anyhow::Error {
+    anyhow::anyhow!(
+        "this program was built without the Matrix channel; hint: `scripts/run --all` or `cargo build --release -p confidant` builds it, \
+         or remove [channels.matrix]"
+    )
 }
 
 #[cfg(feature = "discord")]
@@ -60,7 +70,8 @@ fn discord(
 #[cfg(not(feature = "discord"))]
 fn discord(_: &Loaded, _: &crate::config::DiscordSection, _: usize) -> anyhow::Result<Arc<dyn Channel>> {
     Err(anyhow::anyhow!(
-        "this program was built without Discord; hint: build it with --features discord, or remove [[channels.discord]]"
+        "this program was built without the Discord channel; hint: `scripts/run --all` or `cargo build --release -p confidant` builds it, \
+         or remove [[channels.discord]]"
     ))
 }
 
@@ -79,8 +90,19 @@ pub(crate) struct Channels {
 
 impl Channels {
     /// Starts every channel that can be used, and says which cannot: the others and the server run all the same.
-    pub(crate) fn start(loaded: &Loaded, engine: &Engine, inbox: Option<&Inbox>) -> anyhow::Result<Self> {
-        let Some(inbox) = inbox else { return Ok(Self::default()) };
+    pub(crate) fn start(loaded: &Loaded, opened: &Opened) -> anyhow::Result<Self> {
+        let engine = &opened.engine;
+        let Some(inbox) = &opened.inbox else {
+            let channels = Self::default();
+            // Without an inbox an event could be lost or answered twice, so none is taken.
+            if let Err(damage) = opened.require(Part::Channels) {
+                for (name, _) in configured(loaded) {
+                    let (platform, label) = parts_of(&name);
+                    channels.health.unusable(platform, label, damage.to_string(), SystemClock.now());
+                }
+            }
+            return Ok(channels);
+        };
         let tenant = TenantId::new(DEFAULT_TENANT)?;
         let runtime = Runtime::new(engine.clone(), inbox.clone(), Arc::new(SystemClock), tenant);
         let health = runtime.health();
@@ -89,7 +111,7 @@ impl Channels {
             match channel {
                 Ok(channel) => usable.push(channel),
                 Err(error) => {
-                    crate::cli::note(&format!("{name}: {error:#}"));
+                    crate::output::note(&format!("{name}: {error:#}"));
                     let (platform, label) = parts_of(&name);
                     health.unusable(platform, label, format!("{error:#}"), SystemClock.now());
                 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use confidant_concepts::{BoltGraph, BoltSettings, SqliteGraph};
-use confidant_engine::Concepts;
+use confidant_engine::concepts::Concepts;
 use secrecy::ExposeSecret as _;
 
 use crate::config::{GraphKind, Loaded};
+use crate::damage::{self, Damage, NoGraph, Part};
+use crate::files;
 use crate::open::{Purpose, make_folder};
 
 /// The graph, as far as commands need to know which it is.
@@ -16,13 +18,15 @@ pub(crate) struct OpenedGraph {
     pub(crate) concepts: Concepts,
     /// The embedded graph, which can be imported into and exported from.
     pub(crate) embedded: Option<SqliteGraph>,
+    /// Why there is none, if it cannot be opened.
+    pub(crate) damage: Option<Damage>,
 }
 
 /// Opens the graph that the settings name; nothing where concepts are off.
 pub(crate) fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<OpenedGraph> {
     let section = &loaded.config.concepts;
     if !section.enabled {
-        return Ok(OpenedGraph { concepts: Concepts::default(), embedded: None });
+        return Ok(OpenedGraph { concepts: Concepts::default(), embedded: None, damage: None });
     }
     if let GraphKind::Bolt(url) = &section.graph_url {
         let password = loaded.secrets.graph.as_ref().map(|secret| secret.expose_secret().to_owned());
@@ -33,11 +37,19 @@ pub(crate) fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<OpenedGr
             database: section.graph_database.clone(),
         })?;
         let concepts = Concepts::new(Arc::new(graph), section.settings());
-        return Ok(OpenedGraph { concepts, embedded: None });
+        return Ok(OpenedGraph { concepts, embedded: None, damage: None });
     }
-    let graph = embedded(loaded, purpose).context("the graph of concepts cannot be opened")?;
-    let concepts = Concepts::new(Arc::new(graph.clone()), section.settings());
-    Ok(OpenedGraph { concepts, embedded: Some(graph) })
+    match embedded(loaded, purpose).context("the graph of concepts cannot be opened") {
+        Ok(graph) => {
+            let concepts = Concepts::new(Arc::new(graph.clone()), section.settings());
+            Ok(OpenedGraph { concepts, embedded: Some(graph), damage: None })
+        }
+        // No conversation needs it: those that would use it say that they could not.
+        Err(error) => {
+            let concepts = Concepts::new(Arc::new(NoGraph), section.settings());
+            Ok(OpenedGraph { concepts, embedded: None, damage: Some(damage::of(Part::Concepts, &error)) })
+        }
+    }
 }
 
 fn embedded(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<SqliteGraph> {
@@ -49,11 +61,9 @@ fn embedded(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<SqliteGraph> {
         (GraphKind::Embedded | GraphKind::Bolt(_), None) => return Ok(SqliteGraph::in_memory()?),
     };
     let path = folder.join("concepts.db");
-    if purpose == Purpose::LookAtData && !path.exists() {
+    if purpose == Purpose::LookAtData && !files::is_there(&path)? {
         return Ok(SqliteGraph::in_memory()?);
     }
     make_folder(&folder)?;
-    // If this does not work, opening says why.
-    let _ = confidant_sqlite::make_private(&path);
     Ok(SqliteGraph::open(&path)?)
 }

@@ -5,7 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{Actor, Ending, Engine, Notice, Role as TokenRole, TenantId};
+use clap::ValueEnum;
+use confidant_engine::access::Role as TokenRole;
+use confidant_engine::audit::Action;
+use confidant_engine::bus::{BusSettings, Worker};
+use confidant_engine::turn::Ending;
+use confidant_engine::{Actor, Engine, Notice, TenantId};
+use confidant_http as http;
+use confidant_mcp::Mount;
 use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,12 +21,23 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::channels::Channels;
-use crate::cli::{DEFAULT_TENANT, Role, note};
-use crate::config::{Loaded, StoreKind};
+use crate::config::{DEFAULT_TENANT, Loaded, StoreKind};
 use crate::files::{self, Made};
-use crate::http;
-use crate::mcp::{LazyMemory, Mount};
-use crate::open::{self, Purpose};
+use crate::open::{self, Opened, Purpose};
+use crate::output::note;
+use crate::{patience, served};
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Everything, in one process
+    #[default]
+    All,
+    /// HTTP and channels; turns are run by workers
+    Gateway,
+    /// Turns, for gateways; listens on HTTP for health and metrics only with --listen
+    Worker,
+}
 
 /// Serves until a signal says to stop.
 pub(crate) async fn run(loaded: &Loaded, role: Role, listen: Option<SocketAddr>) -> anyhow::Result<()> {
@@ -39,19 +57,26 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     // Not the one that was asked for, whose port may be 0.
     let address = listener.local_addr()?;
     open::make_folder(&config.server.data_dir)?;
-    let purpose = if bus.is_some() { Purpose::Relay } else { Purpose::Answer };
-    let opened = open::open(loaded, purpose).await?;
-    crate::cli::tell_of_new_key(&opened.prepared);
+    let (listener, opened) = match bus {
+        None => (listener, open::open(loaded, Purpose::Answer).await?),
+        Some(bus) => {
+            let starting = patience::while_answering(listener, start_gateway(loaded, bus));
+            tokio::select! {
+                started = starting => started?,
+                () = signals.next() => return Ok(()),
+            }
+        }
+    };
+    opened.prepared.tell();
+    opened.tell_of_damage();
     opened.tell_of_other_keys().await;
     let engine = opened.engine.clone();
-    if let Some(bus) = bus {
-        engine.become_gateway(bus).await?;
-    }
     admin_token(&engine, loaded).await?;
+    note_start(&engine).await;
 
     let (stop, stopped) = watch::channel(());
     let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
-    let channels = Channels::start(loaded, &engine, opened.inbox.as_ref())?;
+    let channels = Channels::start(loaded, &opened)?;
     // What a channel received it takes up itself, with what is said around it; the rest waits a moment for that.
     let first = if channels.any() { CHANNELS_FIRST } else { Duration::ZERO };
     // In a gateway, what was left undone is a worker's to do.
@@ -60,13 +85,12 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(crate::memory::keep(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let http = config.server.http();
-    let mcp =
-        Mount::new(LazyMemory::ready(opened.memory.clone()), config.server.hosts(), http.max_body_bytes)?;
+    let mcp = Mount::new(served::ready(&opened), config.server.hosts(), http.max_body_bytes)?;
+    let standing = http::Standing { channels: channels.health(), damaged: opened.damaged.clone() };
     let mut until = stopped;
-    let mut server =
-        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, channels.health(), async move {
-            let _ = until.changed().await;
-        }));
+    let shutdown = Box::pin(async move { drop(until.changed().await) });
+    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, shutdown));
+    warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
 
@@ -74,8 +98,8 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
         () = signals.next() => tracing::info!("stopping"),
         ended = &mut server => {
             tokio::join!(channels.stop(Duration::ZERO), engine.stop(Duration::ZERO));
-            ended.context("the HTTP server ended by a fault")?.context("serving failed")?;
-            return Err(anyhow!("the HTTP server ended by itself; hint: start it again and report this"));
+            ended.context("the HTTP server failed")?;
+            return Err(anyhow!("the HTTP server stopped unexpectedly; hint: start it again and report this"));
         }
     }
     let _ = stop.send(());
@@ -83,11 +107,34 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     sweeping.abort();
     let ended = tokio::select! {
         result = wind_down(&engine, channels, server, recovering, config.server.shutdown_grace) => result,
-        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: turns that were running are taken up at the next start")),
+        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: the next start resumes the turns that were running")),
     };
     listening.abort();
     opened.stop_tools().await;
     ended
+}
+
+/// Opens a gateway, waiting for what it needs.
+async fn start_gateway(loaded: &Loaded, bus: BusSettings) -> anyhow::Result<Opened> {
+    let opened = patience::open(loaded, Purpose::Relay).await?;
+    let met = patience::meet(&opened.engine, |engine| {
+        let bus = bus.clone();
+        async move { engine.become_gateway(bus).await }
+    });
+    met.await?;
+    Ok(opened)
+}
+
+/// Opens a worker, waiting for what it needs.
+async fn start_worker(loaded: &Loaded, bus: BusSettings) -> anyhow::Result<(Opened, Worker)> {
+    let opened = patience::open(loaded, Purpose::Answer).await?;
+    opened.engine.warm_up();
+    let met = patience::meet(&opened.engine, |engine| {
+        let bus = bus.clone();
+        async move { engine.become_worker(bus).await }
+    });
+    let worker = met.await?;
+    Ok((opened, worker))
 }
 
 /// Runs turns that gateways ask for.
@@ -96,12 +143,15 @@ async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()
     let mut signals = Signals::listen()?;
     let bus = loaded.bus()?;
     open::make_folder(&config.server.data_dir)?;
-    let opened = open::open(loaded, Purpose::Answer).await?;
-    crate::cli::tell_of_new_key(&opened.prepared);
+    let (opened, mut worker) = tokio::select! {
+        started = start_worker(loaded, bus) => started?,
+        () = signals.next() => return Ok(()),
+    };
+    opened.prepared.tell();
+    opened.tell_of_damage();
     opened.tell_of_other_keys().await;
     let engine = opened.engine.clone();
-    engine.warm_up();
-    let mut worker = engine.become_worker(bus).await?;
+    note_start(&engine).await;
 
     let (stop, stopped) = watch::channel(());
     let listening = tokio::spawn(listen(engine.clone(), engine.notices()));
@@ -109,43 +159,50 @@ async fn work(loaded: &Loaded, address: Option<SocketAddr>) -> anyhow::Result<()
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(crate::memory::keep(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
     let mut until = stopped;
-    let shutdown = async move {
-        let _ = until.changed().await;
-    };
+    let shutdown = Box::pin(async move { drop(until.changed().await) });
     let server = match address {
         Some(address) => {
             let listener = bind(address).await?;
             note(&format!("health and metrics on http://{}", listener.local_addr()?));
             tokio::spawn(http::serve_health(listener, engine.clone(), config.server.http(), shutdown))
         }
-        None => tokio::spawn(async move {
-            shutdown.await;
-            Ok(())
-        }),
+        None => tokio::spawn(shutdown),
     };
     note("working: turns are taken from the bus");
     tracing::info!(model.name = engine.model_name(), "started");
     tokio::select! {
         () = signals.next() => tracing::info!("stopping"),
-        () = worker.work() => tracing::error!("the bus ended by a fault"),
+        () = worker.work() => tracing::error!("the bus failed"),
     }
     let _ = stop.send(());
     remembering.inspect(JoinHandle::abort);
     sweeping.abort();
     let ended = tokio::select! {
         result = wind_down(&engine, Channels::default(), server, recovering, config.server.shutdown_grace) => result,
-        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: other workers take up the turns that were running")),
+        () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: other workers resume the turns that were running")),
     };
     listening.abort();
     opened.stop_tools().await;
     ended
 }
 
+/// Writes into the audit log that a server has the keys in hand from now on. A store that takes no writes is no reason not to
+/// answer.
+async fn note_start(engine: &Engine) {
+    let noted = async {
+        let keys = engine.key_status().await?.keys;
+        engine.dangerously_administer(Actor::system()).note_keys(Action::KeysOpened, keys).await
+    };
+    if let Err(error) = noted.await {
+        tracing::warn!(error = %error, "the start could not be recorded in the audit log");
+    }
+}
+
 /// Lets running turns finish and their connections drain, within the grace.
 async fn wind_down(
     engine: &Engine,
     channels: Channels,
-    server: JoinHandle<std::io::Result<()>>,
+    server: JoinHandle<()>,
     mut recovering: JoinHandle<()>,
     grace: Duration,
 ) -> anyhow::Result<()> {
@@ -160,12 +217,23 @@ async fn wind_down(
     recovering.abort();
     // Turns are over or parked by now; what is left is the last bytes on their way to clients.
     match tokio::time::timeout(LAST_BYTES, server).await {
-        Ok(Ok(served)) => served.context("serving failed")?,
-        Ok(Err(_)) => tracing::error!("the HTTP server ended by a fault"),
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => tracing::error!("the HTTP server failed"),
         Err(_) => abort.abort(),
     }
     tracing::info!(turns.parked = stopped.parked, "stopped");
     Ok(())
+}
+
+/// Says that whoever is on the way can read along, where others than this machine may be on it.
+fn warn_of_plain_http(address: SocketAddr) {
+    if !address.ip().to_canonical().is_loopback() {
+        note(&format!(
+            "warning: other machines can reach {address}, without TLS: tokens and messages can be read in \
+             transit; put a TLS proxy in front, or listen on 127.0.0.1"
+        ));
+        tracing::warn!(server.listen = %address, "listening without TLS on an address that other machines can reach");
+    }
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -181,7 +249,7 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 async fn admin_token(engine: &Engine, loaded: &Loaded) -> anyhow::Result<()> {
     let path = loaded.config.server.data_dir.join(ADMIN_TOKEN);
     let passing = loaded.config.store.url == StoreKind::Memory;
-    if path.exists() && !passing {
+    if files::is_there(&path)? && !passing {
         return check_admin_token(engine, &path).await;
     }
     let administrator = engine.dangerously_administer(Actor::system());
@@ -217,7 +285,7 @@ async fn check_admin_token(engine: &Engine, path: &Path) -> anyhow::Result<()> {
         }
     };
     if !known {
-        tracing::warn!(file = %path.display(), "the administrator's token is not valid here; remove the file to have one made");
+        tracing::warn!(file = %path.display(), "the administrator's token is not valid here; remove the file, and the next start makes a new one");
     }
     Ok(())
 }
@@ -239,10 +307,11 @@ async fn recover(engine: Option<Engine>, first: Duration, mut stopped: watch::Re
                 turns.resumed = found.resumed,
                 turns.reported = found.reported,
                 turns.expired = found.expired,
+                turns.caught_up = found.caught_up,
                 turns.unreadable = found.unreadable,
-                "took up turns that were left"
+                "resumed unfinished turns of other processes"
             ),
-            Err(error) => tracing::warn!(error = %error, "turns that were left could not be taken up"),
+            Err(error) => tracing::warn!(error = %error, "unfinished turns could not be resumed"),
         }
     }
 }
@@ -258,10 +327,10 @@ async fn listen(engine: Engine, mut notices: broadcast::Receiver<std::sync::Arc<
                     Ok(Ending::Approval(_)) => "approval_asked",
                     Err(error) => error.code(),
                 };
-                tracing::info!(scope.tag = %tag, outcome, "a turn ended that nobody waited for");
+                tracing::info!(scope.tag = %tag, outcome, "a turn ended while nobody waited for it");
             }
             Err(RecvError::Lagged(missed)) => {
-                tracing::warn!(missed, "turns ended that nobody waited for, too many to name");
+                tracing::warn!(missed, "turns ended while nobody waited for them, too many to list");
             }
             Err(RecvError::Closed) => return,
         }
@@ -275,9 +344,9 @@ async fn sweep(engine: Engine, every: Duration) {
         ticks.tick().await;
         match engine.sweep().await {
             Ok(0) => {}
-            Ok(swept) => tracing::info!(sessions.expired = swept, "erased sessions whose lifetime was over"),
+            Ok(swept) => tracing::info!(sessions.expired = swept, "erased expired sessions"),
             Err(error) => {
-                tracing::warn!(error = %error, "sessions whose lifetime is over could not be erased")
+                tracing::warn!(error = %error, "expired sessions could not be erased")
             }
         }
     }
@@ -290,7 +359,7 @@ struct Signals {
 
 impl Signals {
     fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("signals cannot be listened for");
+        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 

@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use confidant_memory::regular;
 use zeroize::Zeroizing;
 
 /// Whether a file was made or had been there.
@@ -22,11 +23,31 @@ pub(crate) enum Made {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// There is none, or it cannot be read.
-    #[error("{} cannot be read ({})", .0.display(), .1.kind())]
+    #[error("{} cannot be read ({})", .0.display(), regular::why(.1))]
     Io(PathBuf, io::Error),
     /// Others can read it.
     #[error("{} can be read by other users (mode {:o}); hint: chmod 600 {}", .0.display(), .1, .0.display())]
     Open(PathBuf, u32),
+}
+
+/// Why it cannot be told whether something is there. Not the same as that nothing is.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} cannot be accessed ({}); hint: check the owner and permissions of the folders above it, and run this \
+     as their owner",
+    .0.display(), .1.kind()
+)]
+pub(crate) struct LookError(PathBuf, io::Error);
+
+/// Whether there is such a file or folder. One that may not be looked at is no missing one: whoever took it for that would
+/// start afresh beside what is there.
+pub(crate) fn is_there(path: &Path) -> Result<bool, LookError> {
+    path.try_exists().map_err(|error| LookError(path.to_owned(), error))
+}
+
+/// The same for a file in a folder, if there is a folder for it.
+pub(crate) fn is_in(folder: Option<PathBuf>, name: &str) -> Result<bool, LookError> {
+    folder.map_or(Ok(false), |folder| is_there(&folder.join(name)))
 }
 
 /// Makes a folder that only its owner can enter, with those above it.
@@ -59,7 +80,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Reads a file that holds a secret; refuses one that others can read.
 pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>, ReadError> {
     let failed = |error| ReadError::Io(path.to_owned(), error);
-    let file = File::open(path).map_err(failed)?;
+    let file = regular::open_linked(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(ReadError::Open(path.to_owned(), mode));

@@ -2,13 +2,13 @@
 //!
 //! `Ok` is what was understood; `Err` has every word that whoever sent it would read, none of which may quote it.
 
-use confidant_engine::Receipt;
+use confidant_engine::rights::Receipt;
+use confidant_http::fuzzing::{chat_request, turn_body};
+use confidant_mcp::fuzzing as mcp;
 use serde_json::{Map, Value};
 
 use crate::cli::parse_receipt;
 use crate::config::parse_file;
-use crate::http::fuzzing::{chat_request, turn_body};
-use crate::mcp::fuzzing as mcp;
 
 /// A settings file; gives what was understood, for comparing.
 pub fn settings(text: &str) -> Result<String, String> {

@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use confidant_engine::{KeySource, KeySourceError, Kid, MasterKey, MasterKeys};
+use confidant_display::Hinted as _;
+use confidant_engine::MasterKey;
+use confidant_engine::keys::{KeySource, KeySourceError, Kid, MasterKeys};
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
 use crate::config::{Loaded, Secret, StoreKind};
 use crate::files::{self, Made};
+use crate::output::note;
 
 /// The master keys of this installation.
 #[derive(Debug)]
@@ -42,6 +45,19 @@ enum Origin {
 pub(crate) enum Prepared {
     Found,
     Made(PathBuf),
+}
+
+impl Prepared {
+    /// Says, once, that a master key was made.
+    pub(crate) fn tell(&self) {
+        if let Self::Made(path) = self {
+            note(&format!(
+                "made a master key: {}\nback it up separately from the data: without it, nothing can be \
+                 opened again",
+                path.display()
+            ));
+        }
+    }
 }
 
 /// The rotation of a managed file under way. Only one runs at a time: two could each drop a key that the other needs.
@@ -85,7 +101,7 @@ impl Keys {
 
     /// The same for the data in a folder, whose own `master.key` goes before that of the settings' folder.
     pub(crate) fn of_folder(loaded: &Loaded, folder: &Path) -> Result<Self, KeySourceError> {
-        if !folder.join(MANAGED).exists() {
+        if !is_there(&folder.join(MANAGED))? {
             return Self::choose(loaded);
         }
         let mut loaded = loaded.clone();
@@ -97,14 +113,15 @@ impl Keys {
     /// Makes `master.key` if that is where the key comes from and there is no data yet.
     pub(crate) fn prepare(&self, loaded: &Loaded) -> Result<Prepared, KeySourceError> {
         let Origin::Managed(path) = &self.origin else { return Ok(Prepared::Found) };
-        if path.exists() {
+        if is_there(path)? {
             return Ok(Prepared::Found);
         }
-        let there = |folder: Option<PathBuf>, name| folder.is_some_and(|folder| folder.join(name).exists());
+        let there =
+            |folder: Option<PathBuf>, name| folder.map_or(Ok(false), |folder| is_there(&folder.join(name)));
         let config = &loaded.config;
-        if there(config.keyring_folder(), "keyring.db") || there(config.data_folder(), "confidant.db") {
+        if there(config.keyring_folder(), "keyring.db")? || there(config.data_folder(), "confidant.db")? {
             // Asked again: another process may have made all of it since.
-            return if path.exists() { Ok(Prepared::Found) } else { Err(missing(path)) };
+            return if is_there(path)? { Ok(Prepared::Found) } else { Err(missing(path)) };
         }
         let made = files::create(path, &written(&MasterKey::random(), &[])).map_err(|error| {
             let what = format!("{} cannot be written ({})", path.display(), error.kind());
@@ -149,7 +166,7 @@ impl Rotation<'_> {
     pub(crate) fn end(self, root: Kid) -> Result<(), KeySourceError> {
         let keys = read_file(self.path)?;
         if keys.current.root().kid() != root {
-            let what = format!("{} was changed by somebody else during the rotation", self.path.display());
+            let what = format!("{} was changed by another process during the rotation", self.path.display());
             return Err(failed(&what, "run `confidant keys rotate` again; both keys are still in it"));
         }
         write_managed(self.path, &written(&keys.current, &[]))
@@ -212,7 +229,7 @@ fn parse(source: &str, text: &str) -> Result<MasterKeys, KeySourceError> {
     let retired = lines.map(|line| match line.strip_prefix(OLD) {
         Some(old) => key(source, old),
         None => Err(failed(
-            &format!("{source} has a line that is no key"),
+            &format!("{source} has a line that is not a key"),
             "the first line is the current key, others begin with `old:`",
         )),
     });
@@ -291,9 +308,9 @@ fn wait(child: &mut Child) -> Result<(), KeySourceError> {
 }
 
 fn not_given(loaded: &Loaded) -> KeySourceError {
-    let what = "store.url is a server, which needs a master key that you give";
+    let what = "store.url is a server, so you must provide the master key";
     let before = loaded.config.server.data_dir.join(MANAGED);
-    if before.exists() {
+    if is_there(&before).unwrap_or(false) {
         let hint = format!(
             "set CHECKPOINT_ENCRYPTION_KEY_FILE={} if the store was copied from that folder, or a key of its own as \
              CHECKPOINT_ENCRYPTION_KEY, for every process on this store",
@@ -310,16 +327,22 @@ fn not_given(loaded: &Loaded) -> KeySourceError {
 
 fn missing(path: &Path) -> KeySourceError {
     failed(
-        &format!("{} is missing, and there is data that it sealed", path.display()),
+        &format!("{} is missing, but there is data sealed with it", path.display()),
         "put your backup of master.key back, or give the key as CHECKPOINT_ENCRYPTION_KEY",
     )
 }
 
 fn unread(error: files::ReadError) -> KeySourceError {
-    let message = error.to_string();
-    let (what, hint) =
-        message.split_once("; hint: ").unwrap_or((&message, "check the path and its permissions"));
-    failed(what, hint)
+    let (what, hint) = error.what_and_hint("check the path and its permissions");
+    KeySourceError { what, hint }
+}
+
+/// Whether there is such a file; if that cannot be told, it is not taken for missing.
+fn is_there(path: &Path) -> Result<bool, KeySourceError> {
+    files::is_there(path).map_err(|error| {
+        let (what, hint) = error.what_and_hint("check its permissions");
+        KeySourceError { what, hint }
+    })
 }
 
 fn failed(what: &str, hint: &str) -> KeySourceError {
@@ -341,7 +364,15 @@ mod tests {
 
     fn loaded(toml: &str) -> Loaded {
         let config: Config = toml::from_str(toml).unwrap();
-        Loaded { config, secrets: Secrets::default(), file: None, login: None, home: None, data_home: None }
+        Loaded {
+            config,
+            secrets: Secrets::default(),
+            file: None,
+            login: None,
+            home: None,
+            data_home: None,
+            sources: Default::default(),
+        }
     }
 
     fn in_folder(folder: &Path) -> Loaded {

@@ -4,9 +4,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use confidant_engine::{
-    Action, Actor, Derived, KeySource as _, MasterKey, Model, Prompt, Sampling, TenantId, UserId, WeakEngine,
-};
+use confidant_display::Hinted as _;
+use confidant_engine::audit::Action;
+use confidant_engine::keys::KeySource as _;
+use confidant_engine::model::{Model, Prompt, Sampling, fresh_fence};
+use confidant_engine::rights::Derived;
+use confidant_engine::{Actor, MasterKey, TenantId, UserId, WeakEngine};
 use confidant_memory::{
     Act, Card, CardWriter, Error, Memory, Owner, Parts, Recovered, Redacted, Result, RootSource, Roots,
     Witness, card,
@@ -14,13 +17,21 @@ use confidant_memory::{
 use secrecy::ExposeSecret as _;
 
 use crate::config::{CardBy, Loaded, Secret};
+use crate::damage::{self, Damage, Part};
+use crate::files;
 use crate::keys::Keys;
 
 /// The engine that a memory reports to, once there is one. Weak, because the engine has the memory.
 pub(crate) type Reporting = Arc<OnceLock<WeakEngine>>;
 
 /// Opens the memory in the data folder; nothing if there is no folder.
-pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> anyhow::Result<Option<Memory>> {
+///
+/// Wrong settings are an error; files that cannot be opened are damage, which stops nothing but the memory itself.
+pub(crate) fn open(
+    loaded: &Loaded,
+    keys: &Arc<Keys>,
+    engine: &Reporting,
+) -> anyhow::Result<Option<std::result::Result<Memory, Damage>>> {
     let config = &loaded.config;
     let Some((data, keyring)) = config.local_folders() else { return Ok(None) };
     let folder = data.join("memory");
@@ -42,7 +53,10 @@ pub(crate) fn open(loaded: &Loaded, keys: &Arc<Keys>, engine: &Reporting) -> any
         witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
         folder,
     };
-    Ok(Some(Memory::open(parts)?))
+    let opened = Memory::open(parts).map_err(|error| {
+        damage::of(Part::Memory, &anyhow::Error::new(error).context("the memory cannot be opened"))
+    });
+    Ok(Some(opened))
 }
 
 /// The model, if cards are its job.
@@ -63,13 +77,13 @@ struct ModelCards(Arc<dyn Model>);
 #[async_trait]
 impl CardWriter for ModelCards {
     async fn write(&self, session: &Redacted) -> Option<Card> {
-        let (system, query) = card::prompt(session, MOST_PROMPT);
+        let (system, query) = card::prompt(session, MOST_PROMPT, &fresh_fence());
         let sampling = Sampling { temperature: Some(0.0), ..Sampling::default() };
         let prompt = Prompt { system, query, sampling, ..Prompt::default() };
         match self.0.respond(&prompt, &|_| {}).await {
             Ok(answer) => Card::from_model(&answer.text, session),
             Err(error) => {
-                tracing::warn!(error = %error, "the model wrote no card, so the rules do");
+                tracing::warn!(error = %error, "the model wrote no card; falling back to the rules");
                 None
             }
         }
@@ -92,9 +106,9 @@ pub(crate) async fn keep(memory: Memory) {
                 memory.dropped = found.dropped,
                 memory.removed = found.removed,
                 memory.waiting = found.waiting,
-                "did what was left undone for memories"
+                "finished pending work on memories"
             ),
-            Err(error) => tracing::warn!(error = error.code(), "memories could not be looked after"),
+            Err(error) => tracing::warn!(error = error.code(), "pending work on memories failed"),
         }
     }
 }
@@ -103,8 +117,8 @@ pub(crate) async fn keep(memory: Memory) {
 const ROUNDS: Duration = Duration::from_secs(60);
 
 /// Whether there is a memory already.
-pub(crate) fn is_there(loaded: &Loaded) -> bool {
-    loaded.config.local_folders().is_some_and(|(data, _)| data.join("memory").join("memory.db").exists())
+pub(crate) fn is_there(loaded: &Loaded) -> std::result::Result<bool, files::LookError> {
+    files::is_in(loaded.config.local_folders().map(|(data, _)| data.join("memory")), "memory.db")
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the program's clock enters the memory")]
@@ -150,9 +164,8 @@ impl RootSource for MemoryRoots {
 
 fn read(secret: &Secret) -> Result<secrecy::SecretString> {
     secret.read().map_err(|error| {
-        let message = error.to_string();
-        let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "check the path"));
-        Error::Unavailable { what: what.to_owned(), hint: hint.to_owned() }
+        let (what, hint) = error.what_and_hint("check the path");
+        Error::Unavailable { what, hint }
     })
 }
 
@@ -190,9 +203,8 @@ impl Witness for AuditLog {
         let administrator = engine.dangerously_administer(Actor::named(actor));
         let noted = administrator.note_derived(action, &owner.tenant, &owner.user, count).await;
         noted.map_err(|error| {
-            let message = error.to_string();
-            let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
-            Error::Unavailable { what: what.to_owned(), hint: hint.to_owned() }
+            let (what, hint) = error.what_and_hint("run `confidant doctor`");
+            Error::Unavailable { what, hint }
         })
     }
 }

@@ -1,23 +1,28 @@
 //! From settings to an engine.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use confidant_channel::Inbox;
 use confidant_concepts::SqliteGraph;
-use confidant_engine::{
-    DataPlace, Derived, Engine, Extractive, Instructions, KeyringPlace, Models, Parts, Storage,
-};
+use confidant_engine::aspects::Instructions;
+use confidant_engine::model::{Extractive, Models};
+use confidant_engine::rights::Derived;
+use confidant_engine::storage::{DataPlace, KeyringPlace, RoomLent};
+use confidant_engine::{Engine, Parts, Storage};
+use confidant_mcp::tools::McpToolbox;
 use confidant_memory::Memory;
 use tempfile::TempDir;
 
 use crate::config::{KeyringUrl, Loaded, StoreKind};
+use crate::damage::{self, Damage, Part, Unreachable};
 use crate::files;
 use crate::keys::{Keys, Prepared};
 use crate::memory::{self, Memories};
-use crate::tools::{self, McpToolbox};
+use crate::space::Space;
+use crate::tools;
 use crate::{channels, concepts};
 
 /// An engine, and where its keys come from.
@@ -37,6 +42,8 @@ pub(crate) struct Opened {
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
     /// The embedded graph of concepts, unless concepts are off.
     pub(crate) graph: Option<SqliteGraph>,
+    /// Parts that cannot be opened, which stop nothing but themselves.
+    pub(crate) damaged: Vec<Damage>,
     /// The folder of a rehearsal, which goes with it.
     _aside: Option<TempDir>,
 }
@@ -46,10 +53,25 @@ impl Opened {
     pub(crate) async fn tell_of_other_keys(&self) {
         let Some(memory) = &self.memory else { return };
         if memory.key_state().await.is_ok_and(|state| state.under_others > 0) {
-            crate::cli::note(
+            crate::output::note(
                 "memories in this data folder are sealed under another master key; hint: run `confidant keys rotate` here, \
                  with that key in OLD_CHECKPOINT_ENCRYPTION_KEY, and keep it until that is done",
             );
+        }
+    }
+
+    /// Says which parts cannot be used.
+    pub(crate) fn tell_of_damage(&self) {
+        for damage in &self.damaged {
+            crate::output::note(&damage.trouble);
+        }
+    }
+
+    /// Refuses to go on without a part that something needs.
+    pub(crate) fn require(&self, part: Part) -> anyhow::Result<()> {
+        match self.damaged.iter().find(|damage| damage.part == part) {
+            Some(damage) => Err(damage::error(damage)),
+            None => Ok(()),
         }
     }
 
@@ -79,10 +101,10 @@ pub(crate) enum Purpose {
 
 /// Opens the engine that the settings describe.
 pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
-    if purpose != Purpose::Rehearse || !is_new(loaded) {
+    if purpose != Purpose::Rehearse || !is_new(loaded)? {
         return open_there(loaded, purpose).await;
     }
-    let aside = TempDir::new().context("a folder for the dry run cannot be made")?;
+    let aside = TempDir::new().context("a folder for the dry run cannot be created")?;
     let mut loaded = loaded.clone();
     loaded.config.server.data_dir = aside.path().to_path_buf();
     loaded.config.store.url = StoreKind::Sqlite(None);
@@ -94,13 +116,12 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
 }
 
 /// Whether no local data has been made yet. What is on a server was set up by somebody.
-fn is_new(loaded: &Loaded) -> bool {
+fn is_new(loaded: &Loaded) -> anyhow::Result<bool> {
     let config = &loaded.config;
-    let there = |folder: Option<PathBuf>, name| folder.is_some_and(|folder| folder.join(name).exists());
-    matches!(config.store.url, StoreKind::Sqlite(_))
-        && !there(config.data_folder(), "confidant.db")
-        && !there(config.keyring_folder(), "keyring.db")
-        && !memory::is_there(loaded)
+    Ok(matches!(config.store.url, StoreKind::Sqlite(_))
+        && !files::is_in(config.data_folder(), "confidant.db")?
+        && !files::is_in(config.keyring_folder(), "keyring.db")?
+        && !memory::is_there(loaded)?)
 }
 
 async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened> {
@@ -109,8 +130,14 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         require_data(loaded).await?;
     }
     let keys = Arc::new(Keys::choose(loaded).context(NO_KEY)?);
+    // Opening a database needs some room, even to read it.
+    let space = Arc::new(Space::of(config));
+    let _room = RoomLent::of(Arc::clone(&space) as _);
     let (models, instructions) = match purpose {
         Purpose::Answer | Purpose::Relay => {
+            if purpose == Purpose::Answer {
+                config.missing_keys(&loaded.secrets).iter().for_each(|missing| crate::output::note(missing));
+            }
             (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
         }
         Purpose::SetUp | Purpose::Rehearse | Purpose::LookAtData => {
@@ -119,26 +146,23 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     };
     let (storage, prepared) = storage(loaded, &keys).await?;
     let reporting = memory::Reporting::default();
-    let memory = if purpose != Purpose::LookAtData || memory::is_there(loaded) {
+    let memory = if purpose != Purpose::LookAtData || memory::is_there(loaded)? {
         memory::open(loaded, &keys, &reporting)?
     } else {
         None
     };
-    let inbox = channels::inbox(loaded, purpose != Purpose::LookAtData)?;
-    let derived = memory.iter().map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
-    let derived = derived.chain(inbox.iter().map(|inbox| Arc::new(inbox.clone()) as Arc<dyn Derived>));
-    let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
-    // With nothing configured there is nothing to look after, and no program to do it.
-    let toolbox: Option<Arc<McpToolbox>> = if purpose == Purpose::Answer && !config.tools.servers.is_empty() {
-        let (toolbox, refused) = tools::start(loaded, |_| true)?;
-        for error in refused {
-            crate::cli::note(&error.to_string());
-        }
-        Some(Arc::new(toolbox))
-    } else {
+    let mut damaged = Vec::new();
+    let memory = memory.and_then(|memory| memory.map_err(|damage| damaged.push(damage)).ok());
+    let inbox = channels::inbox(loaded, purpose != Purpose::LookAtData);
+    let inbox = inbox.unwrap_or_else(|error| {
+        damaged.push(damage::of(Part::Channels, &error));
         None
-    };
+    });
+    let derived = derived(memory.as_ref(), inbox.as_ref(), &damaged);
+    let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
+    let toolbox = toolbox(loaded, purpose)?;
     let graph = concepts::open(loaded, purpose)?;
+    damaged.extend(graph.damage);
     let parts = Parts {
         concepts: graph.concepts,
         toolbox: toolbox.clone().map_or(parts.toolbox, |toolbox| toolbox as _),
@@ -148,7 +172,9 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         aspects: config.aspects(&instructions),
         instructions: instructions.clone(),
         settings: config.settings(),
-        derived: derived.collect(),
+        channel_lifetimes: config.checkpoint.channel_ttl.clone(),
+        derived,
+        headroom: Some(Arc::clone(&space) as _),
         ..parts
     };
     if purpose == Purpose::Answer {
@@ -159,8 +185,44 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
+    if matches!(purpose, Purpose::Answer | Purpose::Relay | Purpose::SetUp) {
+        space.hold();
+    }
     let shared = matches!(config.store.url, StoreKind::Redis(_) | StoreKind::Postgres(_));
-    Ok(Opened { engine, keys, prepared, shared, memory, inbox, toolbox, graph: graph.embedded, _aside: None })
+    Ok(Opened {
+        engine,
+        keys,
+        prepared,
+        shared,
+        memory,
+        inbox,
+        toolbox,
+        graph: graph.embedded,
+        damaged,
+        _aside: None,
+    })
+}
+
+/// What holds words of people beside the logs, so that it can be told of an erasure.
+fn derived(memory: Option<&Memory>, inbox: Option<&Inbox>, damaged: &[Damage]) -> Vec<Arc<dyn Derived>> {
+    let memory = memory.map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
+    let inbox = inbox.map(|inbox| Arc::new(inbox.clone()) as _);
+    // What is out of reach is not gone: an erasure says so.
+    let unreachable = damaged.iter().map(|damage| Arc::new(Unreachable(damage.clone())) as _);
+    memory.into_iter().chain(inbox).chain(unreachable).collect()
+}
+
+/// The tools that models may call. With nothing configured there is nothing to look after, and no
+/// program to do it.
+fn toolbox(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Option<Arc<McpToolbox>>> {
+    if purpose != Purpose::Answer || loaded.config.tools.servers.is_empty() {
+        return Ok(None);
+    }
+    let (toolbox, refused) = tools::start(loaded, |_| true)?;
+    for error in refused {
+        crate::output::note(&error.to_string());
+    }
+    Ok(Some(Arc::new(toolbox)))
 }
 
 /// Opens what the settings describe, and makes it if it is not there.
@@ -172,11 +234,6 @@ async fn storage(loaded: &Loaded, keys: &Keys) -> anyhow::Result<(Storage, Prepa
         }
     }
     let prepared = keys.prepare(loaded).context(NO_KEY)?;
-    // If this does not work, opening says why.
-    let files = [(config.data_folder(), "confidant.db"), (config.keyring_folder(), "keyring.db")];
-    for (folder, name) in files {
-        let _ = folder.map(|folder| confidant_sqlite::make_private(&folder.join(name)));
-    }
     Ok((Storage::open(&data_place(loaded)?, keyring_place(loaded)?.as_ref()).await?, prepared))
 }
 
@@ -236,18 +293,18 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
             }
             _ => "check the permissions above it, or choose another with server.data_dir or --data-dir",
         };
-        anyhow!("the folder {} cannot be made ({}); hint: {hint}", folder.display(), error.kind())
+        anyhow!("the folder {} cannot be created ({}); hint: {hint}", folder.display(), error.kind())
     })
 }
 
 async fn require_data(loaded: &Loaded) -> anyhow::Result<()> {
     let config = &loaded.config;
-    let keyring = config.keyring_folder().is_some_and(|folder| folder.join("keyring.db").exists());
+    let keyring = files::is_in(config.keyring_folder(), "keyring.db")?;
     let place = data_place(loaded)?;
     let shown = match &place {
         DataPlace::Memory => {
             return Err(anyhow!(
-                "store.url is memory:, which ends with its process; hint: use sqlite: to keep data"
+                "store.url is memory:, whose data ends with its process; hint: use sqlite: to keep data"
             ));
         }
         DataPlace::Sqlite { folder, .. } => folder.display().to_string(),

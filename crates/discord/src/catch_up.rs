@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use confidant_channel::{Event, Intake, Taken, Trouble};
+use confidant_display::Hinted as _;
 use serde::Deserialize;
 use twilight_http::Client;
 use twilight_model::channel::message::Message;
@@ -17,6 +18,7 @@ use twilight_model::id::marker::{ChannelMarker, GuildMarker, MessageMarker};
 
 use crate::determine::{Rules, order, place_of, room};
 use crate::page;
+use crate::shards::Behind;
 
 /// What a guild says of itself when it is first heard of: no more than is needed, so that nothing else can make it
 /// unreadable.
@@ -49,20 +51,22 @@ pub(crate) struct Stands {
 }
 
 impl Stands {
-    pub(crate) async fn read(intake: &Intake) -> Result<Self, Trouble> {
+    pub(crate) async fn read(intake: &Intake, behind: &Behind) -> Result<Self, Trouble> {
         let cursors = intake.cursors().await.map_err(inbox)?;
         let stand = |event: &str| Id::new_checked(event.parse().ok()?);
         let rooms = cursors.into_iter().filter_map(|cursor| Some((cursor.room, stand(&cursor.event)?)));
         let kept = intake.vault().kept(READ).await.map_err(inbox)?;
         let before = kept.and_then(|kept| std::str::from_utf8(&kept).ok()?.parse().ok());
-        Ok(Self { rooms: rooms.collect(), began: intake.now().0, before })
+        let began = intake.now().0;
+        behind.began(began);
+        Ok(Self { rooms: rooms.collect(), began, before })
     }
 
     /// Notes that everything is read back, if it is.
-    pub(crate) async fn keep_if(&self, all: bool, intake: &Intake) {
-        if all && self.began > 0 {
+    pub(crate) async fn keep_if_all(&self, behind: &Behind, intake: &Intake) {
+        if behind.is_nothing() && self.began > 0 {
             // Without it the next time some changes are not noticed, and nothing worse.
-            let _ = intake.vault().keep(READ, self.began.to_string().as_bytes()).await;
+            let _ = intake.vault().keep(READ, behind.began(self.began).to_string().as_bytes()).await;
         }
     }
 
@@ -135,7 +139,7 @@ pub(crate) async fn guild(
 fn lenient(outcome: Result<(), Trouble>) -> Result<(), Trouble> {
     match outcome {
         Err(Trouble::Gone | Trouble::Refused { .. }) => {
-            tracing::warn!("a room could not be read back; messages said there meanwhile are not answered");
+            tracing::warn!("a room's missed messages could not be read; they are not answered");
             Ok(())
         }
         other => other,
@@ -200,8 +204,7 @@ async fn changed(
 }
 
 pub(crate) fn inbox(error: confidant_channel::InboxError) -> Trouble {
-    let message = error.to_string();
-    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
+    let (what, hint) = error.what_and_hint("run `confidant doctor`");
     Trouble::passing(what, hint)
 }
 

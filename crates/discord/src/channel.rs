@@ -1,7 +1,7 @@
 //! The bot as a [`Channel`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,7 +9,10 @@ use confidant_channel::{
     Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
     Route, Stop, Trouble, Vault,
 };
-use confidant_engine::{Audience, RoomContext, Scope};
+use confidant_display::debug_without_content;
+use confidant_engine::Scope;
+use confidant_engine::room::{Audience, RoomContext};
+use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use twilight_http::Client;
@@ -21,7 +24,7 @@ use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, GuildMarker, 
 use crate::determine::{PLATFORM, Rules};
 use crate::route::Place;
 use crate::settings::{Settings, SettingsError};
-use crate::{check, gateway, page, room, slash, trouble};
+use crate::{check, page, room, shards, slash, trouble};
 
 /// One bot on Discord.
 pub struct Discord {
@@ -30,6 +33,8 @@ pub struct Discord {
     pub(crate) guild: Option<Id<GuildMarker>>,
     /// Who we are, once Discord has said so.
     me: Mutex<Option<Me>>,
+    /// What the bot is called, so that nobody in a room is.
+    name: std::sync::OnceLock<String>,
     /// Whether Discord knows our slash commands.
     has_commands: AtomicBool,
 }
@@ -62,13 +67,16 @@ impl Discord {
             client: Arc::new(builder.build()),
             guild,
             me: Mutex::default(),
+            name: std::sync::OnceLock::new(),
             has_commands: AtomicBool::new(false),
         })
     }
 
     fn me(&self) -> Result<Me, Trouble> {
-        let me = self.me.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        me.ok_or_else(|| Trouble::passing("the bot has not signed in", "it is tried again by itself"))
+        let me = self.me.lock();
+        me.ok_or_else(|| {
+            Trouble::passing("the bot has not signed in", "nothing to do: Confidant keeps trying")
+        })
     }
 
     pub(crate) fn rules(&self, intake: &Intake) -> Result<Rules, Trouble> {
@@ -150,6 +158,7 @@ impl Channel for Discord {
             },
             typing_every: Duration::from_secs(8),
             restore: Some(self.settings.load_past_conversations),
+            keeping: self.settings.keeping,
             concurrency: self.settings.concurrency,
         }
     }
@@ -162,7 +171,8 @@ impl Channel for Discord {
             return Err(trouble::missing_intent());
         }
         let me = Me { user: user.id, application: application.id };
-        let known = self.me.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(me);
+        self.name.get_or_init(|| user.name.clone());
+        let known = self.me.lock().replace(me);
         if !self.has_commands.load(Ordering::Relaxed) {
             match slash::register(&self.client, me.application, self.guild).await {
                 Ok(()) => self.has_commands.store(true, Ordering::Relaxed),
@@ -179,14 +189,16 @@ impl Channel for Discord {
     }
 
     async fn listen(&self, intake: &Intake, stop: Stop) -> Result<(), Trouble> {
-        gateway::listen(self, intake, stop).await
+        shards::listen(self, intake, stop).await
     }
 
     async fn room(&self, route: &Route, _scope: &Scope) -> Result<RoomContext, Trouble> {
         match Place::of(route)? {
             // A direct room is the conversation itself, which the memory has.
             Place::Message { channel, message, direct: false } if self.settings.room_lines > 0 => {
-                room::before(&self.client, channel, message, self.me()?.user, self.settings.room_lines).await
+                let most = self.settings.room_lines;
+                let lines = room::before(&self.client, channel, message, self.me()?.user, most).await?;
+                Ok(lines.agent(self.name.get().cloned()))
             }
             _ => Ok(RoomContext::default()),
         }
@@ -286,11 +298,7 @@ impl Channel for Discord {
     }
 }
 
-impl std::fmt::Debug for Discord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Discord").field("label", &self.settings.label).finish_non_exhaustive()
-    }
-}
+debug_without_content!(Discord { label: settings.label });
 
 /// What tells a message of ours that is no answer, or not a whole one, from an answer: Discord keeps and gives back no other
 /// word of ours. That links in it are shown without a preview is nobody's loss.

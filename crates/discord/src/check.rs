@@ -1,6 +1,7 @@
 //! Whether a bot has what it needs, in words that say what to do.
 
 use confidant_channel::{Finding, Trouble};
+use confidant_display::Hinted as _;
 use twilight_http::Client;
 use twilight_model::guild::Permissions;
 use twilight_model::id::Id;
@@ -63,7 +64,7 @@ pub(crate) async fn report(bot: &Discord, application: &Application) {
 fn intent(application: &Application) -> Finding {
     match application.reads_messages {
         Some(true) => Finding::good("the Message Content intent is on"),
-        None => Finding::good("whether the Message Content intent is on, the gateway will say"),
+        None => Finding::good("the gateway will show whether the Message Content intent is on"),
         Some(false) => bad(&trouble::missing_intent()),
     }
 }
@@ -76,7 +77,7 @@ async fn rights(bot: &Discord) -> Vec<Finding> {
             "list user ids, or \"*\" for everyone",
         )
     } else {
-        Finding::good("somebody may talk to the bot")
+        Finding::good("allowed_users is set")
     }];
     findings.extend(guilds(bot).await);
     findings
@@ -94,7 +95,7 @@ async fn guilds(bot: &Discord) -> Vec<Finding> {
     if meant.is_empty() {
         let what = match bot.guild {
             Some(_) => "the bot is not in the server that guild_id names",
-            None => "the bot is in no server; it can be talked to in direct messages only",
+            None => "the bot is not in any server; people can talk to it only in direct messages",
         };
         let hint = "invite it: developer portal, OAuth2, URL Generator, scopes bot and applications.commands";
         return vec![if bot.guild.is_some() { Finding::bad(what, hint) } else { Finding::good(what) }];
@@ -107,19 +108,19 @@ async fn guilds(bot: &Discord) -> Vec<Finding> {
     for (wanted, name) in WANTED {
         let without = lacking(wanted);
         if without > 0 {
-            let what = format!("in {without} of {} servers the bot lacks the right {name}", meant.len());
-            findings.push(Finding::bad(what, "give it to the bot's role in the server's settings"));
+            let what = format!("in {without} of {} servers the bot lacks the permission {name}", meant.len());
+            findings.push(Finding::bad(what, "grant it to the bot's role in the server's settings"));
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::good(format!("the bot has the rights it needs (servers: {})", meant.len())));
+        findings
+            .push(Finding::good(format!("the bot has the permissions it needs (servers: {})", meant.len())));
     }
     findings
 }
 
 fn bad(trouble: &Trouble) -> Finding {
-    let message = trouble.to_string();
-    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "try again"));
+    let (what, hint) = trouble.what_and_hint("try again");
     Finding::bad(what, hint)
 }
 

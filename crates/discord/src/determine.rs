@@ -1,7 +1,8 @@
 //! Whether something that was said is for the agent, and how it is to be understood. Pure.
 
 use confidant_channel::{Allowed, Edited, Said};
-use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
+use confidant_engine::room::Audience;
+use confidant_engine::{ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, GuildMarker, MessageMarker, UserMarker};
@@ -145,7 +146,7 @@ pub(crate) fn place_of(room: &str) -> Option<(Id<ChannelMarker>, Option<Id<Guild
 }
 
 pub(crate) const PLATFORM: &str = "discord";
-const ATTACHMENTS: &str = "_(I cannot look at attachments, so I left them aside.)_";
+const ATTACHMENTS: &str = "_(I cannot look at attachments, so I ignored them.)_";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
-//! The connection that tells what happens: identify or resume, hand in, keep where we are, close in good order.
+//! A connection that tells what happens: identify or resume, hand in, keep where we are, close in good order.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_channel::{Event, Intake, Removed, Stop, Trouble};
@@ -11,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use twilight_gateway::error::ReceiveMessageErrorType;
+use twilight_gateway::queue::InMemoryQueue;
 use twilight_gateway::{
-    CloseFrame, ConfigBuilder, Event as Told, EventTypeFlags, Intents, Message as Frame, Session, Shard,
-    ShardId,
+    CloseFrame, ConfigBuilder, Event as GatewayEvent, EventTypeFlags, Intents, Message as Frame, Session,
+    Shard, ShardId,
 };
 use twilight_model::channel::message::Message;
 use twilight_model::gateway::payload::incoming::Ready;
@@ -22,39 +22,55 @@ use twilight_model::id::marker::{GuildMarker, MessageMarker, UserMarker};
 
 use crate::catch_up::{self, GuildHeard, Stands, inbox};
 use crate::channel::Discord;
-use crate::determine::{Rules, order, place_of, room};
+use crate::determine::{order, place_of, room};
+use crate::shards::{self, Shared};
 use crate::{slash, trouble};
 
-/// Hands in what happens until told to stop, or until the connection is lost.
-pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Result<(), Trouble> {
-    let rules = Arc::new(bot.rules(intake)?);
-    let me = rules.me;
-    let kept = Kept::read(intake).await.filter(|kept| kept.account == me);
-    let mut shard = Shard::with_config(ShardId::ONE, config(bot, kept));
+/// How a connection ended that may be made again.
+pub(crate) enum Ended {
+    /// It was told to.
+    Stopped,
+    /// The way to the gateway is gone for now.
+    Lost(Trouble),
+}
+
+/// Hands in what happens on one connection until told to stop, or until it is lost. An error ends the bot's other connections,
+/// too: Discord refuses it, or wants another number of them, or the inbox cannot be written.
+pub(crate) async fn listen_on(
+    bot: &Discord,
+    intake: &Intake,
+    shared: &Shared,
+    id: ShardId,
+    kept: Option<Kept>,
+    mut stop: Stop,
+) -> Result<Ended, Trouble> {
+    let me = shared.rules.me;
+    let mut shard = Shard::with_config(id, config(bot, shared.queue.clone(), kept));
     let stands = Arc::default();
     let mut listening = Listening {
         bot,
         intake,
-        rules,
+        shared,
+        id,
         stands,
-        behind: Behind::default(),
         asides: JoinSet::new(),
         passed: std::collections::HashMap::new(),
         kept_at: Instant::now(),
     };
-    let mut closing = false;
+    // When to go, once told to: a gateway that says more keeps us no longer.
+    let mut closing = None;
     let mut code = None;
     loop {
         let frame = tokio::select! {
             biased;
-            () = stop.said(), if !closing => {
-                closing = true;
+            () = stop.said(), if closing.is_none() => {
+                closing = Some(Instant::now() + CLOSING);
                 shard.close(CloseFrame::RESUME);
                 continue;
             }
-            frame = shard.next() => frame,
             // Left to itself, the shard would connect again.
-            () = tokio::time::sleep(CLOSING), if closing => return Ok(()),
+            () = passed(closing), if closing.is_some() => return Ok(Ended::Stopped),
+            frame = shard.next() => frame,
         };
         while listening.asides.try_join_next().is_some() {}
         match frame {
@@ -65,35 +81,39 @@ pub(crate) async fn listen(bot: &Discord, intake: &Intake, mut stop: Stop) -> Re
             Some(Ok(Frame::Close(frame))) => {
                 code = frame.map(|frame| frame.code);
                 listening.keep(Kept::of(&shard, me), When::Now).await;
-                if closing {
-                    return Ok(());
+                if closing.is_some() {
+                    return Ok(Ended::Stopped);
                 }
                 // The shard connects again by itself, unless the code forbids it; then there is nothing more to come.
-                intake.trouble(&trouble::of_close(code));
+                shared.down(id, intake, &trouble::of_close(code));
             }
             // Connecting again is left to our own patience, which goes on for ever and can be seen.
             Some(Err(error)) => {
                 if matches!(error.kind(), ReceiveMessageErrorType::Reconnect) {
-                    return Err(Trouble::passing(
+                    return Ok(Ended::Lost(Trouble::passing(
                         "Discord's gateway cannot be reached",
-                        "check the network; it is tried again by itself",
-                    ));
+                        "check the network; Confidant keeps trying",
+                    )));
                 }
-                tracing::debug!("something that the gateway said could not be read");
+                tracing::debug!("a message of the gateway could not be read");
             }
             None => {
-                Kept::forget(intake).await;
+                Kept::forget(intake, id.number()).await;
                 return Err(trouble::of_close(code));
             }
         }
     }
 }
 
-fn config(bot: &Discord, kept: Option<Kept>) -> twilight_gateway::Config {
+fn config(
+    bot: &Discord,
+    queue: InMemoryQueue,
+    kept: Option<Kept>,
+) -> twilight_gateway::Config<InMemoryQueue> {
     let intents =
         Intents::GUILDS | Intents::GUILD_MESSAGES | Intents::DIRECT_MESSAGES | Intents::MESSAGE_CONTENT;
     let token = bot.settings.token.expose_secret().trim().to_owned();
-    let mut builder = ConfigBuilder::new(token, intents);
+    let mut builder = ConfigBuilder::new(token, intents).queue(queue);
     if let Some(url) = &bot.settings.gateway_url {
         builder = builder.proxy_url(url.trim_end_matches('/').to_owned());
     }
@@ -108,26 +128,52 @@ fn config(bot: &Discord, kept: Option<Kept>) -> twilight_gateway::Config {
 
 /// Where a session can be resumed, by the next process if need be.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+pub(crate) struct Kept {
     /// Whose it is: the settings may name another bot in the same place by now.
     account: Id<UserMarker>,
     session: Session,
     url: Option<String>,
+    /// Of how many connections it is one.
+    #[serde(default = "one")]
+    shards: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Kept {
-    fn of(shard: &Shard, account: Id<UserMarker>) -> Option<Self> {
+    fn of<Q>(shard: &Shard<Q>, account: Id<UserMarker>) -> Option<Self> {
         let session = shard.session()?.clone();
-        Some(Self { account, session, url: shard.resume_url().map(str::to_owned) })
+        let url = shard.resume_url().map(str::to_owned);
+        Some(Self { account, session, url, shards: shard.id().total() })
     }
 
-    async fn read(intake: &Intake) -> Option<Self> {
-        let kept = intake.vault().kept(KEPT).await.ok()??;
+    /// Where the session of this connection of this account can be resumed.
+    pub(crate) async fn read(intake: &Intake, account: Id<UserMarker>, shard: ShardId) -> Option<Self> {
+        let kept = Self::kept(intake, shard.number()).await?;
+        (kept.account == account && kept.shards == shard.total()).then_some(kept)
+    }
+
+    /// Forgets the sessions of connections that are no more, since there are fewer now.
+    pub(crate) async fn forget_beyond(intake: &Intake, shards: u32) {
+        let before = Self::kept(intake, 0).await.map_or(0, |kept| kept.shards);
+        for number in shards..before {
+            Self::forget(intake, number).await;
+        }
+    }
+
+    async fn kept(intake: &Intake, number: u32) -> Option<Self> {
+        let kept = intake.vault().kept(&Self::name(number)).await.ok()??;
         serde_json::from_slice(&kept).ok()
     }
 
-    async fn forget(intake: &Intake) {
-        let _ = intake.vault().forget(KEPT).await;
+    async fn forget(intake: &Intake, number: u32) {
+        let _ = intake.vault().forget(&Self::name(number)).await;
+    }
+
+    fn name(number: u32) -> String {
+        if number == 0 { KEPT.to_owned() } else { format!("{KEPT}.{number}") }
     }
 }
 
@@ -138,31 +184,12 @@ enum When {
     Sometimes,
 }
 
-/// What is not read back yet. Until everything is, live messages do not move cursors: what was said before them might
-/// be passed over.
-#[derive(Clone, Debug, Default)]
-struct Behind(Arc<Mutex<HashSet<String>>>);
-
-impl Behind {
-    fn add(&self, what: String) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(what);
-    }
-
-    fn done(&self, what: &str) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(what);
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_empty()
-    }
-}
-
 struct Listening<'a> {
     bot: &'a Discord,
     intake: &'a Intake,
-    rules: Arc<Rules>,
+    shared: &'a Shared,
+    id: ShardId,
     stands: Arc<Stands>,
-    behind: Behind,
     /// What must not keep the heartbeat waiting.
     asides: JoinSet<()>,
     /// When a room's cursor was last moved past something that wants no answer.
@@ -187,27 +214,27 @@ impl Listening<'_> {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(When::Sometimes),
             Err(_) => {
-                tracing::warn!("something that the gateway told could not be read and was left out");
+                tracing::warn!("a message of the gateway could not be read and was ignored");
                 return Ok(When::Sometimes);
             }
         };
-        match Told::from(event) {
+        match GatewayEvent::from(event) {
             // From here on everything is replayed to whoever has the session, so it is kept before anything else.
-            Told::Ready(ready) => {
+            GatewayEvent::Ready(ready) => {
                 self.ready(&ready).await?;
                 return Ok(When::Now);
             }
-            Told::Resumed => self.intake.up(),
-            Told::MessageCreate(message) => self.said(&message).await?,
-            Told::MessageUpdate(message) => self.edited(&message).await?,
-            Told::MessageDelete(gone) => self.removed(gone.id).await?,
-            Told::MessageDeleteBulk(gone) => {
+            GatewayEvent::Resumed => self.shared.up(self.id, self.intake),
+            GatewayEvent::MessageCreate(message) => self.said(&message).await?,
+            GatewayEvent::MessageUpdate(message) => self.edited(&message).await?,
+            GatewayEvent::MessageDelete(gone) => self.removed(gone.id).await?,
+            GatewayEvent::MessageDeleteBulk(gone) => {
                 for id in gone.ids {
                     self.removed(id).await?;
                 }
             }
-            Told::InteractionCreate(interaction) => {
-                let Some(answer) = slash::take(&self.rules, self.intake, &interaction).await? else {
+            GatewayEvent::InteractionCreate(interaction) => {
+                let Some(answer) = slash::take(&self.shared.rules, self.intake, &interaction).await? else {
                     return Ok(When::Sometimes);
                 };
                 let client = Arc::clone(&self.bot.client);
@@ -217,7 +244,7 @@ impl Listening<'_> {
                     let _ = interactions.create_response(interaction.id, &interaction.token, &answer).await;
                 });
             }
-            Told::GuildDelete(gone) if gone.unavailable != Some(true) => self.left(gone.id).await?,
+            GatewayEvent::GuildDelete(gone) if gone.unavailable != Some(true) => self.left(gone.id).await?,
             _ => {}
         }
         Ok(When::Sometimes)
@@ -225,20 +252,29 @@ impl Listening<'_> {
 
     /// A session of its own: nothing is replayed, so everything is read back.
     async fn ready(&mut self, ready: &Ready) -> Result<(), Trouble> {
-        self.intake.up();
-        self.stands = Arc::new(Stands::read(self.intake).await?);
+        self.shared.up(self.id, self.intake);
+        let behind = &self.shared.behind;
+        self.stands = Arc::new(Stands::read(self.intake, behind).await?);
         for guild in &ready.guilds {
-            self.behind.add(guild.id.to_string());
+            behind.add(guild.id.to_string());
         }
-        self.behind.add(DIRECT.to_owned());
-        let (client, rules) = (Arc::clone(&self.bot.client), Arc::clone(&self.rules));
-        let (stands, intake, behind) = (Arc::clone(&self.stands), self.intake.clone(), self.behind.clone());
+        // Direct messages come on the first connection only.
+        if self.id.number() == 0 {
+            behind.add(DIRECT.to_owned());
+        }
+        behind.done(&shards::waiting(self.id));
+        let (client, rules) = (Arc::clone(&self.bot.client), Arc::clone(&self.shared.rules));
+        let (stands, intake, behind) = (Arc::clone(&self.stands), self.intake.clone(), behind.clone());
+        let number = self.id.number();
         self.asides.spawn(async move {
-            patiently(|| catch_up::direct(&client, &rules, &intake, &stands)).await;
-            behind.done(DIRECT);
-            stands.keep_if(behind.is_nothing(), &intake).await;
+            if number == 0 {
+                patiently(|| catch_up::direct(&client, &rules, &intake, &stands)).await;
+                behind.done(DIRECT);
+            }
+            stands.keep_if_all(&behind, &intake).await;
         });
-        if let Some(only) = self.rules.guild
+        if let Some(only) = self.shared.rules.guild
+            && shards::hears(self.id, only)
             && !ready.guilds.iter().any(|guild| guild.id == only)
         {
             self.intake.trouble(&not_there());
@@ -247,22 +283,23 @@ impl Listening<'_> {
     }
 
     fn guild(&mut self, heard: GuildHeard) {
-        if self.rules.guild == Some(heard.id) {
-            self.intake.up();
+        if self.shared.rules.guild == Some(heard.id) {
+            self.shared.up(self.id, self.intake);
         }
-        let (client, rules) = (Arc::clone(&self.bot.client), Arc::clone(&self.rules));
-        let (stands, intake, behind) = (Arc::clone(&self.stands), self.intake.clone(), self.behind.clone());
+        let (client, rules) = (Arc::clone(&self.bot.client), Arc::clone(&self.shared.rules));
+        let (stands, intake, behind) =
+            (Arc::clone(&self.stands), self.intake.clone(), self.shared.behind.clone());
         self.asides.spawn(async move {
             patiently(|| catch_up::guild(&client, &rules, &intake, &stands, &heard)).await;
             behind.done(&heard.id.to_string());
-            stands.keep_if(behind.is_nothing(), &intake).await;
+            stands.keep_if_all(&behind, &intake).await;
         });
     }
 
     async fn said(&mut self, message: &Message) -> Result<(), Trouble> {
         let guild = message.guild_id;
-        let is_settled = self.behind.is_nothing();
-        if let Some(mut said) = self.rules.said(message, guild) {
+        let is_settled = self.shared.behind.is_nothing();
+        if let Some(mut said) = self.shared.rules.said(message, guild) {
             if !is_settled {
                 said.order = None;
             }
@@ -271,7 +308,7 @@ impl Listening<'_> {
         }
         let name = room(message.channel_id, guild);
         let lately = self.passed.get(&name).is_some_and(|at| at.elapsed() < PASSED_EVERY);
-        if is_settled && !lately && (self.rules.guild.is_none() || guild == self.rules.guild) {
+        if is_settled && !lately && (self.shared.rules.guild.is_none() || guild == self.shared.rules.guild) {
             if self.passed.len() > MOST_ROOMS {
                 self.passed.clear();
             }
@@ -282,7 +319,7 @@ impl Listening<'_> {
     }
 
     async fn edited(&self, message: &Message) -> Result<(), Trouble> {
-        let Some(edited) = self.rules.edited(message) else { return Ok(()) };
+        let Some(edited) = self.shared.rules.edited(message) else { return Ok(()) };
         self.intake.take(Event::Edited(edited)).await.map(drop).map_err(inbox)
     }
 
@@ -296,14 +333,14 @@ impl Listening<'_> {
         let label = &self.bot.settings.label;
         tracing::warn!(
             label,
-            "the bot was removed from a server; hint: invite it again if that was not meant"
+            "the bot was removed from a server; hint: invite it again if that was not intended"
         );
         for cursor in self.intake.cursors().await.map_err(inbox)? {
             if place_of(&cursor.room).is_some_and(|(_, of)| of == Some(guild)) {
                 self.intake.left(&cursor.room).await.map_err(inbox)?;
             }
         }
-        if self.rules.guild == Some(guild) {
+        if self.shared.rules.guild == Some(guild) {
             self.intake.trouble(&not_there());
         }
         Ok(())
@@ -317,7 +354,7 @@ impl Listening<'_> {
         let Some(kept) = kept else { return };
         self.kept_at = Instant::now();
         let Ok(json) = serde_json::to_vec(&kept) else { return };
-        if let Err(error) = self.intake.vault().keep(KEPT, &json).await {
+        if let Err(error) = self.intake.vault().keep(&Kept::name(self.id.number()), &json).await {
             tracing::warn!(error = %error, "the gateway's session could not be kept");
         }
     }
@@ -330,14 +367,21 @@ where
 {
     let mut backoff = confidant_channel::Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     while let Err(trouble) = work().await {
-        tracing::warn!(trouble = %trouble, "rooms could not be read back; it is tried again");
+        tracing::warn!(trouble = %trouble, "missed messages could not be read; retrying");
         tokio::time::sleep(backoff.wait()).await;
+    }
+}
+
+/// Until a moment, if there is one.
+async fn passed(moment: Option<Instant>) {
+    if let Some(moment) = moment {
+        tokio::time::sleep_until(moment).await;
     }
 }
 
 fn not_there() -> Trouble {
     Trouble::refused(
-        "the bot is not in the server that guild_id names; direct messages are answered all the same",
+        "the bot is not in the server that guild_id names; direct messages are still answered",
         "invite it: developer portal, OAuth2, URL Generator, scopes bot and applications.commands",
     )
 }

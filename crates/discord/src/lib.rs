@@ -1,7 +1,7 @@
 //! The Discord channel: what people say to a bot there becomes events of the shared runtime, and replies go back.
 //!
 //! ```text
-//! gateway ──▶ listen ──▶ determine (pure: is this for us?) ──▶ Intake
+//! gateway ──▶ shards ──▶ determine (pure: is this for us?) ──▶ Intake
 //! REST    ◀── replies, edits, typing ◀── Channel             catch_up: what was said while we were away
 //! ```
 //!
@@ -20,6 +20,7 @@ mod page;
 mod room;
 mod route;
 mod settings;
+mod shards;
 mod slash;
 mod trouble;
 

@@ -39,7 +39,7 @@ impl Page {
         let mut messages: Vec<Message> =
             all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect();
         if messages.len() < len {
-            tracing::warn!(messages = len - messages.len(), "messages could not be read and were left out");
+            tracing::warn!(messages = len - messages.len(), "messages could not be read and were ignored");
         }
         messages.sort_by_key(|message| message.id);
         Some(Self { messages, ends, len })

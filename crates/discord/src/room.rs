@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use confidant_channel::Trouble;
-use confidant_engine::{RoomContext, RoomLine};
+use confidant_engine::room::{RoomContext, RoomLine};
 use twilight_http::Client;
 use twilight_model::channel::message::{Message, MessageType};
 use twilight_model::id::Id;

@@ -1,6 +1,6 @@
 //! What an operator says of one bot.
 
-use confidant_channel::Allowed;
+use confidant_channel::{Allowed, Keeping};
 use secrecy::SecretString;
 
 /// One bot.
@@ -20,12 +20,16 @@ pub struct Settings {
     pub mention_only: bool,
     /// How many of a person's messages from before the start are recalled.
     pub load_past_conversations: usize,
+    /// Whether conversations are kept.
+    pub keeping: Keeping,
     /// What a memory is keyed by.
     pub isolation: Isolation,
     /// Another server's REST address, such as `http://127.0.0.1:8000`.
     pub api_url: Option<String>,
     /// Another server's gateway address, such as `ws://127.0.0.1:8001`.
     pub gateway_url: Option<String>,
+    /// How many connections it has; as many as Discord recommends if it is nothing.
+    pub shards: Option<std::num::NonZeroU32>,
     /// How many lines of a room are read.
     pub room_lines: usize,
     /// How many events are worked on side by side.
@@ -50,7 +54,8 @@ pub enum SettingsError {
     NoToken,
     /// A token that no header can hold.
     #[error(
-        "the Discord bot_token holds a character that no token has; hint: copy it again, without blanks or quotes"
+        "the Discord bot_token has a character that cannot be in a token; hint: copy it again, without \
+         spaces or quotes"
     )]
     BadToken,
     /// Not an id.
@@ -60,7 +65,8 @@ pub enum SettingsError {
     BadGuild,
     /// Not an address that can be used.
     #[error(
-        "{0} cannot be used; hint: give a scheme and a host, https:// or wss://, without a path; http:// and ws:// on this machine only, since the token goes there"
+        "{0} cannot be used; hint: give a scheme and a host, https:// or wss://, without a path; http:// and \
+         ws:// only on this machine, since the token is sent there"
     )]
     BadAddress(&'static str),
 }
@@ -132,9 +138,11 @@ mod tests {
             listen_to_bots: false,
             mention_only: false,
             load_past_conversations: 0,
+            keeping: Keeping::Conversations,
             isolation: Isolation::Person,
             api_url: api.map(str::to_owned),
             gateway_url: None,
+            shards: None,
             room_lines: 20,
             concurrency: 8,
         }

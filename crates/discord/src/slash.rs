@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use confidant_channel::{Event, Intake, Said, Trouble};
-use confidant_engine::Audience;
+use confidant_engine::room::Audience;
 use serde_json::json;
 use twilight_http::Client;
 use twilight_model::application::command::{Command, CommandType};
@@ -54,7 +54,7 @@ pub(crate) async fn take(
         return Ok(None);
     };
     if !rules.may_talk(user) {
-        return Ok(Some(now("I may not talk to you here. Whoever runs me can change that.")));
+        return Ok(Some(now("I may not talk to you here. The people who run me can change that.")));
     }
     intake.take(Event::Said(said)).await.map_err(inbox)?;
     Ok(Some(later()))
@@ -119,7 +119,7 @@ const UNTIL_HEARD: [u64; 5] = [100, 200, 400, 800, 1600];
 
 const COMMANDS: [(&str, &str); 5] = [
     ("forget", "Erase what I remember of our conversation"),
-    ("export", "Get what I remember of you"),
+    ("export", "Get what I remember about you"),
     ("privacy", "What I keep, and who can read it"),
     ("help", "What I can do"),
     ("cancel", "Stop what I am doing for you"),

@@ -11,7 +11,7 @@ pub(crate) fn of_request(error: &twilight_http::Error) -> Trouble {
         ErrorType::Response { status, error, .. } => of_response(status.get(), code(error)),
         ErrorType::RequestTimedOut => Trouble::passing("Discord did not answer in time", LATER),
         ErrorType::RequestError => {
-            Trouble::passing("Discord cannot be reached", "check the network; it is tried again by itself")
+            Trouble::passing("Discord cannot be reached", "check the network; Confidant keeps trying")
         }
         ErrorType::RequestCanceled => Trouble::passing("a request to Discord was cut off", LATER),
         ErrorType::Parsing { .. } => Trouble::passing("Discord answered something unexpected", LATER),
@@ -52,15 +52,15 @@ fn of_response(status: u16, code: u64) -> Trouble {
         (_, 10_003 | 10_004 | 10_008 | 10_015 | 10_062 | 50_001 | 50_027) | (404, _) => Trouble::Gone,
         (401, _) => bad_token(),
         (_, 50_007) => Trouble::refused(
-            "the person takes no direct messages from the bot",
+            "the person does not accept direct messages from the bot",
             "they can allow them in the server's privacy settings",
         ),
         (403, _) => Trouble::refused(
-            format!("Discord refuses this to the bot (code {code})"),
+            format!("Discord does not let the bot do this (code {code})"),
             "give it View Channels, Send Messages, Send Messages in Threads, Read Message History and Attach Files there",
         ),
-        (429, _) => Trouble::passing("Discord asks for fewer requests", LATER),
-        (500.., _) => Trouble::passing(format!("Discord has trouble of its own ({status})"), LATER),
+        (429, _) => Trouble::passing("Discord limits the bot's requests (rate limit)", LATER),
+        (500.., _) => Trouble::passing(format!("Discord has a problem of its own ({status})"), LATER),
         _ => Trouble::refused(
             format!("Discord refused a request ({status}, code {code})"),
             "report this with the log",
@@ -73,8 +73,16 @@ pub(crate) fn of_close(code: Option<u16>) -> Trouble {
     match code {
         Some(4004) => bad_token(),
         Some(4013 | 4014) => missing_intent(),
-        Some(4010..=4012) => Trouble::refused(
-            format!("the gateway closed the connection for good (code {})", code.unwrap_or_default()),
+        // Asked again, Discord says how many.
+        Some(4010 | 4011) => Trouble::passing(
+            format!(
+                "the bot is in too many servers for its number of connections (code {})",
+                code.unwrap_or_default()
+            ),
+            "leave `shards` out to use as many as Discord recommends; Confidant keeps trying",
+        ),
+        Some(4012) => Trouble::refused(
+            format!("the gateway closed the connection permanently (code {})", code.unwrap_or_default()),
             "this version of Confidant is too old for Discord's gateway: upgrade it",
         ),
         Some(code) => Trouble::passing(format!("the gateway closed the connection (code {code})"), LATER),
@@ -92,11 +100,12 @@ pub(crate) fn missing_intent() -> Trouble {
 pub(crate) fn bad_token() -> Trouble {
     Trouble::refused(
         "Discord does not know this bot token",
-        "copy it anew from the developer portal (Bot, Reset Token) into bot_token or its file, and start again",
+        "copy a new one from the developer portal (Bot, Reset Token) into bot_token or its file, and start \
+         again",
     )
 }
 
-const LATER: &str = "it is tried again by itself";
+const LATER: &str = "nothing to do: Confidant keeps trying";
 
 #[cfg(test)]
 mod tests {

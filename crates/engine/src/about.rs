@@ -1,5 +1,6 @@
 //! What is known about a conversation as a whole: its title, what it is about, its summaries. Part of the sealed log.
 
+use confidant_display::debug_without_content;
 use serde::{Deserialize, Serialize};
 
 use crate::audience::Audience;
@@ -52,7 +53,7 @@ pub(crate) struct Note {
 /// What became of the focus mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FocusChange {
+pub enum FocusChange {
     /// This one is on.
     On(String),
     /// None is.
@@ -107,13 +108,4 @@ pub(crate) struct Summary {
     pub(crate) text: String,
 }
 
-macro_rules! debug_without_content {
-    ($($name:ident),*) => {$(
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    )*};
-}
 debug_without_content!(About, Note, Made, Summary);

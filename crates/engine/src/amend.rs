@@ -5,38 +5,44 @@
 //! derived from them here (answer, summary, title, concepts in scope). What is easy to get wrong: an answer may repeat what it answers, so it
 //! goes with a change, too.
 
+use confidant_model::tokens;
 use confidant_seal::Tag;
+use futures_util::future::BoxFuture;
 
 use crate::audit::Action;
 use crate::concepts;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::session::{Session, Wrote};
-use crate::tokens;
+use crate::turn::pay;
 
 impl Session {
     /// Replaces what the person said in a turn, and forgets the answer to what they said before. Says whether there was
     /// such a turn.
-    pub async fn amend(&self, request_id: &str, content: &str) -> Result<bool, Error> {
-        if content.len() > self.inner.settings.max_query_bytes || content.trim().is_empty() {
-            return Err(Error::Invalid {
-                what: "the changed message is empty or too long to be kept".to_owned(),
-                hint: "remove it instead".to_owned(),
-            });
-        }
-        let tokens = Some(tokens::count(content));
-        self.revise(request_id, |at| Entry::Amended {
-            request_id: request_id.to_owned(),
-            at,
-            content: content.to_owned(),
-            tokens,
+    pub fn amend<'a>(&'a self, request_id: &'a str, content: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            if content.len() > self.inner.ledger.settings.max_query_bytes || content.trim().is_empty() {
+                return Err(Error::Invalid {
+                    what: "the edited message is empty or too long to store".to_owned(),
+                    hint: "delete the message instead".to_owned(),
+                });
+            }
+            let tokens = Some(tokens::count(content));
+            self.revise(request_id, |at| Entry::Amended {
+                request_id: request_id.to_owned(),
+                at,
+                content: content.to_owned(),
+                tokens,
+            })
+            .await
         })
-        .await
     }
 
     /// Forgets what the person said in a turn, and the answer to it. Says whether there was such a turn.
-    pub async fn remove(&self, request_id: &str) -> Result<bool, Error> {
-        self.revise(request_id, |at| Entry::Removed { request_id: request_id.to_owned(), at }).await
+    pub fn remove<'a>(&'a self, request_id: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            self.revise(request_id, |at| Entry::Removed { request_id: request_id.to_owned(), at }).await
+        })
     }
 
     async fn revise(
@@ -46,6 +52,8 @@ impl Session {
     ) -> Result<bool, Error> {
         loop {
             let mut held = self.lock().await?;
+            // What was answered while the store was away can be changed like anything else.
+            pay(self, &mut held).await?;
             let Some(log) = held.fresh().await? else { return Ok(false) };
             let checkpoint = log.checkpoint();
             match checkpoint.exchange(request_id) {
@@ -62,14 +70,14 @@ impl Session {
             }
             let owner = held.owner();
             let note = self.record(Action::SessionAmended);
-            if held.write(vec![entry(self.inner.now())], owner, note).await? == Wrote::Done {
+            if held.write(vec![entry(self.inner.ledger.now())], owner, note).await? == Wrote::Done {
                 break;
             }
         }
         // What cannot be taken out now is when this is asked for again: the log says that the turn is settled.
         concepts::take_back(self, request_id).await?;
-        self.inner.store.tidy().await?;
-        self.inner.store.scrub().await?;
+        self.inner.ledger.store.tidy().await?;
+        self.inner.ledger.store.scrub().await?;
         Ok(true)
     }
 

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use confidant_seal::Tag;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::inner::Inner;
+use crate::ledger::Ledger;
 use crate::store::{Anchor, AuditLane, LaneAnchor};
 
 /// Log versions on their way to the keyring, where they reveal a rollback.
@@ -26,7 +28,7 @@ pub(crate) struct Anchors {
 
 impl Anchors {
     pub(crate) fn mark(&self, anchor: Anchor) {
-        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut marked = self.marked.lock();
         let known = marked.entry(anchor.scope).or_insert(anchor);
         if known.kid != anchor.kid || known.version <= anchor.version {
             *known = anchor;
@@ -45,7 +47,7 @@ impl Anchors {
         if !self.audit.swap(false, Ordering::SeqCst) {
             return None;
         }
-        let mut marked = self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut marked = self.marked.lock();
         Some(marked.drain().map(|(_, anchor)| anchor).collect())
     }
 }
@@ -61,13 +63,13 @@ pub(crate) async fn keep_anchoring(anchors: Arc<Anchors>, inner: Weak<Inner>) {
             tokio::time::sleep(ANCHORS_GATHER).await;
         }
         let Some(engine) = inner.upgrade() else { return };
-        if let Err(error) = engine.flush_anchors().await {
-            tracing::warn!(error = %error, "anchors could not be written; trying again");
+        if let Err(error) = engine.ledger.flush_anchors().await {
+            tracing::warn!(error = %error, "rollback anchors could not be written; will retry");
         }
     }
 }
 
-impl Inner {
+impl Ledger {
     /// Writes the versions that were reached to the keyring.
     pub(crate) async fn flush_anchors(&self) -> Result<(), Error> {
         let Some(marked) = self.anchors.take() else { return Ok(()) };

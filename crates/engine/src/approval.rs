@@ -5,16 +5,17 @@
 //! entry that says so, so there is at most one of that, too. What is easy to get wrong: the rules may have changed
 //! since the person was asked, so they are asked again when the decision is carried out.
 
+use confidant_display::debug_without_content;
+use confidant_model::{Step, ToolCall};
+use confidant_prepare::Prepared;
 use confidant_seal::Tag;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
-use crate::engine::random_id;
 use crate::entry::is_default;
-use crate::model::{Step, ToolCall};
-use crate::turn::Prepared;
+use crate::store::random_id;
 
 /// Who may decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,9 +230,10 @@ pub(crate) fn scope_of(approval_id: &str) -> Option<Tag> {
 
 /// The arguments as a question shows them: whole where that can be read, and never so that they look like the rest.
 fn shown(arguments: &Value) -> String {
-    let text = crate::room::one_line(&arguments.to_string());
+    // What a person reads is the call as it is; nothing here is for a model.
+    let text = crate::fence::visible_line(&arguments.to_string());
     match text.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("`{}…` (cut here; the whole is in `arguments`)", &text[..end]),
+        Some((end, _)) => format!("`{}…` (shortened; `arguments` has all of it)", &text[..end]),
         None => format!("`{text}`"),
     }
 }
@@ -241,7 +243,7 @@ const LONGEST_SHOWN: usize = 600;
 /// What is approved is this call and no other.
 fn call_hash(approval_id: &str, call: &ToolCall) -> String {
     let whole = serde_json::json!([approval_id, call.name, canonical(&call.arguments)]).to_string();
-    hex(ring::digest::digest(&ring::digest::SHA256, whole.as_bytes()).as_ref())
+    hex::encode(ring::digest::digest(&ring::digest::SHA256, whole.as_bytes()).as_ref())
 }
 
 /// The same text for the same arguments, however their keys are ordered.
@@ -259,29 +261,12 @@ pub(crate) fn canonical(value: &Value) -> Value {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Six characters that are hard to mistake for one another.
 fn code(random: &[u8; 16]) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
     random.iter().take(6).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
 
-macro_rules! debug_without_content {
-    ($($name:ident),*) => {$(
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    )*};
-}
 debug_without_content!(ApprovalRequest, Approval, Decided, Work, Current);
 
 #[cfg(test)]
@@ -340,7 +325,7 @@ mod tests {
         let call = call(json!({ "text": "a\n`approve XXXXXX`\u{202e}", "long": "x".repeat(2000) }));
         let request = approval(&call, vec![Approver::Asker]).request("r1", Audience::Room, &call);
         assert!(!request.question.contains('\n') && !request.question.contains('\u{202e}'));
-        assert!(request.question.contains("cut here") && request.question.len() < 1000);
+        assert!(request.question.contains("shortened") && request.question.len() < 1000);
         assert_eq!(request.arguments, call.arguments);
     }
 }

@@ -6,43 +6,15 @@
 //! Reads are recorded as well as writes. Subjects are tags: whoever holds the keyring can tell whether a record is about a given person, and
 //! nobody can tell whom it is about from the record alone.
 
-use std::sync::Arc;
-
 use confidant_seal::{Context, Key, Suite, Tag, open, seal};
+pub use confidant_store::Lane;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 use crate::error::Error;
 use crate::keyring::Keyring;
-use crate::log::hex;
-use crate::store::{AuditHead, AuditLane, AuditPlace, LaneAnchor, PendingAudit, Store};
-
-/// One chain of the audit log, by number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Lane(u32);
-
-impl Lane {
-    /// The only one of a store that has one writer at a time anyway.
-    pub const ZERO: Self = Self(0);
-
-    /// The lane of this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Whether it is lane 0, which receipts and lists do not mention.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        *self == Self::ZERO
-    }
-}
+use crate::log::tag_text;
+use crate::store::{Audit, AuditHead, AuditLane, AuditPlace, LaneAnchor, PendingAudit};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -143,6 +115,12 @@ pub enum Action {
     /// Concepts in scope of a conversation were erased.
     #[serde(rename = "context.erased")]
     ContextErased,
+    /// A person was let into the concepts of a conversation.
+    #[serde(rename = "context.joined")]
+    ContextJoined,
+    /// A person was taken out of the concepts of a conversation.
+    #[serde(rename = "context.left")]
+    ContextLeft,
     /// The concepts of a conversation were put out of use, since nobody used them.
     #[serde(rename = "context.archived")]
     ContextArchived,
@@ -161,6 +139,21 @@ pub enum Action {
     /// Somebody asked for what is not theirs.
     #[serde(rename = "access.refused")]
     AccessRefused,
+    /// A server started and opened the keyring with its master keys.
+    #[serde(rename = "keys.opened")]
+    KeysOpened,
+    /// Every key was checked.
+    #[serde(rename = "keys.verified")]
+    KeysVerified,
+    /// The state of the master keys was looked at.
+    #[serde(rename = "keys.viewed")]
+    KeysViewed,
+    /// The keys were copied to another keyring, sealed as they are.
+    #[serde(rename = "keys.copied")]
+    KeysCopied,
+    /// The audit log was read.
+    #[serde(rename = "audit.viewed")]
+    AuditViewed,
     /// Everything was re-sealed under another root.
     #[serde(rename = "keys.rotated")]
     KeysRotated,
@@ -193,7 +186,7 @@ impl Actor {
         Self("system".to_owned())
     }
 
-    /// Whoever is called this in the log, such as one that was named by another actor's text.
+    /// The actor with this name in the log.
     #[must_use]
     pub fn named(text: &str) -> Self {
         Self(text.to_owned())
@@ -224,6 +217,9 @@ pub struct AuditRecord {
     /// To which session or person, as a tag in hex.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub subject: Option<String>,
+    /// In which tenant, as a tag in hex; missing where it concerns the whole installation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tenant: Option<String>,
     /// How many things it concerned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub count: Option<u64>,
@@ -249,11 +245,16 @@ pub struct AuditLine {
 
 impl AuditRecord {
     pub(crate) fn new(at: Millis, actor: &Actor, action: Action) -> Self {
-        Self { at, actor: actor.clone(), action, subject: None, count: None, reason: None }
+        Self { at, actor: actor.clone(), action, subject: None, tenant: None, count: None, reason: None }
     }
 
     pub(crate) fn about(mut self, subject: Tag) -> Self {
         self.subject = Some(subject.to_string());
+        self
+    }
+
+    pub(crate) fn within(mut self, tenant: Tag) -> Self {
+        self.tenant = Some(tenant.to_string());
         self
     }
 
@@ -280,7 +281,7 @@ impl AuditRecord {
 
 /// Reads the records of a lane that follow `after`, checking that each follows from the one before.
 pub(crate) async fn read(
-    store: &Arc<dyn Store>,
+    store: &dyn Audit,
     key: &Key,
     lane: Lane,
     after: Option<AuditHead>,
@@ -293,11 +294,11 @@ pub(crate) async fn read(
             return Err(broken(place, "is missing"));
         }
         let opened = in_place(place, |context| open(key, context, &sealed))
-            .map_err(|_| broken(place, "does not follow from the one before it"))?;
+            .map_err(|_| broken(place, "does not follow from the record before it"))?;
         let record =
             serde_json::from_slice(&opened.data).map_err(|_| broken(place, "is not an audit record"))?;
         let tag = sealed.tag().ok_or_else(|| broken(place, "is not an audit record"))?;
-        lines.push(AuditLine { lane, seq, record, tag: hex(Some(&tag)) });
+        lines.push(AuditLine { lane, seq, record, tag: tag_text(Some(&tag)) });
         place = AuditHead { lane, seq, tag }.next();
     }
     Ok(lines)
@@ -307,7 +308,7 @@ pub(crate) async fn read(
 ///
 /// `anchors` are those of the keyring, which has seen how long lanes were and from when on their beginnings may go.
 pub(crate) async fn verify(
-    store: &Arc<dyn Store>,
+    store: &dyn Audit,
     key: &Key,
     lane: Lane,
     found: Option<&AuditLane>,
@@ -321,7 +322,7 @@ pub(crate) async fn verify(
     let (mut last, mut count) = (floor, 0);
     if floor.is_some_and(|floor| floor.seq > may_be_gone) {
         let first = AuditPlace { lane, seq: may_be_gone + 1, previous: None };
-        return Err(broken(first, "is missing before its time"));
+        return Err(broken(first, "was removed before its retention time ended"));
     }
     loop {
         let lines = read(store, key, lane, last, AT_ONCE).await?;
@@ -335,7 +336,7 @@ pub(crate) async fn verify(
         let next = AuditPlace { lane, seq: end + 1, previous: None };
         return Err(broken(
             next,
-            "and all after it are missing, of which the keyring or the log itself still knows",
+            "and all later ones are missing, though the keyring or the log still counts them",
         ));
     }
     Ok(count)
@@ -348,7 +349,7 @@ pub(crate) fn may_be_gone(lane: Lane, anchors: &[LaneAnchor], now: Millis) -> u6
 }
 
 impl AuditLine {
-    /// Where the next record of the lane goes on from.
+    /// Where the next record of the lane continues.
     pub(crate) fn head(&self) -> Option<AuditHead> {
         let tag = Tag::from_hex(&self.tag)?;
         Some(AuditHead { lane: self.lane, seq: self.seq, tag: *tag.as_bytes() })
@@ -364,13 +365,13 @@ fn broken(place: AuditPlace, how: &str) -> Error {
     };
     Error::Unverified {
         what: format!("the audit chain is broken: record {}{lane} {how}", place.seq),
-        hint: "the log was altered or cut; compare the data with a backup and keep both",
+        hint: "the log was altered or truncated; compare the data with a backup and keep both",
     }
 }
 
 /// Calls `act` with the context of a record in this place.
 fn in_place<T>(place: AuditPlace, act: impl FnOnce(&Context<'_>) -> T) -> T {
-    let (seq, previous) = (place.seq.to_string(), hex(place.previous.as_ref()));
+    let (seq, previous) = (place.seq.to_string(), tag_text(place.previous.as_ref()));
     // Lane 0 is not named: its records are older than lanes.
     let lane = if place.lane.is_zero() { String::new() } else { place.lane.number().to_string() };
     act(&Context { purpose: "audit", owner: "", container: &lane, object: &seq, field: &previous })

@@ -6,15 +6,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use confidant_prepare::RunningHarm;
 use serde::{Deserialize, Serialize};
 
 use crate::about::{About, Made, Summary};
-use crate::approval::{Approval, Work};
+use crate::approval::{Approval, Decided, Decision, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::error::Error;
-use crate::turn::{Restore, RunningHarm};
+use crate::turn::Restore;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -87,6 +88,11 @@ impl Exchange {
         }
     }
 
+    /// Whether somebody can still decide what it waits for.
+    pub(crate) fn is_pending(&self, now: Millis) -> bool {
+        self.approval().is_some_and(|approval| approval.decided.is_none() && approval.expires_at > now)
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.outcome, Outcome::Open { .. })
     }
@@ -103,6 +109,11 @@ impl Exchange {
             Outcome::Waiting { work } => Some(work),
             _ => None,
         }
+    }
+
+    /// What it was called by whoever asked for it on a plain bus.
+    pub(crate) fn asked_as(&self) -> Option<&str> {
+        self.given.as_ref()?.asked_as.as_deref()
     }
 
     /// What it waits for.
@@ -140,8 +151,18 @@ pub(crate) struct Checkpoint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     captured: Vec<Capture>,
     /// Messages that decided something, with the turn that they decided, newest last: said again, they decide nothing else.
+    /// Among them who decided what, as [`decision_note`] writes it: who repeats themself hears that it counted.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     decided: VecDeque<(String, String)>,
+    /// When the log ends if nothing more is written; nothing if nobody has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lives: Option<Lives>,
+    /// How many messages came with the conversation when it was taken over from another system: as many are kept.
+    #[serde(default, skip_serializing_if = "crate::entry::is_default")]
+    taken_over: u64,
+    /// Requests that were called off before they were accepted, newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    called_off: VecDeque<String>,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -152,11 +173,27 @@ pub(crate) struct Checkpoint {
     open: Option<u64>,
 }
 
+/// A log's lifetime: until a moment, or for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Lives {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<Millis>,
+}
+
 /// How many settled request ids are remembered after their exchanges are gone.
 const SETTLED_KEPT: usize = 256;
 
 /// How many messages that decided something are remembered.
-const DECIDED_KEPT: usize = 64;
+const DECIDED_KEPT: usize = 128;
+
+/// Who decided what. It has spaces, which no message's name has.
+fn decision_note(approval: &Approval, decided: &Decided) -> String {
+    let word = match decided.decision {
+        Decision::Approve => "approve",
+        Decision::Deny => "deny",
+    };
+    format!("{} {} {word} {}", approval.id, approval.code, decided.by)
+}
 
 /// Of how many turns is kept what could not come into scope yet.
 const CAPTURED_KEPT: usize = 16;
@@ -177,6 +214,7 @@ impl Checkpoint {
     }
 
     /// Takes the next entry of the log.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of entry")]
     pub(crate) fn apply(&mut self, entry: Entry) -> Result<(), OutOfPlace> {
         match entry {
             Entry::Accepted { request_id, at, audience, content, tokens } => {
@@ -209,6 +247,13 @@ impl Checkpoint {
                 exchange.outcome = Outcome::Failed { at, reason, attempts, work };
                 self.open = None;
             }
+            Entry::CalledOff { request_id, .. } => {
+                if !self.knows(&request_id) {
+                    self.called_off.push_back(request_id);
+                    let many = self.called_off.len().saturating_sub(SETTLED_KEPT);
+                    self.called_off.drain(..many);
+                }
+            }
             Entry::Working { request_id, work, .. } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
                 let Outcome::Open { work: known, .. } = &mut exchange.outcome else { return Err(OutOfPlace) };
@@ -223,11 +268,12 @@ impl Checkpoint {
                 if approval.decided.is_some() {
                     return Err(OutOfPlace);
                 }
+                self.decided.push_back((decision_note(approval, &decided), request_id.clone()));
                 if let Some(said_as) = decided.said_as.clone() {
                     self.decided.push_back((said_as, request_id));
-                    let many = self.decided.len().saturating_sub(DECIDED_KEPT);
-                    self.decided.drain(..many);
                 }
+                let many = self.decided.len().saturating_sub(DECIDED_KEPT);
+                self.decided.drain(..many);
                 approval.decided = Some(decided);
             }
             Entry::Noted { note, harm, .. } => {
@@ -252,11 +298,13 @@ impl Checkpoint {
                 self.summaries.retain(|known| known.audience != summary.audience);
                 self.summaries.push(summary);
             }
+            Entry::TakenOver { messages } => self.taken_over = messages,
             Entry::Amended { request_id, at, content, tokens } => {
                 self.amend(&request_id, at, content, tokens);
             }
             Entry::Removed { request_id, .. } => self.remove(&request_id),
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
+            Entry::Lives { until } => self.lives = Some(Lives { until }),
         }
         Ok(())
     }
@@ -377,9 +425,13 @@ impl Checkpoint {
             (self.dropped..).zip(&self.exchanges).find(|(_, exchange)| exchange.is_open()).map(|(n, _)| n);
     }
 
-    /// Drops the oldest exchanges until at most `max_messages` messages are left, an open one aside, which is never
-    /// dropped.
+    /// Drops the oldest exchanges until at most `max_messages` messages are left, or as many as were taken over if those
+    /// are more. An open exchange is never dropped.
     pub(crate) fn trim(&mut self, max_messages: usize) {
+        let max_messages = match max_messages {
+            0 => 0,
+            some => some.max(usize::try_from(self.taken_over).unwrap_or(usize::MAX)),
+        };
         let ended = self.exchanges.iter().filter(|exchange| !exchange.is_open());
         let mut messages: usize = ended.map(Exchange::messages).sum();
         while messages > max_messages
@@ -423,6 +475,16 @@ impl Checkpoint {
         self.decided.iter().rev().find(|(known, _)| known == said_as).map(|(_, turn)| turn.as_str())
     }
 
+    /// What somebody decided of the approval with this id or code, if they did.
+    pub(crate) fn decision_of(&self, name: &str, by: &str) -> Option<Decision> {
+        self.decided.iter().rev().find_map(|(note, _)| {
+            let mut parts = note.splitn(4, ' ');
+            let (id, code, word, known) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+            let decision = if word == "approve" { Decision::Approve } else { Decision::Deny };
+            ((name == id || name == code) && known == by).then_some(decision)
+        })
+    }
+
     /// Exchanges that wait for a decision, oldest first.
     pub(crate) fn waiting(&self) -> &[Exchange] {
         &self.waiting
@@ -444,7 +506,12 @@ impl Checkpoint {
 
     /// Whether there is or was such a request.
     pub(crate) fn knows(&self, request_id: &str) -> bool {
-        self.exchange(request_id).is_some() || self.is_settled(request_id)
+        self.exchange(request_id).is_some() || self.is_settled(request_id) || self.is_called_off(request_id)
+    }
+
+    /// Whether the request was called off before it was accepted.
+    pub(crate) fn is_called_off(&self, request_id: &str) -> bool {
+        self.called_off.iter().any(|called_off| called_off == request_id)
     }
 
     /// Whether the request was answered in an exchange that is no longer kept.
@@ -455,6 +522,11 @@ impl Checkpoint {
     /// The exchange that waits for its answer; a session has at most one.
     pub(crate) fn open_exchange(&self) -> Option<&Exchange> {
         self.at(self.open?)
+    }
+
+    /// When the log ends if nothing more is written, which may be never. `None` in logs from before this was said.
+    pub(crate) fn lives(&self) -> Option<Option<Millis>> {
+        self.lives.map(|lives| lives.until)
     }
 
     pub(crate) fn sharing(&self) -> Sharing {
@@ -527,6 +599,7 @@ mod tests {
             Entry::Resumed { request_id: "r1".into(), at: Millis(2) },
             answered("r1"),
             Entry::Failed { request_id: "r1".into(), at: Millis(3), reason: "interrupted".into() },
+            Entry::CalledOff { request_id: "r0".into(), at: Millis(3) },
             Entry::Sharing { at: Millis(4), sharing: Sharing::PrivateInRooms },
         ];
         let json: Vec<String> = entries.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
@@ -537,6 +610,7 @@ mod tests {
                 r#"{"kind":"resumed","request_id":"r1","at":2}"#,
                 r#"{"kind":"answered","request_id":"r1","at":2,"replies":[{"from":"ai","content":"a","tokens":1,"name":"m"}]}"#,
                 r#"{"kind":"failed","request_id":"r1","at":3,"reason":"interrupted"}"#,
+                r#"{"kind":"called_off","request_id":"r0","at":3}"#,
                 r#"{"kind":"sharing","at":4,"sharing":"private_in_rooms"}"#,
             ]
         );
@@ -553,6 +627,17 @@ mod tests {
                 r#""outcome":{"is":"open","attempts":1}}],"settled":[],"sharing":"keep_private","dropped":0}"#,
             )
         );
+    }
+
+    #[test]
+    fn what_was_called_off_is_remembered_by_name_and_closes_nothing() {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.apply(accepted("r1")).unwrap();
+        checkpoint.apply(Entry::CalledOff { request_id: "r2".into(), at: Millis(2) }).unwrap();
+        assert!(checkpoint.open_exchange().is_some_and(|open| open.request_id == "r1"));
+        assert!(checkpoint.knows("r2") && checkpoint.is_called_off("r2") && !checkpoint.is_called_off("r1"));
+        let json = serde_json::to_string(&checkpoint).unwrap();
+        assert!(serde_json::from_str::<Checkpoint>(&json).unwrap().revived().is_called_off("r2"));
     }
 
     #[test]
@@ -584,6 +669,33 @@ mod tests {
         let revived = serde_json::from_str::<Checkpoint>(&json).unwrap().revived();
         assert!(revived.exchange("r9").is_some_and(|e| e.request_id == "r9"));
         assert!(revived.exchange("r0").is_none() && revived.is_settled("r0"));
+    }
+
+    #[test]
+    fn as_many_messages_as_were_taken_over_are_kept() {
+        let mut checkpoint = Checkpoint::default();
+        let add = |checkpoint: &mut Checkpoint, id: String| {
+            checkpoint.apply(accepted(&id)).expect("a new request follows from anything");
+            checkpoint.apply(answered(&id)).expect("it was accepted before");
+        };
+        (0..10).for_each(|i| add(&mut checkpoint, format!("r{i}")));
+        let taken = Entry::TakenOver { messages: 20 };
+        assert_eq!(
+            serde_json::to_string(&taken).expect("entries are JSON"),
+            r#"{"kind":"taken_over","messages":20}"#
+        );
+        checkpoint.apply(taken).expect("it follows from anything");
+        checkpoint.trim(6);
+        assert_eq!(checkpoint.exchanges().len(), 10);
+        // A snapshot remembers it, and what is said later moves the window on.
+        let json = serde_json::to_string(&checkpoint).expect("checkpoints are JSON");
+        let mut revived = serde_json::from_str::<Checkpoint>(&json).expect("what was just written").revived();
+        add(&mut revived, "r10".to_owned());
+        revived.trim(6);
+        assert_eq!((revived.exchanges().len(), revived.dropped()), (10, 1));
+        // Whoever wants nothing kept gets that.
+        revived.trim(0);
+        assert_eq!(revived.exchanges().len(), 0);
     }
 
     #[test]

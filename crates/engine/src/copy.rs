@@ -8,21 +8,25 @@
 
 mod contexts;
 mod living;
+pub(crate) mod mark;
 
 use std::sync::Arc;
 
 use confidant_seal::{Kid, Sealed, Tag};
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use crate::clock::{Clock as _, Millis, SystemClock};
-use crate::engine::Storage;
+use crate::erasures;
 use crate::error::{OpenError, StoreError};
 use crate::keyring::{KeySource, Keyring, NAMED, ROTATED};
+use crate::storage::Storage;
 use crate::store::{
-    Append, Appended, AuditHead, Created, DECIDED, Find, Instance, KeyRow, KeyStore, Known, Listed, Loaded,
-    PARKED, Store,
+    Append, Appended, Audit, AuditHead, Created, DataKeys, Find, Instance, KeyRow, Known, LEASE, Listed,
+    Loaded, Logs, Owner, Store, Tokens,
 };
 use crate::turn::forgotten;
+use mark::{BEGUN, DONE, MARK, mark};
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,72 +45,85 @@ pub struct Copied {
     pub tokens: u64,
     /// Audit records.
     pub audit_records: u64,
+    /// Whether an earlier run had copied everything: then this one did nothing, and what else is here is not counted.
+    pub complete: bool,
 }
 
 /// Copies everything of an installation to an empty store, or goes on with that. Nobody else may work on either.
 ///
 /// `progress` gets the number of sessions done so far and in all.
-pub async fn copy(
-    from: &Storage,
-    to: &Storage,
+pub fn copy<'a>(
+    from: &'a Storage,
+    to: &'a Storage,
     source: Arc<dyn KeySource>,
-    progress: &(dyn Fn(u64, u64) + Send + Sync),
-) -> Result<Copied, OpenError> {
-    if is_used(from, to).await? {
-        return Err(refused("a server or a command works on one of the stores", "stop it, and copy then"));
-    }
-    let Some(root) = from.keys.root().await? else {
-        return Err(refused("there is nothing to copy", "check the address after --from"));
-    };
-    let keyring = Keyring::open(Arc::clone(&from.keys), source, true).await?;
-    let (keys, under_others) = from.keys.count(root).await?;
-    if under_others > 0 {
-        return Err(refused(
-            "a rotation of keys is unfinished",
-            "finish it with `confidant keys rotate`, and copy then",
-        ));
-    }
-    begin(from, to, root).await?;
-    from.store.introduce(keyring.name_sealer());
-    to.store.introduce(keyring.name_sealer());
-    contexts::remove_ended(from, to, &keyring).await?;
-    let mut copied = Copied { keys: copy_keys(from, &*to.keys, &keyring).await?, ..Copied::default() };
-    copied.contexts = contexts::copy(from, to, &keyring).await?;
-    progress(0, keys);
-    let progress = |done| progress(done, keys.max(done));
-    let seen = copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &progress).await?;
-    remove_strangers(&*from.store, &*to.store).await?;
-    copied.tokens = copy_tokens(&*from.store, &*to.store).await?;
-    copied.audit_records = copy_audit(&*from.store, &*to.store).await?;
-    to.keys.anchor(&[], &from.keys.lane_anchors().await?).await?;
-    if is_used(from, to).await? || has_changed(from, to, seen).await? {
-        return Err(refused(
-            "a server or a command worked on one of the stores while it was copied",
-            "stop it, and run the same command again: it goes on where it was",
-        ));
-    }
-    if to.keys.put_named(MARK, Some(&mark(BEGUN)), root, &mark(DONE)).await? {
-        return Ok(copied);
-    }
-    Err(refused("somebody else is copying to this store", "let one of them finish"))
+    progress: &'a (dyn Fn(u64, u64) + Send + Sync),
+) -> BoxFuture<'a, Result<Copied, OpenError>> {
+    Box::pin(async move {
+        let Some(root) = from.keys.root().await? else {
+            return Err(refused("there is nothing to copy", "check the address after --from"));
+        };
+        // Before anything else: the destination of a finished copy is in use by then.
+        if is_complete(from, to, root).await? {
+            return Ok(Copied { complete: true, ..Copied::default() });
+        }
+        if is_used(from, to).await? {
+            let hint = format!("stop it, then copy again; {}", outlived());
+            return Err(refused("a server or a command is using one of the stores", &hint));
+        }
+        let keyring = Keyring::open(Arc::clone(&from.keys), source, true).await?;
+        let (keys, under_others) = from.keys.count(root).await?;
+        if under_others > 0 {
+            return Err(refused(
+                "a key rotation is unfinished",
+                "finish it with `confidant keys rotate`, then copy again",
+            ));
+        }
+        begin(from, to, root).await?;
+        from.store.introduce(keyring.name_sealer());
+        to.store.introduce(keyring.name_sealer());
+        contexts::remove_ended(from, to, &keyring).await?;
+        let mut copied = Copied { keys: copy_keys(from, &*to.keys, &keyring).await?, ..Copied::default() };
+        copied.contexts = contexts::copy(from, to, &keyring).await?;
+        progress(0, keys);
+        let progress = |done| progress(done, keys.max(done));
+        let seen = copy_sessions(&*from.store, &*to.store, &keyring, &mut copied, &progress).await?;
+        remove_strangers(&*from.store, &*to.store).await?;
+        copied.tokens = copy_tokens(&*from.store, &*to.store).await?;
+        copied.audit_records = copy_audit(&*from.store, &*to.store).await?;
+        to.keys.anchor(&[], &from.keys.lane_anchors().await?).await?;
+        if is_used(from, to).await? || has_changed(from, to, seen).await? {
+            let hint = format!("stop it, then run the same command again to resume; {}", outlived());
+            return Err(refused("a server or a command used one of the stores during the copy", &hint));
+        }
+        if to.keys.put_named(MARK, Some(&mark(BEGUN)), root, &mark(DONE)).await? {
+            return Ok(copied);
+        }
+        Err(refused("another process is copying to this store", "let one of them finish"))
+    })
 }
 
-/// Whether this keyring is that of a copy which is not finished.
-pub(crate) async fn is_unfinished(keys: &dyn KeyStore) -> Result<bool, StoreError> {
-    Ok(keys.named(MARK).await?.is_some_and(|(_, found)| found == mark(BEGUN)))
+/// Whether the destination is a finished copy of this source: it was done, and has the source's own keys.
+async fn is_complete(from: &Storage, to: &Storage, root: Kid) -> Result<bool, OpenError> {
+    let marked = to.keys.named(MARK).await?.map(|(_, found)| found);
+    if marked != Some(mark(DONE)) {
+        return Ok(false);
+    }
+    let mut same = to.keys.root().await? == Some(root);
+    for name in NAMED {
+        let (here, there) = (from.keys.named(name).await?, to.keys.named(name).await?);
+        same &= here == there;
+    }
+    Ok(same)
 }
 
-/// Where the keyring says how far a copy is. No key: it opens nothing.
-const MARK: &str = "copy";
-const BEGUN: &[u8] = b"begun";
-const DONE: &[u8] = b"done";
+/// How long a killed process still counts as running.
+fn outlived() -> String {
+    format!("on a server, a killed process counts as running for up to {} seconds", LEASE.as_secs())
+}
+
 const AT_ONCE: usize = 500;
 
-fn mark(state: &[u8]) -> Sealed {
-    Sealed::from_bytes(state.to_vec())
-}
-
-/// Whether a server or a command works on one of the stores.
+/// Whether a server or a command is using one of the stores.
 async fn is_used(from: &Storage, to: &Storage) -> Result<bool, OpenError> {
     let nobody = Instance([0; 16]);
     Ok(from.store.others_alive(nobody).await? || to.store.others_alive(nobody).await?)
@@ -162,7 +179,7 @@ async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError>
     if marked.is_none() && empty {
         to.keys.put_named(MARK, None, root, &mark(BEGUN)).await?;
     } else if marked != Some(mark(BEGUN)) {
-        return Err(refused("the destination has data of its own", "copy to a store that is empty"));
+        return Err(refused("the destination is not empty", "choose an empty store as the destination"));
     }
     if to.keys.root().await?.is_none() {
         to.keys.set_root(None, root).await?;
@@ -175,22 +192,23 @@ async fn begin(from: &Storage, to: &Storage, root: Kid) -> Result<(), OpenError>
         }
         same &= to.keys.named(name).await? == Some((sealed_by, sealed));
     }
-    for name in [ROTATED].into_iter().chain(forgotten::SHELVES) {
-        let Some((root, noted)) = from.keys.named(name).await? else { continue };
-        let known = to.keys.named(name).await?.map(|(_, known)| known);
-        to.keys.put_named(name, known.as_ref(), root, &noted).await?;
+    let noted = [ROTATED].into_iter().chain(forgotten::SHELVES).map(str::to_owned);
+    for name in noted.chain(erasures::rows()) {
+        let Some((root, noted)) = from.keys.named(&name).await? else { continue };
+        let known = to.keys.named(&name).await?.map(|(_, known)| known);
+        to.keys.put_named(&name, known.as_ref(), root, &noted).await?;
     }
     if same {
         return Ok(());
     }
     Err(refused(
-        "the destination has the beginning of a copy of something else, or of this before its keys were rotated",
-        "copy to a store that is empty",
+        "the destination holds an unfinished copy of another store, or of this one before its keys were rotated",
+        "choose an empty store as the destination",
     ))
 }
 
 /// Copies the keys of what is not over; says how many those are.
-async fn copy_keys(from: &Storage, to: &dyn KeyStore, keyring: &Keyring) -> Result<u64, OpenError> {
+async fn copy_keys(from: &Storage, to: &dyn DataKeys, keyring: &Keyring) -> Result<u64, OpenError> {
     let (mut after, mut count) = (None, 0);
     loop {
         let all = from.keys.list(after, AT_ONCE).await?;
@@ -224,7 +242,7 @@ async fn copy_keys(from: &Storage, to: &dyn KeyStore, keyring: &Keyring) -> Resu
 
 /// The rows after one tag, up to another or to the end.
 async fn keys_until(
-    keys: &dyn KeyStore,
+    keys: &dyn DataKeys,
     mut after: Option<Tag>,
     last: Option<Tag>,
 ) -> Result<Vec<KeyRow>, OpenError> {
@@ -242,8 +260,8 @@ async fn keys_until(
 
 /// Copies every session that is not over; says what the source had.
 async fn copy_sessions(
-    from: &dyn Store,
-    to: &dyn Store,
+    from: &dyn Logs,
+    to: &dyn Logs,
     keyring: &Keyring,
     copied: &mut Copied,
     progress: &(dyn Fn(u64) + Send + Sync),
@@ -280,8 +298,8 @@ enum Went {
 
 /// Copies a session, unless it is there; nothing if it ended meanwhile.
 async fn copy_session(
-    from: &dyn Store,
-    to: &dyn Store,
+    from: &dyn Logs,
+    to: &dyn Logs,
     keyring: &Keyring,
     listed: &Listed,
 ) -> Result<Option<Went>, OpenError> {
@@ -292,7 +310,10 @@ async fn copy_session(
     };
     let Some(mut here) = from.load(names.scope, None).await? else { return Ok(None) };
     // Whoever was answering it is not there: somebody who is takes it up.
-    here.owner = here.owner.map(|owner| if owner == PARKED { PARKED } else { DECIDED });
+    here.owner = here.owner.map(|owner| match owner {
+        Owner::Parked => Owner::Parked,
+        Owner::Running(_) | Owner::Decided | Owner::Captured => Owner::Decided,
+    });
     let naming = to.naming();
     let name = name_in(&naming).await?;
     if naming != crate::store::Naming::Tags && name.is_none() {
@@ -334,7 +355,7 @@ fn whole(listed: &Listed, name: Option<crate::store::KeyName>, loaded: &Loaded) 
 }
 
 /// Removes sessions that an earlier run copied and that are gone or over since.
-async fn remove_strangers(from: &dyn Store, to: &dyn Store) -> Result<(), OpenError> {
+async fn remove_strangers(from: &dyn Logs, to: &dyn Logs) -> Result<(), OpenError> {
     let mut after = None;
     loop {
         let page = to.list(Find::All, after, AT_ONCE).await?;
@@ -349,10 +370,10 @@ async fn remove_strangers(from: &dyn Store, to: &dyn Store) -> Result<(), OpenEr
     }
 }
 
-async fn copy_tokens(from: &dyn Store, to: &dyn Store) -> Result<u64, OpenError> {
+async fn copy_tokens(from: &dyn Tokens, to: &dyn Tokens) -> Result<u64, OpenError> {
     let (here, there) = (from.tokens().await?, to.tokens().await?);
     for gone in there.iter().filter(|row| !here.contains(row)) {
-        to.remove_tokens(crate::store::TokenSelector::Id(gone.id.clone()), Vec::new()).await?;
+        to.remove_token(gone.hash, Vec::new()).await?;
     }
     for row in here.iter().filter(|row| !there.contains(row)) {
         to.add_token(row.clone(), Vec::new()).await?;
@@ -360,7 +381,7 @@ async fn copy_tokens(from: &dyn Store, to: &dyn Store) -> Result<u64, OpenError>
     if to.tokens().await? == here { Ok(here.len() as u64) } else { Err(differs()) }
 }
 
-async fn copy_audit(from: &dyn Store, to: &dyn Store) -> Result<u64, OpenError> {
+async fn copy_audit(from: &dyn Audit, to: &dyn Audit) -> Result<u64, OpenError> {
     let (mut count, there) = (0, to.lanes().await?);
     for lane in from.lanes().await? {
         let name = lane.head.lane;
@@ -389,7 +410,7 @@ fn refused(what: &str, hint: &str) -> OpenError {
 
 fn differs() -> OpenError {
     refused(
-        "what was written is not what was read: somebody works on one of the stores, or it is damaged",
-        "stop everything that uses them and copy again; it goes on where it was",
+        "the copy differs from its source: something is using one of the stores, or one is damaged",
+        "stop everything that uses them, then run the same command again to resume",
     )
 }

@@ -2,6 +2,8 @@
 //!
 //! These are stored types: their JSON is pinned by a snapshot test, and a change needs a reader for the old form.
 
+use confidant_model::Sampling;
+use confidant_prepare::RunningHarm;
 use serde::{Deserialize, Serialize};
 
 use crate::about::{Note, Summary};
@@ -9,8 +11,7 @@ use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::concepts::Captured;
-use crate::model::Sampling;
-use crate::turn::{Enrichment, Restore, RunningHarm};
+use crate::turn::{Enrichment, Restore};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub(crate) enum Entry {
     Answered { request_id: String, at: Millis, replies: Vec<Reply> },
     /// A turn ended without an answer, and this was reported.
     Failed { request_id: String, at: Millis, reason: String },
+    /// A turn was called off before it was accepted: only its name is kept, so that it is not run when it is sent again.
+    CalledOff { request_id: String, at: Millis },
     /// A call that changes something is about to go out; this is the work up to it.
     Working { request_id: String, at: Millis, work: Box<Work> },
     /// A turn stopped to wait for somebody's decision; this is the work up to it.
@@ -55,6 +58,8 @@ pub(crate) enum Entry {
     Enriched { request_id: String, at: Millis, enrichment: Box<Enrichment> },
     /// The beginning of the conversation, in few words.
     Summarised { summary: Summary },
+    /// The messages before this one were said elsewhere and taken over at once; all of them are to be kept.
+    TakenOver { messages: u64 },
     /// The person changed what they said; the answer to what they said before is forgotten with it.
     Amended {
         request_id: String,
@@ -67,6 +72,11 @@ pub(crate) enum Entry {
     Removed { request_id: String, at: Millis },
     /// The person chose how far their private words may reach.
     Sharing { at: Millis, sharing: Sharing },
+    /// From here on the log ends at that moment, unless something more is written; at none if there is none.
+    Lives {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Millis>,
+    },
 }
 
 impl Entry {
@@ -89,6 +99,11 @@ pub(crate) struct Given {
     pub(crate) focus: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) capture: bool,
+    /// What it was called by whoever asked for it on a plain bus: an end that comes later is told there under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_as: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) shared: bool,
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

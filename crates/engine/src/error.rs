@@ -2,21 +2,21 @@
 //!
 //! Every message has two parts: what happened, and what to do next. None quotes content, keys, tokens or raw ids.
 
+use confidant_model::ModelError;
 use confidant_seal::{Kid, ScopeError};
-
-use crate::model::ModelError;
+pub use confidant_store::StoreError;
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The master key could not be had.
+    /// There is no usable master key.
     #[error("no usable master key: {0}")]
     Key(#[from] KeySourceError),
     /// The keyring was sealed under a root that no configured key yields.
     #[error(
-        "wrong master key: the keyring is sealed under root {expected}, the configured keys give {found}; \
-         hint: restore the key that made this data, as CHECKPOINT_ENCRYPTION_KEY or in OLD_CHECKPOINT_ENCRYPTION_KEY"
+        "wrong master key: the keyring is sealed under root {expected}, but the configured keys give {found}; \
+         hint: set the key that this data was made with, in CHECKPOINT_ENCRYPTION_KEY or OLD_CHECKPOINT_ENCRYPTION_KEY"
     )]
     WrongKey {
         /// The root that the keyring names.
@@ -30,17 +30,22 @@ pub enum OpenError {
          hint: put keyring.db back beside confidant.db, or start with an empty data folder"
     )]
     KeyringMissing,
-    /// Somebody copies to this store, or began to.
+    /// A copy to this store is running, or was interrupted.
     #[error(
-        "this store is the unfinished copy of another; hint: run `confidant store copy` again, it goes on where it was"
+        "this store is an unfinished copy of another; hint: run `confidant store copy` again to finish it"
     )]
     UnfinishedCopy,
     /// The keyring's own records do not open.
     #[error(
-        "the keyring's {0} key does not open: it was altered or belongs to another installation; \
+        "the keyring's {0} key cannot be opened: it was altered or belongs to another installation; \
          hint: restore keyring.db from a backup"
     )]
     KeyringTampered(&'static str),
+    /// A key of the keyring itself was taken out: with a new one in its place nothing of before would be found, nor erased.
+    #[error(
+        "the keyring's {0} key is missing, although it was in use; hint: restore the keyring from a backup"
+    )]
+    KeyringIncomplete(&'static str),
     /// The store could not be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -56,104 +61,51 @@ pub struct KeySourceError {
     pub hint: String,
 }
 
-/// What a store can fail with; each back end maps its own errors into these.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Out of space.
-    #[error(
-        "the store is full, nothing was written; hint: free some space (disk, or a Redis server's memory) and send the turn again"
-    )]
-    Full,
-    /// May not be written.
-    #[error(
-        "the store cannot be written; hint: check owner and permissions of the data folder, or whether the server is a \
-         read-only replica"
-    )]
-    ReadOnly,
-    /// Out of reach; nothing was written.
-    #[error(
-        "the store cannot be reached ({0}), nothing was written; hint: check that its server runs and that store.url is right"
-    )]
-    Unreachable(String),
-    /// The connection broke while something was being written.
-    #[error(
-        "the connection to the store broke during a write, so it is not known whether it was written; \
-         hint: send it again with the same request_id"
-    )]
-    Uncertain,
-    /// User, password or permissions are wrong.
-    #[error(
-        "the store refuses this user ({0}); hint: check user and password of store.url, and what the user may do"
-    )]
-    Refused(String),
-    /// Made for other settings, or by something else; says what to do.
-    #[error("{0}")]
-    Mismatch(String),
-    /// Not a database, or damaged.
-    #[error(
-        "the database file {0} is damaged or not a database; hint: restore it from a backup, `confidant doctor` checks it"
-    )]
-    Corrupt(&'static str),
-    /// Made by a newer version.
-    #[error("the database was written by a newer version of Confidant; hint: upgrade this program")]
-    Newer,
-    /// Locked by others for too long.
-    #[error(
-        "the store is busy; hint: try again; look for a long-running process on the same data folder, or give a server more connections"
-    )]
-    Busy,
-    /// Anything else, by a word that says nothing of the data.
-    #[error("the store failed ({0}); hint: run `confidant doctor`")]
-    Failed(String),
-}
-
 /// How a stored conversation turned out not to be what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Tampering {
-    /// A record does not open in its place: altered, swapped, reordered, or never sealed.
-    #[error("record-refused: a stored record does not open in its place")]
+    /// A record cannot be opened in its place: altered, swapped, reordered, or never sealed.
+    #[error("record-refused: a stored record was altered or moved")]
     RecordRefused,
     /// Records are missing in the middle or at the end.
-    #[error("log-truncated: records of the log are missing")]
+    #[error("log-truncated: records are missing from the log")]
     LogTruncated,
     /// There are records that the log does not account for.
-    #[error("log-overfull: the log holds records that it does not account for")]
+    #[error("log-overfull: the log holds records that do not belong to it")]
     LogOverfull,
     /// The log is older than one that was seen before.
-    #[error("rolled-back: the log is older than the keyring has seen")]
+    #[error("rolled-back: the log is older than the version that the keyring last saw")]
     RolledBack,
     /// The data key is not in the keyring: destroyed, or from another installation.
     #[error("key-gone: the keyring has no key for this log")]
     KeyGone,
     /// The data key does not open.
-    #[error("key-refused: the log's key does not open")]
+    #[error("key-refused: the log's key cannot be opened")]
     KeyRefused,
-}
-
-impl StoreError {
-    /// The word that names it where memory could not be loaded.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Unreachable(_) | Self::Uncertain => "store-unreachable",
-            Self::Refused(_) => "store-refused",
-            Self::Busy => "store-busy",
-            _ => "store-failed",
-        }
-    }
+    /// The key was made before an erasure that ended it, and is here again.
+    #[error("put-back: this was erased, but somebody put it back")]
+    PutBack,
+    /// The tags beside a conversation are not those of its owner.
+    #[error("relabelled: the owner tags stored with this conversation are somebody else's")]
+    Relabelled,
+    /// The lifetime beside a conversation is not the one that it was given.
+    #[error("lifetime-changed: the lifetime stored with this conversation was changed")]
+    LifetimeChanged,
 }
 
 impl Tampering {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::RecordRefused,
         Self::LogTruncated,
         Self::LogOverfull,
         Self::RolledBack,
         Self::KeyGone,
         Self::KeyRefused,
+        Self::PutBack,
+        Self::Relabelled,
+        Self::LifetimeChanged,
     ];
 
     /// The word that names it in replies and logs.
@@ -166,6 +118,9 @@ impl Tampering {
             Self::RolledBack => "rolled-back",
             Self::KeyGone => "key-gone",
             Self::KeyRefused => "key-refused",
+            Self::PutBack => "put-back",
+            Self::Relabelled => "relabelled",
+            Self::LifetimeChanged => "lifetime-changed",
         }
     }
 
@@ -174,12 +129,16 @@ impl Tampering {
     pub fn hint(self) -> &'static str {
         match self {
             Self::RolledBack => {
-                "if you restored a backup on purpose, `confidant doctor --accept-restore` records that and opens it"
+                "if you restored a backup on purpose, run `confidant doctor --accept-restore` to accept it"
             }
             Self::KeyGone => {
-                "this conversation was erased or belongs to another keyring; `confidant session delete` removes the dead rows"
+                "this conversation was erased or belongs to another keyring; `confidant session delete` removes its \
+                 remaining rows"
             }
-            _ => "restore the data folder from a backup, or delete this session to start it anew",
+            Self::PutBack => {
+                "erase it again with `confidant session delete`, then find out who can write to the store"
+            }
+            _ => "restore the data folder from a backup, or delete this session and start over",
         }
     }
 }
@@ -202,12 +161,12 @@ pub enum Error {
     /// The stored conversation is not what was written.
     #[error("{0}; hint: {hint}", hint = .0.hint())]
     Tampered(Tampering),
-    /// The same request id stands for another query already.
+    /// The request id was used for another query already.
     #[error("this request_id was used for another query; hint: use a new request_id for each turn")]
     RequestReused,
     /// The request was answered so long ago that its answer is no longer kept.
     #[error(
-        "this request_id was answered before and its answer is no longer kept; hint: use a new request_id"
+        "this request_id was already answered, and the answer is no longer kept; hint: use a new request_id"
     )]
     AnswerGone,
     /// Another turn of this session is still running.
@@ -217,40 +176,59 @@ pub enum Error {
     Busy,
     /// The session was erased while the turn ran.
     #[error(
-        "the session was erased while this turn ran, so nothing of it was kept; hint: start again if you wish"
+        "the session was erased while this turn ran, so nothing was kept; hint: send a new message to start over"
     )]
     Erased,
     /// Somebody must approve something before there is an answer.
     #[error(
-        "the turn waits for an approval; hint: approve or deny it, then ask again with the same request_id"
+        "the turn is waiting for an approval; hint: approve or deny it, then ask again with the same request_id"
     )]
     AwaitsApproval,
-    /// There is no such approval, or not any more.
-    #[error("there is no such approval; hint: list those that wait with `confidant session approvals`")]
+    /// There is no such approval, or no longer.
+    #[error("there is no such approval; hint: list the pending ones with `confidant session approvals`")]
     NoSuchApproval,
-    /// It was decided before.
-    #[error("this approval was decided before ({0}); hint: a decision cannot be changed, ask the agent anew")]
+    /// It is already decided.
+    #[error(
+        "this approval was already decided ({0}); hint: a decision cannot be changed; ask the agent again"
+    )]
     AlreadyDecided(&'static str),
-    /// It ran out.
-    #[error("this approval has expired, and nothing was done; hint: ask the agent anew")]
+    /// The same person decided it already, and that decision counts.
+    #[error(
+        "you already decided this approval ({0}), and your decision counted; \
+         hint: nothing more to do; send the turn's request_id again to get the result"
+    )]
+    DecidedByYou(&'static str),
+    /// The decision is in the log, but could not be carried out yet.
+    #[error(
+        "your decision stands ({0}) and will be carried out later: {why}; \
+         hint: nothing more to do; send the turn's request_id again to get the result",
+        why = .1.why_not_yet()
+    )]
+    Stands(&'static str, Box<Self>),
+    /// It has expired.
+    #[error("this approval has expired, and nothing was done; hint: ask the agent again")]
     ApprovalExpired,
     /// Somebody else has to decide.
-    #[error("this approval is somebody else's to decide; hint: ask one of its approvers")]
+    #[error("somebody else must decide this approval; hint: ask one of its approvers")]
     NotYourApproval,
-    /// The person called it off.
-    #[error(
-        "the turn was cancelled; hint: ask again as a new message, under another request_id, if you wish"
-    )]
+    /// The person cancelled it.
+    #[error("the turn was cancelled; hint: to ask again, send a new message with a new request_id")]
     Cancelled,
-    /// The process ended while the turn ran, too often or where such turns are not tried again.
-    #[error("the turn was interrupted and is not tried again; hint: send it again with a new request_id")]
+    /// The process ended while the turn ran: too often, or where such turns are not retried.
+    #[error("the turn was interrupted and will not be retried; hint: send it again with a new request_id")]
     Interrupted,
-    /// No worker has room, or none is there.
+    /// No worker has room, or none is running.
     #[error(
         "every worker is busy, or none is running; hint: send the turn again with the same request_id in a moment, \
          or start another with `confidant serve --role worker`"
     )]
     NoWorker,
+    /// The bus to the workers cannot be reached.
+    #[error(
+        "the bus cannot be reached, so no worker gets this turn; \
+         hint: check the Redis at bus.url (or store.url), then send the turn again with the same request_id"
+    )]
+    Bus(StoreError),
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
     Stopping,
@@ -263,13 +241,13 @@ pub enum Error {
     /// The store failed while a session was being loaded; nothing of it is known.
     #[error("{0}")]
     Unloaded(StoreError),
-    /// The master key could not be had.
+    /// There is no usable master key.
     #[error("no usable master key: {0}")]
     Key(#[from] KeySourceError),
     /// A receipt or the audit log did not verify.
     #[error("{what}; hint: {hint}")]
     Unverified {
-        /// What does not hold.
+        /// What did not verify.
         what: String,
         /// What to do next.
         hint: &'static str,
@@ -282,9 +260,9 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// The turn broke off by a fault of this program.
+    /// The turn failed because of a bug in this program.
     #[error(
-        "the turn broke off by an internal fault; hint: send it again with the same request_id, and report it"
+        "the turn failed with an internal error; hint: send it again with the same request_id, and report the error"
     )]
     Internal,
 }
@@ -301,11 +279,31 @@ impl Error {
         matches!(self, Self::Store(_) | Self::Unloaded(_))
     }
 
+    /// Why it costs a turn its memory and not its answer, by name; `None` for one that costs both.
+    pub(crate) fn costs_memory(&self) -> Option<&'static str> {
+        match self {
+            Self::Tampered(tampering) => Some(tampering.name()),
+            Self::Unloaded(store) | Self::Store(store) => Some(store.name()),
+            Self::Key(_) => Some("key-unavailable"),
+            _ => None,
+        }
+    }
+
     /// A failure of the store that came up while loading, marked as such: such a one costs a turn its memory only.
     pub(crate) fn while_loading(self) -> Self {
         match self {
             Self::Store(error) => Self::Unloaded(error),
             other => other,
+        }
+    }
+
+    /// Why a decision is not carried out at once.
+    fn why_not_yet(&self) -> &'static str {
+        match self {
+            Self::NoWorker => "no worker is available",
+            Self::Bus(_) => "the workers cannot be reached",
+            Self::Busy => "another turn of the conversation is still running",
+            _ => "the store failed",
         }
     }
 
@@ -322,12 +320,14 @@ impl Error {
             Self::Erased => "erased",
             Self::AwaitsApproval => "awaits_approval",
             Self::NoSuchApproval => "no_such_approval",
-            Self::AlreadyDecided(_) => "already_decided",
+            Self::AlreadyDecided(_) | Self::DecidedByYou(_) => "already_decided",
+            Self::Stands(_, why) => why.code(),
             Self::ApprovalExpired => "approval_expired",
             Self::NotYourApproval => "not_your_approval",
             Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
             Self::NoWorker => "no_worker",
+            Self::Bus(_) => "bus_unreachable",
             Self::Stopping => "stopping",
             Self::Model(_) => "model_failed",
             Self::Store(StoreError::Full) => "storage_full",

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use confidant_concepts::{Concept, Guard};
+use confidant_model::{Block, Form};
+use confidant_prepare::Found;
+use confidant_prepare::{self, Offer, Prepared, View};
 use confidant_redact::{Options, Redactor};
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clock::Millis;
-use crate::model::{Block, Form};
-use crate::room::{Asker, RoomContext, RoomLimits, is_invisible};
-use crate::turn::prepare::Found;
-use crate::turn::{self, Offer, Prepared, View};
+use crate::fence::{Fence, is_invisible};
+use crate::room::{Asker, RoomContext, RoomLimits};
 
 /// The block that a model would read of a room, with its tokens; the present is `now`.
 #[must_use]
@@ -31,10 +33,16 @@ pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
 }
 
+/// A text as a careless reader further down has it: compatibility forms folded, without what cannot be seen.
+#[must_use]
+pub fn read_again(text: &str) -> String {
+    text.nfkc().filter(|c| !is_invisible(*c)).collect()
+}
+
 /// What the local rules find out about a turn.
 #[must_use]
 pub fn prepare_rules(view: &View<'_>, offer: &Offer) -> Prepared {
-    turn::prepare::rules(view, offer, &gate())
+    confidant_prepare::rules(view, offer, &gate())
 }
 
 fn gate() -> Redactor {
@@ -44,7 +52,7 @@ fn gate() -> Redactor {
 /// The forms that a small model would fill in for a turn.
 #[must_use]
 pub fn prepare_forms(view: &View<'_>, offer: &Offer) -> Vec<Form> {
-    turn::prepare::forms(view, offer)
+    confidant_prepare::forms(view, offer, &Fence::new([0; 8]))
 }
 
 /// What is made of what a small model filled in, over what the local rules find out.
@@ -52,8 +60,8 @@ pub fn prepare_forms(view: &View<'_>, offer: &Offer) -> Vec<Form> {
 pub fn prepare_read(filled: &[Value], view: &View<'_>, offer: &Offer) -> Prepared {
     let gate = gate();
     let found: Vec<Option<Found>> =
-        filled.iter().map(|value| turn::prepare::read(value, view, offer, &gate)).collect();
-    turn::prepare::merge(found, turn::prepare::rules(view, offer, &gate))
+        filled.iter().map(|value| confidant_prepare::read(value, view, offer, &gate)).collect();
+    confidant_prepare::merge(found, confidant_prepare::rules(view, offer, &gate))
 }
 
 /// What is taken of a turn's calls of `capture_concepts` by their arguments, each with whether its label is what the person

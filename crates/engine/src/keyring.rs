@@ -5,17 +5,19 @@
 //! that `confidant keys rotate` can run beside a server.
 
 use std::collections::HashSet;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use confidant_seal::{
     Key, Kid, MasterKey, Roots, Scope, Sealed, Tag, TenantId, UserId, unwrap_named_key, unwrap_scope,
     unwrap_session_key, wrap_named_key, wrap_scope, wrap_session_key,
 };
+use parking_lot::RwLock;
 
 use crate::clock::Millis;
-use crate::copy;
+use crate::copy::mark::is_unfinished;
+use crate::epoch::Epoch;
 use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
-use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming};
+use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming, SystemKeys};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
 pub trait KeySource: Send + Sync + std::fmt::Debug {
@@ -24,12 +26,42 @@ pub trait KeySource: Send + Sync + std::fmt::Debug {
 }
 
 /// The master keys that an operator configured.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MasterKeys {
     /// The one to seal under.
     pub current: MasterKey,
     /// Older ones, still good for opening.
     pub retired: Vec<MasterKey>,
+}
+
+/// Master keys that do not change while the program runs.
+#[derive(Clone, Debug)]
+pub struct StaticKeys(MasterKeys);
+
+impl StaticKeys {
+    /// One key, and no older ones.
+    #[must_use]
+    pub fn new(current: MasterKey) -> Self {
+        Self(MasterKeys { current, retired: Vec::new() })
+    }
+
+    /// One key from its base64, as `confidant keys generate` prints it.
+    pub fn from_base64(key: &str) -> Result<Self, confidant_seal::KeyError> {
+        MasterKey::from_base64(key).map(Self::new)
+    }
+
+    /// The same with an older key that is still good for opening.
+    #[must_use]
+    pub fn with_retired(mut self, key: MasterKey) -> Self {
+        self.0.retired.push(key);
+        self
+    }
+}
+
+impl KeySource for StaticKeys {
+    fn load(&self) -> Result<MasterKeys, KeySourceError> {
+        Ok(self.0.clone())
+    }
 }
 
 /// The keyring as an engine uses it.
@@ -51,6 +83,18 @@ pub(crate) struct DataKey {
     pub(crate) key: Key,
     pub(crate) anchor: u64,
     pub(crate) expires_at: Option<Millis>,
+    /// How many erasures there had been when it was asked for.
+    pub(crate) born: Epoch,
+}
+
+/// A row of the keyring with what was found out about it.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) row: KeyRow,
+    /// Whose it is, or why that cannot be told.
+    pub(crate) scope: Result<Scope, Tampering>,
+    /// Why its key does not open, though it says whose it is.
+    pub(crate) fault: Option<Tampering>,
 }
 
 impl Keyring {
@@ -61,7 +105,7 @@ impl Keyring {
         has_data: bool,
     ) -> Result<Self, OpenError> {
         let configured = stretched(&*source)?;
-        if copy::is_unfinished(&*store).await? {
+        if is_unfinished(&*store).await? {
             return Err(OpenError::UnfinishedCopy);
         }
         let current = match store.root().await? {
@@ -76,6 +120,7 @@ impl Keyring {
         let found = configured.kids().iter().map(Kid::to_string).collect::<Vec<_>>().join(", ");
         let roots =
             configured.with_current(current).ok_or(OpenError::WrongKey { expected: current, found })?;
+        complete(&*store, has_data).await?;
         let names = named_key(&*store, &roots, "names").await?;
         let audit = named_key(&*store, &roots, "audit").await?;
         let tokens = named_key(&*store, &roots, "tokens").await?;
@@ -176,21 +221,23 @@ impl Keyring {
 
     /// A session's data key, made if it has none.
     ///
-    /// `expires_at` is when its lifetime would be over if nothing more were said.
+    /// `expires_at` is when its lifetime would be over if nothing more were said; `born`, how many erasures there had been
+    /// when it was asked for.
     pub(crate) async fn data_key_or_new(
         &self,
         scope: &Scope,
         names: &Names,
         expires_at: Option<Millis>,
+        born: Epoch,
     ) -> Result<DataKey, Error> {
         if let Some(found) = self.data_key(scope, names).await? {
             return Ok(found);
         }
         let key = Key::random();
         loop {
-            let row = KeyRow { expires_at, ..self.seal_row(scope, names.scope, 1, &key) };
+            let row = KeyRow { expires_at, ..self.seal_row(scope, names.scope, generation(born), &key) };
             match self.store.create(row).await? {
-                Created::New => return Ok(DataKey { key, anchor: 0, expires_at }),
+                Created::New => return Ok(DataKey { key, anchor: 0, expires_at, born }),
                 Created::Existing(row) => return self.unwrap(scope, &row),
                 Created::RootChanged(root) => self.follow(root)?,
             }
@@ -304,24 +351,39 @@ impl Keyring {
         Ok(pairs)
     }
 
-    /// Opens every key of the keyring; says how many there are, and which do not open.
-    pub(crate) async fn verify(&self) -> Result<(u64, Vec<Tag>), Error> {
-        let (mut after, mut count, mut refused) = (None, 0, Vec::new());
+    /// Goes through every key of the keyring, also those that no list has, and says of each whose it is, or why that cannot
+    /// be told. What the rows are found by is not believed: what is sealed in them is.
+    pub(crate) async fn read_through(&self, each: &mut (dyn FnMut(Owned) + Send)) -> Result<(), Error> {
+        let mut after = None;
         loop {
-            let rows = self.store.list(after, ROTATED_AT_ONCE).await?;
-            let Some(last) = rows.last() else { return Ok((count, refused)) };
-            after = Some(last.scope);
-            for row in &rows {
-                let opened = self.scope_of(row).and_then(|scope| Ok((self.unwrap(&scope, row)?, scope)));
-                match opened {
-                    Ok((key, scope)) if self.names(&scope).scope == row.scope && key.key.kid() == row.kid => {
-                        count += 1;
-                    }
-                    Ok(_) | Err(Error::Tampered(_)) => refused.push(row.scope),
-                    Err(error) => return Err(error),
-                }
+            let mut rows = self.store.list(after, ROTATED_AT_ONCE).await?;
+            let last = rows.last().map(|row| row.scope);
+            if last.is_none() {
+                rows = self.store.unlisted().await?;
             }
+            for row in rows {
+                let (scope, fault) = match self.owner(&row) {
+                    Ok(scope) => match self.unwrap(&scope, &row) {
+                        Ok(_) => (Ok(scope), None),
+                        Err(Error::Tampered(tampering)) => (Ok(scope), Some(tampering)),
+                        Err(error) => return Err(error),
+                    },
+                    Err(Error::Tampered(tampering)) => (Err(tampering), None),
+                    Err(error) => return Err(error),
+                };
+                each(Owned { row, scope, fault });
+            }
+            if last.is_none() {
+                return Ok(());
+            }
+            after = last;
         }
+    }
+
+    /// Whose row it is: its scope, if that opens and belongs there.
+    fn owner(&self, row: &KeyRow) -> Result<Scope, Error> {
+        let scope = self.scope_of(row)?;
+        if self.names(&scope).scope == row.scope { Ok(scope) } else { Err(Tampering::KeyRefused.into()) }
     }
 
     /// When all keys were last sealed anew, or the keyring was first seen.
@@ -350,7 +412,7 @@ impl Keyring {
     }
 
     async fn rotate_named(&self, name: &'static str, target: Kid) -> Result<(), Error> {
-        loop {
+        for _ in 0..MOST_TRIES {
             let Some((root, sealed)) = self.store.named(name).await? else { return Ok(()) };
             if root == target {
                 return Ok(());
@@ -360,6 +422,7 @@ impl Keyring {
             let resealed = wrap_named_key(roots.current(), name, &key);
             self.store.put_named(name, Some(&sealed), target, &resealed).await?;
         }
+        Err(Tampering::KeyRefused.into())
     }
 
     fn unwrap(&self, scope: &Scope, row: &KeyRow) -> Result<DataKey, Error> {
@@ -371,7 +434,8 @@ impl Keyring {
         if key.kid() != row.kid {
             return Err(Tampering::KeyRefused.into());
         }
-        Ok(DataKey { key, anchor: row.anchor, expires_at: row.expires_at })
+        let born = born(row);
+        Ok(DataKey { key, anchor: row.anchor, expires_at: row.expires_at, born })
     }
 
     fn seal_row(&self, scope: &Scope, tag: Tag, generation: u32, key: &Key) -> KeyRow {
@@ -412,12 +476,22 @@ impl Keyring {
     }
 
     fn hold(&self, roots: Roots) {
-        *self.roots.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(roots);
+        *self.roots.write() = Arc::new(roots);
     }
 
     fn roots(&self) -> Arc<Roots> {
-        Arc::clone(&self.roots.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Arc::clone(&self.roots.read())
     }
+}
+
+/// The generation of a key that is made after so many erasures. The first is 1, as it was before they were counted.
+fn generation(born: Epoch) -> u32 {
+    u32::try_from(born.0).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// How many erasures there had been when a row's key was asked for.
+pub(crate) fn born(row: &KeyRow) -> Epoch {
+    Epoch(u64::from(row.generation.saturating_sub(1)))
 }
 
 /// What a rotation did.
@@ -434,9 +508,16 @@ pub struct Rotated {
 }
 
 /// The keys that have a name instead of a scope.
+///
+/// In the order in which they are made, so that only the last ones can be missing: where a first start was cut off, or in
+/// a keyring from before there were these.
 pub(crate) const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
+/// So many of them every keyring in use has had.
+const FIRST_NAMED: usize = 3;
 /// Where the keyring says when it was last rotated. No key: it opens nothing.
 pub(crate) const ROTATED: &str = "rotated";
+/// How often others may be faster.
+const MOST_TRIES: usize = 1000;
 const ROTATED_AT_ONCE: usize = 256;
 
 fn unknown_root(root: Kid) -> Error {
@@ -453,7 +534,36 @@ fn stretched(source: &dyn KeySource) -> Result<Roots, KeySourceError> {
     Ok(Roots::new(keys.current.root(), keys.retired.iter().map(MasterKey::root).collect()))
 }
 
-async fn named_key(store: &dyn KeyStore, roots: &Roots, name: &'static str) -> Result<Key, OpenError> {
+/// Refuses a keyring out of which somebody took a named key.
+async fn complete(store: &dyn KeyStore, has_data: bool) -> Result<(), OpenError> {
+    if first_missing(store, NAMED.len()).await?.is_none() {
+        return Ok(());
+    }
+    // Looked at before the keys are again: another process that makes all this for the first time makes the keys first.
+    let in_use =
+        has_data || !store.list(None, 1).await?.is_empty() || !store.lane_anchors().await?.is_empty();
+    let expected = if in_use { FIRST_NAMED } else { 0 };
+    match first_missing(store, expected).await? {
+        Some(name) => Err(OpenError::KeyringIncomplete(name)),
+        None => Ok(()),
+    }
+}
+
+/// A named key that is missing although it is one of the first, or one after it is there.
+async fn first_missing(store: &dyn SystemKeys, expected: usize) -> Result<Option<&'static str>, OpenError> {
+    let (mut missing, mut later) = (None, false);
+    // From the last one on: they are made in their order, also at this moment.
+    for (at, name) in NAMED.into_iter().enumerate().rev() {
+        match store.named(name).await? {
+            Some(_) => later = true,
+            None if later || at < expected => missing = Some(name),
+            None => {}
+        }
+    }
+    Ok(missing)
+}
+
+async fn named_key(store: &dyn SystemKeys, roots: &Roots, name: &'static str) -> Result<Key, OpenError> {
     if store.named(name).await?.is_none() {
         let root = roots.current();
         store.put_named(name, None, root.kid(), &wrap_named_key(root, name, &Key::random())).await?;

@@ -7,11 +7,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Scope, Sealed, Suite, open, seal};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
+use crate::clock::Millis;
 use crate::entry::Entry;
+use crate::epoch::Epoch;
 use crate::error::Tampering;
 use crate::store::Loaded;
 
@@ -44,6 +47,8 @@ pub(crate) struct Log {
     /// How many exchanges the snapshot had dropped; those that went since are still in records.
     dropped: u64,
     checkpoint: Checkpoint,
+    /// The last erasure of the session or its person, which was before this log was made: a later one ends the log.
+    erased: Epoch,
 }
 
 /// What a store must take for a log to have advanced.
@@ -51,6 +56,8 @@ pub(crate) struct Log {
 pub(crate) struct Written {
     pub(crate) record: Sealed,
     pub(crate) snapshot: Option<(u64, Sealed)>,
+    /// When the log ends if nothing more is written; it is sealed in the record, too.
+    pub(crate) expires_at: Option<Millis>,
 }
 
 /// The plaintext of a snapshot.
@@ -75,7 +82,19 @@ impl Log {
             covers: 0,
             dropped: 0,
             checkpoint: Checkpoint::default(),
+            erased: Epoch::default(),
         }
+    }
+
+    /// The same, made or opened after this erasure.
+    pub(crate) fn after(mut self, erased: Epoch) -> Self {
+        self.erased = erased;
+        self
+    }
+
+    /// The last erasure of the session or its person.
+    pub(crate) fn erased(&self) -> Epoch {
+        self.erased
     }
 
     /// Opens what a store had, and refuses whatever is not exactly what was written.
@@ -122,17 +141,32 @@ impl Log {
     ///
     /// What is written together is one record: it is there as a whole or not at all. Takes the log and gives it back
     /// advanced: whoever cannot store what was written has no log any more, and must open it again. At most
-    /// `max_messages` messages are kept; what goes is in older records until the next fold.
+    /// `max_messages` messages are kept; what goes is in older records until the next fold. `lifetime` says when a log of
+    /// this content ends.
     pub(crate) fn advance(
         mut self,
         entries: Vec<Entry>,
         max_messages: usize,
+        lifetime: impl FnOnce(&Checkpoint) -> Option<Millis>,
     ) -> Result<(Self, Written), Tampering> {
-        let record = self.seal_record(&entries);
-        let takes_back = entries.iter().any(Entry::takes_back);
+        let mut plain = json(&entries);
+        let (is_empty, takes_back) = (entries.is_empty(), entries.iter().any(Entry::takes_back));
         for entry in entries {
             self.checkpoint.apply(entry).map_err(|_| Tampering::RecordRefused)?;
         }
+        let expires_at = lifetime(&self.checkpoint);
+        // The entries say what waits, and so how long the log lives: that is why it comes last, into the same list.
+        if self.checkpoint.lives() != Some(expires_at) {
+            let lives = Entry::Lives { until: expires_at };
+            plain.pop();
+            if !is_empty {
+                plain.push(b',');
+            }
+            plain.extend_from_slice(&json(&lives));
+            plain.push(b']');
+            self.checkpoint.apply(lives).map_err(|_| Tampering::RecordRefused)?;
+        }
+        let record = self.seal_record(&plain);
         self.version += 1;
         self.head = record.tag();
         self.tail_bytes += record.as_bytes().len();
@@ -146,7 +180,7 @@ impl Log {
         // What was taken back must not stay in an older record.
         let fold = takes_back || ((outgrown || overfull) && self.version - self.covers >= FEWEST_FOLDED);
         let snapshot = fold.then(|| (self.version, self.fold(max_messages)));
-        Ok((self, Written { record, snapshot }))
+        Ok((self, Written { record, snapshot, expires_at }))
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -168,7 +202,7 @@ impl Log {
 
     fn fold(&mut self, max_messages: usize) -> Sealed {
         self.checkpoint.trim(max_messages);
-        let snapshot = Snapshot { head: hex(self.head.as_ref()), checkpoint: &self.checkpoint };
+        let snapshot = Snapshot { head: tag_text(self.head.as_ref()), checkpoint: &self.checkpoint };
         let object = self.version.to_string();
         let sealed = seal(&self.key, SUITE, &self.context(&object, "snapshot"), REVISION, &json(&snapshot));
         self.covers = self.version;
@@ -178,13 +212,13 @@ impl Log {
         sealed
     }
 
-    fn seal_record(&self, entries: &[Entry]) -> Sealed {
-        let (object, field) = ((self.version + 1).to_string(), hex(self.head.as_ref()));
-        seal(&self.key, SUITE, &self.context(&object, &field), REVISION, &json(&entries))
+    fn seal_record(&self, entries: &[u8]) -> Sealed {
+        let (object, field) = ((self.version + 1).to_string(), tag_text(self.head.as_ref()));
+        seal(&self.key, SUITE, &self.context(&object, &field), REVISION, entries)
     }
 
     fn open_record(&self, seq: u64, sealed: &Sealed) -> Result<Vec<Entry>, Tampering> {
-        let (object, field) = (seq.to_string(), hex(self.head.as_ref()));
+        let (object, field) = (seq.to_string(), tag_text(self.head.as_ref()));
         let opened = open(&self.key, &self.context(&object, &field), sealed);
         let opened = opened.map_err(|_| Tampering::RecordRefused)?;
         serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)
@@ -196,7 +230,7 @@ impl Log {
         let opened = opened.map_err(|_| Tampering::RecordRefused)?;
         let snapshot: Snapshot<Checkpoint> =
             serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)?;
-        self.head = Some(unhex(&snapshot.head).ok_or(Tampering::RecordRefused)?);
+        self.head = Some(tag_of(&snapshot.head).ok_or(Tampering::RecordRefused)?);
         self.checkpoint = snapshot.checkpoint.revived();
         self.version = covers;
         self.covers = covers;
@@ -210,17 +244,13 @@ impl Log {
     }
 }
 
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("version", &self.version).finish_non_exhaustive()
-    }
-}
+debug_without_content!(Log { version });
 
 /// Sessions use ChaCha20-Poly1305: as fast without special instructions, and what seed data used.
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 
 /// A tag in hex; nothing for none, as for the first entry.
-pub(crate) fn hex(tag: Option<&[u8; 16]>) -> String {
+pub(crate) fn tag_text(tag: Option<&[u8; 16]>) -> String {
     tag.map_or_else(String::new, |tag| confidant_seal::Tag::from_bytes(*tag).to_string())
 }
 
@@ -228,6 +258,6 @@ fn json(value: &impl Serialize) -> zeroize::Zeroizing<Vec<u8>> {
     serde_json::to_vec(value).expect("stored types have string keys only, so they are always JSON").into()
 }
 
-fn unhex(text: &str) -> Option<[u8; 16]> {
+fn tag_of(text: &str) -> Option<[u8; 16]> {
     confidant_seal::Tag::from_hex(text).map(|tag| *tag.as_bytes())
 }

@@ -3,14 +3,16 @@
 //! A channel listens and tells its people. What nobody hears is not lost: it is in the log.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use confidant_seal::{Scope, Tag};
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
+use crate::checkpoint::Exchange;
 use crate::clock::Millis;
 use crate::error::Error;
-use crate::store::Instance;
+use crate::store::Owner;
 use crate::turn::Ending;
 
 /// How a turn ended while nobody waited for it.
@@ -20,11 +22,13 @@ pub struct Notice {
     pub scope: Scope,
     /// Which turn.
     pub request_id: String,
+    /// Its name in the request on a plain bus, where the asker is told.
+    pub asked_as: Option<String>,
     /// How it ended.
     pub outcome: Result<Ending, Error>,
 }
 
-/// Where they are told.
+/// Where listeners are told.
 #[derive(Debug)]
 pub(crate) struct Notices(broadcast::Sender<Arc<Notice>>);
 
@@ -38,9 +42,10 @@ impl Default for Notices {
 const KEPT: usize = 256;
 
 impl Notices {
-    pub(crate) fn tell(&self, scope: &Scope, request_id: &str, outcome: Result<Ending, Error>) {
-        let request_id = request_id.to_owned();
-        let _ = self.0.send(Arc::new(Notice { scope: scope.clone(), request_id, outcome }));
+    /// Tells how a turn ended, given as it was before.
+    pub(crate) fn tell(&self, scope: &Scope, turn: &Exchange, outcome: Result<Ending, Error>) {
+        let (request_id, asked_as) = (turn.request_id.clone(), turn.asked_as().map(str::to_owned));
+        let _ = self.0.send(Arc::new(Notice { scope: scope.clone(), request_id, asked_as, outcome }));
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Notice>> {
@@ -54,19 +59,27 @@ pub(crate) struct Agenda(Mutex<HashMap<Tag, Millis>>);
 
 impl Agenda {
     pub(crate) fn is_early(&self, scope: Tag, now: Millis) -> bool {
-        let agenda = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let agenda = self.0.lock();
         agenda.get(&scope).is_some_and(|at| now < *at)
     }
 
     /// Forgets all but these.
-    pub(crate) fn keep(&self, scopes: &[(Tag, Instance)]) {
+    pub(crate) fn keep(&self, scopes: &[(Tag, Owner)]) {
         let known: std::collections::HashSet<Tag> = scopes.iter().map(|(scope, _)| *scope).collect();
-        let mut agenda = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut agenda = self.0.lock();
         agenda.retain(|scope, _| known.contains(scope));
     }
 
+    /// Brings a look forward, if a later one is planned.
+    pub(crate) fn bring_forward(&self, scope: Tag, at: Millis) {
+        let mut agenda = self.0.lock();
+        if let Some(planned) = agenda.get_mut(&scope) {
+            *planned = (*planned).min(at);
+        }
+    }
+
     pub(crate) fn note(&self, scope: Tag, at: Option<Millis>) {
-        let mut agenda = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut agenda = self.0.lock();
         match at {
             Some(at) => drop(agenda.insert(scope, at)),
             None => drop(agenda.remove(&scope)),

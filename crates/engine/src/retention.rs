@@ -1,74 +1,71 @@
 //! How long things live, and what ends them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use confidant_seal::{Scope, Tag};
+use confidant_seal::Tag;
 
-use crate::audit::{Action, Actor, AuditRecord};
-use crate::clock::Millis;
+use crate::audit::{Actor, may_be_gone};
 use crate::concepts;
-use crate::engine::Inner;
 use crate::error::Error;
-use crate::store::{Anchor, Loaded};
+use crate::expire::expire;
+use crate::inner::Inner;
+use crate::session::{self, Session};
+use crate::store::Anchor;
 use crate::turn::forgotten;
-
-/// How long a session lives after its last turn; `None` is for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lifetimes {
-    /// Sessions keyed by room and thread.
-    pub place: Option<Duration>,
-    /// Sessions keyed by person alone.
-    pub person: Option<Duration>,
-}
-
-impl Default for Lifetimes {
-    fn default() -> Self {
-        Self { place: Some(Duration::from_secs(86_400)), person: None }
-    }
-}
-
-impl Lifetimes {
-    /// When a session of this scope ends if nothing more is said.
-    pub(crate) fn expiry(&self, scope: &Scope, now: Millis) -> Option<Millis> {
-        let lifetime = if scope.is_person() { self.person } else { self.place }?;
-        // Rounded, so that the index by expiry is not rewritten for every turn; down, so that nothing outlives its lifetime.
-        let grain = i64::try_from(lifetime.as_millis() / 1000).unwrap_or(i64::MAX).clamp(1, 60_000);
-        Some(Millis(now.plus(lifetime).0 / grain * grain))
-    }
-}
 
 /// Erases every session whose lifetime is over and what folds have replaced; says how many sessions.
 pub(crate) async fn sweep(inner: &Arc<Inner>) -> Result<u64, Error> {
     let mut swept = 0;
+    // What says that it is over, and is not: it is left to whoever looks into it.
+    let mut kept: HashSet<Tag> = HashSet::new();
     loop {
-        let expired = inner.store.expired(inner.now(), SWEPT_AT_ONCE).await?;
-        if expired.is_empty() {
+        let expired = inner.ledger.store.expired(inner.ledger.now(), SWEPT_AT_ONCE + kept.len()).await?;
+        let new: Vec<Tag> = expired.into_iter().filter(|scope| !kept.contains(scope)).collect();
+        if new.is_empty() {
             break;
         }
-        for scope in expired {
-            inner.slots.forget(scope);
-            expire(inner, scope).await?;
-            swept += 1;
+        for scope in new {
+            inner.ledger.slots.forget(scope);
+            if is_ended(inner, scope).await?.is_none() {
+                swept += 1;
+            } else {
+                kept.insert(scope);
+            }
         }
     }
     swept += sweep_keys(inner).await?;
     concepts::sweep(inner).await?;
     forgotten::sweep(inner).await?;
-    inner.store.tidy().await?;
+    inner.ledger.store.tidy().await?;
+    let_go_of_audit(inner).await?;
     if swept > 0 {
-        inner.store.scrub().await?;
+        inner.ledger.store.scrub().await?;
     }
     Ok(swept)
 }
 
+/// Has the store let go of audit records that are past their time, where it has been told one. What may go is what the
+/// keyring's anchors say: whoever checks the log holds it against the same.
+async fn let_go_of_audit(inner: &Arc<Inner>) -> Result<(), Error> {
+    let anchors = inner.ledger.keyring.store().lane_anchors().await?;
+    for lane in inner.ledger.store.lanes().await? {
+        let gone = may_be_gone(lane.head.lane, &anchors, inner.ledger.now()).min(lane.head.seq);
+        if lane.until.is_some() && gone > lane.floor.map_or(0, |floor| floor.seq) {
+            inner.ledger.store.drop_audit(lane.head.lane, gone).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Destroys the keys of sessions that the store has ended by itself; says how many.
 async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
-    let keys = inner.keyring.store();
-    let mut swept = 0;
+    let keys = inner.ledger.keyring.store();
+    let (mut swept, mut kept) = (0, HashSet::new());
     loop {
         let (mut ended, mut went_on, mut sessions) = (0, Vec::new(), Vec::new());
-        let expired = keys.expired(inner.now(), SWEPT_AT_ONCE).await?;
+        let mut expired = keys.expired(inner.ledger.now(), SWEPT_AT_ONCE + kept.len()).await?;
+        expired.retain(|scope| !kept.contains(scope));
         // Conversations first: a session takes what was its own with it, and then nobody knows what the key was of.
         for scope in &expired {
             if concepts::over(inner, *scope).await? {
@@ -78,15 +75,12 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
             }
         }
         for scope in &sessions {
-            inner.slots.forget(*scope);
-            match inner.store.load(*scope, None).await? {
+            inner.ledger.slots.forget(*scope);
+            match is_ended(inner, *scope).await? {
                 // A turn of the last moment is not in the keyring yet.
-                Some(log) if log.expires_at.is_none_or(|at| at > inner.now()) => {
-                    let Loaded { version, kid, expires_at, .. } = log;
-                    went_on.push(Anchor { scope: *scope, kid, version, expires_at });
-                }
-                _ => {
-                    expire(inner, *scope).await?;
+                Some(Some(anchor)) => went_on.push(anchor),
+                Some(None) => drop(kept.insert(*scope)),
+                None => {
                     swept += 1;
                     ended += 1;
                 }
@@ -99,14 +93,44 @@ async fn sweep_keys(inner: &Arc<Inner>) -> Result<u64, Error> {
     }
 }
 
-/// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
-pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {
-    concepts::forget(inner, scope, None).await?;
-    inner.keyring.destroy(&[scope]).await?;
-    let note = AuditRecord::new(inner.now(), &Actor::system(), Action::SessionExpired).about(scope);
-    inner.store.erase(scope, None, vec![note.pending(&inner.keyring)]).await?;
-    inner.anchors.mark_audit();
-    Ok(())
+/// Ends a session that seems to be over, if it is: its log knows, not what lies beside it. `None` if it did; else where the
+/// log stands, as far as it opens.
+async fn is_ended(inner: &Arc<Inner>, scope: Tag) -> Result<Option<Option<Anchor>>, Error> {
+    let Some(row) = inner.ledger.keyring.store().get(scope).await? else {
+        // Nothing opens it any more, whatever it says.
+        expire(inner, scope).await?;
+        return Ok(None);
+    };
+    let opened = match inner.ledger.keyring.scope_of(&row) {
+        Ok(readable) => {
+            let session = Session::new(Arc::clone(inner), readable, Actor::system());
+            session::open(&session).await.map(|opened| opened.map(|(log, _)| log))
+        }
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(Some(log)) => {
+            let expires_at = match log.checkpoint().lives() {
+                Some(until) => until,
+                // Last written before lifetimes were sealed.
+                None => inner.ledger.store.load(scope, None).await?.and_then(|loaded| loaded.expires_at),
+            };
+            Ok(Some(Some(Anchor { scope, kid: log.key().kid(), version: log.version(), expires_at })))
+        }
+        // Opening ended it; or it has a key and no log, and never will.
+        Ok(None) => {
+            if inner.ledger.keyring.store().get(scope).await?.is_some_and(|now| now.kid == row.kid) {
+                expire(inner, scope).await?;
+            }
+            Ok(None)
+        }
+        Err(Error::Tampered(tampering)) => {
+            let reason = tampering.name();
+            tracing::warn!(scope.tag = %scope, reason, "cannot confirm that a session has expired; it is left as it is");
+            Ok(Some(None))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 const SWEPT_AT_ONCE: usize = 100;

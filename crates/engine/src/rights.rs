@@ -5,9 +5,13 @@
 
 mod administrator;
 mod erasure;
+mod owned;
+mod receipt;
 
 use std::collections::BTreeMap;
 
+use confidant_display::debug_without_content;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::about::{About, Summary};
@@ -16,17 +20,21 @@ use crate::audit::Action;
 use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
 use crate::concepts;
+pub use crate::derived::Derived;
 use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
 use crate::session::{self, Session, Wrote};
-pub use administrator::{Administrator, ReceiptProof, SessionSummary, Verified};
-pub use erasure::Receipt;
+pub use administrator::{
+    Administrator, AuditCursor, AuditEnd, AuditPage, ReceiptProof, SessionSummary, Verified,
+};
+pub(crate) use erasure::Whose;
 use erasure::{Subject, erase};
+pub use receipt::Receipt;
 
 /// A session's content, decrypted and portable.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Export {
-    /// The form of this document.
+    /// The format of this document.
     pub format: String,
     /// Whose memory it is.
     pub session_id: String,
@@ -98,7 +106,7 @@ pub enum MessageKind {
 /// Everything that is kept of a person.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonExport {
-    /// The form of this document.
+    /// The format of this document.
     pub format: String,
     /// Who it is about.
     pub user_id: String,
@@ -106,7 +114,7 @@ pub struct PersonExport {
     pub exported_at: Millis,
     /// Their sessions.
     pub sessions: Vec<Export>,
-    /// Sessions of theirs that could not be opened, by the name of the reason.
+    /// Sessions of theirs that could not be opened, by the name of the reason, and the names of what else could not be reached.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unreadable: Vec<String>,
     /// What else is kept of them, such as `memories`.
@@ -117,31 +125,33 @@ pub struct PersonExport {
 const FORMAT: &str = "confidant/export/v1";
 
 impl Session {
-    /// The session's content, to be taken away; `None` if there is no such session.
-    pub async fn export(&self) -> Result<Option<Export>, Error> {
-        self.content(Action::SessionExported).await
+    /// Exports the session's content; `None` if there is no such session.
+    pub fn export(&self) -> BoxFuture<'_, Result<Option<Export>, Error>> {
+        Box::pin(async move { self.content(Action::SessionExported).await })
     }
 
-    /// The session's content, to be looked at; `None` if there is no such session.
-    pub async fn view(&self) -> Result<Option<Export>, Error> {
-        self.content(Action::SessionViewed).await
+    /// The session's content, for display; `None` if there is no such session.
+    pub fn view(&self) -> BoxFuture<'_, Result<Option<Export>, Error>> {
+        Box::pin(async move { self.content(Action::SessionViewed).await })
     }
 
     /// What is known about the conversation as a whole; `None` if there is no such session.
-    pub async fn about(&self) -> Result<Option<About>, Error> {
-        let Some((log, _)) = session::open(self).await? else { return Ok(None) };
-        self.inner.record(self.record(Action::SessionViewed)).await?;
-        Ok(Some(log.checkpoint().about_with_made()))
+    pub fn about(&self) -> BoxFuture<'_, Result<Option<About>, Error>> {
+        Box::pin(async move {
+            let Some((log, _)) = session::open(self).await? else { return Ok(None) };
+            self.inner.ledger.record(self.record(Action::SessionViewed)).await?;
+            Ok(Some(log.checkpoint().about_with_made()))
+        })
     }
 
     async fn content(&self, action: Action) -> Result<Option<Export>, Error> {
         let Some((log, _)) = session::open(self).await? else { return Ok(None) };
         // Recorded before anything is handed out.
-        self.inner.record(self.record(action).counting(log.version())).await?;
+        self.inner.ledger.record(self.record(action).counting(log.version())).await?;
         Ok(Some(Export {
             format: FORMAT.to_owned(),
             session_id: self.id(),
-            exported_at: self.inner.now(),
+            exported_at: self.inner.ledger.now(),
             version: log.version(),
             messages: log.checkpoint().all().flat_map(exported).collect(),
             about: Some(log.checkpoint().about_with_made()).filter(|about| !about.is_empty()),
@@ -150,62 +160,75 @@ impl Session {
         }))
     }
 
-    /// How much of what is derived an erasure of this session would end, by name.
-    pub async fn count_derived(&self) -> Result<BTreeMap<String, u64>, Error> {
-        let mut counts =
-            BTreeMap::from([("captures".to_owned(), concepts::count(&self.inner, self.names.scope).await?)]);
-        for one in &self.inner.derived {
-            counts.insert(one.name().to_owned(), one.count_session(&self.scope).await?);
-        }
-        counts.retain(|_, count| *count > 0);
-        Ok(counts)
+    /// How many derived things an erasure of this session would delete, by name.
+    pub fn count_derived(&self) -> BoxFuture<'_, Result<BTreeMap<String, u64>, Error>> {
+        Box::pin(async move {
+            let mut counts = BTreeMap::from([(
+                "captures".to_owned(),
+                concepts::count(&self.inner, self.names.scope).await?,
+            )]);
+            for one in &self.inner.ledger.derived {
+                counts.insert(one.name().to_owned(), one.count_session(&self.scope).await?);
+            }
+            counts.retain(|_, count| *count > 0);
+            Ok(counts)
+        })
     }
 
     /// Ends the session: key, log, warm copies. Works on a session that is unreadable or absent, too.
-    pub async fn erase(&self) -> Result<Receipt, Error> {
-        let mut derived = BTreeMap::new();
-        for one in &self.inner.derived {
-            let gone = one.erase_session(&self.scope).await?;
-            if gone > 0 {
-                derived.insert(one.name().to_owned(), gone);
+    pub fn erase(&self) -> BoxFuture<'_, Result<Receipt, Error>> {
+        Box::pin(async move {
+            let _room = self.inner.ledger.room();
+            let epoch = self.inner.ledger.begin_erasure(self.names.scope).await?;
+            let (mut derived, mut left) = (BTreeMap::new(), None);
+            for one in &self.inner.ledger.derived {
+                match one.erase_session(&self.scope).await {
+                    Ok(0) => {}
+                    Ok(gone) => drop(derived.insert(one.name().to_owned(), gone)),
+                    Err(error) => left = left.or(Some(error)),
+                }
             }
-        }
-        let subject = Subject::Session(derived);
-        let names = (self.names, self.name.clone());
-        erase(&self.inner, &self.actor, subject, self.names.scope, &[names]).await
+            let subject = Subject::Session(derived);
+            let names = (self.names, self.name.clone());
+            let whose = (self.names.scope, self.names.tenant, epoch);
+            let erased = erase(&self.inner, &self.actor, subject, whose, &[names]).await?;
+            left.map_or(Ok(erased), |error| Err(erasure::incomplete(error)))
+        })
     }
 
     /// Appends an exchange that no model of ours made, such as one that is being imported.
-    pub async fn record_exchange(
-        &self,
+    pub fn record_exchange<'a>(
+        &'a self,
         audience: Audience,
-        human: &str,
-        ai: &str,
-        by: &str,
-    ) -> Result<(), Error> {
-        let mut held = self.lock().await?;
-        loop {
-            let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).is_some();
-            if open {
-                return Err(Error::Busy);
+        human: &'a str,
+        ai: &'a str,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let mut held = self.lock().await?;
+            loop {
+                let open = held.log().await?.and_then(|log| log.checkpoint().open_exchange()).is_some();
+                if open {
+                    return Err(Error::Busy);
+                }
+                let at = self.inner.ledger.now();
+                let request_id = uuid::Uuid::now_v7().to_string();
+                let reply = Reply::ai(ai.to_owned(), None, by.to_owned());
+                let entries = vec![
+                    Entry::Accepted {
+                        request_id: request_id.clone(),
+                        at,
+                        audience,
+                        content: human.to_owned(),
+                        tokens: None,
+                    },
+                    Entry::Answered { request_id, at, replies: vec![reply] },
+                ];
+                if held.write(entries, None, self.record(Action::SessionRecorded)).await? == Wrote::Done {
+                    return Ok(());
+                }
             }
-            let at = self.inner.now();
-            let request_id = uuid::Uuid::now_v7().to_string();
-            let reply = Reply::ai(ai.to_owned(), None, by.to_owned());
-            let entries = vec![
-                Entry::Accepted {
-                    request_id: request_id.clone(),
-                    at,
-                    audience,
-                    content: human.to_owned(),
-                    tokens: None,
-                },
-                Entry::Answered { request_id, at, replies: vec![reply] },
-            ];
-            if held.write(entries, None, self.record(Action::SessionRecorded)).await? == Wrote::Done {
-                return Ok(());
-            }
-        }
+        })
     }
 
     /// Makes the session of what was said elsewhere, in one write; false if there is one already.
@@ -218,8 +241,9 @@ impl Session {
         if held.log().await?.is_some() {
             return Ok(false);
         }
-        let at = self.inner.now();
+        let at = self.inner.ledger.now();
         let note = self.record(Action::SessionRecorded).counting(exchanges.len() as u64);
+        let messages = exchanges.iter().map(|(_, replies)| 1 + replies.len() as u64).sum();
         let entries = exchanges.into_iter().flat_map(|(content, replies)| {
             let request_id = uuid::Uuid::now_v7().to_string();
             [
@@ -227,18 +251,31 @@ impl Session {
                 Entry::Answered { request_id, at, replies },
             ]
         });
-        Ok(held.write(entries.collect(), None, note).await? == Wrote::Done)
+        let entries = entries.chain([Entry::TakenOver { messages }]).collect();
+        Ok(held.write(entries, None, note).await? == Wrote::Done)
     }
 
-    /// Whether this was said in the session, as the store has it now.
-    pub(crate) async fn holds(&self, (content, replies): &(String, Vec<Reply>)) -> Result<bool, Error> {
-        let Some((log, _)) = session::open(self).await? else { return Ok(false) };
-        Ok(log.checkpoint().all().any(|one| one.content == *content && one.replies() == replies.as_slice()))
+    /// How many messages of these exchanges the session does not hold, in their order, as the store has it now.
+    pub(crate) async fn lacks(&self, exchanges: &[(String, Vec<Reply>)]) -> Result<u64, Error> {
+        let opened = session::open(self).await?;
+        let mut held = opened.iter().flat_map(|(log, _)| log.checkpoint().all()).peekable();
+        // What a session has lost it lost from its beginning, so what is missing comes before what is there.
+        let missing = exchanges.iter().filter(|(content, replies)| {
+            let same =
+                |(one, other): (&Reply, &Reply)| one.from == other.from && one.content == other.content;
+            let is_next = |one: &&Exchange| {
+                one.content == *content
+                    && one.replies().len() == replies.len()
+                    && one.replies().iter().zip(replies).all(same)
+            };
+            held.next_if(is_next).is_none()
+        });
+        Ok(missing.map(|(_, replies)| 1 + replies.len() as u64).sum())
     }
 
     /// Says in the audit log that somebody asked for this session and was refused.
-    pub async fn refuse(&self) -> Result<(), Error> {
-        self.inner.record(self.record(Action::AccessRefused)).await.map(drop)
+    pub fn refuse(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.inner.ledger.record(self.record(Action::AccessRefused)).await.map(drop) })
     }
 }
 
@@ -283,13 +320,4 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     std::iter::once(human).chain(replies).collect()
 }
 
-macro_rules! debug_without_content {
-    ($($name:ident),*) => {$(
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    )*};
-}
 debug_without_content!(Export, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);

@@ -1,14 +1,15 @@
 //! The turns that run now: counted, waited for at a stop, and parked when that takes too long.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::inner::Inner;
 
 /// The turns that run now.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl Running {
         }
         let id = running.next.fetch_add(1, Ordering::Relaxed);
         let done = Done { inner: Arc::clone(inner), id };
-        let mut tasks = running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tasks = running.tasks.lock();
         let task = tokio::spawn(async move {
             let _done = done;
             turn.await;
@@ -50,7 +51,7 @@ impl Running {
         }
         let id = running.next.fetch_add(1, Ordering::Relaxed);
         let done = AsideDone { inner: Arc::clone(inner), id };
-        let mut asides = running.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut asides = running.asides.lock();
         let task = tokio::spawn(async move {
             let _done = done;
             work.await;
@@ -60,14 +61,14 @@ impl Running {
 
     /// Waits for what is done beside turns; for tests and for stopping in good order.
     pub(crate) async fn asides_done(&self) {
-        let count = || self.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len();
+        let count = || self.asides.lock().len();
         while count() > 0 {
             let _ = tokio::time::timeout(Duration::from_millis(50), self.fewer.notified()).await;
         }
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len() as u64
+        self.tasks.lock().len() as u64
     }
 
     pub(crate) fn stop(&self) {
@@ -82,9 +83,9 @@ impl Running {
     }
 
     pub(crate) fn abort_all(&self) -> u64 {
-        let asides = self.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let asides = self.asides.lock();
         asides.values().for_each(tokio::task::AbortHandle::abort);
-        let tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tasks = self.tasks.lock();
         tasks.values().for_each(tokio::task::AbortHandle::abort);
         tasks.len() as u64
     }
@@ -99,7 +100,7 @@ struct Done {
 impl Drop for Done {
     fn drop(&mut self) {
         let running = &self.inner.running;
-        running.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        running.tasks.lock().remove(&self.id);
         running.fewer.notify_waiters();
     }
 }
@@ -113,7 +114,7 @@ struct AsideDone {
 impl Drop for AsideDone {
     fn drop(&mut self) {
         let running = &self.inner.running;
-        running.asides.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        running.asides.lock().remove(&self.id);
         running.fewer.notify_waiters();
     }
 }

@@ -5,23 +5,28 @@
 //! many ask). What is easy to get wrong: the lock orders one process only; between processes the store's
 //! compare-and-set decides, and whoever loses opens the log again.
 
-use std::sync::{Arc, Mutex};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_seal::{Scope, Tag};
-use hashlink::LruCache;
+use confidant_seal::{Kid, Scope};
+use futures_util::FutureExt as _;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::audit::{Action, Actor, AuditRecord};
 use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
-use crate::engine::Inner;
 use crate::entry::{Capture, Entry};
+use crate::epoch::Epoch;
+use crate::erased;
+use crate::erasures::Asked;
 use crate::error::{Error, Tampering};
+use crate::expire::expire;
+use crate::inner::Inner;
+use crate::keyring::DataKey;
 use crate::log::Log;
-use crate::store::{
-    Anchor, Append, Appended, CAPTURED, DECIDED, Instance, KeyName, Known, NOBODY, Names, PARKED,
-};
+use crate::slots::Slot;
+use crate::store::{Anchor, Append, Appended, KeyName, Known, Loaded, Names, Owner};
 
 /// The handle for one scope, on behalf of somebody.
 #[derive(Clone, Debug)]
@@ -36,8 +41,8 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn new(inner: Arc<Inner>, scope: Scope, actor: Actor) -> Self {
-        let names = inner.keyring.names(&scope);
-        let name = inner.keyring.key_name(&inner.naming, &scope, names.scope);
+        let names = inner.ledger.keyring.names(&scope);
+        let name = inner.ledger.keyring.key_name(&inner.ledger.naming, &scope, names.scope);
         Self { inner, scope, names, name, actor }
     }
 
@@ -64,39 +69,71 @@ impl Session {
         self.names.scope.to_string()
     }
 
+    /// Takes a place in the session's order, behind everybody who has one, at once.
+    pub(crate) fn line_up(&self) -> Place {
+        let slot = self.inner.ledger.slots.slot(self.names.scope, self.inner.ledger.now());
+        // Whatever the caller's task has left to do in its time slice: asked once, the lock has it in its queue.
+        let mut waiting: Waiting = Box::pin(tokio::task::unconstrained(slot.lock_owned()));
+        match waiting.as_mut().now_or_never() {
+            Some(slot) => Place::Reached(slot),
+            None => Place::Waits(waiting),
+        }
+    }
+
     /// Waits for the session's turn to write, and takes it.
     pub(crate) async fn lock(&self) -> Result<Held<'_>, Error> {
-        let slot = self.inner.slots.slot(self.names.scope, self.inner.now());
-        let waiting = tokio::time::timeout(self.inner.settings.wait_for_turn, slot.lock_owned());
-        let mut slot = waiting.await.map_err(|_| Error::Busy)?;
+        self.lock_at(self.line_up(), Asked::now(&self.inner.ledger, None)).await
+    }
+
+    /// The same from a place that was taken before, for something that was asked for then.
+    pub(crate) async fn lock_at(&self, place: Place, asked: Asked) -> Result<Held<'_>, Error> {
+        let mut slot = match place {
+            Place::Reached(slot) => slot,
+            Place::Waits(waiting) => {
+                let waiting = tokio::time::timeout(self.inner.ledger.settings.wait_for_turn, waiting);
+                waiting.await.map_err(|_| Error::Busy)?
+            }
+        };
         if self.inner.gateway.get().is_some() {
             // Workers write; what a gateway saw last says nothing.
             *slot = Slot::default();
         }
-        Ok(Held { session: self, slot, notes: Vec::new(), seen: false })
+        Ok(Held { session: self, slot, notes: Vec::new(), seen: false, asked, tried: None })
     }
 
     /// A look and a write beside the session's order, for what must not wait for it. The store's compare-and-set
     /// decides, as it does between processes.
     pub(crate) async fn aside(&self) -> Held<'_> {
+        self.aside_at(Asked::now(&self.inner.ledger, None)).await
+    }
+
+    /// The same for something that was asked for then.
+    pub(crate) async fn aside_at(&self, asked: Asked) -> Held<'_> {
         let slot = Arc::new(AsyncMutex::<Slot>::default()).lock_owned().await;
-        Held { session: self, slot, notes: Vec::new(), seen: false }
+        Held { session: self, slot, notes: Vec::new(), seen: false, asked, tried: None }
     }
 
     pub(crate) fn record(&self, action: Action) -> AuditRecord {
-        AuditRecord::new(self.inner.now(), &self.actor, action).about(self.names.scope)
+        AuditRecord::new(self.inner.ledger.now(), &self.actor, action)
+            .about(self.names.scope)
+            .within(self.names.tenant)
     }
 }
 
-/// What is kept warm of a session.
-#[derive(Debug, Default)]
-pub(crate) struct Slot {
-    /// The log at the version that this process last saw.
-    log: Option<Log>,
-    /// Who is answering its open turn, as of then.
-    owner: Option<Instance>,
-    /// Turns whose concepts are in scope by now, which the log has yet to hear.
-    merged: Vec<String>,
+/// A place in a session's order. Whoever drops it leaves the line.
+pub(crate) enum Place {
+    /// It is the first.
+    Reached(OwnedMutexGuard<Slot>),
+    Waits(Waiting),
+}
+
+type Waiting = Pin<Box<dyn Future<Output = OwnedMutexGuard<Slot>> + Send>>;
+
+impl Place {
+    /// Whether nothing is waited for and the log is at hand, so that a write is next.
+    pub(crate) fn is_warm(&self) -> bool {
+        matches!(self, Self::Reached(slot) if slot.log.is_some())
+    }
 }
 
 /// A session while this task has its turn.
@@ -108,6 +145,10 @@ pub(crate) struct Held<'a> {
     notes: Vec<AuditRecord>,
     /// Whether what is warm was read or written in this turn, and not before it.
     seen: bool,
+    /// When what is to be written was asked for: an erasure since then ends it.
+    asked: Asked,
+    /// The key of the log that was last tried to write.
+    tried: Option<Kid>,
 }
 
 /// What became of a write.
@@ -156,18 +197,45 @@ impl Held<'_> {
         self.slot.log.as_ref().map(Log::checkpoint)
     }
 
+    /// Approvals that wait to be decided, as the log is warm.
+    pub(crate) fn pending(&self) -> usize {
+        let now = self.now();
+        let waiting = self.checkpoint().map_or(&[][..], Checkpoint::waiting);
+        waiting.iter().filter(|exchange| exchange.is_pending(now)).count()
+    }
+
     /// Who was answering the open turn when the log was last seen.
-    pub(crate) fn owner(&self) -> Option<Instance> {
+    pub(crate) fn owner(&self) -> Option<Owner> {
         self.slot.owner
+    }
+
+    /// Whether that was this process.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.owner() == Some(Owner::from(self.session.inner.ledger.instance))
+    }
+
+    /// The key of the log, as far as this task or one before it has had it in hand.
+    pub(crate) fn kid(&self) -> Option<Kid> {
+        self.slot.log.as_ref().map(|log| log.key().kid()).or(self.tried)
+    }
+
+    /// What time it is.
+    pub(crate) fn now(&self) -> Millis {
+        self.session.inner.ledger.now()
     }
 
     /// Forgets what is warm, so that the next look opens it again.
     pub(crate) fn cool(&mut self) {
-        *self.slot = Slot::default();
+        *self.slot = Slot { before: self.last_kid(), ..Slot::default() };
+    }
+
+    /// The key of the log, or of the one that was warm here before.
+    pub(crate) fn last_kid(&self) -> Option<Kid> {
+        self.kid().or(self.slot.before)
     }
 
     /// A record that goes into the audit log with the next write.
-    pub(crate) fn also(&mut self, note: AuditRecord) {
+    pub(crate) fn queue_audit(&mut self, note: AuditRecord) {
         self.notes.push(note);
     }
 
@@ -200,32 +268,38 @@ impl Held<'_> {
     pub(crate) async fn write(
         &mut self,
         entries: Vec<Entry>,
-        owner: Option<Instance>,
+        owner: Option<Owner>,
         note: AuditRecord,
     ) -> Result<Wrote, Error> {
         self.notes.push(note);
         self.append(entries, owner).await
     }
 
-    async fn append(&mut self, mut entries: Vec<Entry>, owner: Option<Instance>) -> Result<Wrote, Error> {
+    async fn append(&mut self, mut entries: Vec<Entry>, owner: Option<Owner>) -> Result<Wrote, Error> {
         let session = self.session;
         let inner = &session.inner;
         let log = match self.slot.log.take() {
+            // Somebody began anew after an erasure, and this was asked for before it.
+            Some(log) if self.asked.is_before(&inner.ledger, log.erased()) => {
+                self.cool();
+                return Err(Error::Erased);
+            }
             Some(log) => log,
             None => {
-                let (scope, names) = (&session.scope, &session.names);
-                let expires_at = inner.settings.lifetimes.expiry(scope, inner.now());
-                Log::new(scope, inner.keyring.data_key_or_new(scope, names, expires_at).await?.key)
+                let (key, erased) = erased::data_key(session, &mut self.asked).await?;
+                Log::new(&session.scope, key).after(erased)
             }
         };
+        self.tried = Some(log.key().kid());
         let expected = log.version();
         let request_ids = std::mem::take(&mut self.slot.merged);
         if !request_ids.is_empty() {
             entries.push(Entry::Merged { request_ids });
         }
-        let (log, written) = log.advance(entries, inner.settings.history.max_messages)?;
-        let owner = owner.filter(|owner| !NOBODY.contains(owner)).or_else(|| parked(log.checkpoint()));
-        let expires_at = expiry(session, log.checkpoint());
+        let lifetime = |checkpoint: &Checkpoint| expiry(session, checkpoint);
+        let (log, written) = log.advance(entries, inner.ledger.settings.history.max_messages, lifetime)?;
+        let owner = owner.filter(|owner| !owner.is_nobody()).or_else(|| parked(log.checkpoint()));
+        let expires_at = written.expires_at;
         let append = Append {
             names: session.names,
             name: session.name.clone(),
@@ -235,31 +309,33 @@ impl Held<'_> {
             snapshot: written.snapshot,
             expires_at,
             owner,
-            audit: self.notes.drain(..).map(|note| note.pending(&inner.keyring)).collect(),
+            audit: self.notes.drain(..).map(|note| note.pending(&inner.ledger.keyring)).collect(),
         };
         let kid = append.kid;
-        let ours = [owner, self.slot.owner].contains(&Some(inner.instance));
+        let ours = [owner, self.slot.owner].contains(&Some(Owner::from(inner.ledger.instance)));
         // It may have happened or not, and either way the turn may be open with nobody at work on it.
         let failed = || {
             if ours {
-                inner.left_open.note(session.names.scope);
+                inner.ledger.left_open.note(session.names.scope);
             }
         };
-        if inner.store.append(append).await.inspect_err(|_| failed())? == Appended::Conflict {
-            inner.counters.conflicts.add();
+        if inner.ledger.store.append(append).await.inspect_err(|_| failed())? == Appended::Conflict {
+            inner.ledger.counters.conflicts.add();
             self.cool();
             return Ok(Wrote::Conflict);
         }
-        // A session that was erased while it was being made has rows but no key any more.
-        let has_key = expected > 0
-            || inner.keyring.still_has(session.names.scope, kid).await.inspect_err(|_| failed())?;
-        if !has_key {
-            inner.store.erase(session.names.scope, Some(session.known()), Vec::new()).await?;
+        // A session that was erased while it was being made has rows but no key any more, or an erasure that did not find it.
+        if expected == 0 && is_erased(session, kid, &log).await.inspect_err(|_| failed())? {
             self.cool();
             return Ok(Wrote::Conflict);
         }
         let anchor = Anchor { scope: session.names.scope, kid, version: log.version(), expires_at };
-        inner.anchors.mark(anchor);
+        inner.ledger.anchors.mark(anchor);
+        // What waits from now on may run out before what this process knew of.
+        let waiting = log.checkpoint().waiting().iter().filter_map(|waiting| waiting.approval());
+        if let Some(soonest) = waiting.map(|approval| approval.expires_at).min() {
+            inner.ledger.agenda.bring_forward(session.names.scope, soonest);
+        }
         self.slot.log = Some(log);
         self.slot.owner = owner;
         self.seen = true;
@@ -267,23 +343,37 @@ impl Held<'_> {
     }
 }
 
+/// Whether a session was erased while it was being made; then what was made of it goes.
+async fn is_erased(session: &Session, kid: Kid, log: &Log) -> Result<bool, Error> {
+    let inner = &session.inner;
+    let erased = erased::came_between(session, log.erased());
+    let (has_key, erased) =
+        tokio::try_join!(inner.ledger.keyring.still_has(session.names.scope, kid), erased)?;
+    if has_key && erased {
+        erased::remove(session).await?;
+    } else if !has_key {
+        inner.ledger.store.erase(session.names.scope, Some(session.known()), Vec::new()).await?;
+    }
+    Ok(!has_key || erased)
+}
+
 /// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, for somebody to carry
-/// one out, or for what they named to come into scope. Nobody alive ever has these names, so whoever looks for what was left open finds them.
-fn parked(checkpoint: &Checkpoint) -> Option<Instance> {
+/// one out, or for what they named to come into scope. None of these is ever alive, so whoever looks for what was left open finds them.
+fn parked(checkpoint: &Checkpoint) -> Option<Owner> {
     let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval());
     if approvals.clone().any(|approval| approval.decided.is_some()) {
-        return Some(DECIDED);
+        return Some(Owner::Decided);
     }
     if !checkpoint.captured().is_empty() {
-        return Some(CAPTURED);
+        return Some(Owner::Captured);
     }
-    approvals.next().map(|_| PARKED)
+    approvals.next().map(|_| Owner::Parked)
 }
 
 /// When the session ends if nothing more is said: not before what waits in it can be decided.
 fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
     let inner = &session.inner;
-    let usual = inner.settings.lifetimes.expiry(&session.scope, inner.now())?;
+    let usual = inner.ledger.expiry(&session.scope, inner.ledger.now())?;
     let waits = checkpoint.waits_until().map(|until| until.plus(AFTER_APPROVAL));
     Some(waits.map_or(usual, |waits| waits.max(usual)))
 }
@@ -292,33 +382,40 @@ fn expiry(session: &Session, checkpoint: &Checkpoint) -> Option<Millis> {
 pub(crate) const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
 
 /// Opens a session's log from the store, afresh.
-pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instance>)>, Error> {
+pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Owner>)>, Error> {
     let Session { inner, scope, names, .. } = session;
     for _ in 0..OPENING_TRIES {
         // The key first: its anchor must not be newer than the log that is held against it.
-        let data_key = inner.keyring.data_key(scope, names).await?;
-        let loaded = inner.store.load(names.scope, Some(session.known())).await?;
+        let (data_key, erased) =
+            tokio::try_join!(inner.ledger.keyring.data_key(scope, names), inner.ledger.last_erasure(names))?;
+        if data_key.as_ref().is_some_and(|key| key.born < erased) {
+            // What an erasure missed, or what somebody put back.
+            return Ok(None);
+        }
+        let loaded = inner.ledger.store.load(names.scope, Some(session.known())).await?;
         match (data_key, loaded) {
             (None, None) => return Ok(None),
             (Some(key), None) if key.anchor == 0 => return Ok(None),
             // Over: the store ended it by itself.
-            (Some(key), None) if key.expires_at.is_some_and(|at| at <= inner.now()) => {
-                crate::retention::expire(inner, names.scope).await?;
+            (Some(key), None) if is_over(inner, key.expires_at) => {
+                expire(inner, names.scope).await?;
                 return Ok(None);
             }
             // The rows were taken away behind our back; or the session was erased between the two looks, and is not.
-            (Some(key), None) if inner.keyring.still_has(names.scope, key.key.kid()).await? => {
+            (Some(key), None) if inner.ledger.keyring.still_has(names.scope, key.key.kid()).await? => {
                 return Err(Tampering::RolledBack.into());
             }
             (Some(_), None) => {}
-            (_, Some(loaded)) if loaded.expires_at.is_some_and(|at| at <= inner.now()) => {
-                crate::retention::expire(inner, names.scope).await?;
+            (Some(key), Some(loaded)) if key.key.kid() == loaded.kid => {
+                return opened(session, key, &loaded, erased).await;
+            }
+            (None, Some(loaded)) if is_over(inner, loaded.expires_at) => {
+                expire(inner, names.scope).await?;
                 return Ok(None);
             }
-            (Some(key), Some(loaded)) if key.key.kid() == loaded.kid => {
-                let log =
-                    Log::open(scope, key.key, &loaded, key.anchor, inner.settings.history.max_messages)?;
-                return Ok(Some((log, loaded.owner)));
+            // Rows of a log whose key went when its time came; the key that is there is of the next one.
+            (Some(_), Some(loaded)) if is_over(inner, loaded.expires_at) => {
+                inner.ledger.store.erase(names.scope, Some(session.known()), Vec::new()).await?;
             }
             // The key is missing or another's: look again, since it may just be changing.
             _ => {}
@@ -327,70 +424,38 @@ pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Instan
     Err(Tampering::KeyGone.into())
 }
 
+/// The log that a key opens, unless it is over. When that is stands sealed in the log: what stands beside it is for finding.
+async fn opened(
+    session: &Session,
+    key: DataKey,
+    loaded: &Loaded,
+    erased: Epoch,
+) -> Result<Option<(Log, Option<Owner>)>, Error> {
+    let (inner, by_keyring) = (&session.inner, is_over(&session.inner, key.expires_at));
+    let log =
+        Log::open(&session.scope, key.key, loaded, key.anchor, inner.ledger.settings.history.max_messages);
+    let (is_over, changed) = match &log {
+        Ok(log) => {
+            // A log that was last written before lifetimes were sealed has none in it.
+            let until = log.checkpoint().lives().unwrap_or(loaded.expires_at);
+            (is_over(inner, until), until != loaded.expires_at)
+        }
+        // What does not open cannot say it: then both others must.
+        Err(_) => (is_over(inner, loaded.expires_at) && by_keyring, false),
+    };
+    if is_over {
+        expire(inner, session.names.scope).await?;
+        return Ok(None);
+    }
+    if changed {
+        return Err(Tampering::LifetimeChanged.into());
+    }
+    Ok(Some((log?.after(erased), loaded.owner)))
+}
+
+fn is_over(inner: &Inner, expires_at: Option<Millis>) -> bool {
+    expires_at.is_some_and(|at| at <= inner.ledger.now())
+}
+
 /// How often opening looks again when key and log do not belong together.
 const OPENING_TRIES: usize = 3;
-
-/// The warm sessions of a process: bounded in number and in time, since each holds a key and plaintext.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    inner: Mutex<LruCache<Tag, Warm>>,
-    most: usize,
-    idle: Duration,
-}
-
-#[derive(Debug)]
-struct Warm {
-    slot: Arc<AsyncMutex<Slot>>,
-    used: Millis,
-}
-
-impl Slots {
-    pub(crate) fn new(most: usize, idle: Duration) -> Self {
-        Self { inner: Mutex::new(LruCache::new_unbounded()), most: most.max(1), idle }
-    }
-
-    /// Lets go of what has been idle for too long.
-    pub(crate) fn cool(&self, now: Millis) {
-        let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while let Some((_, warm)) = slots.iter().next() {
-            let stale = warm.used.plus(self.idle) <= now || slots.len() > self.most;
-            // One that is in use stays: dropping it would let a second turn of the session run beside it.
-            if !stale || Arc::strong_count(&warm.slot) > 1 {
-                break;
-            }
-            slots.remove_lru();
-        }
-    }
-
-    /// Whether a session is warm.
-    pub(crate) fn has(&self, scope: Tag) -> bool {
-        let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        slots.get_mut(&scope).is_some()
-    }
-
-    /// Lets go of one session, as when it was erased.
-    pub(crate) fn forget(&self, scope: Tag) {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&scope);
-    }
-
-    /// Lets go of everything.
-    pub(crate) fn clear(&self) {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
-    }
-
-    fn slot(&self, scope: Tag, now: Millis) -> Arc<AsyncMutex<Slot>> {
-        let slot = {
-            let mut slots = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if let Some(warm) = slots.get_mut(&scope) {
-                warm.used = now;
-                Arc::clone(&warm.slot)
-            } else {
-                let slot = Arc::new(AsyncMutex::default());
-                slots.insert(scope, Warm { slot: Arc::clone(&slot), used: now });
-                slot
-            }
-        };
-        self.cool(now);
-        slot
-    }
-}

@@ -52,7 +52,8 @@ impl Gap<'_> {
         if !ended {
             tracing::warn!(
                 events = found.len(),
-                "more was said in a room meanwhile than is read back; what is older is not answered, and older changes are not taken over"
+                "a room has more missed messages than are read; older ones are not answered, and older edits \
+                 are ignored"
             );
         }
         found.retain(|event| read(event).is_some_and(|heard| self.is_wanted(&heard)));

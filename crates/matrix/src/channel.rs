@@ -1,6 +1,5 @@
 //! The account as a [`Channel`].
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,12 +7,16 @@ use confidant_channel::{
     Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
     Route, Stop, Trouble, Vault,
 };
-use confidant_engine::{Audience, RoomContext, Scope};
+use confidant_display::debug_without_content;
+use confidant_engine::Scope;
+use confidant_engine::room::{Audience, RoomContext};
+use futures_util::future::BoxFuture;
 use matrix_sdk::attachment::AttachmentConfig;
 use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::events::room::message::TextMessageEventContent;
 use matrix_sdk::ruma::{EventId, OwnedTransactionId, RoomId, UserId, uint};
 use matrix_sdk::{Room, RoomMemberships};
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -41,45 +44,54 @@ impl Matrix {
 
     /// Signs in and keeps the session: with this password, or as the settings say. With `reset`, what was there before is
     /// ended first.
-    pub async fn log_in(&self, vault: &Vault, with: LogIn<'_>, reset: bool) -> Result<SignedIn, Trouble> {
-        if reset {
-            sign_in::forget(&self.settings, vault).await?;
-        }
-        let way = match with {
-            LogIn::Settings => Way::Settings,
-            LogIn::Password(password) => Way::Password(password),
-            LogIn::SsoToken(token) => Way::SsoToken(token),
-        };
-        let (session, is_new) = sign_in::sign_in(&self.settings, vault, &way).await?;
-        let is_verified = identity::is_ours(&session.client).await;
-        let (user, device) = (session.me.to_string(), session.device.to_string());
-        Ok(SignedIn { user, device, is_new, is_verified })
+    pub fn log_in<'a>(
+        &'a self,
+        vault: &'a Vault,
+        with: LogIn<'a>,
+        reset: bool,
+    ) -> BoxFuture<'a, Result<SignedIn, Trouble>> {
+        Box::pin(async move {
+            if reset {
+                sign_in::forget(&self.settings, vault).await?;
+            }
+            let way = match with {
+                LogIn::Settings => Way::Settings,
+                LogIn::Password(password) => Way::Password(password),
+                LogIn::SsoToken(token) => Way::SsoToken(token),
+            };
+            let (session, is_new) = sign_in::sign_in(&self.settings, vault, &way).await?;
+            let is_verified = identity::is_ours(&session.client).await;
+            let (user, device) = (session.me.to_string(), session.device.to_string());
+            Ok(SignedIn { user, device, is_new, is_verified })
+        })
     }
 
     /// The account's recovery key, made with a backup of its keys if there is none. With `reset` a new one, and what is there
     /// and cannot be opened is replaced.
-    pub async fn recovery_key(
-        &self,
-        vault: &Vault,
-        password: Option<&SecretString>,
+    pub fn recovery_key<'a>(
+        &'a self,
+        vault: &'a Vault,
+        password: Option<&'a SecretString>,
         reset: bool,
-    ) -> Result<RecoveryKey, Trouble> {
-        let way = password.map_or(Way::Settings, Way::Password);
-        let (session, _) = sign_in::sign_in(&self.settings, vault, &way).await?;
-        let known = match &self.settings.credential {
-            Some(Credential::Password(password)) => Some(password),
-            _ => None,
-        };
-        identity::recovery_key(vault, &session.client, password.or(known), reset).await
+    ) -> BoxFuture<'a, Result<RecoveryKey, Trouble>> {
+        Box::pin(async move {
+            let way = password.map_or(Way::Settings, Way::Password);
+            let (session, _) = sign_in::sign_in(&self.settings, vault, &way).await?;
+            let known = match &self.settings.credential {
+                Some(Credential::Password(password)) => Some(password),
+                _ => None,
+            };
+            identity::recovery_key(vault, &session.client, password.or(known), reset).await
+        })
     }
 
     fn session(&self) -> Result<Session, Trouble> {
-        let session = self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let session = self.session.lock();
         session.clone().ok_or_else(|| Trouble::passing("the account has not signed in", trouble::LATER))
     }
 
     fn set_session(&self, session: Option<Session>) {
-        *self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = session;
+        *self.session.lock() = session;
     }
 
     fn rules(&self, session: &Session, intake: &Intake) -> Rules {
@@ -216,6 +228,7 @@ impl Channel for Matrix {
             },
             typing_every: Duration::from_secs(3),
             restore: None,
+            keeping: confidant_channel::Keeping::Conversations,
             concurrency: self.settings.concurrency,
         }
     }
@@ -251,7 +264,7 @@ impl Channel for Matrix {
             // The next sign-in makes a new one.
             Err(trouble) if has_password && trouble == trouble::expired() => Err(Trouble::passing(
                 "the Matrix server has ended the session",
-                "a new one is made by itself",
+                "nothing to do: Confidant makes a new one",
             )),
             ended => ended,
         }
@@ -330,11 +343,7 @@ impl Channel for Matrix {
     }
 }
 
-impl std::fmt::Debug for Matrix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Matrix").field("label", &self.settings.label).finish_non_exhaustive()
-    }
-}
+debug_without_content!(Matrix { label: settings.label });
 
 /// The most that a message holds, in bytes: an event holds 64 KiB with the same as HTML beside it, encrypted.
 const LIMIT: usize = 15_000;

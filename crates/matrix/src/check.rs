@@ -2,6 +2,7 @@
 //! session is kept, asks with it, too.
 
 use confidant_channel::{Finding, Trouble, Vault};
+use confidant_display::Hinted as _;
 
 use crate::settings::Settings;
 use crate::sign_in::Asked;
@@ -29,7 +30,7 @@ pub(crate) async fn check(settings: &Settings, vault: Option<&Vault>) -> Vec<Fin
             "list Matrix ids, \"*:example.org\" for a server, or \"*\" for everyone",
         )
     } else {
-        Finding::good("somebody may talk to the account")
+        Finding::good("channels.matrix.allowed_users is set")
     });
     findings
 }
@@ -43,9 +44,8 @@ async fn stored(settings: &Settings, vault: Option<&Vault>) -> Vec<Finding> {
     match kept {
         Ok(Some((asking, user, device))) => {
             let vouched = identity::vouched(&asking, &user, &device).await;
-            let vouched =
-                vouched.map(|()| Finding::good("the account vouches for the device of this machine"));
-            let known = Finding::good("the Matrix server knows the stored session");
+            let vouched = vouched.map(|()| Finding::good("this machine's device is verified by the account"));
+            let known = Finding::good("the Matrix server accepts the stored session");
             vec![known, vouched.unwrap_or_else(|trouble| bad(&trouble))]
         }
         Ok(None) if settings.credential.is_none() => vec![bad(&sign_in::no_way_in())],
@@ -55,7 +55,6 @@ async fn stored(settings: &Settings, vault: Option<&Vault>) -> Vec<Finding> {
 }
 
 fn bad(trouble: &Trouble) -> Finding {
-    let message = trouble.to_string();
-    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "try again"));
+    let (what, hint) = trouble.what_and_hint("try again");
     Finding::bad(what, hint)
 }

@@ -1,7 +1,8 @@
 //! Whether something that was said is for the agent, and how it is to be understood. Pure.
 
 use confidant_channel::Said;
-use confidant_engine::{Audience, ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
+use confidant_engine::room::Audience;
+use confidant_engine::{ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 use matrix_sdk::ruma::{EventId, OwnedUserId, RoomId};
 
 use crate::heard::{Heard, Message, What};
@@ -263,7 +264,7 @@ fn matches(text: &str, word: &[char]) -> Option<usize> {
 }
 
 pub(crate) const PLATFORM: &str = "matrix";
-const ATTACHMENTS: &str = "_(I cannot look at attachments, so I left them aside.)_";
+const ATTACHMENTS: &str = "_(I cannot look at attachments, so I ignored them.)_";
 
 #[cfg(test)]
 mod tests {

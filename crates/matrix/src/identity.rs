@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use confidant_channel::{Backoff, Intake, Trouble, Vault};
+use confidant_display::{Hinted as _, debug_without_content};
 use matrix_sdk::Client;
 use matrix_sdk::encryption::CrossSigningResetAuthType;
 use matrix_sdk::encryption::recovery::RecoveryError;
@@ -20,11 +21,7 @@ use crate::trouble;
 /// A recovery key, to be shown to who runs the account.
 pub struct RecoveryKey(pub SecretString);
 
-impl std::fmt::Debug for RecoveryKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RecoveryKey(***)")
-    }
-}
+debug_without_content!(RecoveryKey(***));
 
 /// Makes a new device one of the account's own, or says what is missing for that. The device works without, too.
 pub(crate) async fn begin(
@@ -40,7 +37,7 @@ pub(crate) async fn begin(
         Err(error) => Err(trouble::of(&error)),
     };
     if let Err(trouble) = settled {
-        tracing::warn!(trouble = %trouble, "the Matrix device is not verified: encrypted rooms may warn of it");
+        tracing::warn!(trouble = %trouble, "the Matrix device is not verified: encrypted rooms may show a warning");
     }
 }
 
@@ -58,15 +55,14 @@ pub(crate) async fn mend(settings: Settings, client: Client, intake: Intake) {
     };
     let mut backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT);
     while let Err(trouble) = settle(&settings, intake.vault(), &client, password).await {
-        let message = trouble.to_string();
-        let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, trouble::LATER));
+        let (what, hint) = trouble.what_and_hint(trouble::LATER);
         let lacking = if is_ours(&client).await {
             "the keys of the Matrix device have no backup"
         } else {
-            "the Matrix device is not verified, and encrypted rooms may warn of it"
+            "the Matrix device is not verified, and encrypted rooms may show a warning"
         };
         let trouble = Trouble::refused(format!("{lacking}: {what}"), hint);
-        tracing::warn!(trouble = %trouble, "the account's identity is not complete; it is tried again");
+        tracing::warn!(trouble = %trouble, "the account's identity is not complete; retrying");
         intake.remark(Some(&trouble));
         tokio::time::sleep(backoff.wait()).await;
     }
@@ -81,7 +77,7 @@ pub(crate) async fn vouched(asking: &Client, user: &UserId, device: &DeviceId) -
     let read = |raw: &str| serde_json::from_str::<Value>(raw).unwrap_or_default();
     let Some(signing) = keys.self_signing_keys.get(user).map(|key| read(key.json().get())) else {
         return Err(Trouble::refused(
-            "the Matrix account has no identity yet, and encrypted rooms may warn of its device",
+            "the Matrix account has no identity yet, and encrypted rooms may show a warning",
             "`confidant serve` tries to make it and says on /readyz what is missing; or run `confidant matrix recovery-key`",
         ));
     };
@@ -93,7 +89,7 @@ pub(crate) async fn vouched(asking: &Client, user: &UserId, device: &DeviceId) -
         return Ok(());
     }
     Err(Trouble::refused(
-        "the Matrix account does not vouch for the device of this machine, and encrypted rooms may warn of it",
+        "the Matrix account has not verified this machine's device, and encrypted rooms may show a warning",
         "give the account's recovery key as channels.matrix.recovery_key; `confidant serve` then says on /readyz if something is still missing",
     ))
 }
@@ -170,7 +166,7 @@ fn authenticated(
 ) -> Result<AuthData, Trouble> {
     let (Some(password), Some(me)) = (password, client.user_id()) else {
         return Err(Trouble::refused(
-            "the Matrix server wants the account's password for a new identity",
+            "the Matrix server needs the account's password for a new identity",
             "run `confidant matrix recovery-key`, which asks for it",
         ));
     };
@@ -204,7 +200,8 @@ pub(crate) async fn recovery_key(
         if !reset {
             return Err(Trouble::refused(
                 "the account's identity was made by another device, and its secrets are not here",
-                "give that device's key as channels.matrix.recovery_key and log in anew, or make everything anew with --reset",
+                "give that device's key as channels.matrix.recovery_key and log in again, or replace \
+                 everything with --reset",
             ));
         }
         let handle = recovery.reset_identity().await.map_err(|error| of_recovery(&error))?;
@@ -236,12 +233,12 @@ fn of_recovery(error: &RecoveryError) -> Trouble {
     match error {
         RecoveryError::BackupExistsOnServer => Trouble::refused(
             "the account has a key backup already, which this device cannot open",
-            "give its key as channels.matrix.recovery_key and log in anew, or replace it with --reset",
+            "give its key as channels.matrix.recovery_key and log in again, or replace it with --reset",
         ),
         RecoveryError::Sdk(error) => trouble::of(error),
         RecoveryError::SecretStorage(_) => Trouble::refused(
             "the account's secret storage could not be used",
-            "try again, or make everything anew with --reset",
+            "try again, or replace everything with --reset",
         ),
     }
 }

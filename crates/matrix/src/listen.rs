@@ -139,9 +139,7 @@ impl Ear<'_> {
                     Err(trouble @ Trouble::Passing { .. }) => return Err(trouble),
                     Err(_) => {
                         self.behind.insert(room.room_id().to_string());
-                        tracing::warn!(
-                            "a room could not be read back; what was said there meanwhile is not answered"
-                        );
+                        tracing::warn!("a room's missed messages could not be read; they are not answered");
                     }
                 }
             }
@@ -193,7 +191,8 @@ impl Ear<'_> {
     async fn left(&mut self, room: &RoomId) -> Result<(), Trouble> {
         if self.stands.contains_key(room.as_str()) {
             tracing::warn!(
-                "the account was removed from a room, or left it elsewhere; hint: invite it again if that was not meant"
+                "the account was removed from a room, or left it elsewhere; hint: invite it again if that \
+                 was not intended"
             );
             self.forget(room).await?;
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use confidant_channel::Trouble;
-use confidant_engine::{RoomContext, RoomLine};
+use confidant_engine::room::{RoomContext, RoomLine};
 use matrix_sdk::Room;
 use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::{UserId, uint};
@@ -62,7 +62,10 @@ pub(crate) async fn before(
         replaces: None,
         redacted: false,
     });
-    Ok(RoomContext::new(lines.collect()).called(called))
+    let own = room.get_member_no_sync(&session.me).await.ok().flatten();
+    let own = own.and_then(|member| member.display_name().map(str::to_owned));
+    let agent = own.into_iter().chain([session.me.localpart().to_owned()]);
+    Ok(RoomContext::new(lines.collect()).called(called).agent(agent))
 }
 
 /// What people are called here; who has no name goes by the id.

@@ -61,18 +61,20 @@ pub enum SettingsError {
     NoHomeserver,
     /// Not an address that can be used.
     #[error(
-        "channels.matrix.homeserver cannot be used; hint: give https:// and a host, without a path; http:// on this machine only, since the password goes there"
+        "channels.matrix.homeserver cannot be used; hint: give https:// and a host, without a path; http:// \
+         only on this machine, since the password is sent there"
     )]
     BadHomeserver,
     /// No name.
     #[error("channels.matrix.user is empty; hint: give the account's name, such as bot or @bot:example.org")]
     NoUser,
     /// A name that nobody can have.
-    #[error("channels.matrix.user is no Matrix name; hint: write bot or @bot:example.org")]
+    #[error("channels.matrix.user is not a Matrix name; hint: write bot or @bot:example.org")]
     BadUser,
     /// Something that is neither a room's id nor an alias.
     #[error(
-        "channels.matrix.allowed_rooms holds something that is no room; hint: write ids (!abc:example.org) or aliases (#name:example.org)"
+        "channels.matrix.allowed_rooms has an entry that is not a room; hint: write ids (!abc:example.org) \
+         or aliases (#name:example.org)"
     )]
     BadRoom,
     /// An empty password or token.

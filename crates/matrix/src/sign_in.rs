@@ -115,7 +115,8 @@ pub(crate) async fn sign_in(
     }
     let Some(client) = restored(settings, vault, &kept).await? else {
         tracing::warn!(
-            "the Matrix keys in the data folder are missing or do not open: a new device is made; hint: restore the folder matrix from a backup if that was not meant"
+            "the Matrix keys in the data folder are missing or do not open: a new device is made; hint: \
+             restore the folder matrix from a backup if that was not intended"
         );
         return fresh(settings, vault, way, Some(&kept)).await;
     };
@@ -195,7 +196,7 @@ async fn again(
     let done = login.device_id(kept.device.as_str()).send().await;
     kept.token = done.map_err(|error| trouble::of_login(&error))?.access_token.clone();
     kept.keep(vault).await?;
-    tracing::info!("the Matrix session had ended and was made anew");
+    tracing::info!("the Matrix session had ended; a new one was made");
     Ok((session(settings, client, &kept).await?, false))
 }
 
@@ -316,7 +317,7 @@ async fn adopted(settings: &Settings, token: &SecretString) -> Result<MatrixSess
     if keys.device_keys.get(&user).is_some_and(|devices| devices.contains_key(&device)) {
         return Err(Trouble::refused(
             "the access_token belongs to a device that is used elsewhere: its keys are not on this machine",
-            "make a token for a device of its own (log in anew), or use a password",
+            "make a token for a device of its own (log in again), or use a password",
         ));
     }
     Ok(with_token(user, device, token))
@@ -347,7 +348,7 @@ async fn owner(
     })?;
     let device = who.device_id.ok_or_else(|| {
         Trouble::refused(
-            "the access_token belongs to no device",
+            "the access_token does not belong to a device",
             "log in with a password, or make another token",
         )
     })?;
@@ -384,7 +385,8 @@ async fn session(settings: &Settings, client: Client, kept: &Kept) -> Result<Ses
                     Err(error) => match trouble::of_http(&error) {
                         trouble @ Trouble::Passing { .. } => return Err(trouble),
                         _ => tracing::warn!(
-                            "an alias of channels.matrix.allowed_rooms leads to no room; hint: use the room's id"
+                            "an alias in channels.matrix.allowed_rooms does not lead to a room; hint: use \
+                             the room's id"
                         ),
                     },
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use confidant_channel::{InboxError, Trouble};
+use confidant_display::Hinted as _;
 use matrix_sdk::ruma::api::error::{ErrorKind, FromHttpResponseError, RetryAfter};
 use matrix_sdk::{Error, HttpError};
 
@@ -67,7 +68,7 @@ pub(crate) fn of_http(error: &HttpError) -> Trouble {
         } else {
             Trouble::passing(
                 "the Matrix server cannot be reached",
-                "check channels.matrix.homeserver and the network; it is tried again by itself",
+                "check channels.matrix.homeserver and the network; Confidant keeps trying",
             )
         };
     }
@@ -78,14 +79,14 @@ pub(crate) fn of_http(error: &HttpError) -> Trouble {
     }
     let Some(answer) = error.as_client_api_error() else {
         return Trouble::refused(
-            "the Matrix server wants something more of this account",
+            "the Matrix server asks this account for another step",
             "report this with the log",
         );
     };
     let status = answer.status_code.as_u16();
     match answer.error_kind() {
         Some(ErrorKind::LimitExceeded(limit)) => Trouble::Passing {
-            what: "the Matrix server asks for fewer requests".to_owned(),
+            what: "the Matrix server limits the account's requests (rate limit)".to_owned(),
             hint: LATER.to_owned(),
             after: limit.retry_after.as_ref().and_then(wait),
         },
@@ -93,23 +94,25 @@ pub(crate) fn of_http(error: &HttpError) -> Trouble {
         Some(ErrorKind::UserDeactivated | ErrorKind::UserLocked | ErrorKind::UserSuspended) => {
             Trouble::refused(
                 "the Matrix account is closed, locked or suspended",
-                "ask whoever runs the server, or use another account",
+                "ask the server's administrator, or use another account",
             )
         }
         Some(ErrorKind::NotFound) => Trouble::Gone,
         Some(ErrorKind::TooLarge) => Trouble::refused(
-            "the Matrix server does not take something that large",
-            "ask whoever runs the server",
+            "the Matrix server does not accept something that large",
+            "ask the server's administrator",
         ),
         Some(ErrorKind::Forbidden) => Trouble::refused(
-            "the Matrix server refuses this to the account",
+            "the Matrix server does not let the account do this",
             "let it send messages in that room, or invite it again",
         ),
         Some(ErrorKind::Unrecognized) | None if status == 404 || status == 405 => not_matrix(),
         _ if status >= 500 => {
-            Trouble::passing(format!("the Matrix server has trouble of its own ({status})"), LATER)
+            Trouble::passing(format!("the Matrix server has a problem of its own ({status})"), LATER)
         }
-        _ if status == 429 => Trouble::passing("the Matrix server asks for fewer requests", LATER),
+        _ if status == 429 => {
+            Trouble::passing("the Matrix server limits the account's requests (rate limit)", LATER)
+        }
         _ => Trouble::refused(
             format!("the Matrix server refused a request ({status})"),
             "report this with the log",
@@ -122,12 +125,12 @@ pub(crate) fn of_login(error: &Error) -> Trouble {
     let kind = error.as_client_api_error().and_then(|answer| answer.error_kind());
     match kind {
         Some(ErrorKind::Forbidden | ErrorKind::InvalidUsername) => Trouble::refused(
-            "the Matrix server does not take this name and password",
+            "the Matrix server does not accept this name and password",
             "check channels.matrix.user and password (or password_file), and start again",
         ),
         Some(ErrorKind::Unknown | ErrorKind::Unrecognized) => Trouble::refused(
-            "the Matrix server takes no passwords",
-            "log in by another way: `confidant matrix login --sso-token`, or an access_token",
+            "the Matrix server does not accept passwords",
+            "log in another way: `confidant matrix login --sso-token`, or an access_token",
         ),
         Some(ErrorKind::NotFound) => not_matrix(),
         _ => of(error),
@@ -163,31 +166,30 @@ fn wait(after: &RetryAfter) -> Option<Duration> {
 pub(crate) fn unread() -> Trouble {
     Trouble::passing(
         "the Matrix server answered something unexpected",
-        "check that channels.matrix.homeserver is a Matrix server; it is tried again by itself",
+        "check that channels.matrix.homeserver is a Matrix server; Confidant keeps trying",
     )
 }
 
 pub(crate) fn not_matrix() -> Trouble {
     Trouble::refused(
-        "what answers at channels.matrix.homeserver is no Matrix server",
+        "what answers at channels.matrix.homeserver is not a Matrix server",
         "give the address that its clients use, such as https://matrix.example.org",
     )
 }
 
 pub(crate) fn expired() -> Trouble {
     Trouble::refused(
-        "the Matrix server does not know the stored session any more",
+        "the Matrix server no longer knows the stored session",
         "set channels.matrix.password, or run `confidant matrix login`",
     )
 }
 
 pub(crate) fn inbox(error: InboxError) -> Trouble {
-    let message = error.to_string();
-    let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "run `confidant doctor`"));
+    let (what, hint) = error.what_and_hint("run `confidant doctor`");
     Trouble::passing(what, hint)
 }
 
-pub(crate) const LATER: &str = "it is tried again by itself";
+pub(crate) const LATER: &str = "nothing to do: Confidant keeps trying";
 
 #[cfg(test)]
 mod tests {

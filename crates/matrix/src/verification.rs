@@ -34,7 +34,8 @@ pub(crate) async fn decline(client: &Client, allowed: &People, sender: &str, flo
     {
         let _ = request.cancel().await;
         tracing::warn!(
-            "somebody asked to verify the Matrix device by comparing emoji, which nobody here can see; hint: docs/MATRIX.md says how the account is verified with its recovery key"
+            "somebody asked to verify the Matrix device by comparing emoji, which nobody here can do; hint: \
+             docs/MATRIX.md says how to verify the account with its recovery key"
         );
     }
 }

@@ -3,6 +3,7 @@
 //! Requests are typed and already read; reading them from JSON without quoting what is wrong with it is the caller's.
 //! Replies serialise to exactly what the tools return.
 
+use confidant_display::debug_without_content;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -177,12 +178,12 @@ pub struct Hits {
     /// The best first.
     pub hits: Vec<MemoryHit>,
     /// How many more there are that do not open in their place.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub unreadable: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "made for serde")]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -347,20 +348,4 @@ pub enum ImportOutcome {
     Forgotten,
 }
 
-impl std::fmt::Debug for StoreRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StoreRequest(***)")
-    }
-}
-
-impl std::fmt::Debug for QueryRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("QueryRequest(***)")
-    }
-}
-
-impl std::fmt::Debug for Forget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Forget(***)")
-    }
-}
+debug_without_content!(StoreRequest(***), QueryRequest(***), Forget(***));

@@ -151,11 +151,11 @@ impl ArtifactPlace<'_> {
             Error::tampered(what, "restore the artifact from a backup of its store, or forget this memory")
         };
         if !pointer.names(&ciphertext) {
-            return Err(damaged("the stored bytes are not those that were stored under this cascade_uri"));
+            return Err(damaged("the stored bytes do not match this cascade_uri"));
         }
         let id = self.id.hex();
         let opened = open(key, &self.context(&id), &Sealed::from_bytes(ciphertext));
-        let opened = opened.map_err(|_| damaged("the stored artifact does not open in its place"))?;
+        let opened = opened.map_err(|_| damaged("the stored artifact cannot be opened in its place"))?;
         serde_json::from_slice(&opened.data).map_err(|_| damaged("the stored artifact is not an artifact"))
     }
 

@@ -3,51 +3,27 @@
 use std::path::Path;
 use std::time::Duration;
 
+use confidant_sqlite::{File, OpenError, Privacy};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::{Error, Result};
 
 /// Opens a file, made or brought up to date by those of these steps that it lacks. Safe beside other processes that do
 /// the same. Steps are only ever added.
-pub(crate) fn open(path: &Path, steps: &[&str]) -> Result<Connection> {
+pub(crate) fn open(path: &Path, steps: &'static [&'static str]) -> Result<Connection> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
-    private_file(path)?;
-    let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(confidant_sqlite::PATIENCE).map_err(failed)?;
-    confidant_sqlite::write_ahead(&connection).map_err(failed)?;
-    connection
-        .execute_batch(
-            "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
-             PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
-        )
-        .map_err(failed)?;
-    match version(&connection)? {
-        have if have == steps.len() => {}
-        have if have < steps.len() => {
-            let tx = connection
-                .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-                .map_err(failed)?;
-            // Asked again: another process may have done it while we waited for the lock.
-            for step in steps.iter().skip(version(&tx)?) {
-                tx.execute_batch(step).map_err(failed)?;
-            }
-            tx.pragma_update(None, "user_version", steps.len()).map_err(failed)?;
-            tx.commit().map_err(failed)?;
-        }
-        _ => {
-            return Err(Error::unavailable(
-                "the memory was written by a newer version of Confidant",
-                "upgrade this program",
-            ));
-        }
-    }
-    Ok(connection)
-}
-
-fn version(connection: &Connection) -> Result<usize> {
-    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)
+    let pragmas = &["synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"];
+    let file = File { steps, pragmas, statements: 16, privacy: Privacy::Required };
+    file.open(path).map_err(|error| match error {
+        OpenError::Newer => Error::unavailable(
+            "the memory was written by a newer version of Confidant",
+            "upgrade this program",
+        ),
+        OpenError::Private(error) => not_private(&error),
+        OpenError::Sqlite(error) => failed(error),
+    })
 }
 
 /// Leaves nothing of deleted rows in the journal. Readers are waited for; an error says that they are still at it, and
@@ -58,8 +34,8 @@ pub(crate) fn scrub(connection: &Connection) -> Result<()> {
         return Ok(());
     }
     Err(Error::unavailable(
-        "what is gone may still be in a journal, because another process is reading it",
-        "end what reads for so long; it is tried again by itself",
+        "erased data may still be in a journal, because another process is reading it",
+        "close the process that has the file open; Confidant keeps trying",
     ))
 }
 
@@ -93,19 +69,19 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     let made = std::fs::create_dir_all(folder).and_then(|()| restrict(folder));
     made.map_err(|_| {
         Error::unavailable(
-            "a folder of the memory cannot be made",
+            "a folder of the memory cannot be created",
             "check the permissions of the data folder",
         )
     })
 }
 
-fn private_file(path: &Path) -> Result<()> {
-    confidant_sqlite::make_private(path).map_err(|error| match error.kind() {
+fn not_private(error: &std::io::Error) -> Error {
+    match error.kind() {
         std::io::ErrorKind::StorageFull => {
             Error::unavailable("the disk is full, nothing was written", "free some space and try again")
         }
         _ => Error::unavailable("the memory's folder cannot be written", "check its owner and permissions"),
-    })
+    }
 }
 
 #[cfg(unix)]

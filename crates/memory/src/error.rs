@@ -2,6 +2,7 @@
 //!
 //! Every message has two parts: what happened, and what to do next. None quotes content, keys or ids.
 
+use confidant_display::Hinted as _;
 use serde::Serialize;
 
 /// Why something was not done. Nothing was written unless the message says so.
@@ -43,9 +44,9 @@ pub enum Error {
     },
     /// The scan of what was derived found something.
     #[error(
-        "the second scan found something in what was derived from the redacted session ({}), so nothing was stored; \
-         hint: add the words that stand there to memory.always_redact, which replaces them before anything is derived, or \
-         leave them out of the session",
+        "the second scan found something in the memory derived from the redacted session ({}), so nothing \
+         was stored; hint: add these words to memory.always_redact, which replaces them first, or remove \
+         them from the session",
         told(.places)
     )]
     Unclean {
@@ -54,8 +55,8 @@ pub enum Error {
     },
     /// What would be stored is not what was shown.
     #[error(
-        "the session would now be stored as other bytes than those with the given hash, so nothing was stored; \
-         hint: make a new dry run and look at it"
+        "what would be stored does not match the given hash, so nothing was stored; hint: make a new dry run \
+         and check it"
     )]
     Changed,
     /// Stored bytes are not what was written.
@@ -114,11 +115,7 @@ impl Error {
     /// What happened, and what to do next.
     #[must_use]
     pub fn parted(&self) -> (String, String) {
-        let message = self.to_string();
-        match message.split_once("; hint: ") {
-            Some((what, hint)) => (what.to_owned(), hint.to_owned()),
-            None => (message, String::new()),
-        }
+        self.what_and_hint("")
     }
 
     /// The word that names it in replies.

@@ -3,8 +3,10 @@
 use crate::Session;
 #[cfg(feature = "cascade")]
 pub use crate::blobs::cascade::fuzzing as cascade;
-pub use crate::import::LONGEST_LEAF;
-use crate::import::{SessionFile, find_in};
+use crate::import::{self, SessionFile, find_in};
+
+/// The longest text of one message.
+pub const LONGEST_LEAF: usize = import::LONGEST_LEAF;
 
 /// The session with this id, if it is in the file and the file can be read.
 #[must_use]

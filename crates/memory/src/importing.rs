@@ -7,12 +7,13 @@
 //! A session that has no id is called by its file's name, and so may others be in other folders; or by one that means something in its file only. The first
 //! keeps the name, for as long as its file is there; the others get digits of their place with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use confidant_seal::Tag;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use crate::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession, StoreRequest};
@@ -25,18 +26,26 @@ use crate::{Error, Result};
 impl OwnMemory {
     /// Makes memories of session files. A dry run does everything but write. It ends early if `progress` says so; what was
     /// stored until then stays, and the next import goes on from there.
-    pub async fn import(
+    pub fn import(
         &self,
         request: &ImportRequest,
         progress: impl Fn(Progress) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<ImportReport> {
-        let (own, request, runtime) = (self.clone(), request.clone(), Handle::current());
-        blocking(move || {
+    ) -> BoxFuture<'static, Result<ImportReport>> {
+        self.import_telling(request.clone(), Box::new(progress))
+    }
+
+    fn import_telling(
+        &self,
+        request: ImportRequest,
+        progress: Box<dyn Fn(Progress) -> ControlFlow<()> + Send>,
+    ) -> BoxFuture<'static, Result<ImportReport>> {
+        let (own, runtime) = (self.clone(), Handle::current());
+        Box::pin(blocking(move || {
             let found = discover(&request.roots);
             if found.missing {
                 return Err(Error::not_found(
-                    "there is no file or folder at the path that was given",
-                    "give the whole path of one that is on the machine on which this runs",
+                    "there is no file or folder at the given path",
+                    "give the full path of one on the machine where this runs",
                 ));
             }
             // A dry run does not even make a key.
@@ -45,7 +54,13 @@ impl OwnMemory {
             } else {
                 Some(own.inner.keys.owner(&own.owner)?)
             };
+            // What is not as it was written is not imported over.
+            let forgotten = match &owner {
+                Some(owner) => own.inner.keys.forgotten(owner)?,
+                None => HashSet::new(),
+            };
             let mut importer = Importer {
+                forgotten,
                 inner: Arc::clone(&own.inner),
                 own: &own,
                 owner,
@@ -66,14 +81,15 @@ impl OwnMemory {
             report.skipped_lines = done.skipped;
             report.left_out_texts = done.left_out;
             Ok(report)
-        })
-        .await
+        }))
     }
 }
 
 struct Importer<'i> {
     inner: Arc<Inner>,
     own: &'i OwnMemory,
+    /// The sessions that are to stay forgotten.
+    forgotten: HashSet<Tag>,
     /// Nobody in a dry run for somebody who has no memories.
     owner: Option<OwnerKey>,
     request: &'i ImportRequest,
@@ -144,8 +160,8 @@ impl Importer<'_> {
         match (self.progress)(progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::unavailable(
-                "the import was called off",
-                "what it had stored stays; import again, and it goes on from there",
+                "the import was cancelled",
+                "what it stored is kept; run the import again to continue",
             )),
         }
     }
@@ -166,7 +182,7 @@ impl Importer<'_> {
         let content = imported.key.content();
         if let Some(owner) = &self.owner {
             let session = self.inner.keys.tag(owner, "session", &[id.as_bytes()]);
-            if self.inner.truth.is_forgotten(owner.tag, session)? {
+            if self.forgotten.contains(&session) {
                 return Ok(told(ImportOutcome::Forgotten));
             }
             let note = self.known_note(owner, self.note_of(owner, imported))?;

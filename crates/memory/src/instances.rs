@@ -6,10 +6,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::keys::ArtifactId;
-use crate::{Error, Result, db};
+use crate::{Error, Result, db, regular};
 
 /// A running process, as the one who does a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +35,7 @@ pub(crate) struct AtWork {
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.on);
+        self.all.lock().remove(&self.on);
     }
 }
 
@@ -54,7 +56,7 @@ impl Instances {
 
     /// Starts work on an artifact; nothing if somebody in this process is at it.
     pub(crate) fn start(&self, on: ArtifactId) -> Option<AtWork> {
-        let started = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(on);
+        let started = self.at_work.lock().insert(on);
         started.then(|| AtWork { on, all: Arc::clone(&self.at_work) })
     }
 
@@ -68,7 +70,7 @@ impl Instances {
             return true;
         }
         let path = path(&self.folder, instance);
-        let Ok(file) = File::open(&path) else { return false };
+        let Ok(file) = regular::open(&path) else { return false };
         match file.try_lock() {
             Ok(()) => {
                 let _ = fs::remove_file(&path);

@@ -6,19 +6,31 @@
 //! ```
 //!
 //! Destroying a key is erasure: of an artifact, an index file, or everything of an owner. Rotating the root re-seals the
-//! owners' keys and touches nothing else. Easy to get wrong: nothing is remembered between calls but the names key, so
-//! that a key that another process destroyed is gone here too.
+//! owners' keys and touches nothing else. Every owner's and every artifact's key has a number sealed in with it, and a
+//! [`register`] says which numbers live: a key that was destroyed and is put back is refused. Easy to get wrong: nothing
+//! is remembered between calls but the names key and, as long as nobody else writes, the registers, so that a key that another
+//! process destroyed is gone here too.
+
+mod owned;
+mod register;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use confidant_seal::{Context, Key, Kid, Roots, Sealed, Suite, Tag, open, seal};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use zeroize::Zeroizing;
 
+use crate::blobs::Pointer;
 use crate::index::FileKeys;
+use crate::truth::Truth;
 use crate::{Error, Owner, Result, db};
+
+use register::Opened;
 
 /// Where roots come from. Asked when they are first needed, and again when one is missing.
 pub trait RootSource: Send + Sync + std::fmt::Debug {
@@ -33,6 +45,9 @@ pub(crate) struct Keys {
     source: Box<dyn RootSource>,
     roots: Mutex<Option<Roots>>,
     names: OnceLock<Key>,
+    registers: Mutex<Opened>,
+    /// Has the anchors of the registers.
+    truth: Arc<Truth>,
 }
 
 /// An owner with their key.
@@ -42,6 +57,8 @@ pub(crate) struct OwnerKey {
     key: Key,
     /// The owner in contexts.
     name: String,
+    /// Their number; none if the key is of before there were any.
+    number: Option<u64>,
 }
 
 /// The name of an artifact in the keyring.
@@ -71,9 +88,10 @@ pub struct KeyState {
 }
 
 impl Keys {
-    pub(crate) fn open(path: &Path, source: Box<dyn RootSource>) -> Result<Self> {
-        let db = Mutex::new(db::open(path, &[SCHEMA])?);
-        Ok(Self { db, source, roots: Mutex::new(None), names: OnceLock::new() })
+    pub(crate) fn open(path: &Path, source: Box<dyn RootSource>, truth: Arc<Truth>) -> Result<Self> {
+        let db = Mutex::new(db::open(path, &[SCHEMA, REGISTERS])?);
+        let (roots, names, registers) = (Mutex::new(None), OnceLock::new(), Mutex::default());
+        Ok(Self { db, source, roots, names, registers, truth })
     }
 
     /// The owner's key, made if there is none.
@@ -82,19 +100,42 @@ impl Keys {
         if let Some(found) = self.known_owner(owner)? {
             return Ok(found);
         }
+        // One that only lies under another tag is not made again beside it.
+        if !self.estate(owner)?.is_empty() {
+            // Unless somebody has just made it.
+            return self.known_owner(owner)?.ok_or_else(refused);
+        }
         let tag = self.owner_tag(owner)?;
+        let names = self.names()?.clone();
         let roots = self.roots(None)?;
         let root = roots.current();
-        let name = named(owner);
-        let sealed_key = wrap(root, &name, OWNER, &root.kid().to_string(), &Key::random());
+        let (name, key) = (named(owner), Key::random());
         let tag_name = tag.to_string();
+        let mut db = self.lock();
+        let tx = begin(&mut db)?;
+        let book = owned::everyone(&names);
+        let mut register = register::Register::clone(&*self.register(&tx, &book)?);
+        let number = register.roll.add();
+        let sealed_key = wrap_numbered(root, &name, OWNER, &root.kid().to_string(), &key, number);
         let sealed_owner = seal(root, SUITE, &key_context(&tag_name, OWNER_NAME, ""), 0, &owner.canonical());
-        self.lock()
+        let made = tx
             .execute(
                 "INSERT OR IGNORE INTO owners (owner, root, sealed_key, sealed_owner) VALUES (?1, ?2, ?3, ?4)",
                 params![tag.as_bytes(), root.kid().as_bytes(), sealed_key.as_bytes(), sealed_owner.as_bytes()],
             )
             .map_err(db::failed)?;
+        if made == 1 {
+            let made = OwnerKey { tag, key, name, number: Some(number) };
+            self.begin_anchor(&made.book())?;
+            self.save(&tx, &book, &register)?;
+            self.save(&tx, &made.book(), &register::Register::default())?;
+            tx.commit().map_err(db::failed)?;
+            drop(db);
+            self.keep_anchor(&book, &register)?;
+        } else {
+            drop(tx);
+            drop(db);
+        }
         self.known_owner(owner)?.ok_or_else(key_gone)
     }
 
@@ -105,19 +146,23 @@ impl Keys {
             return Ok(None);
         }
         let tag = self.owner_tag(owner)?;
-        let row = self
-            .lock()
-            .query_row("SELECT root, sealed_key FROM owners WHERE owner = ?1", [tag.as_bytes()], |row| {
-                Ok((Kid::from_bytes(row.get(0)?), Sealed::from_bytes(row.get(1)?)))
-            })
-            .optional()
-            .map_err(db::failed)?;
-        let Some((kid, sealed)) = row else { return Ok(None) };
+        let Some(row) = self.owner_row(tag)? else { return Ok(None) };
         let name = named(owner);
+        let kid = row.kid.ok_or_else(refused)?;
         let roots = self.roots(Some(kid))?;
         let root = roots.get(kid).ok_or_else(wrong_root)?;
-        let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed)?;
-        Ok(Some(OwnerKey { tag, key, name }))
+        let Numbered { key, number } =
+            unwrap_numbered(root, &name, OWNER, &kid.to_string(), &row.sealed_key)?;
+        self.living(OwnerKey { tag, key, name, number }).map(Some)
+    }
+
+    /// An owner whose number lives; one that was erased and is put back has none.
+    fn living(&self, owner: OwnerKey) -> Result<OwnerKey> {
+        let everyone = self.everyone(&self.lock())?;
+        match owner.number {
+            Some(number) if everyone.roll.has(number) => Ok(owner),
+            _ => Err(put_back()),
+        }
     }
 
     /// Whether anything was ever sealed here.
@@ -125,87 +170,107 @@ impl Keys {
         Ok(self.named_row()?.is_some())
     }
 
-    /// Every owner there is, with their key.
-    pub(crate) fn owners(&self) -> Result<Vec<OwnerKey>> {
-        let rows: Vec<OwnerRow> = {
-            let db = self.lock();
-            let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners";
-            let mut statement = db.prepare(sql).map_err(db::failed)?;
-            let rows = statement.query_map([], owner_row);
-            rows.map_err(db::failed)?.collect::<rusqlite::Result<_>>().map_err(db::failed)?
-        };
-        rows.into_iter().map(|row| self.open_owner(row)).collect()
+    /// Every owner there is, with their key, or why it does not open; and how many there should be.
+    pub(crate) fn owners(&self) -> Result<(Vec<Result<OwnerKey>>, u64)> {
+        if self.named_row()?.is_none() {
+            return Ok((Vec::new(), 0));
+        }
+        self.names()?;
+        let rows = owner_rows(&self.lock())?;
+        let expected = self.everyone(&self.lock())?.roll.len();
+        Ok((
+            rows.iter().map(|row| self.open_row(row).and_then(|owner| self.living(owner))).collect(),
+            expected,
+        ))
     }
 
     /// An owner by tag alone; nothing if they have no key.
     pub(crate) fn owner_of_tag(&self, tag: Tag) -> Result<Option<OwnerKey>> {
-        let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners WHERE owner = ?1";
-        let row = self.lock().query_row(sql, [tag.as_bytes()], owner_row).optional().map_err(db::failed)?;
-        row.map(|row| self.open_owner(row)).transpose()
+        self.names()?;
+        let Some(row) = self.owner_row(tag)? else { return Ok(None) };
+        self.open_row(&row).and_then(|owner| self.living(owner)).map(Some)
     }
 
-    fn open_owner(&self, (tag, kid, sealed_key, sealed_owner): OwnerRow) -> Result<OwnerKey> {
-        let tag = Tag::from_bytes(tag);
+    fn owner_row(&self, tag: Tag) -> Result<Option<OwnerRow>> {
+        let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners WHERE owner = ?1";
+        self.lock().query_row(sql, [tag.as_bytes()], owner_row).optional().map_err(db::failed)
+    }
+
+    /// An owner's row, opened by the name that it has itself. Whether it lives is asked elsewhere.
+    fn open_row(&self, row: &OwnerRow) -> Result<OwnerKey> {
+        let tag = Tag::from_bytes(row.tag.as_slice().try_into().map_err(|_| refused())?);
+        let kid = row.kid.ok_or_else(refused)?;
         let roots = self.roots(Some(kid))?;
         let root = roots.get(kid).ok_or_else(wrong_root)?;
         let tag_name = tag.to_string();
         let context = key_context(&tag_name, OWNER_NAME, "");
-        let canonical = open(root, &context, &sealed_owner).map_err(|_| refused())?.data;
+        let canonical = open(root, &context, &row.sealed_owner).map_err(|_| refused())?.data;
         let name = URL_SAFE_NO_PAD.encode(&*canonical);
-        let key = unwrap(root, &name, OWNER, &kid.to_string(), &sealed_key)?;
-        Ok(OwnerKey { tag, key, name })
+        let Numbered { key, number } =
+            unwrap_numbered(root, &name, OWNER, &kid.to_string(), &row.sealed_key)?;
+        Ok(OwnerKey { tag, key, name, number })
+    }
+
+    /// An owner's key by their name, whatever tag and root its row is said to have.
+    fn open_for(&self, row: &OwnerRow, name: &str) -> Result<Numbered> {
+        let roots = self.roots(None)?;
+        let kids = row.kid.into_iter().chain([roots.current().kid()]);
+        let mut opened = kids.filter_map(|kid| {
+            unwrap_numbered(roots.get(kid)?, name, OWNER, &kid.to_string(), &row.sealed_key).ok()
+        });
+        opened.next().ok_or_else(refused)
     }
 
     /// A new key for an artifact.
-    pub(crate) fn create_artifact(&self, owner: &OwnerKey, id: ArtifactId, key: &Key) -> Result<()> {
-        let sealed = wrap(&owner.key, &owner.name, "artifact", &id.hex(), key);
-        self.lock()
+    pub(crate) fn create_artifact(
+        &self,
+        owner: &OwnerKey,
+        id: ArtifactId,
+        key: &Key,
+        pointer: &Pointer,
+    ) -> Result<()> {
+        let mut db = self.lock();
+        let tx = begin(&mut db)?;
+        let mut register = register::Register::clone(&*self.register(&tx, &owner.book())?);
+        let number = register.roll.add();
+        let sealed = wrap_artifact(owner, id, key, number, Some(pointer));
+        let made = tx
             .execute(
                 "INSERT INTO artifacts (id, owner, sealed_key) SELECT ?1, owner, ?3 FROM owners WHERE owner = ?2",
                 params![id.0, owner.tag.as_bytes(), sealed.as_bytes()],
             )
-            .map_err(db::failed)
-            .and_then(|made| if made == 1 { Ok(()) } else { Err(key_gone()) })
+            .map_err(db::failed)?;
+        if made != 1 {
+            return Err(key_gone());
+        }
+        self.save(&tx, &owner.book(), &register)?;
+        tx.commit().map_err(db::failed)
     }
 
     /// An artifact's key; nothing if it was destroyed.
     pub(crate) fn artifact(&self, owner: &OwnerKey, id: ArtifactId) -> Result<Option<Key>> {
+        Ok(self.held(owner, id)?.map(|held| held.key))
+    }
+
+    /// The same, with what is sealed in with it.
+    pub(crate) fn held(&self, owner: &OwnerKey, id: ArtifactId) -> Result<Option<Held>> {
         let sql = "SELECT sealed_key FROM artifacts WHERE id = ?1 AND owner = ?2";
-        let sealed = self
-            .lock()
+        let db = self.lock();
+        let sealed = db
             .prepare_cached(sql)
             .and_then(|mut s| {
-                s.query_row(params![id.0, owner.tag.as_bytes()], |row| row.get::<_, Vec<u8>>(0)).optional()
+                s.query_row(params![id.0, owner.tag.as_bytes()], |row| bytes_at(row, 0)).optional()
             })
             .map_err(db::failed)?;
-        let sealed = sealed.map(Sealed::from_bytes);
-        sealed.map(|sealed| unwrap(&owner.key, &owner.name, "artifact", &id.hex(), &sealed)).transpose()
+        let Some(sealed) = sealed.map(Sealed::from_bytes) else { return Ok(None) };
+        let held = open_artifact(owner, id, &sealed)?;
+        let register = self.register(&db, &owner.book())?;
+        if register.roll.has(held.number) { Ok(Some(held)) } else { Err(put_back()) }
     }
 
-    /// Destroys artifacts' keys beyond recovery.
-    pub(crate) fn destroy_artifacts(&self, ids: &[ArtifactId]) -> Result<()> {
-        let mut db = self.lock();
-        let tx = db.transaction().map_err(db::failed)?;
-        for id in ids {
-            tx.execute("DELETE FROM artifacts WHERE id = ?1", [id.0]).map_err(db::failed)?;
-        }
-        tx.commit().map_err(db::failed)?;
-        db::scrub(&db)
-    }
-
-    /// Destroys everything that opens anything of an owner; says how many keys went.
-    pub(crate) fn destroy_owner(&self, tag: Tag) -> Result<u64> {
-        let mut db = self.lock();
-        let tx = db.transaction().map_err(db::failed)?;
-        let mut gone = 0;
-        for table in ["owners", "artifacts", "files"] {
-            gone += tx
-                .execute(&format!("DELETE FROM {table} WHERE owner = ?1"), [tag.as_bytes()])
-                .map_err(db::failed)?;
-        }
-        tx.commit().map_err(db::failed)?;
-        db::scrub(&db)?;
-        Ok(gone as u64)
+    /// What vouches for tasks and for erasures that were begun.
+    pub(crate) fn tasks_key(&self) -> Result<Key> {
+        Ok(self.names()?.derive(TASKS))
     }
 
     /// The tag under which files and rows know an owner.
@@ -227,7 +292,7 @@ impl Keys {
     pub(crate) fn rotate(&self, progress: &dyn Fn(u64, u64)) -> Result<u64> {
         self.names()?;
         let roots = self.source.roots()?;
-        *self.roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(roots.clone());
+        *self.roots.lock() = Some(roots.clone());
         let current = roots.current().kid();
         let total = self.state()?.under_others;
         let mut done = 0;
@@ -261,14 +326,30 @@ impl Keys {
     }
 
     /// The key that makes owners' tags, made once for the installation.
-    fn names(&self) -> Result<&Key> {
+    pub(crate) fn names(&self) -> Result<&Key> {
         if let Some(key) = self.names.get() {
             return Ok(key);
         }
+        let key = self.names_as_they_are()?;
+        self.enrol(&key)?;
+        Ok(self.names.get_or_init(|| key))
+    }
+
+    /// The same where it is known to be known.
+    fn names_known(&self) -> Result<&Key> {
+        self.names.get().ok_or_else(refused)
+    }
+
+    /// The same, whatever the registers say.
+    fn names_as_they_are(&self) -> Result<Key> {
         let row = self.named_row()?;
         let (kid, sealed) = match row {
             Some(row) => row,
             None => {
+                // Where there are keys there was one, and another would hide them all.
+                if !owner_rows(&self.lock())?.is_empty() {
+                    return Err(refused());
+                }
                 let roots = self.roots(None)?;
                 let root = roots.current();
                 let sealed = wrap(root, "", NAMES, &root.kid().to_string(), &Key::random());
@@ -283,8 +364,7 @@ impl Keys {
         };
         let roots = self.roots(Some(kid))?;
         let root = roots.get(kid).ok_or_else(wrong_root)?;
-        let key = unwrap(root, "", NAMES, &kid.to_string(), &sealed)?;
-        Ok(self.names.get_or_init(|| key))
+        unwrap(root, "", NAMES, &kid.to_string(), &sealed)
     }
 
     fn named_row(&self) -> Result<Option<(Kid, Sealed)>> {
@@ -296,7 +376,7 @@ impl Keys {
 
     /// The roots; asked for again if they lack `wanted`, as after a rotation by another process.
     fn roots(&self, wanted: Option<Kid>) -> Result<Roots> {
-        let mut held = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.roots.lock();
         if let Some(roots) = held.as_ref()
             && wanted.is_none_or(|kid| roots.get(kid).is_some())
         {
@@ -308,7 +388,7 @@ impl Keys {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+        self.db.lock()
     }
 }
 
@@ -332,6 +412,11 @@ impl OwnerKey {
         open(&self.key, &context, &Sealed::from_bytes(sealed.to_vec()))
             .ok()
             .map(|opened| opened.data.to_vec())
+    }
+
+    /// The number that the owner's key was made with.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.number
     }
 
     /// The public id of the owner's key.
@@ -397,12 +482,43 @@ impl FileKeys for OwnerFiles {
     }
 }
 
-/// Tag, root, key and name of an owner, as stored.
-type OwnerRow = ([u8; 16], Kid, Sealed, Sealed);
+/// Tag, root, key and name of an owner, as stored. Whatever somebody put there is a row that does not open.
+#[derive(Clone)]
+struct OwnerRow {
+    tag: Vec<u8>,
+    kid: Option<Kid>,
+    sealed_key: Sealed,
+    sealed_owner: Sealed,
+}
 
 fn owner_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<OwnerRow> {
-    let sealed = |at| row.get(at).map(Sealed::from_bytes);
-    Ok((row.get(0)?, Kid::from_bytes(row.get(1)?), sealed(2)?, sealed(3)?))
+    let sealed = |at| bytes_at(row, at).map(Sealed::from_bytes);
+    Ok(OwnerRow {
+        tag: bytes_at(row, 0)?,
+        kid: bytes_at(row, 1)?.try_into().ok().map(Kid::from_bytes),
+        sealed_key: sealed(2)?,
+        sealed_owner: sealed(3)?,
+    })
+}
+
+fn owner_rows(db: &Connection) -> Result<Vec<OwnerRow>> {
+    let sql = "SELECT owner, root, sealed_key, sealed_owner FROM owners";
+    let mut statement = db.prepare(sql).map_err(db::failed)?;
+    let rows = statement.query_map([], owner_row).map_err(db::failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(db::failed)
+}
+
+/// The bytes of a column, whatever type somebody gave it.
+fn bytes_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Vec<u8>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => bytes.to_vec(),
+        _ => Vec::new(),
+    })
+}
+
+/// Begins to write: nobody else does until it is committed.
+fn begin(db: &mut Connection) -> Result<Transaction<'_>> {
+    db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(db::failed)
 }
 
 fn rewrap_names(tx: &Connection, roots: &Roots, current: Kid) -> Result<u64> {
@@ -430,9 +546,13 @@ fn rewrap_owners(tx: &Connection, roots: &Roots, current: Kid) -> Result<u64> {
         let sealed_key: Vec<u8> = tx
             .query_row("SELECT sealed_key FROM owners WHERE owner = ?1", [tag], |row| row.get(0))
             .map_err(db::failed)?;
-        let key = unwrap(old, &name, OWNER, &kid.to_string(), &Sealed::from_bytes(sealed_key))?;
+        let (kid, current_name) = (kid.to_string(), current.to_string());
+        // With its number, whatever that is.
+        let key = open(old, &key_context(&name, OWNER, &kid), &Sealed::from_bytes(sealed_key))
+            .map_err(|_| refused())?
+            .data;
         let root = roots.current();
-        let sealed_key = wrap(root, &name, OWNER, &current.to_string(), &key);
+        let sealed_key = seal(root, SUITE, &key_context(&name, OWNER, &current_name), 0, &key);
         let sealed_owner = seal(root, SUITE, &context, 0, &canonical);
         tx.execute(
             "UPDATE owners SET root = ?2, sealed_key = ?3, sealed_owner = ?4 WHERE owner = ?1",
@@ -475,6 +595,70 @@ fn unwrap(with: &Key, owner: &str, object: &str, field: &str, sealed: &Sealed) -
     Ok(Key::from_bytes(bytes))
 }
 
+/// A key, and the number that it was made with; none if it is of before there were any.
+struct Numbered {
+    key: Key,
+    number: Option<u64>,
+}
+
+fn wrap_numbered(with: &Key, owner: &str, object: &str, field: &str, key: &Key, number: u64) -> Sealed {
+    let bytes = Zeroizing::new([&key.dangerously_expose_bytes()[..], &number.to_be_bytes()].concat());
+    seal(with, SUITE, &key_context(owner, object, field), 0, &bytes)
+}
+
+fn unwrap_numbered(with: &Key, owner: &str, object: &str, field: &str, sealed: &Sealed) -> Result<Numbered> {
+    let opened = open(with, &key_context(owner, object, field), sealed).map_err(|_| refused())?;
+    let (key, number) = opened.data.split_first_chunk::<32>().ok_or_else(refused)?;
+    let number = match number {
+        [] => None,
+        number => Some(u64::from_be_bytes(number.try_into().map_err(|_| refused())?)),
+    };
+    Ok(Numbered { key: Key::from_bytes(*key), number })
+}
+
+/// An artifact's key, with what is sealed in with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) number: u64,
+    pub(crate) id: ArtifactId,
+    pub(crate) key: Key,
+    /// Where its blob is; not known of one that had no row when the file was of the version before.
+    pub(crate) pointer: Option<Pointer>,
+}
+
+fn wrap_artifact(
+    owner: &OwnerKey,
+    id: ArtifactId,
+    key: &Key,
+    number: u64,
+    pointer: Option<&Pointer>,
+) -> Sealed {
+    let pointer = pointer.map(Pointer::hex).unwrap_or_default();
+    let bytes = [&key.dangerously_expose_bytes()[..], &number.to_be_bytes(), pointer.as_bytes()];
+    let bytes = Zeroizing::new(bytes.concat());
+    seal(&owner.key, SUITE, &key_context(&owner.name, ARTIFACT, &id.hex()), 0, &bytes)
+}
+
+fn open_artifact(owner: &OwnerKey, id: ArtifactId, sealed: &Sealed) -> Result<Held> {
+    let hex = id.hex();
+    let opened =
+        open(&owner.key, &key_context(&owner.name, ARTIFACT, &hex), sealed).map_err(|_| refused())?;
+    let (key, rest) = opened.data.split_first_chunk::<32>().ok_or_else(refused)?;
+    // One without a number was put there after all others got theirs.
+    let (number, pointer) = rest.split_first_chunk::<8>().ok_or_else(put_back)?;
+    let pointer =
+        std::str::from_utf8(pointer).ok().and_then(|hex| Pointer::parse(&format!("cascade://{hex}")).ok());
+    Ok(Held { number: u64::from_be_bytes(*number), id, key: Key::from_bytes(*key), pointer })
+}
+
+/// What is said of a key that was destroyed and is there again.
+fn put_back() -> Error {
+    Error::tampered(
+        "a key of the memory was destroyed before and has been put back",
+        "forget or erase it again; after a restore on purpose, run `confidant doctor --accept-restore`",
+    )
+}
+
 fn refused() -> Error {
     Error::tampered(
         "a key of the memory does not open",
@@ -484,16 +668,19 @@ fn refused() -> Error {
 
 fn wrong_root() -> Error {
     Error::unavailable(
-        "the memory's keys are sealed under another master key than those configured",
+        "the memory's keys are sealed under a master key that is not configured",
         "restore the key that made them: LUMERA_MEMORY_KEY or CHECKPOINT_ENCRYPTION_KEY, or the OLD_ variable of either",
     )
 }
 
 fn key_gone() -> Error {
-    Error::not_found("this person's memories were erased just now", "nothing is left to do")
+    Error::not_found("this person's memories have just been erased", "nothing is left to do")
 }
 
+const ARTIFACT: &str = "artifact";
 const OWNER: &str = "owner";
+/// What vouches for tasks, below the names key.
+const TASKS: &str = "tasks";
 const OWNER_NAME: &str = "owner-name";
 const NAMES: &str = "names";
 const SUITE: Suite = Suite::ChaCha20Poly1305;
@@ -513,5 +700,15 @@ const SCHEMA: &str = "
         name       TEXT NOT NULL,
         sealed_key BLOB NOT NULL,
         PRIMARY KEY (owner, name)
+    ) WITHOUT ROWID;
+";
+
+/// Which keys live, and which sessions are to stay forgotten.
+const REGISTERS: &str = "
+    CREATE TABLE registers (owner BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE forgotten (
+        owner   BLOB NOT NULL,
+        session BLOB NOT NULL,
+        PRIMARY KEY (owner, session)
     ) WITHOUT ROWID;
 ";

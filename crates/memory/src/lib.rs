@@ -16,6 +16,7 @@ pub mod cost;
 mod db;
 mod documents;
 mod error;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gate;
@@ -24,13 +25,16 @@ mod importing;
 pub mod index;
 mod instances;
 mod keys;
+mod locator;
 mod memory;
 mod own;
 mod owner;
 mod process;
+pub mod regular;
 pub mod session;
 pub mod source;
 mod truth;
+mod verify;
 pub mod when;
 mod witness;
 mod written;
@@ -40,10 +44,11 @@ pub use confidant_seal::{Key, Roots};
 pub use error::{Error, Place};
 pub use gate::{Gate, Passed, Redacted};
 pub use keys::{KeyState, RootSource};
-pub use memory::{CardWriter, Checked, Erased, Memory, Parts, Recovered, Undone};
+pub use memory::{CardWriter, Erased, Memory, Parts, Recovered, Undone};
 pub use own::OwnMemory;
 pub use owner::Owner;
 pub use session::Session;
+pub use verify::Checked;
 pub use witness::{Act, Witness};
 
 /// What most functions here return.

@@ -2,23 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use confidant_seal::{Key, Kid, Tag};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::Prices;
 use crate::documents::TruthSource;
 use crate::index::Index;
 use crate::instances::Instances;
-use crate::keys::{ArtifactId, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
-use crate::own::{Beginning, LocatorSeal, OwnMemory};
+use crate::keys::{ArtifactId, Held, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
+use crate::locator::LocatorSeal;
+use crate::own::{Beginning, OwnMemory};
 use crate::source::Sources;
-use crate::truth::{Finished, Kind, StoredRow, Task, Texts, Truth, Upload, Why};
+use crate::truth::{Doomed, Erasure, Finished, StoredRow, Task, TaskKind, Texts, Truth, Upload, Why, Writer};
 use crate::witness::Witness;
-use crate::written::Writer;
+use crate::written;
 use crate::{Card, Error, Gate, Owner, Redacted, Result};
 
 /// What a memory is made of.
@@ -69,7 +72,7 @@ pub(crate) struct Inner {
     pub(crate) truth: Arc<Truth>,
     pub(crate) instances: Instances,
     pub(crate) gate: Gate,
-    pub(crate) card_writer: Option<Writer>,
+    pub(crate) card_writer: Option<written::Writer>,
     pub(crate) stores: BTreeMap<String, Arc<dyn Blobs>>,
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
@@ -108,7 +111,7 @@ impl Store {
     fn is_asked(self) -> Result<()> {
         match self {
             Self::Asked => Ok(()),
-            Self::Silent => Err(Error::unavailable("the store does not answer", "it is tried again")),
+            Self::Silent => Err(Error::unavailable("the store does not answer", "Confidant keeps trying")),
         }
     }
 }
@@ -135,13 +138,12 @@ pub struct Undone {
     pub removals: u64,
 }
 
-/// What a check of everything found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// Memories whose rows open.
-    pub memories: u64,
-    /// The `cascade_uri` of those that do not.
-    pub refused: Vec<String>,
+/// Whose erasure it is.
+enum Whose {
+    /// Somebody's, who asks for it now.
+    Person(Owner),
+    /// One that was begun and cut off.
+    Begun(Tag, Erasure),
 }
 
 /// What an owner's erasure ended.
@@ -154,24 +156,29 @@ pub struct Erased {
 }
 
 impl Memory {
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Opens a memory. Does no slow work: keys are stretched and indexes opened when they are needed.
     pub fn open(parts: Parts) -> Result<Self> {
-        let keys = Keys::open(&parts.keys_folder.join("memory-keys.db"), parts.roots)?;
-        let truth = Truth::open(&parts.folder.join("memory.db"))?;
+        let truth = Arc::new(Truth::open(&parts.folder.join("memory.db"))?);
+        let keys_file = parts.keys_folder.join("memory-keys.db");
+        let keys = Keys::open(&keys_file, parts.roots, Arc::clone(&truth))?;
         // Without its keys a memory is not an empty one: starting anew here would orphan all that is there.
         if !keys.is_begun()? && !truth.is_empty()? {
             return Err(Error::unavailable(
-                "there are memories, but memory-keys.db is empty, so none of them can be opened",
+                "memory-keys.db is empty, so none of the stored memories can be opened",
                 "put memory-keys.db back beside keyring.db, or start with an empty memory folder",
             ));
         }
         let instances = Instances::enlist(&parts.folder.join("running"))?;
         let inner = Inner {
             keys: Arc::new(keys),
-            truth: Arc::new(truth),
+            truth,
             instances,
             gate: parts.gate,
-            card_writer: parts.card_writer.map(Writer::new),
+            card_writer: parts.card_writer.map(written::Writer::new),
             stores: parts.stores,
             default_mode: parts.default_mode,
             sources: parts.sources,
@@ -191,40 +198,43 @@ impl Memory {
     }
 
     /// Does what a process that is gone left undone.
-    pub async fn recover(&self) -> Result<Recovered> {
-        let inner = Arc::clone(&self.inner);
-        detached(async move { inner.recover().await }).await
+    pub fn recover(&self) -> BoxFuture<'_, Result<Recovered>> {
+        Box::pin(async move {
+            let inner = Arc::clone(&self.inner);
+            detached(async move { inner.recover().await }).await
+        })
     }
 
     /// How much is under way, or waits for a store that does not answer.
-    pub async fn undone(&self) -> Result<Undone> {
-        let tasks = self.inner.tasks().await?;
-        let uploads = tasks.iter().filter(|task| task.kind == Kind::Put).count() as u64;
-        Ok(Undone { uploads, removals: tasks.len() as u64 - uploads })
+    pub fn undone(&self) -> BoxFuture<'_, Result<Undone>> {
+        Box::pin(async move {
+            let tasks = self.inner.tasks().await?;
+            let uploads = tasks.iter().filter(|task| task.kind == TaskKind::Put).count() as u64;
+            Ok(Undone { uploads, removals: tasks.len() as u64 - uploads })
+        })
     }
 
     /// Ends everything of an owner: keys first, so that from that moment nothing opens.
-    pub async fn erase(&self, owner: &Owner) -> Result<Erased> {
-        let (inner, owner) = (Arc::clone(&self.inner), owner.clone());
-        detached(async move { inner.erase(inner.keys.owner_tag(&owner)?).await }).await
+    pub fn erase<'a>(&'a self, owner: &'a Owner) -> BoxFuture<'a, Result<Erased>> {
+        Box::pin(async move {
+            let (inner, owner) = (Arc::clone(&self.inner), owner.clone());
+            detached(async move { inner.erase(Whose::Person(owner)).await }).await
+        })
     }
 
     /// Re-seals all keys under the current root; says how many.
-    pub async fn rotate(&self, progress: impl Fn(u64, u64) + Send + 'static) -> Result<u64> {
-        let keys = Arc::clone(&self.inner.keys);
-        blocking(move || keys.rotate(&progress)).await
+    pub fn rotate(&self, progress: impl Fn(u64, u64) + Send + 'static) -> BoxFuture<'static, Result<u64>> {
+        let (keys, progress): (_, Box<dyn Fn(u64, u64) + Send>) =
+            (Arc::clone(&self.inner.keys), Box::new(progress));
+        Box::pin(blocking(move || keys.rotate(&progress)))
     }
 
     /// How many keys there are, and how many a rotation still has to re-seal.
-    pub async fn key_state(&self) -> Result<KeyState> {
-        let keys = Arc::clone(&self.inner.keys);
-        blocking(move || keys.state()).await
-    }
-
-    /// Opens every key and every row. Artifacts are checked when they are retrieved.
-    pub async fn verify(&self) -> Result<Checked> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.verify()).await
+    pub fn key_state(&self) -> BoxFuture<'_, Result<KeyState>> {
+        Box::pin(async move {
+            let keys = Arc::clone(&self.inner.keys);
+            blocking(move || keys.state()).await
+        })
     }
 
     /// The price tables that are configured.
@@ -234,13 +244,15 @@ impl Memory {
     }
 
     /// Checks the files and the stores.
-    pub async fn check(&self) -> Result<()> {
-        let truth = Arc::clone(&self.inner.truth);
-        blocking(move || truth.check()).await?;
-        for store in self.inner.stores.values() {
-            store.check().await?;
-        }
-        Ok(())
+    pub fn check(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let truth = Arc::clone(&self.inner.truth);
+            blocking(move || truth.check()).await?;
+            for store in self.inner.stores.values() {
+                store.check().await?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -250,7 +262,7 @@ impl Inner {
         self.stores.get_key_value(mode).map(|(mode, store)| (mode.as_str(), store)).ok_or_else(|| {
             let allowed: Vec<&str> = self.stores.keys().map(String::as_str).collect();
             Error::NotAllowed {
-                what: "this server does not allow that `mode`".to_owned(),
+                what: "this server does not allow this `mode`".to_owned(),
                 hint: format!("use one of: {}; memory.modes says what is allowed", allowed.join(", ")),
             }
         })
@@ -262,25 +274,6 @@ impl Inner {
         let Some(key) = self.keys.artifact(owner, row.artifact)? else { return Ok(None) };
         let texts = row.texts(owner, &key)?;
         Ok(Some((key, texts)))
-    }
-
-    fn verify(&self) -> Result<Checked> {
-        let mut checked = Checked::default();
-        for owner in self.keys.owners()? {
-            let mut after = 0;
-            loop {
-                let rows = self.truth.after(owner.tag, after, false, AT_ONCE)?;
-                let Some(last) = rows.last() else { break };
-                after = last.id;
-                for row in &rows {
-                    match self.open_row(&owner, row) {
-                        Ok(Some(_)) => checked.memories += 1,
-                        _ => checked.refused.push(row.pointer.to_string()),
-                    }
-                }
-            }
-        }
-        Ok(checked)
     }
 
     /// Uploads what is pending and makes it live. What fails leaves nothing, unless it can be gone on with.
@@ -302,31 +295,48 @@ impl Inner {
         let put = store.put(&begun.pointer, &begun.ciphertext, None, &note).await;
         let inner = Arc::clone(self);
         match put {
-            Ok(locator) => self.arrived(upload, begun.seal(&locator)).await,
+            Ok(locator) => self.arrived(upload, begun.seal(&locator), begun.locator_seal()).await,
             Err(error) if noted.load(Ordering::Relaxed) => Err(begun_and_kept(&error)),
             Err(error) => {
-                blocking(move || inner.give_up(memory)).await?;
+                let artifact = begun.artifact();
+                blocking(move || inner.give_up(memory, artifact)).await?;
                 Err(error)
             }
         }
     }
 
     /// Shows what was uploaded. What was forgotten during the upload goes again, with a key that was made meanwhile.
-    async fn arrived(self: &Arc<Self>, upload: Upload, locator: Vec<u8>) -> Result<Finished> {
+    async fn arrived(
+        self: &Arc<Self>,
+        upload: Upload,
+        locator: Vec<u8>,
+        seal: LocatorSeal,
+    ) -> Result<Finished> {
         let (inner, artifact) = (Arc::clone(self), upload.artifact);
         let finished = blocking(move || {
-            let finished = inner.truth.finish(&upload, &locator, inner.instances.own())?;
-            if finished == Finished::Gone {
-                inner.keys.destroy_artifacts(&[artifact])?;
+            let vouch = inner.keys.tasks_key()?;
+            let session = inner.truth.pending(upload.memory)?.map(|(_, row)| row.session_tag);
+            // Where somebody ended the owner meanwhile there is no register any more, and no row.
+            let anchor = inner.keys.anchor_of(&seal.owner).ok();
+            let finished =
+                inner.truth.finish(&upload, &locator, &seal, anchor.as_deref(), inner.writer(&vouch))?;
+            match (&finished, session) {
+                (Finished::Gone, _) => {
+                    if let Some(owner) = inner.keys.owner_of_tag(upload.owner)? {
+                        inner.keys.destroy_artifacts(&owner, &[artifact], &[])?;
+                    }
+                }
+                (_, Some(session)) => inner.keys.unmark(&seal.owner, session)?,
+                (_, None) => {}
             }
             Ok(finished)
         })
         .await?;
         if finished == Finished::Gone {
             for task in self.tasks().await? {
-                let ours = task.kind == Kind::Remove && task.artifact == artifact;
+                let ours = task.kind == TaskKind::Remove && task.artifact == artifact;
                 if ours && self.remove_blob(&task).await.is_err() {
-                    tracing::warn!("a blob that was forgotten during its upload is still to be removed");
+                    tracing::warn!("a blob that was forgotten during its upload is not removed yet");
                 }
             }
         }
@@ -334,15 +344,50 @@ impl Inner {
     }
 
     /// Takes back a store that failed. The blob may be there for all we know, so its removal is a task.
-    fn give_up(&self, memory: u64) -> Result<()> {
-        let Some((owner, row)) = self.truth.pending(memory)? else { return Ok(()) };
-        self.truth.remove(std::slice::from_ref(&row), owner, Why::Ended, self.instances.own())?;
-        self.keys.destroy_artifacts(&[row.artifact])
+    fn give_up(&self, memory: u64, artifact: ArtifactId) -> Result<()> {
+        let Some((tag, row)) = self.truth.pending(memory)?.filter(|(_, row)| row.artifact == artifact) else {
+            return Ok(());
+        };
+        let owner = self.keys.owner_of_tag(tag)?;
+        let held = match &owner {
+            Some(owner) => self.keys.held(owner, artifact)?,
+            None => None,
+        };
+        let mut doomed = row.doomed(held.as_ref(), None);
+        // Nothing opens a blob whose key was never written, and its name is its own.
+        doomed.pointer.get_or_insert_with(|| row.pointer.clone());
+        let vouch = self.keys.tasks_key()?;
+        self.truth.remove(&[doomed], tag, Why::Ended, self.writer(&vouch))?;
+        match owner {
+            Some(owner) => self.keys.destroy_artifacts(&owner, &[artifact], &[]),
+            None => Ok(()),
+        }
+    }
+
+    /// This process, as one who writes.
+    pub(crate) fn writer<'w>(&self, vouch: &'w Key) -> Writer<'w> {
+        Writer { instance: self.instances.own(), vouch }
     }
 
     pub(crate) async fn tasks(self: &Arc<Self>) -> Result<Vec<Task>> {
         let inner = Arc::clone(self);
-        blocking(move || inner.truth.tasks()).await
+        blocking(move || Ok(inner.tasks_now()?.0)).await
+    }
+
+    /// What is to be done; and how many tasks nothing vouches for. Without any, no key is asked for.
+    pub(crate) fn tasks_now(&self) -> Result<(Vec<Task>, u64)> {
+        if self.truth.is_idle()? {
+            return Ok((Vec::new(), 0));
+        }
+        self.truth.tasks(&self.keys.tasks_key()?)
+    }
+
+    /// Erasures that were begun; and how many nothing vouches for.
+    pub(crate) fn erasing_now(&self) -> Result<(Vec<(Tag, Erasure)>, u64)> {
+        if self.truth.is_idle()? {
+            return Ok((Vec::new(), 0));
+        }
+        self.truth.erasing(&self.keys.tasks_key()?)
     }
 
     pub(crate) async fn remove_blob(self: &Arc<Self>, task: &Task) -> Result<Removed> {
@@ -361,12 +406,9 @@ impl Inner {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<Recovered> {
         let mut recovered = Recovered::default();
         let inner = Arc::clone(self);
-        for owner in blocking(move || inner.truth.erasing()).await? {
-            if let Err(error) = self.erase(owner).await {
-                tracing::warn!(
-                    error = error.code(),
-                    "an erasure that was cut off cannot be gone on with yet"
-                );
+        for (owner, begun) in blocking(move || Ok(inner.erasing_now()?.0)).await? {
+            if let Err(error) = self.erase(Whose::Begun(owner, begun)).await {
+                tracing::warn!(error = error.code(), "an interrupted erasure cannot be resumed yet");
                 recovered.waiting += 1;
             }
         }
@@ -385,7 +427,7 @@ impl Inner {
                     if matches!(error, Error::Unavailable { .. }) {
                         silent.insert(task.mode);
                     } else {
-                        tracing::warn!(error = error.code(), "a task of the memory cannot be done");
+                        tracing::warn!(error = error.code(), "a task of the memory failed");
                     }
                 }
             }
@@ -396,7 +438,7 @@ impl Inner {
     /// Goes on with the upload of an artifact that somebody began, unless they are at it.
     pub(crate) async fn go_on(self: &Arc<Self>, artifact: ArtifactId) -> Result<()> {
         let mut tasks = self.tasks().await?;
-        tasks.retain(|task| task.kind == Kind::Put && task.artifact == artifact);
+        tasks.retain(|task| task.kind == TaskKind::Put && task.artifact == artifact);
         for task in self.left_undone(tasks) {
             self.take_up(&task, Store::Asked).await.map_err(|error| begun_and_kept(&error))?;
         }
@@ -418,20 +460,21 @@ impl Inner {
             return Ok(TakenUp::ByAnother);
         }
         match task.kind {
-            Kind::Remove => {
+            TaskKind::Remove => {
                 let (inner, of) = (Arc::clone(self), task.clone());
-                blocking(move || {
-                    inner.keys.destroy_artifacts(&[of.artifact])?;
-                    match inner.keys.owner_of_tag(of.owner)? {
-                        Some(owner) => inner.index(&owner)?.forget(&[of.memory]),
-                        None => Ok(()),
+                blocking(move || match inner.keys.owner_of_tag(of.owner)? {
+                    Some(owner) => {
+                        let marks = Vec::from_iter(of.mark);
+                        inner.keys.destroy_artifacts(&owner, &[of.artifact], &marks)?;
+                        inner.index(&owner)?.forget(&[of.memory])
                     }
+                    None => Ok(()),
                 })
                 .await?;
                 store.is_asked()?;
                 self.remove_blob(task).await.map(|_| TakenUp::Removed)
             }
-            Kind::Put => {
+            TaskKind::Put => {
                 store.is_asked()?;
                 self.resume_put(task).await
             }
@@ -445,14 +488,19 @@ impl Inner {
         let inner = Arc::clone(self);
         let memory = task.memory;
         let Some(Unfinished { blob, seal, resume }) = found else {
-            blocking(move || inner.give_up(memory)).await?;
+            let task = task.clone();
+            blocking(move || {
+                inner.give_up(memory, task.artifact)?;
+                inner.truth.done(&task)
+            })
+            .await?;
             return Ok(TakenUp::Dropped);
         };
         let (_, store) = self.store_of(Some(&task.mode))?;
         let truth = Arc::clone(&self.truth);
         let note = |locator: &Locator| drop(truth.note_locator(memory, &seal.seal(locator)));
         let locator = store.put(&task.pointer, &blob, resume.as_ref(), &note).await?;
-        Ok(match self.arrived(task.upload(), seal.seal(&locator)).await? {
+        Ok(match self.arrived(task.upload(), seal.seal(&locator), seal.clone()).await? {
             Finished::Gone => TakenUp::Dropped,
             Finished::Shown { .. } | Finished::Superseded => TakenUp::Finished,
         })
@@ -470,39 +518,124 @@ impl Inner {
         Ok(Some(Unfinished { blob, seal, resume }))
     }
 
-    async fn erase(self: &Arc<Self>, owner: Tag) -> Result<Erased> {
+    async fn erase(self: &Arc<Self>, whose: Whose) -> Result<Erased> {
         let inner = Arc::clone(self);
-        let erased = blocking(move || {
-            // Said first, so that an erasure that is cut off is gone on with. That an owner has no key says nothing: the
-            // keys may only be elsewhere.
-            inner.truth.begin_erasing(owner)?;
-            let keys = inner.keys.destroy_owner(owner)?;
-            let rows = inner.truth.after(owner, 0, false, usize::MAX)?;
-            inner.truth.remove(&rows, owner, Why::Ended, inner.instances.own())?;
-            inner.truth.forget_notes(owner)?;
-            let mut indexes = inner.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-            indexes.retain(|(tag, _), _| *tag != owner);
-            let folder = inner.index_folder(owner);
-            if folder.exists() && std::fs::remove_dir_all(&folder).is_err() {
-                return Err(Error::unavailable(
-                    "the keys of the search index are destroyed, but its files could not be removed",
-                    "check the permissions of the data folder and erase again",
-                ));
-            }
-            inner.truth.end_erasing(owner)?;
-            Ok(Erased { memories: rows.len() as u64, keys })
-        })
-        .await?;
+        let (owner, erased) = blocking(move || inner.end(whose)).await?;
         for task in self.tasks().await? {
-            if task.owner == owner && task.kind == Kind::Remove && self.remove_blob(&task).await.is_err() {
-                tracing::warn!("a blob of an erased person is still to be removed; its key is destroyed");
+            if task.owner == owner && task.kind == TaskKind::Remove && self.remove_blob(&task).await.is_err()
+            {
+                tracing::warn!("a blob of an erased person is not removed yet; its key is destroyed");
             }
         }
         Ok(erased)
     }
 
+    /// Ends everything of somebody in our own files.
+    fn end(&self, whose: Whose) -> Result<(Tag, Erased)> {
+        let (tag, estate, before) = match whose {
+            Whose::Person(person) => (self.keys.owner_tag(&person)?, self.keys.estate(&person)?, Vec::new()),
+            Whose::Begun(tag, begun) => {
+                // Somebody who came back since has another key: that is not what was to end.
+                let theirs = self.keys.owner_of_tag(tag).ok().flatten();
+                let estate: Vec<OwnerKey> =
+                    theirs.into_iter().filter(|owner| begun.concerns(owner.number())).collect();
+                (tag, estate, begun.artifacts)
+            }
+        };
+        let mut held = Vec::new();
+        for owner in &estate {
+            held.extend(self.keys.opening(owner)?.into_iter().map(|held| (owner, held)));
+        }
+        let mut artifacts: Vec<ArtifactId> = held.iter().map(|(_, held)| held.id).collect();
+        let mut doomed = self.doomed(tag, &held, &before)?;
+        artifacts.extend(before);
+        // Said first, so that an erasure that is cut off is gone on with. That an owner has no key says nothing: the keys
+        // may only be elsewhere.
+        let vouch = self.keys.tasks_key()?;
+        let numbers = match estate.as_slice() {
+            [] => vec![u64::MAX],
+            estate => estate.iter().filter_map(OwnerKey::number).collect(),
+        };
+        self.truth.begin_erasing(&vouch, tag, &Erasure { numbers, artifacts })?;
+        let (keys, ids) = self.keys.destroy_owner(tag, &estate)?;
+        self.certify(&mut doomed)?;
+        self.truth.remove(&doomed, tag, Why::Ended, self.writer(&vouch))?;
+        self.truth.forget_notes(tag)?;
+        self.remove_index(tag)?;
+        self.truth.end_erasing(tag)?;
+        Ok((tag, Erased { memories: doomed.len().max(ids.len()) as u64, keys }))
+    }
+
+    /// The rows of somebody whose keys these are: those of their artifacts, whatever tag they have; those under their tag that
+    /// are nobody else's; and those that name no artifact that there is, but open with a key of theirs.
+    fn doomed(&self, tag: Tag, held: &[(&OwnerKey, Held)], before: &[ArtifactId]) -> Result<Vec<Doomed>> {
+        let mut doomed: Vec<Doomed> = Vec::new();
+        let mut without = Vec::new();
+        for (owner, held) in held {
+            match self.truth.by_artifact(held.id)? {
+                Some(row) => doomed.push(row.doomed(Some(held), None)),
+                None => without.push((owner, held)),
+            }
+        }
+        for artifact in before {
+            let row =
+                self.truth.by_artifact(*artifact)?.filter(|row| doomed.iter().all(|one| one.id != row.id));
+            doomed.extend(row.map(|row| row.doomed(None, None)));
+        }
+        let mut known: HashSet<u64> = doomed.iter().map(|one| one.id).collect();
+        for row in self.truth.after(tag, 0, false, usize::MAX)? {
+            if !known.contains(&row.id) && !self.keys.has_artifact(row.artifact)? {
+                let held = without.iter().find(|(owner, held)| row.is_of(owner, held.id, &held.key));
+                doomed.push(row.doomed(held.map(|(_, held)| *held), None));
+                known.insert(row.id);
+            }
+        }
+        if !without.is_empty() {
+            for (id, artifact) in self.truth.all()? {
+                let named = match artifact {
+                    Some(artifact) => self.keys.has_artifact(artifact)?,
+                    None => false,
+                };
+                if named || known.contains(&id) {
+                    continue;
+                }
+                let Some(row) = self.truth.by_number(id)? else { continue };
+                let theirs = without.iter().find(|(owner, held)| row.is_of(owner, held.id, &held.key));
+                doomed.extend(theirs.map(|(_, held)| row.doomed(Some(*held), None)));
+            }
+        }
+        Ok(doomed)
+    }
+
+    /// Lets rows whose keys are gone, as after a restore or an erasure that was cut off, say where their blobs are: but
+    /// never where that is the blob of somebody's key.
+    fn certify(&self, doomed: &mut [Doomed]) -> Result<()> {
+        if doomed.iter().all(|one| one.pointer.is_some()) {
+            return Ok(());
+        }
+        let Some(claimed) = self.keys.claimed()? else { return Ok(()) };
+        for one in doomed.iter_mut().filter(|one| one.pointer.is_none()) {
+            let row = self.truth.by_number(one.id)?.filter(|row| row.sound().is_ok());
+            one.pointer = row.map(|row| row.pointer).filter(|pointer| !claimed.contains(pointer));
+        }
+        Ok(())
+    }
+
+    fn remove_index(&self, owner: Tag) -> Result<()> {
+        let mut indexes = self.indexes.lock();
+        indexes.retain(|(tag, _), _| *tag != owner);
+        let folder = self.index_folder(owner);
+        if folder.exists() && std::fs::remove_dir_all(&folder).is_err() {
+            return Err(Error::unavailable(
+                "the keys of the search index are destroyed, but its files could not be removed",
+                "check the permissions of the data folder and erase again",
+            ));
+        }
+        Ok(())
+    }
+
     pub(crate) fn index(&self, owner: &OwnerKey) -> Result<Arc<Index>> {
-        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut indexes = self.indexes.lock();
         let name = (owner.tag, owner.kid());
         if let Some(index) = indexes.get(&name) {
             return Ok(Arc::clone(index));
@@ -542,17 +675,13 @@ pub(crate) async fn detached<T: Send + 'static>(
 fn begun_and_kept(error: &Error) -> Error {
     let (what, hint) = error.parted();
     Error::unavailable(
-        format!("the upload has begun but did not end: {what}"),
-        format!("{hint}; it is kept, and goes on by itself or when the session is stored again"),
+        format!("the upload is not finished: {what}"),
+        format!("{hint}; the upload is kept and resumes by itself, or when the session is stored again"),
     )
 }
 
 fn cut_off() -> Error {
-    Error::unavailable(
-        "the work was cut off",
-        "try again; what was begun is finished or undone at the next start",
-    )
+    Error::unavailable("the work was interrupted", "try again; the next start finishes or undoes it")
 }
 
-const AT_ONCE: usize = 500;
 const MOST_OPEN_INDEXES: usize = 256;

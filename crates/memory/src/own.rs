@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use confidant_seal::{Key, Kid};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::api::{
-    ArtifactType, Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved,
-    StoreRequest, Stored, Verified,
+    Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved, StoreRequest,
+    Stored, Verified,
 };
 use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Locator, Pointer, Removed};
 use crate::index::Query;
 use crate::instances::AtWork;
 use crate::keys::{ArtifactId, OwnerKey};
+use crate::locator::LocatorSeal;
 use crate::memory::{Inner, blocking, detached};
-use crate::truth::{Finished, Inserted, Kind, NewRow, StoredRow, Texts, Upload, Why};
+use crate::truth::{
+    Doomed, Finished, Inserted, NewRow, StoredRow, TaskKind, Texts, Upload, Why, row_refused,
+};
 use crate::witness::Act;
 use crate::{Card, Error, Owner, Result, Session, when};
 
@@ -50,160 +54,178 @@ impl OwnMemory {
     }
 
     /// What storing would store. Writes nothing.
-    pub async fn preview(&self, request: &StoreRequest) -> Result<DryRun> {
-        self.inner.store_of(request.mode.as_deref())?;
-        let prepared = self.prepare(request).await?;
-        let payload: Value = serde_json::from_slice(&prepared.payload).unwrap_or_default();
-        let preview = Preview {
-            artifact_type: prepared.artifact_type,
-            fields: payload.as_object().map(artifact::fields).unwrap_or_default(),
-            bytes: prepared.payload.len(),
-            would_upload: false,
-            sha256: prepared.sha256(),
-            payload_json: String::from_utf8_lossy(&prepared.payload).into_owned(),
-            payload,
-        };
-        Ok(DryRun {
-            ok: true,
-            dry_run: true,
-            preview,
-            redaction: prepared.redaction(),
-            session_id: prepared.session_id,
-            memory_card: prepared.card,
+    pub fn preview<'a>(&'a self, request: &'a StoreRequest) -> BoxFuture<'a, Result<DryRun>> {
+        Box::pin(async move {
+            self.inner.store_of(request.mode.as_deref())?;
+            let prepared = self.prepare(request).await?;
+            let payload: Value = serde_json::from_slice(&prepared.payload).unwrap_or_default();
+            let preview = Preview {
+                artifact_type: prepared.artifact_type,
+                fields: payload.as_object().map(artifact::fields).unwrap_or_default(),
+                bytes: prepared.payload.len(),
+                would_upload: false,
+                sha256: prepared.sha256(),
+                payload_json: String::from_utf8_lossy(&prepared.payload).into_owned(),
+                payload,
+            };
+            Ok(DryRun {
+                ok: true,
+                dry_run: true,
+                preview,
+                redaction: prepared.redaction(),
+                session_id: prepared.session_id,
+                memory_card: prepared.card,
+            })
         })
     }
 
     /// Redacts, derives, scans again, seals, stores and indexes. Goes on to its end even if the caller goes away.
-    pub async fn store(&self, request: &StoreRequest) -> Result<Stored> {
-        let (own, request) = (self.clone(), request.clone());
-        detached(async move { own.store_to_the_end(&request).await }).await
+    pub fn store<'a>(&'a self, request: &'a StoreRequest) -> BoxFuture<'a, Result<Stored>> {
+        Box::pin(async move {
+            let (own, request) = (self.clone(), request.clone());
+            detached(async move { own.store_to_the_end(&request).await }).await
+        })
     }
 
     /// Searches; local, without any network.
-    pub async fn query(&self, request: &QueryRequest) -> Result<Hits> {
-        let own = self.clone();
-        let query = Query {
-            text: request.query.clone(),
-            tags: request.tags.clone(),
-            from: request.from,
-            until: request.until,
-            limit: request.limit.clamp(1, MOST_HITS),
-            offset: request.offset.min(MOST_OFFSET),
-            now: (self.inner.clock)(),
-        };
-        let hits = blocking(move || own.search(&query)).await?;
-        self.note(Act::Queried, hits.hits.len() as u64).await?;
-        Ok(hits)
+    pub fn query<'a>(&'a self, request: &'a QueryRequest) -> BoxFuture<'a, Result<Hits>> {
+        Box::pin(async move {
+            let own = self.clone();
+            let query = Query {
+                text: request.query.clone(),
+                tags: request.tags.clone(),
+                from: request.from,
+                until: request.until,
+                limit: request.limit.clamp(1, MOST_HITS),
+                offset: request.offset.min(MOST_OFFSET),
+                now: (self.inner.clock)(),
+            };
+            let hits = blocking(move || own.search(&query)).await?;
+            self.note(Act::Queried, hits.hits.len() as u64).await?;
+            Ok(hits)
+        })
     }
 
     /// The newest first.
-    pub async fn list(&self, request: &QueryRequest) -> Result<Hits> {
-        self.query(&QueryRequest { query: String::new(), ..request.clone() }).await
+    pub fn list<'a>(&'a self, request: &'a QueryRequest) -> BoxFuture<'a, Result<Hits>> {
+        Box::pin(async move { self.query(&QueryRequest { query: String::new(), ..request.clone() }).await })
     }
 
     /// Fetches an artifact, checks and opens it.
-    pub async fn retrieve(&self, uri: &str, mode: Option<&str>) -> Result<Retrieved> {
-        let pointer = Pointer::parse(uri)?;
-        if let Some(mode) = mode {
-            self.inner.store_of(Some(mode))?;
-        }
-        let (own, wanted) = (self.clone(), pointer.clone());
-        let found = blocking(move || {
-            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
-            let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
-            let Some((key, texts)) = own.inner.open_row(&owner, &row)? else { return Ok(None) };
-            Ok(Some((owner, row, key, texts)))
-        })
-        .await?;
-        let Some((owner, row, key, texts)) = found else { return Err(no_such_memory()) };
-        if mode.is_some_and(|mode| mode != row.mode) {
-            return Err(Error::not_found(
-                "this memory is not in the store that `mode` names",
-                "leave `mode` out: the memory knows where it is",
-            ));
-        }
-        let artifact = self.fetch(&owner, &row, &key, &texts).await?;
-        self.note(Act::Retrieved, 1).await?;
-        let crypto = Verified { verified: true };
-        Ok(Retrieved {
-            ok: true,
-            cascade_uri: pointer.to_string(),
-            artifact_type: row.artifact_type,
-            artifact,
-            crypto,
+    pub fn retrieve<'a>(&'a self, uri: &'a str, mode: Option<&'a str>) -> BoxFuture<'a, Result<Retrieved>> {
+        Box::pin(async move {
+            let pointer = Pointer::parse(uri)?;
+            if let Some(mode) = mode {
+                self.inner.store_of(Some(mode))?;
+            }
+            let (own, wanted) = (self.clone(), pointer.clone());
+            let found = blocking(move || {
+                let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
+                let Some(row) = own.inner.truth.by_pointer(owner.tag, &wanted)? else { return Ok(None) };
+                let Some((key, texts)) = own.inner.open_row(&owner, &row)? else { return Ok(None) };
+                Ok(Some((owner, row, key, texts)))
+            })
+            .await?;
+            let Some((owner, row, key, texts)) = found else { return Err(no_such_memory()) };
+            if mode.is_some_and(|mode| mode != row.mode) {
+                return Err(Error::not_found(
+                    "this memory is not in the store that `mode` names",
+                    "leave `mode` out: the memory knows where it is",
+                ));
+            }
+            let artifact = self.fetch(&owner, &row, &key, &texts).await?;
+            self.note(Act::Retrieved, 1).await?;
+            let crypto = Verified { verified: true };
+            Ok(Retrieved {
+                ok: true,
+                cascade_uri: pointer.to_string(),
+                artifact_type: row.artifact_type,
+                artifact,
+                crypto,
+            })
         })
     }
 
     /// Destroys keys, rows, index entries and blobs. A dry run says what would go.
-    pub async fn forget(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
-        let (own, what) = (self.clone(), what.clone());
-        detached(async move { own.forget_to_the_end(&what, dry_run).await }).await
+    pub fn forget<'a>(&'a self, what: &'a Forget, dry_run: bool) -> BoxFuture<'a, Result<Forgotten>> {
+        Box::pin(async move {
+            let (own, what) = (self.clone(), what.clone());
+            detached(async move { own.forget_to_the_end(&what, dry_run).await }).await
+        })
     }
 
-    /// How many memories there are.
-    pub async fn count(&self) -> Result<u64> {
-        let own = self.clone();
-        blocking(move || match own.inner.keys.known_owner(&own.owner)? {
-            Some(owner) => own.inner.truth.count(owner.tag),
-            None => Ok(0),
+    /// How many memories there are, whatever their tags say.
+    pub fn count(&self) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(async move {
+            let own = self.clone();
+            blocking(move || {
+                let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(0) };
+                let under_way = own.inner.under_way()?;
+                let all = own.inner.keys.artifacts_of(&owner)?;
+                let there = all.keys.iter().filter(|held| !under_way.contains(&held.id)).count();
+                Ok((there + all.missing.len()) as u64)
+            })
+            .await
         })
-        .await
     }
 
-    /// Everything that is kept, opened: the export that a person has a right to. Where a row does not open, or a store does
-    /// not give the artifact, `unreadable` has the word for why.
-    pub async fn export(&self) -> Result<Vec<Value>> {
-        let own = self.clone();
-        let found = blocking(move || {
-            let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
-            let mut opened = Vec::new();
-            for row in own.inner.truth.after(owner.tag, 0, false, usize::MAX)? {
-                match own.inner.open_row(&owner, &row) {
-                    Ok(None) => {}
-                    Ok(Some((key, texts))) => opened.push((row, Ok((key, texts)))),
-                    Err(error @ Error::Tampered { .. }) => opened.push((row, Err(error))),
-                    Err(error) => return Err(error),
+    /// Everything that is kept, opened: the export that a person has a right to. It goes by the keys, not by what rows say whose
+    /// they are. Where a row is missing or does not open, or a store does not give the artifact, `unreadable` has the word
+    /// for why.
+    pub fn export(&self) -> BoxFuture<'_, Result<Vec<Value>>> {
+        Box::pin(async move {
+            let own = self.clone();
+            let found = blocking(move || {
+                let Some(owner) = own.inner.keys.known_owner(&own.owner)? else { return Ok(None) };
+                let mut opened = Vec::new();
+                let going = own.inner.under_way()?;
+                let all = own.inner.keys.artifacts_of(&owner)?;
+                for held in all.keys {
+                    match own.inner.truth.by_artifact(held.id)? {
+                        Some(row) => {
+                            let texts = row.texts(&owner, &held.key);
+                            opened.push((Some(row), texts.map(|texts| (held.key, texts))));
+                        }
+                        None if going.contains(&held.id) => {}
+                        None => opened.push((None, Err(row_refused()))),
+                    }
                 }
+                opened.extend(all.missing.iter().map(|_| (None, Err(row_refused()))));
+                Ok(Some((owner, opened)))
+            })
+            .await?;
+            let Some((owner, opened)) = found else { return Ok(Vec::new()) };
+            let mut exported = Vec::with_capacity(opened.len());
+            // A store that does not answer is not waited for once for each of a thousand memories.
+            let mut silent: Option<(String, Error)> = None;
+            for (row, opened) in &opened {
+                let (row, key, texts) = match (row, opened) {
+                    (Some(row), Ok((key, texts))) => (row, key, texts),
+                    (Some(row), Err(error)) => {
+                        exported.push(exported_row(row, None, Err(error.clone())));
+                        continue;
+                    }
+                    (None, _) => {
+                        exported.push(serde_json::json!({ "unreadable": row_refused().code() }));
+                        continue;
+                    }
+                };
+                let artifact = match &silent {
+                    Some((mode, error)) if *mode == row.mode => Err(error.clone()),
+                    _ => self.fetch(&owner, row, key, texts).await,
+                };
+                if let Err(error @ Error::Unavailable { .. }) = &artifact {
+                    silent = Some((row.mode.clone(), error.clone()));
+                }
+                exported.push(exported_row(row, Some(texts), artifact));
             }
-            Ok(Some((owner, opened)))
+            Ok(exported)
         })
-        .await?;
-        let Some((owner, opened)) = found else { return Ok(Vec::new()) };
-        let mut exported = Vec::with_capacity(opened.len());
-        // A store that does not answer is not waited for once for each of a thousand memories.
-        let mut silent: Option<(String, Error)> = None;
-        for (row, opened) in &opened {
-            let (key, texts) = match opened {
-                Ok(opened) => opened,
-                Err(error) => {
-                    exported.push(exported_row(row, None, Err(error.clone())));
-                    continue;
-                }
-            };
-            let artifact = match &silent {
-                Some((mode, error)) if *mode == row.mode => Err(error.clone()),
-                _ => self.fetch(&owner, row, key, texts).await,
-            };
-            if let Err(error @ Error::Unavailable { .. }) = &artifact {
-                silent = Some((row.mode.clone(), error.clone()));
-            }
-            exported.push(exported_row(row, Some(texts), artifact));
-        }
-        Ok(exported)
     }
 
     /// The artifact of a row, fetched, checked and opened.
     async fn fetch(&self, owner: &OwnerKey, row: &StoredRow, key: &Key, texts: &Texts) -> Result<Value> {
-        let (_, store) = self.inner.store_of(Some(&row.mode))?;
-        let place = ArtifactPlace {
-            owner,
-            session_id: &texts.source_session_id,
-            id: row.artifact,
-            artifact_type: row.artifact_type,
-        };
-        let locator = place.open_locator(key, &row.locator)?;
-        let ciphertext = store.get(&row.pointer, &locator).await?;
-        place.open(key, &row.pointer, ciphertext)
+        self.inner.fetch(owner, row, key, texts).await
     }
 
     async fn prepare(&self, request: &StoreRequest) -> Result<Prepared> {
@@ -212,8 +234,8 @@ impl OwnMemory {
             None if self.lookup == Lookup::Open => self.inner.sources.find(&request.session_id).await?,
             None => {
                 return Err(Error::not_found(
-                    "there is no session with this id, and none is looked for on the server's machine",
-                    "hand the session over as `session`",
+                    "there is no session with this id, and this server does not look for session files",
+                    "send the session itself as `session`",
                 ));
             }
         };
@@ -264,7 +286,7 @@ impl OwnMemory {
                 }
                 Start::ByAnother(_) => {
                     return Err(Error::unavailable(
-                        "exactly this session is being stored by somebody else, which takes long",
+                        "another request is storing exactly this session, and is not done yet",
                         "wait a moment and ask again",
                     ));
                 }
@@ -289,7 +311,7 @@ impl OwnMemory {
                     Finished::Gone => {
                         return Err(Error::not_found(
                             "this was forgotten while it was being stored, so nothing of it is kept",
-                            "store the session again if that was not meant",
+                            "store the session again if that was not intended",
                         ));
                     }
                 }
@@ -334,9 +356,10 @@ impl OwnMemory {
             now: when::format(now),
             texts: texts(prepared),
         };
-        match inner.truth.insert(&row, &key, &ciphertext, inner.instances.own(), lost)? {
+        let vouch = inner.keys.tasks_key()?;
+        match inner.truth.insert(&row, &key, &ciphertext, inner.writer(&vouch), lost)? {
             Inserted::New(memory) => {
-                let made = inner.keys.create_artifact(&owner, id, &key);
+                let made = inner.keys.create_artifact(&owner, id, &key, &pointer);
                 let (kid, state) = (key.kid(), Begun::Pending(memory));
                 let seal = LocatorSeal { owner, id, key };
                 let begun = Beginning { pointer, ciphertext, kid, state, seal, _at_work: at_work };
@@ -391,31 +414,30 @@ impl OwnMemory {
     async fn forget_to_the_end(&self, what: &Forget, dry_run: bool) -> Result<Forgotten> {
         let (own, what) = (self.clone(), what.clone());
         let found = blocking(move || own.find_to_forget(&what)).await?;
-        let Some((owner, rows)) = found.filter(|(_, rows)| !rows.is_empty()) else {
+        let Some((owner, doomed)) = found.filter(|(_, doomed)| !doomed.is_empty()) else {
             return Err(no_such_memory());
         };
-        let cascade_uris = rows.iter().map(|row| row.pointer.to_string()).collect();
-        let forgotten = rows.len() as u64;
+        let cascade_uris = doomed.iter().filter_map(|one| Some(one.pointer.as_ref()?.to_string())).collect();
+        let forgotten = doomed.len() as u64;
         let mut told = Forgotten { ok: true, dry_run, forgotten, permanent: 0, pending: 0, cascade_uris };
         if dry_run {
             return Ok(told);
         }
-        let inner = Arc::clone(&self.inner);
-        let (tag, doomed) = (owner.tag, rows.clone());
+        let artifacts: Vec<ArtifactId> = doomed.iter().map(|one| one.artifact).collect();
+        let (inner, ours) = (Arc::clone(&self.inner), artifacts.clone());
         let cleared = blocking(move || {
-            inner.truth.remove(&doomed, tag, Why::Forgotten, inner.instances.own())?;
+            let vouch = inner.keys.tasks_key()?;
+            let marks = inner.truth.remove(&doomed, owner.tag, Why::Forgotten, inner.writer(&vouch))?;
             // One that cannot be cleared to the end now keeps nothing else from going, and is gone on with by the outbox.
-            let artifacts: Vec<ArtifactId> = doomed.iter().map(|row| row.artifact).collect();
-            let ids: Vec<u64> = doomed.iter().map(|row| row.id).collect();
-            let keys = inner.keys.destroy_artifacts(&artifacts);
+            let ids: Vec<u64> = doomed.iter().map(|one| one.id).collect();
+            let keys = inner.keys.destroy_artifacts(&owner, &artifacts, &marks);
             Ok(inner.index(&owner).and_then(|index| index.forget(&ids)).and(keys))
         })
         .await?;
         self.note(Act::Forgotten, forgotten).await?;
         cleared?;
-        let ours: Vec<u64> = rows.iter().map(|row| row.id).collect();
         for task in self.inner.tasks().await? {
-            if task.kind == Kind::Remove && ours.contains(&task.memory) {
+            if task.kind == TaskKind::Remove && ours.contains(&task.artifact) {
                 match self.inner.remove_blob(&task).await {
                     Ok(Removed::Gone) => {}
                     Ok(Removed::Permanent) => told.permanent += 1,
@@ -426,23 +448,24 @@ impl OwnMemory {
         Ok(told)
     }
 
-    fn find_to_forget(&self, what: &Forget) -> Result<Option<(OwnerKey, Vec<StoredRow>)>> {
-        let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(None) };
-        let rows = match what {
-            Forget::Uri(uri) => {
-                let mut rows = Vec::from_iter(self.inner.truth.by_pointer(owner.tag, &Pointer::parse(uri)?)?);
-                // Earlier forms of the same are in no list, so nobody would know to forget them.
-                for row in rows.clone() {
-                    rows.extend(self.inner.truth.superseded_by(owner.tag, &row)?);
-                }
-                rows
-            }
+    /// What goes, by the keys: a tag that was changed neither keeps a memory nor costs another.
+    fn find_to_forget(&self, what: &Forget) -> Result<Option<(OwnerKey, Vec<Doomed>)>> {
+        let inner = &self.inner;
+        let Some(owner) = inner.keys.known_owner(&self.owner)? else { return Ok(None) };
+        let doomed = match what {
+            Forget::Uri(uri) => inner.doomed_at(&owner, &Pointer::parse(uri)?)?,
             Forget::Session(id) => {
-                let session = self.inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);
-                self.inner.truth.by_session(owner.tag, session)?
+                let session = inner.keys.tag(&owner, "session", &[id.trim().as_bytes()]);
+                let mut doomed = Vec::new();
+                for held in inner.keys.artifacts_of(&owner)?.keys {
+                    let row = inner.truth.by_artifact(held.id)?;
+                    let row = row.filter(|row| row.sealed_session(&owner, &held.key) == Some(session));
+                    doomed.extend(row.map(|row| row.doomed(Some(&held), Some(session))));
+                }
+                doomed
             }
         };
-        Ok(Some((owner, rows)))
+        Ok(Some((owner, doomed)))
     }
 
     async fn note(&self, act: Act, count: u64) -> Result<()> {
@@ -461,37 +484,9 @@ impl OwnMemory {
                 None => Ok(()),
             });
             if let Err(error) = done {
-                tracing::warn!(error = error.code(), "the search index could not take in new memories");
+                tracing::warn!(error = error.code(), "new memories could not be added to the search index");
             }
         });
-    }
-}
-
-/// Seals what a store says of where it put a blob.
-#[derive(Debug)]
-pub(crate) struct LocatorSeal {
-    pub(crate) owner: OwnerKey,
-    pub(crate) id: ArtifactId,
-    pub(crate) key: Key,
-}
-
-impl LocatorSeal {
-    pub(crate) fn seal(&self, locator: &Locator) -> Vec<u8> {
-        self.place().seal_locator(&self.key, locator)
-    }
-
-    pub(crate) fn open(&self, sealed: &[u8]) -> Result<Locator> {
-        self.place().open_locator(&self.key, sealed)
-    }
-
-    fn place(&self) -> ArtifactPlace<'_> {
-        // A locator is bound to owner and artifact only, so the rest does not matter.
-        ArtifactPlace {
-            owner: &self.owner,
-            session_id: "",
-            id: self.id,
-            artifact_type: ArtifactType::ArtifactOnly,
-        }
     }
 }
 
@@ -529,6 +524,14 @@ enum Begun {
 impl Beginning {
     pub(crate) fn seal(&self, locator: &Locator) -> Vec<u8> {
         self.seal.seal(locator)
+    }
+
+    pub(crate) fn locator_seal(&self) -> LocatorSeal {
+        self.seal.clone()
+    }
+
+    pub(crate) fn artifact(&self) -> ArtifactId {
+        self.seal.id
     }
 
     fn describe(&self, prepared: &Prepared) -> Stored {
@@ -613,7 +616,7 @@ fn exported_row(row: &StoredRow, texts: Option<&Texts>, artifact: Result<Value>)
 fn no_such_memory() -> Error {
     Error::not_found(
         "there is no such memory of yours",
-        "query_memories and list_memories show what there is; what was forgotten is gone",
+        "query_memories and list_memories show your memories; a forgotten one is gone",
     )
 }
 

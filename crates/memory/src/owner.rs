@@ -1,5 +1,6 @@
 //! Whose memory it is.
 
+use confidant_display::debug_without_content;
 use confidant_seal::{TenantId, UserId};
 
 /// One person in one tenant. Every key, row, blob and index belongs to exactly one owner.
@@ -24,9 +25,5 @@ impl Owner {
     }
 }
 
-/// Ids are personal data.
-impl std::fmt::Debug for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Owner(***)")
-    }
-}
+// Ids are personal data.
+debug_without_content!(Owner(***));

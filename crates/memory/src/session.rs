@@ -5,6 +5,7 @@
 //! (role: `user`, `assistant`, `tool`, `system`). Unknown members are kept and treated as text. Nothing here is safe to
 //! write anywhere: a [`Session`] only becomes storable through the [`Gate`](crate::Gate).
 
+use confidant_display::debug_without_content;
 use serde_json::{Map, Value};
 
 use crate::{Error, Result};
@@ -25,7 +26,7 @@ impl Session {
             Some(Value::String(inner)) if *inner == id => {}
             Some(_) => {
                 return Err(Error::invalid(
-                    "the session's own session_id is not the session_id of the request",
+                    "the session's own session_id does not match the request's session_id",
                     "leave one out, or make them the same",
                 ));
             }
@@ -52,12 +53,8 @@ impl Session {
     }
 }
 
-/// A session's content is nobody's business.
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Session(***)")
-    }
-}
+// A session's content is nobody's business.
+debug_without_content!(Session(***));
 
 /// Accepts an id that can be a key and a line of output.
 pub fn check_id(id: &str) -> Result<String> {

@@ -8,6 +8,7 @@ mod adapter;
 
 use std::path::PathBuf;
 
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::import::{Root, discover, find_in, find_in_fixtures};
@@ -29,35 +30,43 @@ pub struct Sources {
 
 impl Sources {
     /// The session with this id: the one that is given, or else the one that is found.
-    pub async fn resolve(&self, id: &str, inline: Option<Map<String, Value>>) -> Result<Session> {
-        match inline {
-            Some(members) => Session::new(id, members),
-            None => self.find(id).await,
-        }
+    pub fn resolve<'a>(
+        &'a self,
+        id: &'a str,
+        inline: Option<Map<String, Value>>,
+    ) -> BoxFuture<'a, Result<Session>> {
+        Box::pin(async move {
+            match inline {
+                Some(members) => Session::new(id, members),
+                None => self.find(id).await,
+            }
+        })
     }
 
     /// Finds the session with this id. It needs a runtime with timers and I/O.
     ///
     /// Fixtures are asked even if the command failed; if they do not have it either, the command's failure is what is
     /// reported, since it may be the reason.
-    pub async fn find(&self, id: &str) -> Result<Session> {
-        let id = check_id(id)?;
-        let (session, unread) = self.in_files(&id).await?;
-        if let Some(session) = session {
-            return Ok(session);
-        }
-        let mut failure = None;
-        if let Some(adapter) = &self.adapter {
-            match adapter.fetch(&id).await {
-                Ok(Some(session)) => return Ok(session),
-                Ok(None) => {}
-                Err(error) => failure = Some(error),
+    pub fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Session>> {
+        Box::pin(async move {
+            let id = check_id(id)?;
+            let (session, unread) = self.in_files(&id).await?;
+            if let Some(session) = session {
+                return Ok(session);
             }
-        }
-        if let Some(session) = self.in_fixtures(&id).await? {
-            return Ok(session);
-        }
-        Err(failure.unwrap_or_else(|| self.not_found(unread)))
+            let mut failure = None;
+            if let Some(adapter) = &self.adapter {
+                match adapter.fetch(&id).await {
+                    Ok(Some(session)) => return Ok(session),
+                    Ok(None) => {}
+                    Err(error) => failure = Some(error),
+                }
+            }
+            if let Some(session) = self.in_fixtures(&id).await? {
+                return Ok(session);
+            }
+            Err(failure.unwrap_or_else(|| self.not_found(unread)))
+        })
     }
 
     /// The session, and how many files could not be read.
@@ -85,12 +94,12 @@ impl Sources {
         let looked: Vec<&str> =
             kinds.iter().filter(|(is_there, _)| *is_there).map(|(_, kind)| *kind).collect();
         let hint = if looked.is_empty() {
-            "nowhere was looked, since no source is configured: give the session inline, or configure session files, an \
+            "no source of sessions is configured: give the session inline, or configure session files, an \
              adapter command or fixtures"
                 .to_owned()
         } else {
             let but = if unread > 0 { format!(" ({unread} could not be read)") } else { String::new() };
-            format!("looked in {}{but}: check the id, or give the session inline", looked.join(", "))
+            format!("searched {}{but}: check the id, or give the session inline", looked.join(", "))
         };
         Error::not_found("there is no session with this id", hint)
     }
@@ -116,7 +125,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     tokio::task::spawn_blocking(work).await.map_err(|_| {
         Error::unavailable(
             "the search for a session ended early",
-            "try again; if it stays, report it as a bug",
+            "try again; if it happens again, report it as a bug",
         )
     })?
 }

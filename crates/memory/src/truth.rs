@@ -4,20 +4,30 @@
 //! artifact's own key, for exactly its column and row. Beside it the outbox: whatever has to happen outside this file (an
 //! upload, a removal) is written here first, in the same transaction, and struck off when it has happened. Easy to get
 //! wrong: rows of state [`PENDING`] are not there yet for anyone but the outbox, and get their final id when they are.
+//!
+//! Nothing here is trusted for being there. What a row says in the open is sealed in it once more ([`steer`]), a task counts if
+//! it is sealed ([`vouched`]), and how far the registers of the keys are is noted here ([`vouched`], too).
+
+mod steer;
+mod vouched;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
+use confidant_seal::{Key, Tag};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::api::ArtifactType;
 use crate::blobs::Pointer;
 use crate::instances::Instance;
-use crate::keys::{ArtifactId, OwnerKey};
+use crate::keys::{ArtifactId, Held, OwnerKey};
+use crate::locator::LocatorSeal;
 use crate::{Error, Result, db};
+
+use steer::{RowPlace, Steer};
+pub(crate) use vouched::Erasure;
 
 /// The file.
 #[derive(Debug)]
@@ -68,8 +78,18 @@ pub(crate) struct StoredRow {
     pub(crate) locator: Vec<u8>,
     pub(crate) created_at: String,
     pub(crate) live: bool,
+    /// Whose it is said to be.
+    pub(crate) owner: Option<Tag>,
+    /// The session that it is said to be of.
+    pub(crate) session_tag: Tag,
+    pub(crate) begun: u64,
+    pub(crate) state: i64,
     /// Whether what is readable of it can be read.
     sound: bool,
+    payload_tag: Vec<u8>,
+    content_hash: String,
+    updated_at: String,
+    steer: Vec<u8>,
     sealed: [Vec<u8>; 6],
 }
 
@@ -107,7 +127,7 @@ pub(crate) struct Upload {
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) id: i64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TaskKind,
     pub(crate) owner: Tag,
     pub(crate) memory: u64,
     pub(crate) artifact: ArtifactId,
@@ -116,6 +136,28 @@ pub(crate) struct Task {
     /// Where the upload has got to, sealed.
     pub(crate) locator: Option<Vec<u8>>,
     pub(crate) instance: Instance,
+    /// The session that is to stay forgotten with it.
+    pub(crate) mark: Option<Tag>,
+}
+
+/// Who writes, and what vouches for the tasks that they leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'w> {
+    pub(crate) instance: Instance,
+    pub(crate) vouch: &'w Key,
+}
+
+/// A memory that goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Doomed {
+    /// Its row; 0 if it has none.
+    pub(crate) id: u64,
+    pub(crate) artifact: ArtifactId,
+    /// Where its blob is, if that is certain: what a row says may be another's.
+    pub(crate) pointer: Option<Pointer>,
+    pub(crate) mode: String,
+    /// The session that it is of, if that is certain.
+    pub(crate) session: Option<Tag>,
 }
 
 /// Why rows are taken out.
@@ -129,7 +171,7 @@ pub(crate) enum Why {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TaskKind {
     /// Upload, then show the row.
     Put,
     /// Destroy the key, drop it from the index, remove the blob.
@@ -151,7 +193,7 @@ impl Truth {
         row: &NewRow<'_>,
         key: &Key,
         blob: &[u8],
-        by: Instance,
+        by: Writer<'_>,
         lost: Option<ArtifactId>,
     ) -> Result<Inserted> {
         self.write(|tx| {
@@ -200,13 +242,26 @@ impl Truth {
                 ],
             )?;
             let id = tx.last_insert_rowid();
-            tx.execute("UPDATE memories SET begun = id WHERE id = ?1", [id])?;
-            tx.execute(
-                "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, blob, instance)
-                 VALUES ('put', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![owner, id, row.artifact.0, row.pointer.to_string(), row.mode, blob, by.0],
-            )?;
-            Ok(Inserted::New(id.unsigned_abs()))
+            let id = id.unsigned_abs();
+            let steer = Steer {
+                id,
+                begun: id,
+                session_tag: row.session_tag,
+                payload_tag: row.payload_tag.as_bytes(),
+                mode: row.mode,
+                updated_at: &row.now,
+            };
+            let steer = steer.seal(&place, key);
+            tx.execute("UPDATE memories SET begun = id, steer = ?2 WHERE id = ?1", params![number(id), steer])?;
+            let upload = Upload {
+                owner: row.owner.tag,
+                memory: id,
+                artifact: row.artifact,
+                pointer: row.pointer.clone(),
+                mode: row.mode.to_owned(),
+            };
+            note_upload(tx, &upload, blob, by)?;
+            Ok(Inserted::New(id))
         })
     }
 
@@ -214,30 +269,34 @@ impl Truth {
     ///
     /// It gets a new id if anything was begun after it, so that whoever goes through the rows in order of id, as the search
     /// index does, meets it however long its upload took.
-    pub(crate) fn finish(&self, upload: &Upload, locator: &[u8], by: Instance) -> Result<Finished> {
+    pub(crate) fn finish(
+        &self,
+        upload: &Upload,
+        locator: &[u8],
+        seal: &LocatorSeal,
+        anchor: Option<&[u8]>,
+        by: Writer<'_>,
+    ) -> Result<Finished> {
         self.write(|tx| {
             let id = number(upload.memory);
             tx.execute("DELETE FROM outbox WHERE memory = ?1 AND kind = 'put'", [id])?;
-            let row = tx
-                .query_row(
-                    "SELECT owner, session_tag FROM memories WHERE id = ?1 AND state = 0",
-                    [id],
-                    |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?)),
-                )
-                .optional()?;
-            let Some((owner, session)) = row else {
+            if let Some(anchor) = anchor {
+                vouched::write_anchor(tx, upload.owner, anchor)?;
+            }
+            let sql = format!("SELECT {COLUMNS} FROM memories WHERE id = ?1 AND artifact = ?2 AND state = 0");
+            let row = tx.query_row(&sql, params![id, upload.artifact.0], stored).optional()?;
+            let Some(row) = row else {
                 let there = "SELECT 1 FROM memories WHERE artifact = ?1";
                 if tx.prepare(there)?.exists([upload.artifact.0])? {
                     return Ok(Finished::Shown { instead_of: None });
                 }
-                note_removal(tx, upload, by)?;
+                note_removal(tx, upload, None, by)?;
                 return Ok(Finished::Gone);
             };
-            // Whoever stores a session that was forgotten wants it back.
-            let back = "DELETE FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
-            tx.execute(back, params![owner, session])?;
+            let (owner, session) = (upload.owner.as_bytes(), row.session_tag.as_bytes());
             let same = "owner = ?1 AND session_tag = ?2 AND state = 1 AND begun";
-            let of = params![owner, session, id];
+            let begun = number(row.begun);
+            let of = params![owner, session, begun];
             if tx.prepare(&format!("SELECT 1 FROM memories WHERE {same} > ?3"))?.exists(of)? {
                 let sql = format!("UPDATE memories SET state = {SUPERSEDED}, locator = ?2 WHERE id = ?1");
                 tx.execute(&sql, params![id, locator])?;
@@ -255,16 +314,22 @@ impl Truth {
             let last: i64 = tx.query_row(last, [], |row| row.get(0))?;
             let shown = if last > id { last + 1 } else { id };
             tx.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'memories'", [last.max(shown)])?;
-            let sql = "UPDATE memories SET id = ?2, state = 1, locator = ?3 WHERE id = ?1";
-            tx.execute(sql, params![id, shown, locator])?;
+            // Its number may be another now, and is sealed in it; what somebody changed meanwhile is not.
+            let place = row.place(&seal.owner);
+            let steer = match row.agrees(&place, &seal.key) {
+                Ok(()) => row.steered_as(shown.unsigned_abs()).seal(&place, &seal.key),
+                Err(_) => row.steer.clone(),
+            };
+            let sql = "UPDATE memories SET id = ?2, state = 1, locator = ?3, steer = ?4 WHERE id = ?1";
+            tx.execute(sql, params![id, shown, locator, steer])?;
             Ok(Finished::Shown { instead_of: before.and_then(|text| Pointer::parse(&text).ok()) })
         })
     }
 
     /// A row whose upload is not done, and whose it is.
     pub(crate) fn pending(&self, memory: u64) -> Result<Option<(Tag, StoredRow)>> {
-        let sql = format!("SELECT {COLUMNS}, owner FROM memories WHERE id = ?1 AND state = 0");
-        let row = |row: &Row<'_>| Ok((Tag::from_bytes(row.get("owner")?), stored(row)?));
+        let sql = format!("SELECT {COLUMNS} FROM memories WHERE id = ?1 AND state = 0");
+        let row = |row: &Row<'_>| Ok((Tag::from_bytes(row.get(14)?), stored(row)?));
         self.reader().query_row(&sql, [number(memory)], row).optional().map_err(db::failed)
     }
 
@@ -284,27 +349,35 @@ impl Truth {
         })
     }
 
-    /// Takes rows out, and notes what is to be removed outside, together.
-    pub(crate) fn remove(&self, rows: &[StoredRow], owner: Tag, why: Why, by: Instance) -> Result<()> {
-        self.write(|tx| {
-            for row in rows {
-                tx.execute("DELETE FROM outbox WHERE memory = ?1", [number(row.id)])?;
-                if why == Why::Forgotten {
-                    tx.execute(
-                        "INSERT OR IGNORE INTO forgotten
-                         SELECT owner, session_tag FROM memories AS one WHERE id = ?1 AND NOT EXISTS (
-                             SELECT 1 FROM memories AS other WHERE other.owner = one.owner
-                             AND other.session_tag = one.session_tag AND other.id <> one.id AND other.state = 1)",
-                        [number(row.id)],
-                    )?;
+    /// Takes rows out, and notes what is to be removed outside, together. Says which sessions are to stay forgotten.
+    pub(crate) fn remove(&self, doomed: &[Doomed], owner: Tag, why: Why, by: Writer<'_>) -> Result<Vec<Tag>> {
+        let marks = self.write(|tx| {
+            let mut marks = Vec::new();
+            for one in doomed {
+                // What is to be uploaded of it is not, any more. Whose task it is says its artifact.
+                let (id, artifact) = (number(one.id), one.artifact.0);
+                let sql = "DELETE FROM outbox WHERE memory = ?1 AND artifact = ?2";
+                tx.execute(sql, params![id, artifact])?;
+                tx.execute("DELETE FROM memories WHERE id = ?1", [id])?;
+                let mark = match one.session {
+                    Some(session) if why == Why::Forgotten => {
+                        let others =
+                            "SELECT 1 FROM memories WHERE owner = ?1 AND session_tag = ?2 AND state = 1";
+                        let of = params![owner.as_bytes(), session.as_bytes()];
+                        (!tx.prepare_cached(others)?.exists(of)?).then_some(session)
+                    }
+                    _ => None,
+                };
+                marks.extend(mark);
+                if let Some(pointer) = one.pointer.clone() {
+                    let (memory, artifact, mode) = (one.id, one.artifact, one.mode.clone());
+                    note_removal(tx, &Upload { owner, memory, artifact, pointer, mode }, mark, by)?;
                 }
-                tx.execute("DELETE FROM memories WHERE id = ?1", [number(row.id)])?;
-                note_removal(tx, &row.upload(owner), by)?;
             }
-            Ok(())
+            Ok(marks)
         })?;
         self.unscrubbed.store(true, Ordering::SeqCst);
-        Ok(())
+        Ok(marks)
     }
 
     /// Leaves nothing of removed rows in the journal; until then a removal is not done.
@@ -331,12 +404,6 @@ impl Truth {
              AND session_tag = (SELECT session_tag FROM memories WHERE id = ?2 AND state = 1) ORDER BY id"
         );
         self.rows(&sql, params![owner.as_bytes(), number(row.id)])
-    }
-
-    /// All rows of a session.
-    pub(crate) fn by_session(&self, owner: Tag, session: Tag) -> Result<Vec<StoredRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM memories WHERE owner = ?1 AND session_tag = ?2 ORDER BY id");
-        self.rows(&sql, params![owner.as_bytes(), session.as_bytes()])
     }
 
     /// The rows with these ids that are there for everyone, in the order of the ids given.
@@ -385,50 +452,10 @@ impl Truth {
         Ok(live)
     }
 
-    /// How many rows an owner has, pending ones not counted.
-    pub(crate) fn count(&self, owner: Tag) -> Result<u64> {
-        let sql = "SELECT count(*) FROM memories WHERE owner = ?1 AND state <> 0";
-        let count = self.reader().query_row(sql, [owner.as_bytes()], |row| row.get::<_, i64>(0));
-        Ok(count.map_err(db::failed)?.unsigned_abs())
-    }
-
     /// Whether there are neither rows nor anything to be done.
     pub(crate) fn is_empty(&self) -> Result<bool> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM memories) AND NOT EXISTS (SELECT 1 FROM outbox)";
         self.reader().query_row(sql, [], |row| row.get(0)).map_err(db::failed)
-    }
-
-    /// Owners whose erasure was begun and has not ended.
-    pub(crate) fn erasing(&self) -> Result<Vec<Tag>> {
-        let reader = self.reader();
-        let mut statement = reader.prepare("SELECT owner FROM erasing").map_err(db::failed)?;
-        let owners = statement.query_map([], |row| row.get(0).map(Tag::from_bytes)).map_err(db::failed)?;
-        owners.collect::<rusqlite::Result<_>>().map_err(db::failed)
-    }
-
-    /// Says that everything of an owner ends.
-    pub(crate) fn begin_erasing(&self, owner: Tag) -> Result<()> {
-        let sql = "INSERT OR IGNORE INTO erasing (owner) VALUES (?1)";
-        self.write(|tx| tx.execute(sql, [owner.as_bytes()]).map(drop))
-    }
-
-    /// Says that it has ended.
-    pub(crate) fn end_erasing(&self, owner: Tag) -> Result<()> {
-        self.write(|tx| tx.execute("DELETE FROM erasing WHERE owner = ?1", [owner.as_bytes()]).map(drop))
-    }
-
-    /// What is to be done, oldest first.
-    pub(crate) fn tasks(&self) -> Result<Vec<Task>> {
-        let reader = self.reader();
-        let mut statement = reader
-            .prepare(
-                "SELECT id, kind, owner, memory, artifact, pointer, mode, locator, instance FROM outbox ORDER BY id",
-            )
-            .map_err(db::failed)?;
-        let tasks = statement.query_map([], task).map_err(db::failed)?;
-        // One that was damaged cannot be done, but the others can.
-        let readable = tasks.filter(|task| !task.as_ref().is_err_and(|e| e.sqlite_error_code().is_none()));
-        readable.collect::<rusqlite::Result<_>>().map_err(db::failed)
     }
 
     /// Takes a task over from an instance that is gone; false if somebody else was faster.
@@ -468,20 +495,9 @@ impl Truth {
         })
     }
 
-    /// Whether a session was forgotten, so that an import leaves it alone.
-    pub(crate) fn is_forgotten(&self, owner: Tag, session: Tag) -> Result<bool> {
-        let sql = "SELECT 1 FROM forgotten WHERE owner = ?1 AND session_tag = ?2";
-        let reader = self.reader();
-        let mut statement = reader.prepare_cached(sql).map_err(db::failed)?;
-        statement.exists([&owner.as_bytes()[..], session.as_bytes()]).map_err(db::failed)
-    }
-
     /// Drops all notes about an owner.
     pub(crate) fn forget_notes(&self, owner: Tag) -> Result<()> {
-        self.write(|tx| {
-            tx.execute("DELETE FROM imports WHERE owner = ?1", [owner.as_bytes()])?;
-            tx.execute("DELETE FROM forgotten WHERE owner = ?1", [owner.as_bytes()]).map(drop)
-        })
+        self.write(|tx| tx.execute("DELETE FROM imports WHERE owner = ?1", [owner.as_bytes()]).map(drop))
     }
 
     /// Checks the file for damage.
@@ -510,20 +526,52 @@ impl Truth {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reader.lock()
     }
 }
 
-/// Writes down that a blob is to be removed, with its key and what the index says of it.
-fn note_removal(tx: &Transaction<'_>, of: &Upload, by: Instance) -> rusqlite::Result<()> {
+/// Writes down that a blob is to be uploaded.
+fn note_upload(tx: &Transaction<'_>, of: &Upload, blob: &[u8], by: Writer<'_>) -> rusqlite::Result<()> {
     tx.execute(
-        "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance)
-         VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6)",
-        params![of.owner.as_bytes(), number(of.memory), of.artifact.0, of.pointer.to_string(), of.mode, by.0],
+        "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, blob, instance, sealed)
+         VALUES ('put', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            of.owner.as_bytes(),
+            number(of.memory),
+            of.artifact.0,
+            of.pointer.to_string(),
+            of.mode,
+            blob,
+            by.instance.0,
+            vouched::seal_task(by.vouch, TaskKind::Put, of, None)
+        ],
+    )
+    .map(drop)
+}
+
+/// Writes down that a blob is to be removed, with its key and what the index says of it.
+fn note_removal(
+    tx: &Transaction<'_>,
+    of: &Upload,
+    mark: Option<Tag>,
+    by: Writer<'_>,
+) -> rusqlite::Result<()> {
+    tx.execute(
+        "INSERT INTO outbox (kind, owner, memory, artifact, pointer, mode, instance, sealed)
+         VALUES ('remove', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            of.owner.as_bytes(),
+            number(of.memory),
+            of.artifact.0,
+            of.pointer.to_string(),
+            of.mode,
+            by.instance.0,
+            vouched::seal_task(by.vouch, TaskKind::Remove, of, mark)
+        ],
     )
     .map(drop)
 }
@@ -542,14 +590,14 @@ impl Task {
 }
 
 impl StoredRow {
-    /// What removing it is about.
-    fn upload(&self, owner: Tag) -> Upload {
-        Upload {
-            owner,
-            memory: self.id,
-            artifact: self.artifact,
-            pointer: self.pointer.clone(),
+    /// The same as something that goes, with what is certain of it.
+    pub(crate) fn doomed(&self, held: Option<&Held>, session: Option<Tag>) -> Doomed {
+        Doomed {
+            id: self.id,
+            artifact: held.map_or(self.artifact, |held| held.id),
+            pointer: held.and_then(|held| held.pointer.clone()),
             mode: self.mode.clone(),
+            session,
         }
     }
 
@@ -562,6 +610,7 @@ impl StoredRow {
     pub(crate) fn texts(&self, owner: &OwnerKey, key: &Key) -> Result<Texts> {
         self.sound()?;
         let place = self.place(owner);
+        self.agrees(&place, key)?;
         let text = |column: usize| place.open(key, TEXT_COLUMNS[column], &self.sealed[column]);
         Ok(Texts {
             tags_json: text(0)?,
@@ -574,9 +623,14 @@ impl StoredRow {
     }
 
     fn place<'p>(&'p self, owner: &'p OwnerKey) -> RowPlace<'p> {
+        self.place_as(owner, self.artifact)
+    }
+
+    /// The same, as if it were of this artifact.
+    fn place_as<'p>(&'p self, owner: &'p OwnerKey, artifact: ArtifactId) -> RowPlace<'p> {
         RowPlace {
             owner,
-            artifact: self.artifact,
+            artifact,
             pointer: &self.pointer,
             artifact_type: self.artifact_type,
             created_at: &self.created_at,
@@ -584,61 +638,9 @@ impl StoredRow {
     }
 }
 
-/// What a row's seals are bound to: everything of it that is readable.
-#[derive(Debug)]
-struct RowPlace<'p> {
-    owner: &'p OwnerKey,
-    artifact: ArtifactId,
-    pointer: &'p Pointer,
-    artifact_type: ArtifactType,
-    created_at: &'p str,
-}
-
-impl RowPlace<'_> {
-    fn seal(&self, key: &Key, texts: &Texts) -> [Vec<u8>; 6] {
-        let texts = [
-            &texts.tags_json,
-            &texts.source_session_id,
-            &texts.source_tool,
-            &texts.title,
-            &texts.snippet,
-            &texts.metadata_json,
-        ];
-        std::array::from_fn(|at| {
-            self.with(TEXT_COLUMNS[at], |context| {
-                seal(key, Suite::Aes256Gcm, context, 0, texts[at].as_bytes()).as_bytes().to_vec()
-            })
-        })
-    }
-
-    fn open(&self, key: &Key, column: &str, sealed: &[u8]) -> Result<String> {
-        String::from_utf8(self.open_bytes(key, column, sealed)?).map_err(|_| row_refused())
-    }
-
-    fn open_bytes(&self, key: &Key, column: &str, sealed: &[u8]) -> Result<Vec<u8>> {
-        let sealed = Sealed::from_bytes(sealed.to_vec());
-        let opened = self.with(column, |context| open(key, context, &sealed));
-        opened.map(|opened| opened.data.to_vec()).map_err(|_| row_refused())
-    }
-
-    fn with<T>(&self, column: &str, work: impl FnOnce(&Context<'_>) -> T) -> T {
-        let (container, field) = (
-            self.artifact.hex(),
-            format!("{} {} {}", self.pointer, self.artifact_type.as_str(), self.created_at),
-        );
-        work(&Context {
-            purpose: "memory-row",
-            owner: self.owner.name(),
-            container: &container,
-            object: column,
-            field: &field,
-        })
-    }
-}
-
 pub(crate) fn row_refused() -> Error {
     Error::tampered(
-        "a row of the memory does not open in its place",
+        "a row of memory.db cannot be opened in its place",
         "restore memory.db from a backup, or forget this memory",
     )
 }
@@ -660,8 +662,16 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
         mode: row.get(4).unwrap_or_default(),
         locator: sealed(5),
         created_at: row.get(6).unwrap_or_default(),
-        live: row.get::<_, i64>(7)? == 1,
+        live: row.get(7).unwrap_or(-1) == 1,
         sealed: [sealed(8), sealed(9), sealed(10), sealed(11), sealed(12), sealed(13)],
+        owner: row.get(14).ok().map(Tag::from_bytes),
+        session_tag: Tag::from_bytes(row.get(15).unwrap_or_default()),
+        payload_tag: sealed(16),
+        begun: row.get(17).map(i64::unsigned_abs).unwrap_or_default(),
+        steer: sealed(18),
+        content_hash: row.get(19).unwrap_or_default(),
+        updated_at: row.get(20).unwrap_or_default(),
+        state: row.get(7).unwrap_or(-1),
     })
 }
 
@@ -669,8 +679,8 @@ fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
     Ok(Task {
         id: row.get(0)?,
         kind: match row.get::<_, String>(1)?.as_str() {
-            "put" => Kind::Put,
-            "remove" => Kind::Remove,
+            "put" => TaskKind::Put,
+            "remove" => TaskKind::Remove,
             _ => return Err(unreadable(1)),
         },
         owner: Tag::from_bytes(row.get(2)?),
@@ -680,6 +690,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
         mode: row.get(6)?,
         locator: row.get(7)?,
         instance: Instance(row.get(8)?),
+        mark: None,
     })
 }
 
@@ -703,14 +714,23 @@ const SUPERSEDED: i64 = 2;
 const TEXT_COLUMNS: [&str; 6] =
     ["tags_json", "source_session_id", "source_tool", "title", "snippet", "metadata_json"];
 const COLUMNS: &str = "id, pointer, artifact, artifact_type, mode, locator, created_at, state,
-    tags_json, source_session_id, source_tool, title, snippet, metadata_json";
+    tags_json, source_session_id, source_tool, title, snippet, metadata_json,
+    owner, session_tag, payload_tag, begun, steer, content_hash, updated_at";
 
-const STEPS: &[&str] = &[SCHEMA, BEGUN];
+const STEPS: &[&str] = &[SCHEMA, BEGUN, VOUCHED];
 
 /// `id` says in which order memories came to be there for everyone, `begun` in which they were begun.
 const BEGUN: &str = "
     ALTER TABLE memories ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
     UPDATE memories SET begun = id;
+";
+
+/// What steers is sealed, too. Marks of forgotten sessions lie with the keys from now on.
+const VOUCHED: &str = "
+    ALTER TABLE memories ADD COLUMN steer BLOB;
+    ALTER TABLE outbox ADD COLUMN sealed BLOB;
+    ALTER TABLE erasing ADD COLUMN sealed BLOB;
+    CREATE TABLE anchors (owner BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID;
 ";
 
 const SCHEMA: &str = "

@@ -4,7 +4,10 @@
 //! a dry run or a question to its person gets the card that was made then. In memory only, and not for long.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use confidant_display::debug_without_content;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::memory::CardWriter;
 use crate::{Card, Owner, Redacted};
@@ -42,16 +45,12 @@ impl Writer {
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock()
     }
 }
 
-/// What it wrote is content.
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("writer", &self.writer).finish_non_exhaustive()
-    }
-}
+// What it wrote is content.
+debug_without_content!(Writer { writer });
 
 fn name(owner: &Owner, session: &Redacted) -> [u8; 32] {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::finding::{self, Count, Finding, Hit};
-use crate::placeholders::Placeholders;
-use crate::{Redactor, rules, stream};
+use crate::placeholders::{self, Placeholders};
+use crate::{Redactor, keys, rules, stream};
 
 /// A redacted JSON value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,6 +63,11 @@ impl Walk<'_> {
     }
 
     fn array(&mut self, items: &[Value], path: &str, key: Option<&str>, depth: usize) -> Vec<Value> {
+        if is_key_in_numbers(items) {
+            // One string for all of them: a number in the place of a number would say that nothing was taken out.
+            let hit = Hit { start: 0, end: 1, rule: rules::PRIVATE_KEY_BODY };
+            return vec![Value::String(self.replace("0", &[hit], path))];
+        }
         let mut together = self.redactor.hits_together(items);
         let item = |(at, item): (usize, &Value)| {
             let path = format!("{path}/{at}");
@@ -83,6 +88,10 @@ impl Walk<'_> {
         // {"name": "DB_PASSWORD", "value": "…"}: the key of the value is the name.
         let named = ["name", "key", "Name", "Key"].iter().find_map(|name| members.get(*name)?.as_str());
         let kind = members.get("kty").and_then(Value::as_str);
+        // {"bearer": [{"key": "token", "value": "…"}]}, {"type": "bearer", "token": "…"}: settings of API clients.
+        let is_bearer = |name: &str| name.eq_ignore_ascii_case("bearer");
+        let bearer = above.is_some_and(is_bearer)
+            || members.get("type").and_then(Value::as_str).is_some_and(is_bearer);
         let mut redacted = Map::new();
         let mut alike = HashMap::new();
         for (key, value) in members {
@@ -96,6 +105,15 @@ impl Walk<'_> {
             let value = match value {
                 Value::String(text) if kind.is_some_and(|kind| rules::is_private_part(kind, key, text)) => {
                     let hit = Hit { start: 0, end: text.len(), rule: rules::PRIVATE_JWK };
+                    Value::String(self.replace(text, &[hit], &pointer))
+                }
+                Value::String(text)
+                    if bearer
+                        && matches!(key.as_str(), "token" | "value")
+                        && placeholders::find(text).is_empty()
+                        && rules::is_bearer_token(text.as_bytes()) =>
+                {
+                    let hit = Hit { start: 0, end: text.len(), rule: rules::CLIENT_BEARER };
                     Value::String(self.replace(text, &[hit], &pointer))
                 }
                 _ => self.value(value, &pointer, Some(context), depth),
@@ -223,6 +241,16 @@ fn apart(key: String, taken: &Map<String, Value>, alike: &mut HashMap<String, us
             return numbered;
         }
     }
+}
+
+/// Whether the numbers of an array are the bytes of a private key.
+fn is_key_in_numbers(items: &[Value]) -> bool {
+    let byte = |item: &Value| {
+        let number = item.as_i64().filter(|number| (-128..256).contains(number))?;
+        u8::try_from(number.rem_euclid(256)).ok()
+    };
+    let start: Option<Vec<u8>> = items.iter().take(keys::ENOUGH).map(byte).collect();
+    start.is_some_and(|bytes| keys::is_private_key(&bytes))
 }
 
 /// Whether a string is the name of a header whose value tells who someone is.

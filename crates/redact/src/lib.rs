@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! text ──▶ windows ──▶ readable copies ──▶ keywords, numbers, words, tokens ──▶ rules ──▶ hits     [scan, rules]
-//!         [stream]    [normalise, encoded]                                                  │
+//!         [stream]    [normalise, encoded, keys]                                            │
 //! JSON ──▶ leaves and keys [json]              names, user's words ─────────────────────────┤ [names, dictionary]
 //!                                                                                           ▼
 //!                       text with <REDACTED:…>, findings, report, blocked ◀── joined, until none is left
@@ -35,11 +35,13 @@ mod encoded;
 mod finding;
 mod heads;
 mod json;
+mod keys;
 mod lenient;
 mod names;
 mod normalise;
 mod opaque;
 mod placeholders;
+mod quote;
 mod redactor;
 mod rules;
 mod scan;
@@ -48,6 +50,8 @@ mod stream;
 pub use finding::{Count, Finding, Tier};
 pub use json::RedactedJson;
 pub use lenient::{read_json, with_whole_pairs};
+pub use normalise::is_invisible;
 pub use placeholders::Numbering;
+pub use quote::{Fence, folded, quote_line, quote_text, visible_line};
 pub use redactor::{OpenError, Options, Redacted, Redactor};
 pub use stream::Stream;

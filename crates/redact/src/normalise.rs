@@ -14,12 +14,15 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
 
+pub(crate) use readings::{Escapes, Those};
+
 /// A readable copy of a text, with the place in the original of each byte.
 #[derive(Debug)]
 pub(crate) struct View<'t> {
     text: Cow<'t, [u8]>,
     /// Where the pieces of the copy come from, in order; None when the copy is the original.
     pieces: Option<Vec<Piece>>,
+    reading: bool,
 }
 
 /// A stretch of the copy that reads as it does in the original, or one character that stands for others.
@@ -36,14 +39,14 @@ struct Piece {
 impl<'t> View<'t> {
     /// The text with its disguises folded away.
     pub(crate) fn plain(text: &'t str) -> Self {
-        if text.is_ascii() {
-            return Self { text: Cow::Borrowed(text.as_bytes()), pieces: None };
+        if text.is_ascii() && memchr::memchr(NUL, text.as_bytes()).is_none() {
+            return Self { text: Cow::Borrowed(text.as_bytes()), pieces: None, reading: false };
         }
         let mut copy = Copy::with_capacity(text.len());
         let mut at = 0;
         let mut word = lookalikes::Word::default();
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let plain = rest.bytes().position(|byte| byte >= 0x80).unwrap_or(rest.len());
+            let plain = rest.bytes().position(|byte| byte >= 0x80 || byte == NUL).unwrap_or(rest.len());
             copy.keep(&rest.as_bytes()[..plain], at);
             at += plain;
             if let Some(c) = rest[plain..].chars().next() {
@@ -73,11 +76,28 @@ impl<'t> View<'t> {
         start..second.end.unwrap_or(second.start + last - second.at + 1)
     }
 
+    /// Whether it is a reading of another view, of which it holds a part.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading
+    }
+
+    /// Whether something in a range of the copy does not read so in the original.
+    pub(crate) fn is_changed(&self, range: Range<usize>) -> bool {
+        let Some(pieces) = &self.pieces else { return false };
+        let first = pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        // Behind a character that was taken out, another piece begins.
+        pieces[first..]
+            .iter()
+            .take_while(|piece| piece.at < range.end)
+            .any(|piece| piece.end.is_some() || piece.at > range.start)
+    }
+
     /// What `change` says of the places with this sign replaced, so many bytes by a character or by nothing, with the text
     /// around each change: the rest reads the same in the view it comes from. None if nothing was.
     fn rewritten(
         &self,
         sign: u8,
+        which: Those,
         mut change: impl FnMut(&[u8], usize) -> Option<(usize, Option<char>)>,
     ) -> Option<View<'static>> {
         let text = self.bytes();
@@ -89,7 +109,9 @@ impl<'t> View<'t> {
                 continue;
             };
             at = (found + length).min(text.len());
-            changes.push((found..at, character, Reach::Far));
+            if which == Those::All || self.is_changed(found..at) {
+                changes.push((found..at, character, Reach::Far));
+            }
         }
         self.changed(changes)
     }
@@ -115,7 +137,7 @@ impl<'t> View<'t> {
             felt = reach.end(text, done);
         }
         self.copy(last..reach.end(text, last), &mut copy);
-        Some(copy.into_view())
+        Some(View { reading: true, ..copy.into_view() })
     }
 
     /// Copies a range with the places of its pieces.
@@ -200,11 +222,11 @@ impl Copy {
     }
 
     fn into_view<'t>(self) -> View<'t> {
-        View { text: Cow::Owned(self.text), pieces: Some(self.pieces) }
+        View { text: Cow::Owned(self.text), pieces: Some(self.pieces), reading: false }
     }
 }
 
-/// Adds a character that is not ASCII, as what it stands for.
+/// Adds a character that is not ASCII (or none at all), as what it stands for.
 fn fold(c: char, bytes: &[u8], at: usize, copy: &mut Copy) {
     let place = at..at + bytes.len();
     match c {
@@ -221,6 +243,8 @@ fn fold(c: char, bytes: &[u8], at: usize, copy: &mut Copy) {
         | '\u{4e00}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7a3}'
         | '\u{1f300}'..='\u{1faff}' => copy.keep(bytes, at),
+        // UTF-16 that was read byte by byte has one between any two letters.
+        '\0' => {}
         _ if is_invisible(c) => {}
         '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
             copy.put(' ', place);
@@ -247,12 +271,15 @@ fn fold(c: char, bytes: &[u8], at: usize, copy: &mut Copy) {
     }
 }
 
-/// Characters that show nothing and separate nothing.
-fn is_invisible(c: char) -> bool {
+/// Whether a character shows nothing and separates nothing: soft hyphen, joiners and other zero-width ones, controls
+/// of direction, variation selectors, tags, fillers. The one list of them for whoever must not be fooled by such
+/// characters: Unicode's `Default_Ignorable_Code_Point` and the marks of interlinear annotation.
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
@@ -276,6 +303,7 @@ fn word_end(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().take(LONGEST_VALUE).take_while(|byte| !byte.is_ascii_whitespace()).count()
 }
 
+const NUL: u8 = 0;
 const BEFORE: usize = 192;
 const AFTER: usize = 256;
 const BEFORE_NEAR: usize = 40;
@@ -313,9 +341,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn invisible_characters_are_one_list() {
+        let hidden = "\u{ad}\u{200b}\u{200d}\u{200e}\u{202e}\u{2060}\u{2066}\u{fe00}\u{fe0f}\u{feff}\u{fff0}\u{e0041}\u{e0100}\u{e01ef}";
+        assert!(hidden.chars().all(is_invisible));
+        assert!(!"a -\n\t\u{a0}\u{e9}\u{301}\u{540d}\u{1f600}\u{fffd}".chars().any(is_invisible));
+    }
+
+    #[test]
     fn disguises_fold_and_map_back() {
         let cases = [
             ("a\u{200b}b@c.de", "ab@c.de"),
+            ("a\0b\0@\0c", "ab@c"),
             ("\u{ff41}\u{ff20}\u{ff11}", "a@1"),
             ("4111\u{a0}1111\u{2011}1111", "4111 1111-1111"),
             ("\u{660}\u{661}\u{966}", "010"),

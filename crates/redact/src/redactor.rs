@@ -5,10 +5,11 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::dictionary::Dictionary;
+use crate::encoded::Decoded;
 use crate::finding::{self, Count, Finding, Hit, Tier};
-use crate::normalise::View;
+use crate::normalise::{Escapes, Those, View};
 use crate::placeholders::{self, Numbering, Placeholders};
-use crate::rules::{self, Family, NAME};
+use crate::rules::{self, Family, NAME, PRIVATE_KEY_BODY, Rule};
 use crate::scan::Which;
 use crate::stream::Stream;
 use crate::{encoded, names, scan};
@@ -78,17 +79,25 @@ impl Redactor {
         Redacted { text: redacted, ..rest }
     }
 
+    /// A text without what is found in it; nothing if that is critical, since what stands around it may be, too.
+    #[must_use]
+    pub fn redact_unless_critical(&self, text: &str) -> Option<String> {
+        let redacted = self.redact_text(text);
+        let critical = redacted.findings.iter().any(|finding| finding.tier == Tier::Critical);
+        (!critical).then_some(redacted.text)
+    }
+
     /// What is found in a text that is short enough to be looked at as a whole: sorted, apart from each other, at
     /// boundaries of characters, and such that nothing is found in what is left.
     pub(crate) fn hits(&self, text: &str) -> Vec<Hit> {
-        let mut hits = self.look(text, Depth::Whole, Wanted::Everything);
+        let mut hits = self.look(text, &mut Layers::over(text), Wanted::Everything);
         for _ in 0..MOST_ROUNDS {
             if hits.is_empty() {
                 break;
             }
             // A replacement changes what stands beside it, and so what is found there.
             let left = Left::of(text, &hits);
-            let more = self.look(&left.text, Depth::Whole, Wanted::Everything);
+            let more = self.look(&left.text, &mut Layers::over(&left.text), Wanted::Everything);
             let mut more = more.into_iter().filter_map(|hit| left.place_back(hit)).peekable();
             if more.peek().is_none() {
                 break;
@@ -102,18 +111,16 @@ impl Redactor {
 
     /// What is critical in a text that is short enough to be looked at as a whole.
     pub(crate) fn critical_hits(&self, text: &str) -> Vec<Hit> {
-        self.look(text, Depth::Whole, Wanted::Critical)
+        self.look(text, &mut Layers::over(text), Wanted::Critical)
     }
 
-    /// One look at a text and at its other readings.
-    fn look(&self, text: &str, depth: Depth, wanted: Wanted) -> Vec<Hit> {
+    /// One look at a text, at its other readings, and at what is encoded in them.
+    fn look(&self, text: &str, layers: &mut Layers, wanted: Wanted) -> Vec<Hit> {
         let mut hits = Vec::new();
         let plain = View::plain(text);
         self.look_at(&plain, &mut hits);
-        if depth == Depth::Whole {
-            self.look_further(&plain, &mut hits);
-            self.look_inside(&plain, &mut hits, wanted);
-        }
+        self.look_inside(&plain, layers, &mut hits, wanted);
+        self.look_further(&plain, layers, &mut hits, wanted);
         match wanted {
             Wanted::Everything if self.options.names => {
                 let found = names::find(text).into_iter();
@@ -131,21 +138,41 @@ impl Redactor {
         finding::join(hits)
     }
 
-    /// The other readings of a view.
-    fn look_further(&self, plain: &View<'_>, hits: &mut Vec<Hit>) {
-        let unescaped = plain.unescaped();
-        let twice = unescaped.as_ref().and_then(View::unescaped);
-        let others = [plain.unpercented(), plain.unentitied()];
-        for view in [&unescaped, &twice, &others[0], &others[1]].into_iter().flatten() {
-            self.look_at(view, hits);
+    /// The other readings of a view: without escapes, until none is left, without colours, and with its lines joined.
+    fn look_further(&self, plain: &View<'_>, layers: &mut Layers, hits: &mut Vec<Hit>, wanted: Wanted) {
+        let mut views: Vec<(View<'static>, Escapes)> = Vec::new();
+        for escapes in Escapes::ALL {
+            views.extend(plain.undone(escapes, Those::All).map(|view| (view, escapes)));
         }
-        for view in [Some(plain), unescaped.as_ref()].into_iter().flatten() {
+        let unescaped =
+            views.iter().find(|(_, escapes)| *escapes == Escapes::Backslash).map(|(view, _)| view);
+        for view in std::iter::once(plain).chain(unescaped) {
             if let Some(view) = view.uncoloured() {
                 self.look_at(&view, hits);
             }
             if let Some(view) = view.joined() {
                 look_at_joined(&view, hits);
+                self.look_inside(&view, layers, hits, Wanted::Critical);
             }
+        }
+        let first = views.len();
+        let mut at = 0;
+        while let Some((view, last)) = views.get(at) {
+            // A view of a view is work that only what is wrapped twice asks for.
+            if at >= first && !layers.take(view.bytes().len()) {
+                break;
+            }
+            self.look_at(view, hits);
+            self.look_inside(view, layers, hits, wanted);
+            let deeper = Escapes::ALL.into_iter().filter_map(|escapes| {
+                // Two kinds side by side are undone in one order; one that hides another, in any.
+                let which = if escapes > *last { Those::All } else { Those::Uncovered };
+                Some((view.undone(escapes, which)?, escapes))
+            });
+            let deeper: Vec<(View<'static>, Escapes)> =
+                if at < MOST_VIEWS { deeper.collect() } else { Vec::new() };
+            views.extend(deeper);
+            at += 1;
         }
     }
 
@@ -156,20 +183,37 @@ impl Redactor {
         hits.extend(found.into_iter().map(|hit| in_place(view, hit)));
     }
 
-    /// What base64 hides.
-    fn look_inside(&self, view: &View<'_>, hits: &mut Vec<Hit>, wanted: Wanted) {
-        for (range, decoded) in encoded::base64_texts(view.bytes()) {
-            let mut found = self.look(&decoded, Depth::Decoded, wanted);
-            // The head of a JSON web token names its key, often like a person; `jwt` judges it.
-            if decoded.starts_with("{\"alg\"") || decoded.starts_with("{\"typ\"") {
-                found.retain(|hit| !matches!(hit.rule.family, Family::Personal | Family::Loose));
-            }
-            let worst = found.iter().max_by_key(|hit| (hit.rule.tier, hit.rule.family.sureness()));
-            if let Some(worst) = worst {
+    /// What base64 and hexadecimal hide, in as many layers as there are.
+    fn look_inside(&self, view: &View<'_>, layers: &mut Layers, hits: &mut Vec<Hit>, wanted: Wanted) {
+        // What reads the same in the text, and between the same signs, was looked at there.
+        let is_new = |run: Range<usize>| {
+            !view.is_reading() || view.is_changed(run.start.saturating_sub(1)..run.end + 1)
+        };
+        for (range, decoded) in encoded::runs(view.bytes(), is_new) {
+            let rule = match decoded {
+                Decoded::Key => Some(PRIVATE_KEY_BODY),
+                Decoded::Text(text) => self.worst_in(&text, layers, wanted),
+            };
+            if let Some(rule) = rule {
                 let place = view.place(range);
-                hits.push(Hit { start: place.start, end: place.end, rule: worst.rule });
+                hits.push(Hit { start: place.start, end: place.end, rule });
             }
         }
+    }
+
+    /// The worst that a decoded text holds.
+    fn worst_in(&self, decoded: &str, layers: &mut Layers, wanted: Wanted) -> Option<&'static Rule> {
+        if layers.depth == MOST_LAYERS || !layers.take(decoded.len()) {
+            return None;
+        }
+        layers.depth += 1;
+        let mut found = self.look(decoded, layers, wanted);
+        layers.depth -= 1;
+        // The head of a JSON web token names its key, often like a person; `jwt` judges it.
+        if decoded.starts_with("{\"alg\"") || decoded.starts_with("{\"typ\"") {
+            found.retain(|hit| !matches!(hit.rule.family, Family::Personal | Family::Loose));
+        }
+        found.iter().max_by_key(|hit| (hit.rule.tier, hit.rule.family.sureness())).map(|hit| hit.rule)
     }
 }
 
@@ -187,11 +231,26 @@ fn in_place(view: &View<'_>, hit: Hit) -> Hit {
     Hit { start: place.start, end: place.end, ..hit }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
-    Whole,
-    /// What was decoded is looked at as it is: one level, and no bombs.
-    Decoded,
+/// How deep a look is, and how much more may be unwrapped in it. Every layer of base64 is shorter than what it was in, so
+/// an honest text is unwrapped to its core; what is made to take long ends here.
+#[derive(Debug)]
+struct Layers {
+    depth: usize,
+    /// Bytes.
+    left: usize,
+}
+
+impl Layers {
+    fn over(text: &str) -> Self {
+        Self { depth: 0, left: LEAST_WORK + MOST_WORK * text.len() }
+    }
+
+    /// Whether so many bytes more may be looked at.
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,5 +365,12 @@ fn blank(text: &str, at: usize) -> usize {
 
 /// How far a replacement can be felt.
 const AROUND: usize = 320;
+/// Base64 in base64 in base64: an eighth of the text is left by then.
+const MOST_LAYERS: usize = 16;
+/// Escapes in escapes: readings of one text that are read further.
+const MOST_VIEWS: usize = 16;
+/// How many times its length is unwrapped of a text, and how much of a short one.
+const MOST_WORK: usize = 8;
+const LEAST_WORK: usize = 64 * 1024;
 /// It takes one to find that nothing is left; more only where someone tries.
 const MOST_ROUNDS: usize = 8;

@@ -213,11 +213,10 @@ fn a_word_by_chance_makes_no_stand_in() {
             }
         }
     }
-    for stand_in in
-        ["eyJhbGciOiJSUzI1NiJ9.your-token-here.fake", "your-k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3Qw"]
-    {
-        assert!(!redactor.redact_text(&format!("Authorization: Bearer {stand_in}")).blocked, "{stand_in}");
-    }
+    let stand_in = "Authorization: Bearer eyJhbGciOiJSUzI1NiJ9.your-token-here.fake";
+    assert!(!redactor.redact_text(stand_in).blocked);
+    // A word that says so makes no stand-in of what is long and random, either.
+    assert!(redactor.redact_text(&format!("Authorization: Bearer your-{signature}")).blocked);
 }
 
 /// Inputs made to be slow take time in proportion to their length.

@@ -13,6 +13,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use confidant_display::debug_without_content;
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
@@ -111,12 +112,8 @@ impl Context<'_> {
     }
 }
 
-/// Owner and object are personal data: only the purpose is printed.
-impl fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("purpose", &self.purpose).finish_non_exhaustive()
-    }
-}
+// Owner and object are personal data: only the purpose is printed.
+debug_without_content!(Context<'_> { purpose });
 
 /// Bytes that claim to be a sealed record. Nothing is known about them until they are opened.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -202,11 +199,7 @@ pub struct Opened {
     pub data: Zeroizing<Vec<u8>>,
 }
 
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("rev", &self.rev).finish_non_exhaustive()
-    }
-}
+debug_without_content!(Opened { rev });
 
 /// The record did not open. One error for every cause, so that nobody learns which check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -215,6 +208,7 @@ pub struct OpenFailed(pub(crate) ());
 
 /// Why a record did not open; for the vectors and the fuzzer, never for a caller.
 #[doc(hidden)]
+#[cfg_attr(not(feature = "vectors"), expect(unreachable_pub, reason = "only `vectors` shows it"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// Too short to be a record, or the context is too long to exist.

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use base64::engine::{DecodePaddingMode, Engine};
+use confidant_display::debug_without_content;
 use ring::{hkdf, hmac, pbkdf2};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
@@ -97,11 +98,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(***)")
-    }
-}
+debug_without_content!(Key(***));
 
 /// A key's public id. Names a key, proves nothing: the envelope's commitment does that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,11 +195,7 @@ impl MasterKey {
     }
 }
 
-impl fmt::Debug for MasterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MasterKey(***)")
-    }
-}
+debug_without_content!(MasterKey(***));
 
 /// Why a master key was refused. Never quotes the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

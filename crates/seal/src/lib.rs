@@ -21,7 +21,8 @@
 //!    erasure; rotating the root re-seals it and touches no data.
 //! 4. [`seal`] binds data to a [`Context`] and a revision; [`open`] undoes it or fails in one way, [`OpenFailed`].
 //! 5. A store never sees an id, only a [`Tag`] made with a key ([`Key::tag`]).
-//! 6. [`open_checkpoint`] reads what the system before this one wrote.
+//! 6. [`PageSeal`] seals a large file in pages, for a reader who wants a little of it.
+//! 7. [`open_checkpoint`] reads what the system before this one wrote.
 //!
 //! ```
 //! use confidant_seal::*;
@@ -47,7 +48,10 @@ mod hex;
 mod key;
 mod keyring;
 mod legacy;
+mod pages;
+mod roll;
 mod scope;
+#[cfg(feature = "vectors")]
 #[doc(hidden)]
 pub mod vectors;
 
@@ -58,4 +62,6 @@ pub use keyring::{
     wrap_session_key,
 };
 pub use legacy::{LegacyError, open_checkpoint};
+pub use pages::PageSeal;
+pub use roll::Roll;
 pub use scope::{ChannelName, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};

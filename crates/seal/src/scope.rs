@@ -5,9 +5,9 @@
 //! caller's token's, never the request's. Easy to get wrong: comparing ids that are not in the same Unicode
 //! normal form. Every id here is NFC from birth, so equal means equal.
 
-use std::fmt;
 use std::sync::Arc;
 
+use confidant_display::debug_without_content;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 /// The people and places of one memory: tenant, channel, user, and (unless it follows the person alone) place
@@ -157,11 +157,7 @@ impl Scope {
     }
 }
 
-impl fmt::Debug for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scope(***)")
-    }
-}
+debug_without_content!(Scope(***));
 
 /// Why an id, a session id or a scope's bytes were refused. Never quotes what was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -231,11 +227,7 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(concat!(stringify!($name), "(***)"))
-            }
-        }
+        debug_without_content!($name(***));
     };
 }
 

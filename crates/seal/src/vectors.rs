@@ -1,4 +1,4 @@
-//! Doors that only the vectors, the fuzzer and the benchmarks may use.
+//! Doors that only the vectors and the fuzzer may use.
 
 use crate::envelope::{self, SALT};
 use crate::{Context, Key, Opened, Sealed, Suite};

@@ -1,5 +1,7 @@
-//! What every SQLite file of ours needs: to be made private, to be shared with other processes from its first moment, and to
-//! keep nothing in its journal that was erased.
+//! What every SQLite file of ours needs: to be made private, to be shared with other processes from its first moment, to be
+//! brought up to date and never down, and to keep nothing in its journal that was erased.
+
+mod file;
 
 use std::fs::OpenOptions;
 use std::io;
@@ -7,6 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
+
+pub use file::{File, OpenError, Privacy};
 
 /// How long another process is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +45,7 @@ fn restrict(_: &Path) -> io::Result<()> {
 
 /// Switches to a write-ahead log. Of several processes that make one file, SQLite tells all but one at once that it is busy:
 /// whoever waits would keep the others from it. So it is asked for again, a little later.
-pub fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let until = Instant::now() + PATIENCE;
     loop {
         match connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
@@ -66,8 +70,7 @@ pub fn truncate_journal(connection: &Connection, patience: Duration) -> rusqlite
 }
 
 /// Whether others had the file for too long.
-#[must_use]
-pub fn is_busy(error: &rusqlite::Error) -> bool {
+fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
@@ -78,12 +81,9 @@ mod tests {
     use super::*;
 
     fn open(path: &Path) -> Connection {
-        make_private(path).unwrap();
-        let connection = Connection::open(path).unwrap();
-        connection.busy_timeout(PATIENCE).unwrap();
-        write_ahead(&connection).unwrap();
-        connection.execute_batch("CREATE TABLE IF NOT EXISTS things (name TEXT)").unwrap();
-        connection
+        let steps = &["CREATE TABLE things (name TEXT)"];
+        let file = File { steps, pragmas: &[], statements: 16, privacy: Privacy::Required };
+        file.open(path).unwrap()
     }
 
     #[test]

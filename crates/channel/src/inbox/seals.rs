@@ -1,12 +1,14 @@
 //! What is in a row, sealed and opened. Contexts bind each field to its account and its event: no row opens in another's
 //! place.
 
-use confidant_engine::{Audience, Engine, Scope, Session, TenantId};
+use confidant_display::debug_without_content;
+use confidant_engine::room::Audience;
+use confidant_engine::{Actor, Engine, Epoch, Scope, Session, TenantId};
 use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::rows::{self, Row};
-use super::{Cursor, Inbox, InboxError};
+use super::rows::{self, Row, RowKind};
+use super::{Inbox, InboxError};
 use crate::channel::{MessageId, Nonce, Route};
 
 /// One account on one platform, with the names that its rows go by.
@@ -25,7 +27,7 @@ impl std::fmt::Debug for Account {
 
 impl Account {
     pub(crate) fn new(engine: &Engine, platform: &str, id: &str) -> Self {
-        let key = engine.beside().key().derive("inbox");
+        let key = engine.channel_keys().key().derive("inbox");
         let bytes = joined(&[platform.as_bytes(), id.as_bytes()]);
         Self { tag: key.tag("account", &bytes), key, bytes }
     }
@@ -46,16 +48,6 @@ impl Account {
         let bytes = joined(&[&self.bytes, event.as_bytes(), purpose.as_bytes(), &index]);
         Nonce(*self.key.tag("nonce", &bytes).as_bytes())
     }
-
-    pub(crate) fn seal_cursor(&self, cursor: &Cursor) -> Sealed {
-        let room = self.room(&cursor.room);
-        seal_json(&self.key, self.tag, room, "cursor", &(&cursor.room, &cursor.event))
-    }
-
-    pub(crate) fn open_cursor(&self, room: Tag, sealed: &Sealed) -> Option<Cursor> {
-        let (id, event): (String, String) = open_json(&self.key, self.tag, room, "cursor", sealed)?;
-        Some(Cursor { room: id, event })
-    }
 }
 
 /// The way back: whose session, and where replies go.
@@ -68,12 +60,23 @@ pub(crate) struct Envelope {
     /// The event's own id.
     pub(crate) event: String,
     pub(crate) room: String,
+    /// How many erasures there had been when it came: a later one of its session or person ends it. What was received before
+    /// they were counted came before all of them.
+    #[serde(default)]
+    pub(crate) epoch: Epoch,
 }
 
 impl Envelope {
-    pub(crate) fn new(scope: &Scope, audience: Audience, route: Route, event: String, room: String) -> Self {
+    pub(crate) fn new(
+        scope: &Scope,
+        audience: Audience,
+        route: Route,
+        event: String,
+        room: String,
+        epoch: Epoch,
+    ) -> Self {
         let (tenant, session) = (scope.tenant().as_str().to_owned(), scope.session_id());
-        Self { tenant, session, audience, route, event, room }
+        Self { tenant, session, audience, route, event, room, epoch }
     }
 
     pub(crate) fn scope(&self) -> Result<Scope, confidant_engine::Error> {
@@ -85,7 +88,7 @@ impl Envelope {
     }
 
     pub(crate) fn open(engine: &Engine, row: &Row) -> Option<Self> {
-        let key = engine.beside().key().derive("inbox");
+        let key = engine.channel_keys().key().derive("inbox");
         open_json(&key, row.account, row.event, "route", row.route.as_ref()?)
     }
 }
@@ -96,12 +99,27 @@ pub(crate) struct Body {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    /// Whether it was said after the erasure that it waited behind was asked for, and outlives it.
+    #[serde(skip)]
+    pub(crate) carried: bool,
 }
 
 impl Body {
-    pub(crate) async fn seal(&self, session: &Session, event: Tag) -> Result<Sealed, InboxError> {
+    /// Sealed under its session's key; where that cannot be had, since the store is away or the key does not open, under
+    /// the account's own, so that it can be answered all the same (promise 8). Erasing the session finishes such a row, too.
+    pub(crate) async fn seal(&self, session: &Session, account: &Account, event: Tag) -> Sealed {
         let plain = zeroize::Zeroizing::new(json(self));
-        Ok(session.seal_beside(&object(event, "body"), &plain).await?)
+        match session.seal_beside(&object(event, "body"), &plain).await {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                tracing::warn!(
+                    error = error.code(),
+                    "a session's key is not available: its event waits under the channel's key"
+                );
+                // Not as one that outlives an erasure: this one ends with it.
+                seal_json(&account.key, account.tag, event, "held", self)
+            }
+        }
     }
 
     /// Sealed so that it outlives an erasure of its session, which was asked for before it was said.
@@ -116,11 +134,41 @@ impl Body {
         row: &Row,
     ) -> Result<Option<Self>, confidant_engine::Error> {
         let Some(sealed) = &row.body else { return Ok(None) };
-        if let Some(plain) = session.open_beside(&object(row.event, "body"), sealed).await? {
-            return Ok(serde_json::from_slice(&plain).ok());
+        // First what needs no store, which may be away.
+        let key = engine.channel_keys().key().derive("inbox");
+        let carried: Option<Self> = open_json(&key, row.account, row.event, "carried", sealed);
+        if let Some(body) = carried {
+            return Ok(Some(Self { carried: true, ..body }));
         }
-        let key = engine.beside().key().derive("inbox");
-        Ok(open_json(&key, row.account, row.event, "carried", sealed))
+        if let Some(held) = open_json(&key, row.account, row.event, "held", sealed) {
+            return Ok(Some(held));
+        }
+        let plain = session.open_beside(&object(row.event, "body"), sealed).await?;
+        Ok(plain.and_then(|plain| serde_json::from_slice(&plain).ok()))
+    }
+}
+
+/// Whether everything opens that a row holds which is to be worked on.
+pub(super) async fn opens(engine: &Engine, row: &Row) -> Result<bool, confidant_engine::Error> {
+    let key = engine.channel_keys().key().derive("inbox");
+    let opens = |field: &str, sealed: Option<&Sealed>| {
+        sealed.is_none_or(|sealed| {
+            open_json::<serde_json::Value>(&key, row.account, row.event, field, sealed).is_some()
+        })
+    };
+    let Some(envelope) = Envelope::open(engine, row) else { return Ok(false) };
+    if !opens("sent", row.sent.as_ref()) || !opens("waits", row.waits.as_ref()) {
+        return Ok(false);
+    }
+    // What asks to be forgotten outlives the key that its words are under; what was removed has none.
+    if matches!(row.kind, RowKind::Forget | RowKind::Removed) {
+        return Ok(true);
+    }
+    let session = engine.session(envelope.scope()?, Actor::system());
+    match Body::open(engine, &session, row).await {
+        Ok(body) => Ok(body.is_some()),
+        Err(confidant_engine::Error::Tampered(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -180,7 +228,7 @@ pub struct Vault {
 
 impl Vault {
     pub(crate) fn new(inbox: &Inbox, engine: &Engine, platform: &str, label: &str) -> Self {
-        let key = engine.beside().key().derive("vault");
+        let key = engine.channel_keys().key().derive("vault");
         Self { inbox: inbox.clone(), key, place: joined(&[platform.as_bytes(), label.as_bytes()]) }
     }
 
@@ -210,7 +258,7 @@ impl Vault {
     /// A key for another store of this account, the same at every start and through every rotation.
     #[must_use]
     pub fn store_key(&self, name: &str) -> Key {
-        let place: String = self.place.iter().map(|byte| format!("{byte:02x}")).collect();
+        let place = hex::encode(&self.place);
         self.key.derive(&format!("store/{place}/{name}"))
     }
 
@@ -219,19 +267,15 @@ impl Vault {
     }
 }
 
-impl std::fmt::Debug for Vault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Vault(..)")
-    }
-}
+debug_without_content!(Vault(..));
 
-fn seal_json(key: &Key, account: Tag, object: Tag, field: &str, value: &impl Serialize) -> Sealed {
+pub(super) fn seal_json(key: &Key, account: Tag, object: Tag, field: &str, value: &impl Serialize) -> Sealed {
     let (container, object) = (account.to_string(), object.to_string());
     let plain = zeroize::Zeroizing::new(json(value));
     seal(key, Suite::ChaCha20Poly1305, &context(&container, &object, field), 1, &plain)
 }
 
-fn open_json<T: DeserializeOwned>(
+pub(super) fn open_json<T: DeserializeOwned>(
     key: &Key,
     account: Tag,
     object: Tag,

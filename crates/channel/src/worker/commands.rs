@@ -1,6 +1,9 @@
 //! Commands that are not the engine's: taking one's data away, and deciding an approval that was asked for in a room.
 
-use confidant_engine::{CarryOut, Decider, Decision, Ending, Error, RoomContext, Scope};
+use confidant_engine::approval::{Decider, Decision};
+use confidant_engine::room::RoomContext;
+use confidant_engine::turn::{CarryOut, Ending};
+use confidant_engine::{Error, Scope};
 
 use super::turn::{Growing, Heard};
 use super::{Job, Left};
@@ -21,12 +24,12 @@ impl Job<'_> {
         });
         export.derived.clear();
         if export.sessions.is_empty() {
-            return self.notice("I remember nothing of you here.").await;
+            return self.notice("I remember nothing about you here.").await;
         }
         let bytes = serde_json::to_vec_pretty(&export).unwrap_or_default();
         let document = Document {
             name: "confidant-export.json".to_owned(),
-            words: "This is what I remember of you here.".to_owned(),
+            words: "This is what I remember about you here.".to_owned(),
             bytes: bytes.into(),
         };
         let nonce = self.bench.account.nonce(self.row.event, "export", 0);
@@ -36,8 +39,10 @@ impl Job<'_> {
             Ok(Private::Elsewhere) => self.notice("I have sent it to you in private.").await,
             Err(trouble @ crate::Trouble::Passing { .. }) => Ok(self.left(&trouble)),
             Err(_) => {
-                self.notice("I could not send it to you in private. (Allow messages from me, and ask again.)")
-                    .await
+                self.notice(
+                    "I could not send it to you in private. (Allow direct messages from me, and ask again.)",
+                )
+                .await
             }
         }
     }
@@ -64,7 +69,9 @@ impl Job<'_> {
 
     async fn not_decided(&mut self, error: &Error, asked: &Row) -> Result<Left, InboxError> {
         // Cut off after the decision: it counts, and its answer is told where it was asked for.
-        if matches!(error, Error::AlreadyDecided(_) | Error::NoSuchApproval) && self.row.attempts > 1 {
+        if matches!(error, Error::AlreadyDecided(_) | Error::DecidedByYou(_) | Error::NoSuchApproval)
+            && self.row.attempts > 1
+        {
             self.wake(asked).await?;
             return Ok(Left::Finished);
         }

@@ -1,15 +1,18 @@
 //! A question, its turn, and the reply as it grows.
 
-use confidant_engine::{
-    ApprovalRequest, Audience, Ending, Error, Final, MemoryState, Outbound, Restore, RoomContext, Sharing,
-    Told, Turn, TurnRequest,
+use confidant_display::Hinted as _;
+use confidant_engine::approval::ApprovalRequest;
+use confidant_engine::room::{Audience, RoomContext, Sharing};
+use confidant_engine::turn::{
+    Ending, Final, MemoryState, Metadata, Outbound, Restore, Spoken, SpokenCommand,
 };
+use confidant_engine::{Error, Turn, TurnRequest};
 use confidant_seal::Sealed;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
 use super::{Job, Left, event_of, pause, request_id};
-use crate::channel::{Kind, Trouble};
+use crate::channel::{Keeping, Kind, Trouble};
 use crate::commands::{self, Command};
 use crate::inbox::{Body, InboxError, Waits, rows};
 use crate::pace::Pacer;
@@ -38,23 +41,27 @@ impl Job<'_> {
         if self.body.text.trim().is_empty() {
             let note = self.body.note.take();
             return self
-                .notice(note.as_deref().unwrap_or("Say something, and I answer. `!help` says how."))
+                .notice(note.as_deref().unwrap_or("Write something, and I answer. `!help` says how."))
                 .await;
         }
-        match commands::parse(&self.body.text) {
+        match self.command.clone() {
             Some(Command::Help) => self.notice(commands::HELP).await,
             Some(Command::Privacy) => self.notice(commands::PRIVACY).await,
             Some(Command::Export) => self.export().await,
-            Some(Command::Told(Told::Decide(decision, Some(code)))) => self.decide(decision, &code).await,
+            Some(Command::Spoken(SpokenCommand::Decide(decision, Some(code)))) => {
+                self.decide(decision, &code).await
+            }
             // Whose answer it leads to is known at the end only.
-            Some(Command::Told(Told::Decide(_, None))) => self.ask(Growing::Hidden).await,
-            Some(Command::Told(Told::Forget)) => self.forget().await,
-            Some(Command::Told(Told::Cancel)) => {
+            Some(Command::Spoken(SpokenCommand::Decide(_, None))) => self.ask(Growing::Hidden).await,
+            Some(Command::Spoken(SpokenCommand::Forget)) => self.forget().await,
+            Some(Command::Spoken(SpokenCommand::Cancel)) => {
                 let turn = self.turn(RoomContext::default());
                 let heard = self.listen(turn, Growing::Hidden).await;
                 self.tell(heard).await
             }
-            None => self.ask(growing).await,
+            Some(Command::Spoken(SpokenCommand::Share(_) | SpokenCommand::Focus(_))) | None => {
+                self.ask(growing).await
+            }
         }
     }
 
@@ -82,7 +89,10 @@ impl Job<'_> {
 
     async fn ask(&mut self, growing: Growing) -> Result<Left, InboxError> {
         let ((), room) = tokio::join!(self.reply.typing(), self.room());
-        let turn = self.turn(room);
+        let turn = match self.reply.manners().keeping {
+            Keeping::Conversations => self.turn(room),
+            Keeping::Nothing => self.turn_without_memory(room),
+        };
         let heard = self.listen(turn, growing).await;
         self.tell(heard).await
     }
@@ -110,12 +120,42 @@ impl Job<'_> {
         let request = TurnRequest {
             request_id: Some(request_id(self.row.event)),
             query: self.body.text.clone(),
+            spoken: Spoken::Read(self.command.as_ref().and_then(Command::spoken).cloned()),
             audience: Some(self.envelope.audience),
             room,
             restore: restore.map(|messages| Restore { since: self.bench.started, messages }),
+            // What was said after an erasure was asked for is not part of it, though it waited behind it.
+            epoch: (!self.body.carried).then_some(self.envelope.epoch),
             ..TurnRequest::default()
         };
         self.session.turn(request)
+    }
+
+    /// The same where nothing is kept. What only the session knows, such as what waits for approval in it, is out of its reach.
+    fn turn_without_memory(&self, room: RoomContext) -> Turn {
+        let request = TurnRequest {
+            query: self.body.text.clone(),
+            audience: Some(self.envelope.audience),
+            room,
+            ..TurnRequest::default()
+        };
+        let tenant = self.session.scope().tenant().clone();
+        self.bench.engine.turn_without_memory(Some(tenant), request)
+    }
+
+    /// Says in the log, at a person's first message since the start, how much of what was said before was taken up again.
+    fn note_loaded(&self, metadata: &Metadata) {
+        let Some(most) = self.reply.manners().restore else { return };
+        if metadata.memory != MemoryState::Kept || !self.bench.is_first(self.session.raw_tag()) {
+            return;
+        }
+        tracing::info!(
+            channel = self.bench.channel.platform(),
+            scope.tag = %self.session.tag(),
+            messages.loaded = metadata.recalled,
+            load_past_conversations = most,
+            "loaded an earlier conversation"
+        );
     }
 
     /// Tells how a turn ended, where that may be read. The turn may be another event's that this one decided.
@@ -151,9 +191,13 @@ impl Job<'_> {
     async fn not_here(&mut self, request_id: &str, done: &str) -> Result<Left, InboxError> {
         let said = match event_of(request_id) {
             Some(event) if event == self.row.event => {
-                "You asked me this in private, and others can read here by now. Ask me again where only you and I are.".to_owned()
+                "You asked me this in private, but now others can read here. Ask me again where only you and \
+                 I are."
+                    .to_owned()
             }
-            _ if self.leave_to_asker(request_id).await? => format!("{done} You find the rest where you asked."),
+            _ if self.leave_to_asker(request_id).await? => {
+                format!("{done} You will find the rest where you asked.")
+            }
             _ => done.to_owned(),
         };
         self.notice(&said).await
@@ -169,7 +213,7 @@ impl Job<'_> {
             return if self.may_be_read_here(request.audience) {
                 Ok(Left::Finished)
             } else {
-                self.notice("Done. I ask you something else where you asked.").await
+                self.notice("Done. I have another question for you where you asked.").await
             };
         }
         if !self.may_be_read_here(request.audience) {
@@ -213,6 +257,7 @@ impl Job<'_> {
     }
 
     pub(super) async fn answer(&mut self, answer: Final) -> Result<Left, InboxError> {
+        self.note_loaded(&answer.metadata);
         let mut text = answer.content;
         if answer.metadata.memory == MemoryState::Unavailable {
             text.push_str("\n\n_I could not open my memory of us, so I answered without it._");
@@ -254,24 +299,36 @@ impl Job<'_> {
     pub(super) async fn failed(&mut self, error: &Error) -> Result<Left, InboxError> {
         match error {
             Error::Stopping => return Ok(Left::Stopping),
-            Error::Busy | Error::Store(_) if self.row.attempts < PATIENT => {
+            Error::Busy | Error::Store(_) | Error::Bus(_) if self.row.attempts < PATIENT => {
                 return Ok(Left::Again(pause(self.row.attempts)));
             }
             // Nothing is owed any more; only a draft must not stay as if something were.
             Error::Erased | Error::AnswerGone | Error::RequestReused | Error::Cancelled => {
                 if self.reply.is_begun() {
-                    return self.notice("(This was called off.)").await;
+                    return self.notice("(This was cancelled.)").await;
                 }
                 return Ok(Left::Finished);
+            }
+            // It was done, and the answer comes where it was asked for.
+            Error::Stands(word, _) => {
+                let said = format!(
+                    "Your decision stands ({word}). I could not carry it out yet, but will as soon as I can."
+                );
+                return self.notice(&said).await;
+            }
+            Error::DecidedByYou(word) => {
+                return self
+                    .notice(&format!("You already decided this ({word}), and your decision counted."))
+                    .await;
             }
             _ => {}
         }
         let channel = self.bench.channel.platform();
         tracing::warn!(channel, error = error.code(), "a turn had no answer");
-        let message = error.to_string();
-        let said = match message.split_once("; hint: ") {
-            Some((what, hint)) => format!("I could not do that: {what}. ({hint}.)"),
-            None => format!("I could not do that: {message}."),
+        let what = error.what();
+        let said = match error.hint() {
+            Some(hint) => format!("I could not do that: {what}. ({hint}.)"),
+            None => format!("I could not do that: {what}."),
         };
         self.notice(&said).await
     }

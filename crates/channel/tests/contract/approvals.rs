@@ -6,7 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_channel::{Event, Kind, MessageId, Taken};
-use confidant_engine::*;
+use confidant_engine::approval::{Approver, Decider, Decision};
+use confidant_engine::model::ToolSpec;
+use confidant_engine::tools::{
+    Effect, Invocation, Tool, ToolError, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
+};
+use confidant_engine::turn::CarryOut;
+use confidant_engine::{Actor, Parts};
 use serde_json::json;
 
 use crate::rig::{Bot, Rig, person, says, whispers};
@@ -66,7 +72,7 @@ async fn the_asker_decides_with_the_code_and_nobody_else_does() {
     rig.world.until(|shown| shown.iter().any(|one| one.reply_to == "e2")).await;
     bot.idle().await;
     *rig.world.slowness.lock().unwrap() = Duration::ZERO;
-    assert!(rig.world.texts()[1].contains("somebody else's to decide"), "{:?}", rig.world.texts());
+    assert!(rig.world.texts()[1].contains("somebody else must decide"), "{:?}", rig.world.texts());
     assert_eq!(tools.0.load(Ordering::SeqCst), 0);
     bot.take(says("e3", "alice", &format!("approve {code}"))).await;
     rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
@@ -96,7 +102,7 @@ async fn an_answer_is_told_once_however_slowly_it_is_sent() {
             rig.world.until(|shown| shown.len() > 1).await;
             bot.idle().await;
             let shown = rig.world.shown.lock().unwrap().clone();
-            assert!(shown.len() == 2 && shown[1].texts == ["It is done."], "{shown:#?}");
+            assert!(shown.len() == 2 && shown[1].text() == "It is done.", "{shown:#?}");
             bot.stop().await;
         }
     }
@@ -136,7 +142,7 @@ async fn a_turn_that_fails_after_its_approval_is_told_once() {
     bot.idle().await;
     let shown = rig.world.shown.lock().unwrap().clone();
     assert_eq!(shown.len(), 2, "{shown:#?}");
-    assert!(shown[1].text().contains("what that did stays done"), "{shown:#?}");
+    assert!(shown[1].text().contains("that has not been undone"), "{shown:#?}");
     bot.stop().await;
 }
 
@@ -148,7 +154,7 @@ async fn somebody_who_was_named_decides_for_another_in_the_room() {
     bot.take(says("e1", "alice", "delete my notes")).await;
     let code = asked(&rig, 1).await;
     bot.take(says("e2", "alice", &format!("approve {code}"))).await;
-    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("somebody else's"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("somebody else must decide"))).await;
     bot.take(says("e3", "boss", &format!("approve {code}"))).await;
     rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
     assert_eq!(tools.0.load(Ordering::SeqCst), 1);
@@ -244,7 +250,7 @@ async fn a_word_without_a_code_decides_and_tells_nothing_private_in_a_room() {
     bot.take(says("e2", "alice", "approve")).await;
     rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
     bot.idle().await;
-    assert_eq!(in_the_hall(&rig), ["Done. You find the rest where you asked."]);
+    assert_eq!(in_the_hall(&rig), ["Done. You will find the rest where you asked."]);
     assert_eq!(tools.0.load(Ordering::SeqCst), 1);
     // Where nothing waits it is a word like any other.
     *rig.model.call.lock().unwrap() = None;
@@ -288,7 +294,7 @@ async fn what_was_asked_in_private_is_not_told_to_others_who_came_meanwhile() {
     let by = Decider::Person("alice".to_owned());
     session.decide(&approval.approval_id, Decision::Approve, by, CarryOut::Elsewhere).finish().await.unwrap();
     bot.engine.recover().await.unwrap();
-    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("others can read here by now"))).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.text().contains("now others can read here"))).await;
     bot.idle().await;
     let shown = rig.world.shown.lock().unwrap().clone();
     assert!(shown.iter().flat_map(|one| &one.texts).all(|text| text != "It is done."), "{shown:#?}");

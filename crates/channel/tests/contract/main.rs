@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests say what went wrong by panicking")]
 
 mod approvals;
+mod columns;
 mod memory;
 mod once;
+mod outages;
 mod rig;
 mod telling;

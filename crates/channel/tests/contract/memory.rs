@@ -3,7 +3,7 @@
 use confidant_channel::{Edited, Event, Kind, Removed, Taken};
 use confidant_engine::{Actor, UserId};
 
-use crate::rig::{Rig, person, says, tenant, whispers};
+use crate::rig::{CONCURRENCY, Rig, person, says, tenant, whispers};
 
 fn edits(event: &str, target: &str, user: &str, text: &str) -> Event {
     let (event, target, text) = (event.to_owned(), target.to_owned(), text.to_owned());
@@ -47,6 +47,43 @@ async fn forgetting_ends_the_conversation_and_what_waits_of_it_and_is_answered()
     assert!(rig.world.texts()[1].contains("erased our conversation"), "{:?}", rig.world.texts());
     // An event that is told of again after the erasure stays answered.
     assert_eq!(bot.take(says("e1", "u", "I am Alice")).await, Taken::Known);
+    bot.stop().await;
+}
+
+/// The erasure is made by a process that does not have this inbox, as on another machine, while the bot is away.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_received_before_an_erasure_elsewhere_ends_with_it() {
+    let rig = Rig::new();
+    rig.model.shut();
+    let bot = rig.start().await;
+    // Everybody is at work, so that nobody begins with Carol's: there is no log that an erasure could find.
+    for n in 0..CONCURRENCY {
+        bot.take(says(&format!("e{n}"), &format!("user-{n}"), "hello")).await;
+    }
+    rig.model.until(CONCURRENCY).await;
+    bot.take(says("e90", "user-0", "two")).await;
+    bot.take(says("e91", "carol", "my name is Carol")).await;
+    bot.kill().await;
+    let elsewhere = rig.beside(|parts| parts).await;
+    let administrator = elsewhere.dangerously_administer(Actor::cli());
+    let mut receipts = Vec::new();
+    for user in ["user-0", "carol"] {
+        let user = UserId::new(user).unwrap();
+        receipts.push(administrator.erase_person(&tenant(), &user).await.unwrap());
+    }
+    rig.model.open();
+    let bot = rig.start().await;
+    bot.idle().await;
+    assert_eq!(bot.transcript("user-1").await, ["human:hello", "ai:noted: hello"]);
+    for user in ["user-0", "carol"] {
+        assert!(bot.transcript(user).await.is_empty(), "{user}");
+        bot.take(says(&format!("e92-{user}"), user, "anew")).await;
+        bot.idle().await;
+        assert_eq!(bot.transcript(user).await, ["human:anew", "ai:noted: anew"]);
+    }
+    for receipt in &receipts {
+        administrator.verify_receipt(receipt).await.unwrap();
+    }
     bot.stop().await;
 }
 
@@ -165,6 +202,27 @@ async fn only_so_many_messages_come_back_after_a_restart_and_none_is_lost() {
         assert!(rig.model.last().contains("Human: continue"), "what was said since the start is there");
         bot.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_kept_every_message_stands_alone() {
+    let rig = Rig::new();
+    *rig.world.keeping.lock().unwrap() = confidant_channel::Keeping::Nothing;
+    let bot = rig.start().await;
+    bot.take(says("e1", "u", "the word is marker-77")).await;
+    bot.idle().await;
+    assert!(rig.model.last().contains("marker-77"), "it is answered");
+    bot.take(says("e2", "u", "what is the word?")).await;
+    bot.idle().await;
+    assert!(!rig.model.last().contains("Human: the word is marker-77"), "{}", rig.model.last());
+    // Kept again, there is nothing from before.
+    bot.stop().await;
+    *rig.world.keeping.lock().unwrap() = confidant_channel::Keeping::Conversations;
+    let bot = rig.start().await;
+    bot.take(says("e3", "u", "and now?")).await;
+    bot.idle().await;
+    assert!(!rig.model.last().contains("Human: the word"), "{}", rig.model.last());
+    bot.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

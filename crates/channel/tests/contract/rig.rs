@@ -7,8 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_channel::*;
-use confidant_engine::*;
+use confidant_engine::clock::{Clock, ManualClock, Millis};
+use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall};
+use confidant_engine::room::{Audience, RoomContext, RoomLine};
+use confidant_engine::storage::Durability;
+use confidant_engine::{Actor, ChannelName, Engine, Parts, Scope, StaticKeys, Storage, TenantId, UserId};
 use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::Instant;
 
 /// One message that the bot sent.
 #[derive(Clone, Debug)]
@@ -41,6 +46,7 @@ pub(crate) struct World {
     pub(crate) room: Mutex<Vec<(String, String)>>,
     feed: Mutex<Option<mpsc::UnboundedSender<Event>>>,
     pub(crate) restore: Mutex<Option<usize>>,
+    pub(crate) keeping: Mutex<confidant_channel::Keeping>,
     /// Direct rooms that others have come to.
     pub(crate) crowded: Mutex<Vec<String>>,
     changed: Notify,
@@ -62,7 +68,7 @@ impl World {
                 let _ = tokio::time::timeout(Duration::from_millis(20), changed).await;
             }
         };
-        if tokio::time::timeout(Duration::from_secs(60), wait).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(180), wait).await.is_err() {
             panic!("not shown in time: {:#?}", self.shown.lock().unwrap());
         }
     }
@@ -100,6 +106,7 @@ impl Channel for Double {
             pace: Pace { first: Duration::ZERO, gap: Duration::ZERO, longest_gap: Duration::ZERO },
             typing_every: Duration::from_secs(5),
             restore: *self.world.restore.lock().unwrap(),
+            keeping: *self.world.keeping.lock().unwrap(),
             concurrency: CONCURRENCY,
         }
     }
@@ -222,7 +229,26 @@ pub(crate) struct Rig {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) world: Arc<World>,
     pub(crate) model: Arc<Recorder>,
-    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<Running>,
+}
+
+/// A clock that runs as time passes, so that what is tried again later is, and can be put forward.
+#[derive(Debug)]
+pub(crate) struct Running {
+    put: ManualClock,
+    since: Instant,
+}
+
+impl Running {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.put.advance(by);
+    }
+}
+
+impl Clock for Running {
+    fn now(&self) -> Millis {
+        self.put.now().plus(self.since.elapsed())
+    }
 }
 
 impl Rig {
@@ -231,7 +257,10 @@ impl Rig {
             folder: tempfile::tempdir().unwrap(),
             world: Arc::default(),
             model: Recorder::new(),
-            clock: Arc::new(ManualClock::new(Millis(1_700_000_000_000))),
+            clock: Arc::new(Running {
+                put: ManualClock::new(Millis(1_700_000_000_000)),
+                since: Instant::now(),
+            }),
         }
     }
 
@@ -245,7 +274,7 @@ impl Rig {
         let folder = self.folder.path();
         let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
         let inbox = Inbox::open(folder).unwrap();
-        let parts = Parts::new(storage, Arc::new(Keys), Arc::clone(&self.model) as _);
+        let parts = Parts::new(storage, keys(), Arc::clone(&self.model) as _);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let parts = Parts { derived: vec![Arc::new(inbox.clone())], clock: Arc::clone(&clock), ..parts };
         let engine = Engine::open(change(parts)).await.unwrap();
@@ -261,11 +290,23 @@ impl Rig {
         Bot { engine, inbox, runtime, double, hosted }
     }
 
+    /// Another process on a copy of the data, with its inbox and without the channel.
+    pub(crate) async fn looks_at(&self, folder: &Path) -> (Engine, Inbox) {
+        let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
+        let inbox = Inbox::open(folder).unwrap();
+        let parts = Parts::new(storage, keys(), Arc::clone(&self.model) as _);
+        let parts =
+            Parts { derived: vec![Arc::new(inbox.clone())], clock: Arc::clone(&self.clock) as _, ..parts };
+        let engine = Engine::open(parts).await.unwrap();
+        inbox.attach(&engine);
+        (engine, inbox)
+    }
+
     /// Another process on the same data, without the channel.
     pub(crate) async fn beside(&self, change: impl FnOnce(Parts) -> Parts) -> Engine {
         let folder = self.folder.path();
         let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
-        let parts = Parts::new(storage, Arc::new(Keys), Arc::clone(&self.model) as _);
+        let parts = Parts::new(storage, keys(), Arc::clone(&self.model) as _);
         let parts = Parts { clock: Arc::clone(&self.clock) as _, ..parts };
         Engine::open(change(parts)).await.unwrap()
     }
@@ -329,7 +370,7 @@ impl Bot {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), wait).await.expect("everything is done in time");
+        tokio::time::timeout(Duration::from_secs(180), wait).await.expect("everything is done in time");
         self.engine.settle().await;
     }
 
@@ -370,14 +411,9 @@ fn said(event: &str, user: &str, room: &str, text: &str, audience: Audience) -> 
     })
 }
 
-#[derive(Debug)]
-struct Keys;
-
-impl KeySource for Keys {
-    fn load(&self) -> Result<MasterKeys, KeySourceError> {
-        let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
-        Ok(MasterKeys { current, retired: vec![] })
-    }
+/// One key, the same for every test.
+fn keys() -> Arc<StaticKeys> {
+    Arc::new(StaticKeys::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap())
 }
 
 /// Keeps every prompt it gets, and answers "noted: <query>", when it is let.
@@ -437,7 +473,7 @@ impl Model for Recorder {
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
         let mut whole = String::new();
         for block in &prompt.blocks {
-            whole.push_str(&block.render());
+            whole.push_str(&block.render(&prompt.fence));
         }
         for message in &prompt.history {
             whole.push_str(&format!("{:?}: {}\n", message.role, message.text));

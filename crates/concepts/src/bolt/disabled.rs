@@ -16,7 +16,7 @@ impl BoltGraph {
     pub fn connect(_: &BoltSettings) -> Result<Self, GraphError> {
         Err(GraphError::Input {
             what: "this program was built without graph servers".to_owned(),
-            hint: "build it with `--features bolt`, or set concepts.graph_url to sqlite:",
+            hint: "`scripts/run --all` or `cargo build --release -p confidant` builds them; or set concepts.graph_url to sqlite:",
         })
     }
 }

@@ -10,10 +10,12 @@ mod write;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OpenFlags};
+use confidant_sqlite::{File, OpenError, Privacy};
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::Connection;
 
 use crate::concept::Node;
 use crate::graph::{Graph, GraphError, Look};
@@ -49,23 +51,21 @@ enum Place {
 impl SqliteGraph {
     /// Opens or makes the file.
     pub fn open(path: &Path) -> Result<Self> {
-        let writer = connect(path)?;
-        Self::with(Place::File(path.to_owned()), writer)
+        Ok(Self::with(Place::File(path.to_owned()), FILE.open(path).map_err(refused)?))
     }
 
     /// A graph that ends with its handles.
     pub fn in_memory() -> Result<Self> {
-        Self::with(Place::Memory, Connection::open_in_memory().map_err(|e| failed(&e))?)
+        Ok(Self::with(Place::Memory, FILE.in_memory().map_err(refused)?))
     }
 
-    fn with(place: Place, mut writer: Connection) -> Result<Self> {
-        migrate(&mut writer).map_err(|e| failed(&e))?;
+    fn with(place: Place, writer: Connection) -> Self {
         writer.set_prepared_statement_cache_capacity(64);
-        Ok(Self { inner: Arc::new(Inner { place, writer: Mutex::new(writer), readers: Mutex::default() }) })
+        Self { inner: Arc::new(Inner { place, writer: Mutex::new(writer), readers: Mutex::default() }) }
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.writer.lock()
     }
 
     /// Reads with a connection of its own, where there can be one.
@@ -73,13 +73,13 @@ impl SqliteGraph {
         let Place::File(path) = &self.inner.place else {
             return read(&self.writer()).map_err(|e| failed(&e));
         };
-        let pooled = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pooled = self.inner.readers.lock().pop();
         let connection = match pooled {
             Some(connection) => connection,
-            None => connect(path)?,
+            None => FILE.join(path).map_err(|e| failed(&e))?,
         };
         let outcome = read(&connection).map_err(|e| failed(&e));
-        let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.inner.readers.lock();
         if readers.len() < MOST_READERS {
             readers.push(connection);
         }
@@ -121,30 +121,20 @@ impl Graph for SqliteGraph {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(confidant_sqlite::PATIENCE)?;
-        connection.set_prepared_statement_cache_capacity(32);
-        confidant_sqlite::write_ahead(&connection)?;
-        connection.execute_batch(
-            "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 268435456; PRAGMA cache_size = -16384;",
-        )?;
-        Ok(connection)
-    };
-    open().map_err(|e| failed(&e))
-}
+/// Read far more than written, so its pages are mapped and kept; public, so what is deleted need not be overwritten.
+const FILE: File = File {
+    steps: &[include_str!("schema.sql")],
+    pragmas: &["synchronous = NORMAL", "mmap_size = 268435456", "cache_size = -16384"],
+    statements: 32,
+    privacy: Privacy::IfPossible,
+};
 
-fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version == 0 {
-        tx.execute_batch(include_str!("schema.sql"))?;
-        tx.pragma_update(None, "user_version", 1)?;
+fn refused(error: OpenError) -> GraphError {
+    match error {
+        OpenError::Newer => GraphError::Newer,
+        OpenError::Private(error) => GraphError::Unavailable(format!("concepts.db, {}", error.kind())),
+        OpenError::Sqlite(error) => failed(&error),
     }
-    tx.commit()
 }
 
 /// What a failure of SQLite means, without a word of what it was working on.

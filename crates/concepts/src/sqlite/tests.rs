@@ -59,3 +59,19 @@ async fn an_approval_replaces_what_was_said_before() {
     assert_eq!((found.len(), found[0].alt_labels.len()), (1, 0));
     assert_eq!(again.find(Look::Label { label: "VAT", jurisdiction: None }, "en", 5).await.unwrap(), []);
 }
+
+#[test]
+fn a_file_of_a_newer_version_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("concepts.db");
+    drop(SqliteGraph::open(&path).unwrap());
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 2).unwrap();
+    drop(newer);
+    let before = std::fs::read(&path).unwrap();
+    let refused = SqliteGraph::open(&path).unwrap_err();
+    assert_eq!(refused, GraphError::Newer);
+    let said = "concepts.db was written by a newer version of Confidant; hint: upgrade this program";
+    assert_eq!(refused.to_string(), said);
+    assert!(std::fs::read(&path).unwrap() == before, "it was changed");
+}

@@ -5,7 +5,6 @@
 //! makes an import that was cut off safe to take up again.
 
 use std::collections::HashMap;
-use std::sync::MutexGuard;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -61,7 +60,7 @@ pub(crate) enum Said {
 /// An import on its way into a graph. What was kept of it stays when it is dropped.
 #[derive(Debug)]
 pub struct Pending<'g> {
-    writer: MutexGuard<'g, Connection>,
+    writer: parking_lot::MutexGuard<'g, Connection>,
     digest: Vec<u8>,
     /// Statements that were applied, those of earlier tries included.
     applied: u64,

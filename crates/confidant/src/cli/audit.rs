@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, AuditLine, Lane, Receipt, ReceiptProof};
+use confidant_engine::Actor;
+use confidant_engine::audit::{AuditLine, Lane};
+use confidant_engine::rights::{Receipt, ReceiptProof};
 
-use super::output::{self, counted, moment, note};
-use super::{JsonArg, Outcome, with_engine};
+use super::shared::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, counted, moment, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -18,7 +20,7 @@ Examples:
   confidant audit verify
   confidant audit verify --receipt receipt.json")]
 pub(super) enum AuditCommand {
-    /// Show the newest records: who, what, and whose data as a tag
+    /// Show the newest records: who did what, and to whose data (as a tag)
     Show(ShowArgs),
     /// Check the whole chain, and a receipt if one is given
     Verify(VerifyArgs),
@@ -26,13 +28,13 @@ pub(super) enum AuditCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// How many
+    /// How many records to show
     #[arg(long, value_name = "N", default_value_t = 50)]
     last: u64,
-    /// The first ones after this sequence instead
+    /// Show the first records after this sequence number instead
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
-    /// The lane that --after is about; a store with one writer has lane 0 only
+    /// The lane (chain of the log) for --after; a store with one writer has only lane 0
     #[arg(long, value_name = "N", default_value_t = 0, requires = "after")]
     lane: u32,
     #[command(flatten)]
@@ -41,7 +43,7 @@ pub(super) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
-    /// A receipt of an erasure; - reads stdin
+    /// The receipt of an erasure to check; - reads stdin
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
     #[command(flatten)]
@@ -100,18 +102,19 @@ async fn verify(args: &VerifyArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     };
     let outlived = proof == Some(ReceiptProof::Outlived);
     if args.output.json {
-        let mut found = serde_json::json!({ "records": records, "receipt": proof.is_some() });
+        let heads = administrator.audit_heads().await?;
+        let mut found = serde_json::json!({ "records": records, "heads": heads, "receipt": proof.is_some() });
         if outlived {
             found["receipt_record"] = "past its time".into();
         }
         output::json(&found)?;
     } else {
-        output::line(&format!("the chain holds: {}", counted(records, "record")))?;
+        output::line(&format!("the chain is intact: {}", counted(records, "record")))?;
         if proof.is_some() {
             output::line("the receipt is genuine, and what it names is gone")?;
         }
         if outlived {
-            note("its signature holds; the record in the audit log is past its time (store.audit_days)");
+            note("its signature is valid; its record in the audit log has expired (store.audit_days)");
         }
     }
     if records == 0 {

@@ -2,27 +2,29 @@
 //!
 //! Lines are edited and recalled in memory only: what a person types is content, and no file gets it.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use confidant_engine::{
-    Actor, ApprovalRequest, Audience, CarryOut, ChannelName, Decider, Decision, Ending, PlaceId, RoomContext,
-    RoomLine, Scope, Session, ThreadId, Turn, TurnRequest, UserId,
-};
+use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
+use confidant_engine::room::{Audience, RoomContext, RoomLine};
+use confidant_engine::turn::{CarryOut, Ending};
+use confidant_engine::{Actor, ChannelName, PlaceId, Scope, Session, ThreadId, Turn, TurnRequest, UserId};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
+use rustyline::{Cmd, KeyCode, KeyEvent, Modifiers};
 
-use super::output::{self, note};
+use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use super::turn::{self, Interrupts, described, tell_how_to_decide};
-use super::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --room, the memory is of this person in this room and thread; without it, of this person alone.
+With --room, memory is per person, room and thread. Without it, there is one memory per person.
 
 Examples:
   confidant chat --user alice
@@ -33,7 +35,7 @@ pub(super) struct ChatArgs {
     /// Who is speaking [default: your login name, or me]
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// The room it is said in
+    /// The room to talk in
     #[arg(long, value_name = "ROOM")]
     room: Option<String>,
     /// The room's thread [default: main]
@@ -41,7 +43,7 @@ pub(super) struct ChatArgs {
     thread: Option<String>,
     #[command(flatten)]
     tenant: TenantArg,
-    /// The channel it is said on
+    /// The channel to talk on
     #[arg(long, value_name = "CHANNEL", default_value = "cli")]
     channel: String,
     /// Who reads the answer [default: room with --room, else private]
@@ -50,16 +52,16 @@ pub(super) struct ChatArgs {
     /// Short for --audience private
     #[arg(long, conflicts_with = "audience")]
     private: bool,
-    /// Say this, print the answer and end
+    /// Send this message, print the answer and exit
     #[arg(long, value_name = "TEXT")]
     once: Option<String>,
-    /// Something that was said in the room just now; never stored
+    /// A recent message of the room; may be repeated; never stored
     #[arg(long, value_name = "NAME: TEXT")]
     room_line: Vec<String>,
-    /// The same as a JSON array of {sender, content, timestamp?, is_bot?}; - reads stdin
+    /// Recent messages as a JSON array of {sender, content, timestamp?, is_bot?}; - reads stdin
     #[arg(long, value_name = "FILE")]
     room_context: Option<PathBuf>,
-    /// Name the turn; a second one of the same name gets the recorded answer
+    /// The turn's request id; the same id again returns the recorded answer
     #[arg(long, value_name = "ID", requires = "once")]
     request_id: Option<String>,
     #[command(flatten)]
@@ -129,12 +131,19 @@ async fn converse(
     opened.engine.warm_up();
     let mut interrupts = Interrupts::listen()?;
     let mut editor = Some(editor(Remember::Yes)?);
+    let mut ahead = Ahead::default();
     loop {
         let prompt = if io::stdin().is_terminal() { "> " } else { "" };
-        let line = tokio::select! {
-            line = read_line(&mut editor, prompt) => line?,
-            // From outside: on a terminal the editor gets the key itself.
-            () = interrupts.next() => return Ok(Outcome::Done),
+        let line = if let Some(line) = ahead.lines.pop_front() {
+            note(&format!("{prompt}{}", output::clean(&line)));
+            Line::Text(line)
+        } else {
+            let begun = std::mem::take(&mut ahead.rest);
+            tokio::select! {
+                line = read_line(&mut editor, prompt, begun) => line?,
+                // From outside: on a terminal the editor gets the key itself.
+                () = interrupts.next() => return Ok(Outcome::Done),
+            }
         };
         let text = match &line {
             Line::Text(text) => text.trim(),
@@ -145,12 +154,17 @@ async fn converse(
             "" => {}
             "/help" => note(HELP),
             "/quit" | "/exit" => return Ok(Outcome::Done),
-            text if text.starts_with('/') => note("no such command; /help prints those there are"),
+            text if text.starts_with('/') => note("no such command; /help lists them"),
             text => {
                 let turn = session.turn(request(args, room, text)?);
                 let asking =
                     if io::stdin().is_terminal() && !args.output.json { Asking::Now } else { Asking::Later };
-                take_turn(session, turn, &args.output, &mut interrupts, async |_| asking.ask().await).await?;
+                let ask = async |_: &ApprovalRequest| {
+                    // What was typed before the question was asked is no answer to it.
+                    ahead.take(&turn::typed_meanwhile());
+                    asking.ask().await
+                };
+                take_turn(session, turn, &args.output, &mut interrupts, ask).await?;
             }
         }
     }
@@ -166,7 +180,10 @@ async fn take_turn(
     mut ask: impl AsyncFnMut(&ApprovalRequest) -> anyhow::Result<Option<Decision>>,
 ) -> anyhow::Result<()> {
     loop {
-        let ending = match turn::follow(session, turn, form, interrupts).await {
+        let held = turn::Held::back();
+        let followed = turn::follow(session, turn, form, interrupts).await;
+        drop(held);
+        let ending = match followed {
             Ok(ending) => ending,
             Err(error) if error.downcast_ref::<confidant_engine::Error>().is_some() => {
                 output::error(&error.to_string());
@@ -202,7 +219,7 @@ impl Asking {
             return Ok(None);
         }
         let mut editor = Some(editor(Remember::No)?);
-        Ok(decision(&read_line(&mut editor, "Approve? [y/N] ").await?))
+        Ok(decision(&read_line(&mut editor, "Approve? [y/N] ", String::new()).await?))
     }
 }
 
@@ -227,6 +244,44 @@ enum Line {
     End,
 }
 
+/// What was typed before it was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ahead {
+    /// Lines that were ended with Enter.
+    lines: VecDeque<String>,
+    /// The beginning of one that was not.
+    rest: String,
+}
+
+impl Ahead {
+    /// Takes keys as a terminal sends them. Those that would move or call something back are left out.
+    fn take(&mut self, typed: &[u8]) {
+        let typed = String::from_utf8_lossy(typed);
+        let mut keys = typed.chars().peekable();
+        while let Some(key) = keys.next() {
+            match key {
+                '\r' => self.lines.push_back(std::mem::take(&mut self.rest)),
+                '\n' => self.rest.push('\n'),
+                '\u{8}' | '\u{7f}' => {
+                    self.rest.pop();
+                }
+                // Ctrl-U.
+                '\u{15}' => self.rest.clear(),
+                // Alt-Enter is a new line; others are sequences, up to their letter.
+                '\u{1b}' => match keys.next() {
+                    Some('\r') => self.rest.push('\n'),
+                    Some('[' | 'O') => {
+                        keys.by_ref().find(|key| key.is_ascii_alphabetic() || *key == '~');
+                    }
+                    _ => {}
+                },
+                key if key.is_control() => {}
+                key => self.rest.push(key),
+            }
+        }
+    }
+}
+
 type Editor = rustyline::Editor<(), MemHistory>;
 
 /// Whether a line can be had again with the arrow keys.
@@ -238,14 +293,21 @@ enum Remember {
 
 fn editor(remember: Remember) -> anyhow::Result<Editor> {
     let config = rustyline::Config::builder().auto_add_history(remember == Remember::Yes).build();
-    Ok(Editor::with_history(config, MemHistory::new())?)
+    let mut editor = Editor::with_history(config, MemHistory::new())?;
+    // Enter sends; these do not, whichever of them a terminal can tell from Enter.
+    for key in [KeyEvent(KeyCode::Enter, Modifiers::ALT), KeyEvent(KeyCode::Char('J'), Modifiers::CTRL)] {
+        editor.bind_sequence(key, Cmd::Newline);
+    }
+    Ok(editor)
 }
 
 /// Reads a line. The editor blocks its thread, and the engine works on the others meanwhile; whoever stops waiting for
 /// the line has no editor any more.
-async fn read_line(editor: &mut Option<Editor>, prompt: &'static str) -> anyhow::Result<Line> {
-    let mut lent = editor.take().context("the line cannot be read twice at once; hint: report this")?;
-    let (line, back) = tokio::task::spawn_blocking(move || (lent.readline(prompt), lent)).await?;
+async fn read_line(editor: &mut Option<Editor>, prompt: &'static str, begun: String) -> anyhow::Result<Line> {
+    let mut lent =
+        editor.take().context("a line is already being read; hint: this is a bug, please report it")?;
+    let reading = move || (lent.readline_with_initial(prompt, (&begun, "")), lent);
+    let (line, back) = tokio::task::spawn_blocking(reading).await?;
     *editor = Some(back);
     match line {
         Ok(text) => Ok(Line::Text(text)),
@@ -273,7 +335,7 @@ struct Room {
 
 impl Room {
     fn read(args: &ChatArgs) -> anyhow::Result<Self> {
-        let json = args.room_context.as_ref().map(output::read).transpose()?;
+        let json = args.room_context.as_deref().map(output::read).transpose()?;
         let parted = args.room_line.iter().map(|line| match line.split_once(": ") {
             Some((name, text)) => Ok((name.trim().to_owned(), text.trim().to_owned())),
             None => Err(anyhow!("a --room-line has no name; hint: write it as 'NAME: TEXT'")),
@@ -310,8 +372,9 @@ impl Room {
 
 const HELP: &str = "\
 /help      this
-/quit      end, as does Ctrl-D; Ctrl-C takes the line back, or cancels the turn while it is being answered
-approve CODE, deny CODE decides what a turn waits for
+/quit      end, as does Ctrl-D; Ctrl-C clears the line, or cancels the turn that is being answered
+Enter sends; Alt-Enter or Ctrl-J begins a new line
+approve CODE, deny CODE decides on a tool call that waits for approval
 forget our conversation (or !forget) erases this session and confirms it";
 
 #[cfg(test)]
@@ -333,6 +396,15 @@ mod tests {
         ] {
             assert_eq!(decision(&line), expected, "{line:?}");
         }
+    }
+
+    #[test]
+    fn lines_that_were_typed_ahead_stay_apart() {
+        let mut ahead = Ahead::default();
+        ahead.take(b"first\rsecox\x7fnd\x1b[A\x1bOB\r with\x1b\rtwo\nlines\rnever\x15beg");
+        ahead.take("ün".as_bytes());
+        assert_eq!(ahead.lines, ["first", "second", " with\ntwo\nlines"]);
+        assert_eq!(ahead.rest, "begün");
     }
 
     #[tokio::test]

@@ -5,12 +5,14 @@ mod transfer;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use confidant_concepts::{Graph as _, Look, Node, SqliteGraph};
-use confidant_engine::{Actor, Candidate, ChannelName, PlaceId, Scope, ScopeView, Session, ThreadId, UserId};
+use confidant_engine::concepts::{Candidate, ScopeView};
+use confidant_engine::{Actor, ChannelName, PlaceId, Scope, Session, ThreadId, UserId};
 
-use super::output::{self, clean, counted, moment, note};
-use super::{JsonArg, Outcome, TenantArg, with_engine};
+use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
+use crate::damage::Part;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, clean, counted, moment, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -28,27 +30,27 @@ pub(super) enum ConceptsCommand {
     Export(transfer::ExportArgs),
     /// List concepts, or the candidates that conversations captured
     List(ListArgs),
-    /// Look concepts up by words of their labels
+    /// Find concepts by words in their labels
     Find(FindArgs),
     /// Show one concept
     Show(ShowArgs),
-    /// Put a candidate into the shared graph
+    /// Add a candidate to the shared graph
     Approve(ApproveArgs),
-    /// Show what is in scope of a conversation
+    /// Show the concepts in scope of a conversation
     Scope(ConversationArgs),
-    /// Make what is in scope of a conversation anew from its capture log
+    /// Rebuild the concepts in scope of a conversation from its capture log
     Rebuild(ConversationArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// What was captured and waits to be approved, with how often and by how many sessions
+    /// List candidates that wait for approval instead, with their number of captures and sessions
     #[arg(long)]
     candidates: bool,
-    /// How many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// Those after this id
+    /// Start after this id
     #[arg(long, value_name = "ID", conflicts_with = "candidates")]
     after: Option<String>,
     #[command(flatten)]
@@ -62,7 +64,7 @@ pub(super) struct FindArgs {
     /// Words of a label, in any language
     #[arg(required = true)]
     words: Vec<String>,
-    /// How many
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     #[command(flatten)]
@@ -81,10 +83,10 @@ pub(super) struct ShowArgs {
 pub(super) struct ApproveArgs {
     /// The candidate's id, as `concepts list --candidates` prints it
     id: String,
-    /// What it is called from now on
+    /// Its label in the shared graph
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
-    /// What else it is called; may be repeated
+    /// Another label; may be repeated
     #[arg(long = "alt-label", value_name = "LABEL")]
     alt_labels: Vec<String>,
     #[command(flatten)]
@@ -95,9 +97,9 @@ pub(super) struct ApproveArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ConversationArgs {
-    /// A session's id, or a conversation's that an application named (then with --user)
+    /// A session id, or an application's own conversation id (then add --user)
     conversation: String,
-    /// Who speaks in it
+    /// The person in the conversation
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     #[command(flatten)]
@@ -130,6 +132,7 @@ pub(super) async fn run(command: ConceptsCommand, loaded: &Loaded) -> anyhow::Re
 
 /// The embedded graph, which alone can be listed, imported into and exported.
 fn graph(opened: &Opened) -> anyhow::Result<&SqliteGraph> {
+    opened.require(Part::Concepts)?;
     opened.graph.as_ref().ok_or_else(|| {
         anyhow!(
             "concepts.graph_url names a graph server; hint: use that server's own tools, or set it to sqlite:"
@@ -148,7 +151,7 @@ async fn find(args: &FindArgs, graph: &SqliteGraph) -> anyhow::Result<Outcome> {
     let found = graph.find(Look::Words(&args.words.join(" ")), LANGUAGE, args.limit).await?;
     told(&found, args.output.json.then_some(&found))?;
     if found.is_empty() {
-        note("no concept is called so");
+        note("no concept matches");
         return Ok(Outcome::NothingFound);
     }
     Ok(Outcome::Done)
@@ -157,7 +160,7 @@ async fn find(args: &FindArgs, graph: &SqliteGraph) -> anyhow::Result<Outcome> {
 async fn show(args: &ShowArgs, graph: &SqliteGraph) -> anyhow::Result<Outcome> {
     let found = graph.nodes(std::slice::from_ref(&args.id), LANGUAGE).await?.into_iter().flatten().next();
     let Some(node) = found else {
-        note("no such concept; `confidant concepts find` looks them up by their labels");
+        note("no such concept; `confidant concepts find` searches them by label");
         return Ok(Outcome::NothingFound);
     };
     if args.output.json {
@@ -202,7 +205,7 @@ async fn candidates(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome>
         }
     }
     if candidates.is_empty() {
-        note("nothing waits to be approved");
+        note("no candidates wait for approval");
         return Ok(Outcome::NothingFound);
     }
     Ok(Outcome::Done)
@@ -210,7 +213,7 @@ async fn candidates(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome>
 
 fn described(candidate: &Candidate) -> String {
     let Candidate { concept, said, captures, sessions, last, .. } = candidate;
-    let said = if *said { "\tneeds another label: a person said this one" } else { "" };
+    let said = if *said { "\tneeds another label: this one is a person's own words" } else { "" };
     let uses = format!("{} by {}", counted(*captures, "capture"), counted(sessions.len() as u64, "session"));
     format!("{}\t{}\t{uses}\t{}{said}", clean(&concept.id), clean(&concept.pref_label), moment(*last))
 }
@@ -221,7 +224,7 @@ async fn approve(args: &ApproveArgs, opened: &Opened) -> anyhow::Result<Outcome>
     let approved =
         administrator.approve_concept(&tenant, &args.id, args.label.as_deref(), &args.alt_labels).await?;
     let Some(approved) = approved else {
-        note("no such candidate; `confidant concepts list --candidates` prints those there are");
+        note("no such candidate; `confidant concepts list --candidates` lists them");
         return Ok(Outcome::NothingFound);
     };
     if args.output.json {
@@ -246,7 +249,8 @@ fn session(args: &ConversationArgs, opened: &Opened) -> anyhow::Result<Session> 
         ),
         (Err(_), None) => {
             return Err(anyhow!(
-                "this is no session's id; hint: for a conversation of POST /api/chat, say who with --user"
+                "this is not a session id; hint: for a conversation of POST /api/chat, name the person with \
+                 --user"
             ));
         }
     };
@@ -275,7 +279,7 @@ fn viewed(args: &ConversationArgs, view: &ScopeView) -> anyhow::Result<Outcome> 
         }
     }
     if view.concepts.is_empty() {
-        note("nothing is in scope");
+        note("no concepts are in scope");
         return Ok(Outcome::NothingFound);
     }
     Ok(Outcome::Done)

@@ -1,25 +1,29 @@
 //! `confidant doctor`: looks at everything and says what to do about what is wrong. Changes nothing by itself.
 
+mod beside;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use confidant_engine::{
-    Actor, ChosenModel, Clock as _, Engine, Instructions, KeySource as _, Millis, SystemClock,
-};
-use confidant_memory::{Checked, Memory, Undone};
+use confidant_engine::aspects::Instructions;
+use confidant_engine::clock::{Clock as _, Millis, SystemClock};
+use confidant_engine::keys::KeySource as _;
+use confidant_engine::model::ChosenModel;
+use confidant_engine::{Actor, Engine};
+use confidant_mcp::tools::Standing;
+use confidant_memory::{Memory, Undone};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::output::{self, Paint, counted, note};
-use super::{JsonArg, Outcome};
+use super::shared::{JsonArg, Outcome, stop};
 use crate::config::{ConfigError, Loaded, LogLevel, StoreKind};
 use crate::files;
 use crate::keys::Keys;
 use crate::open::{self, Opened, Purpose};
-use crate::tools::Standing;
+use crate::output::{self, Paint, counted, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -27,7 +31,7 @@ Examples:
   confidant doctor
   confidant doctor --accept-restore    after restoring a backup of confidant.db on purpose")]
 pub(super) struct DoctorArgs {
-    /// Take the data as it is now for the truth, as after restoring a backup
+    /// Accept the data as it is now, as after restoring a backup
     #[arg(long)]
     accept_restore: bool,
     #[command(flatten)]
@@ -107,35 +111,42 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
             Ok(opened) => {
                 if args.accept_restore {
                     checks.push(accept_restore(&opened.engine).await);
+                    if let Some(memory) = &opened.memory {
+                        checks.push(beside::accept_restore(memory).await);
+                    }
                 }
                 checks.push(age(&opened.engine).await);
                 checks.extend(contents(&opened.engine).await);
+                checks.extend(opened.damaged.iter().map(|one| Check::fail(one.part.name(), &one.trouble)));
                 if let Some(memory) = &opened.memory {
-                    checks.push(memories(memory).await);
+                    checks.extend(beside::memories(memory).await);
                     checks.extend(undone(memory).await);
                 }
+                if let Some(inbox) = &opened.inbox {
+                    checks.push(beside::inbox(inbox).await);
+                }
                 channels = Some(channels_of(loaded, Some(&opened)).await);
-                super::stop(&opened.engine).await;
+                stop(&opened.engine).await;
             }
         }
     } else {
         let what = match &config.store.url {
             StoreKind::Memory => {
-                "store.url is memory:, nothing is kept; hint: use sqlite: to keep data".to_owned()
+                "store.url is memory:, so nothing is kept; hint: use sqlite: to keep data".to_owned()
             }
             StoreKind::Sqlite(_) => {
                 format!(
-                    "{} has no data yet; hint: the first start makes it",
+                    "{} has no data yet; hint: the first start creates it",
                     config.server.data_dir.display()
                 )
             }
             StoreKind::Redis(address) => {
                 checks.push(key(loaded));
-                format!("{} answers and has no data yet; hint: the first start makes it", address.shown())
+                format!("{} answers and has no data yet; hint: the first start creates it", address.shown())
             }
             StoreKind::Postgres(address) => {
                 checks.push(key(loaded));
-                format!("{} answers and has no data yet; hint: the first start makes it", address.shown())
+                format!("{} answers and has no data yet; hint: the first start creates it", address.shown())
             }
         };
         checks.push(Check::warn("data", &what));
@@ -164,7 +175,7 @@ fn folder_check(folder: &Path) -> Check {
     match files::mode(folder) {
         Err(error) => Check::fail(
             "folder",
-            &format!("{shown} cannot be looked at ({}); hint: check its owner", error.kind()),
+            &format!("{shown} cannot be checked ({}); hint: check its owner and permissions", error.kind()),
         ),
         Ok(mode) if mode & 0o077 != 0 => Check::warn(
             "folder",
@@ -202,7 +213,7 @@ async fn age(engine: &Engine) -> Check {
 }
 
 fn aged(rotated_at: Option<Millis>, now: Millis) -> Check {
-    let Some(at) = rotated_at else { return Check::ok("rotation", "not yet known".to_owned()) };
+    let Some(at) = rotated_at else { return Check::ok("rotation", "no rotation is recorded yet".to_owned()) };
     let days = now.0.saturating_sub(at.0).max(0).cast_unsigned() / DAY;
     let ago = format!("the keys were last rotated {} ago", counted(days, "day"));
     if days > OLD {
@@ -218,9 +229,10 @@ const OLD: u64 = 90;
 
 async fn accept_restore(engine: &Engine) -> Check {
     match engine.dangerously_administer(Actor::cli()).accept_restore().await {
-        Ok(behind) => {
-            Check::ok("restore", format!("accepted: {} had been newer", counted(behind, "session")))
-        }
+        Ok(behind) => Check::ok(
+            "restore",
+            format!("accepted: {} had been newer before the restore", counted(behind, "session")),
+        ),
         Err(error) => Check::fail("restore", &error.to_string()),
     }
 }
@@ -237,46 +249,19 @@ async fn contents(engine: &Engine) -> Vec<Check> {
         Err(error) => return vec![files, Check::fail("sessions", &error.to_string())],
     };
     let audit = match &verified.audit_fault {
-        None => {
-            Check::ok("audit log", format!("{} in their places", counted(verified.audit_records, "record")))
-        }
+        None => Check::ok(
+            "audit log",
+            format!("{}, the chain is intact", counted(verified.audit_records, "record")),
+        ),
         Some(fault) => Check::fail("audit log", fault),
     };
     let logs = if verified.refused.is_empty() {
         let (keys, logs) = (counted(verified.keys, "key"), counted(verified.sessions, "log"));
-        Check::ok("sessions", format!("{keys} and {logs} open"))
+        Check::ok("sessions", format!("all open: {keys} and {logs}"))
     } else {
         Check::fail("sessions", &refused(&verified.refused))
     };
     vec![files, logs, audit]
-}
-
-async fn memories(memory: &Memory) -> Check {
-    let checked = match memory.check().await {
-        Ok(()) => memory.verify().await,
-        Err(error) => Err(error),
-    };
-    match checked {
-        Ok(Checked { memories, refused }) if refused.is_empty() => {
-            let what =
-                if memories == 1 { "1 memory opens".to_owned() } else { format!("{memories} memories open") };
-            Check::ok("memory", what)
-        }
-        Ok(Checked { refused, .. }) => {
-            let named = &refused[..refused.len().min(MOST_NAMED)];
-            let more = if refused.len() > named.len() { ", …" } else { "" };
-            Check::fail(
-                "memory",
-                &format!(
-                    "{} of the memories do not open: {}{more}; hint: restore memory.db and memory-keys.db from a backup, \
-                     or forget them",
-                    refused.len(),
-                    named.join(", ")
-                ),
-            )
-        }
-        Err(error) => Check::fail("memory", &error.to_string()),
-    }
 }
 
 /// What a memory has still to do with its stores; nothing if that is nothing.
@@ -286,8 +271,8 @@ async fn undone(memory: &Memory) -> Option<Check> {
         Ok(Undone { uploads, removals }) => Some(Check::warn(
             "memory",
             &format!(
-                "{} and {} are under way or wait for their store; hint: `confidant serve` and `confidant mcp` try again \
-                 every minute, and so does the next `confidant memory` command that writes",
+                "{} and {} are not finished; hint: `confidant serve` and `confidant mcp` retry every minute, \
+                 and so does the next `confidant memory` command that writes",
                 counted(uploads, "upload"),
                 counted(removals, "removal")
             ),
@@ -301,7 +286,9 @@ fn refused(refused: &[(String, String)]) -> String {
         refused.iter().take(MOST_NAMED).map(|(tag, reason)| format!("{tag} ({reason})")).collect();
     let more = if refused.len() > named.len() { ", …" } else { "" };
     let hint = if refused.iter().any(|(_, reason)| reason == "rolled-back") {
-        "if you restored a backup on purpose, run it again with --accept-restore"
+        "if you restored a backup on purpose, run this again with --accept-restore"
+    } else if refused.iter().any(|(tag, _)| tag.starts_with("eras")) {
+        "the keyring's list of erasures was changed: restore the keyring from its newest backup, then repeat the erasures made since"
     } else {
         "restore the data folder from a backup, or delete these sessions"
     };
@@ -392,7 +379,9 @@ async fn address(listen: SocketAddr) -> Check {
             } else {
                 Check::fail(
                     "address",
-                    &format!("{listen} is taken by another program; hint: choose another with server.listen"),
+                    &format!(
+                        "{listen} is in use by another program; hint: choose another address with server.listen"
+                    ),
                 )
             }
         }

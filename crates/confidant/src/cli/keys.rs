@@ -5,15 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, KeySource as _, MasterKey, Rotated};
+use confidant_engine::audit::Action;
+use confidant_engine::keys::{KeySource as _, Rotated};
+use confidant_engine::{Actor, MasterKey};
 use indicatif::{ProgressBar, ProgressStyle};
 use zeroize::Zeroizing;
 
-use super::output::{self, counted, moment, note};
-use super::{JsonArg, Outcome, with_engine};
+use super::shared::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
+use crate::damage::Part;
 use crate::keys::RotationStart;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, counted, moment, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -26,9 +29,9 @@ pub(super) enum KeysCommand {
     Generate(GenerateArgs),
     /// Re-seal every key under a new master key
     Rotate(JsonArg),
-    /// Open every key and every log
+    /// Check that every key and every log opens
     Verify(JsonArg),
-    /// Say which master keys are held and what they seal
+    /// Show which master keys are held and what they seal
     Status(JsonArg),
 }
 
@@ -66,11 +69,13 @@ pub(super) async fn run(command: KeysCommand, loaded: &Loaded) -> anyhow::Result
 }
 
 async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
+    // Its keys hang on the old key, which is let go of at the end.
+    opened.require(Part::Memory)?;
     // The engine is open, so the key in use is the right one: only now may the file change.
     let rotation = opened.keys.begin_rotation()?;
     match &rotation {
         Some(rotation) if rotation.start == RotationStart::Continued => {
-            note("an earlier rotation was interrupted; it goes on");
+            note("an earlier rotation was interrupted; resuming it");
         }
         Some(_) => {}
         None if opened.keys.load()?.retired.is_empty() && !memory_waits(opened).await? => {
@@ -97,8 +102,8 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     if !rotated.refused.is_empty() {
         tell(args, &rotated, memories)?;
         output::error(&format!(
-            "{} not open and were left under the old key; hint: keep the old key, restore the keyring's rows from a \
-             backup or erase those sessions, and run this again",
+            "{} not open and stayed under the old key; hint: keep the old key; restore the keyring from a \
+             backup, or erase those sessions; then run this again",
             if rotated.refused.len() == 1 {
                 "1 key does".to_owned()
             } else {
@@ -110,13 +115,14 @@ async fn rotate(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     let after = match rotation {
         Some(rotation) => {
             rotation.end(rotated.root)?;
-            "the new key is in its place; back it up apart from the data"
+            "the new key is in use; back it up separately from the data"
         }
         None if opened.shared => {
-            "the old key is not needed any more by the store and this data folder; run this in every other machine's data folder, \
-             too, since the memories there hang on it, then remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)"
+            "the store and this data folder no longer need the old key; run this on every other machine with \
+             its own data folder, since the memories there still need it; then remove it \
+             (OLD_CHECKPOINT_ENCRYPTION_KEY)"
         }
-        None => "the old key is not needed any more: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)",
+        None => "the old key is no longer needed: remove it (OLD_CHECKPOINT_ENCRYPTION_KEY)",
     };
     tell(args, &rotated, memories)?;
     note(after);
@@ -171,7 +177,7 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         output::json(&verified)?;
     } else {
         output::line(&format!(
-            "{} and {} open; {} in their places",
+            "all open: {} and {}; audit log intact: {}",
             counted(verified.keys, "key"),
             counted(verified.sessions, "session"),
             counted(verified.audit_records, "audit record")
@@ -184,6 +190,7 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         output::error(fault);
         return Ok(Outcome::Faulty);
     }
+    opened.require(Part::Memory)?;
     if let Some(memory) = &opened.memory {
         let checked = memory.verify().await?;
         if !checked.refused.is_empty() {
@@ -214,6 +221,7 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
 
 async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
     let status = opened.engine.key_status().await?;
+    opened.engine.dangerously_administer(Actor::cli()).note_keys(Action::KeysViewed, status.keys).await?;
     let memory = match &opened.memory {
         Some(memory) => Some(memory.key_state().await?),
         None => None,
@@ -249,7 +257,7 @@ async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         }
     }
     if status.under_others + memory.map_or(0, |state| state.under_others) > 0 {
-        note("a rotation is not done; `confidant keys rotate` goes on with it");
+        note("a rotation is unfinished; `confidant keys rotate` resumes it");
     }
     Ok(Outcome::Done)
 }

@@ -8,10 +8,10 @@ use confidant_channel::{Channel as _, Lock, Vault};
 use confidant_matrix::{LogIn, Matrix, SignedIn};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::output::{self, note};
-use super::{Outcome, with_engine};
+use super::shared::{Outcome, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -20,9 +20,9 @@ Examples:
   confidant matrix login --reset           a new device, in the place of the stored one
   confidant matrix recovery-key            what a new device needs to read old messages")]
 pub(super) enum MatrixCommand {
-    /// Log in and keep the session; nothing else is changed if there is one
+    /// Log in and store the session; a session that is stored already is kept
     Login(LoginArgs),
-    /// Print the key that opens the backup of the account's keys; make both if there are none
+    /// Print the recovery key of the account's key backup; create both if there are none
     RecoveryKey(RecoveryArgs),
 }
 
@@ -31,10 +31,10 @@ pub(super) struct LoginArgs {
     /// End the stored session and make a new device
     #[arg(long)]
     reset: bool,
-    /// Do not ask whether that is meant
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// A login token, good for once, that the server's login page gave
+    /// A one-time login token from the server's login page
     #[arg(long, value_name = "TOKEN")]
     sso_token: Option<String>,
 }
@@ -44,14 +44,14 @@ pub(super) struct RecoveryArgs {
     /// Make a new key, and replace an identity and a backup that this device cannot open
     #[arg(long)]
     reset: bool,
-    /// Do not ask whether that is meant
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
 pub(super) async fn run(command: MatrixCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     let section = loaded.config.channels.matrix.as_ref().ok_or_else(|| {
-        anyhow!("there is no Matrix account in the settings; hint: write [channels.matrix] with homeserver and user, `confidant config` shows how")
+        anyhow!("the settings have no Matrix account; hint: add [channels.matrix] with homeserver and user; `confidant config` shows how")
     })?;
     let settings = section.settings(loaded)?;
     let has_credential = settings.credential.is_some();
@@ -98,10 +98,10 @@ async fn login(
         (None, None) => LogIn::Settings,
     };
     let SignedIn { user, device, is_new, is_verified } = account.log_in(vault, with, args.reset).await?;
-    let made = if is_new { "a new device" } else { "the device that was there" };
+    let made = if is_new { "a new device" } else { "the existing device" };
     output::line(&format!("logged in as {user}, with {made}: {device}"))?;
     if !is_verified {
-        note("the device is not verified; docs/MATRIX.md says how that is done");
+        note("the device is not verified; docs/MATRIX.md says how to verify it");
     }
     note(
         "next: `confidant matrix recovery-key`, and keep what it prints; then `confidant serve`, and invite the account",
@@ -118,8 +118,8 @@ async fn recovery_key(
     if args.reset
         && !args.yes
         && !sure(
-            "This replaces what this device cannot open: the account's identity (whoever verified it has to do that again)\n\
-             and its key backup (messages whose keys were only there stay unreadable).",
+            "This replaces what this device cannot open: the account's identity (people who verified it have \
+             to do so again)\nand its key backup (messages whose keys were only there stay unreadable).",
         )?
     {
         note("nothing was changed");
@@ -134,7 +134,7 @@ async fn recovery_key(
         made => made?,
     };
     output::line(key.0.expose_secret())?;
-    note("keep it apart from this machine; a sealed copy is in the data folder");
+    note("keep it somewhere other than this machine; a sealed copy is in the data folder");
     Ok(Outcome::Done)
 }
 
@@ -144,7 +144,7 @@ fn sure(what: &str) -> anyhow::Result<bool> {
     ask("Go on? [y/N] ")?;
     let mut answer = String::new();
     if io::stdin().lock().read_line(&mut answer)? == 0 {
-        return Err(anyhow!("nobody said whether that is meant; hint: run it on a terminal, or with --yes"));
+        return Err(anyhow!("nobody confirmed this; hint: run it on a terminal, or with --yes"));
     }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

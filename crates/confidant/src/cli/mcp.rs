@@ -3,11 +3,12 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
+use confidant_mcp::{Access, Files, Forgetting, stdio};
 
-use super::output::note;
-use super::{Outcome, OwnerArgs};
+use super::shared::{Outcome, OwnerArgs};
 use crate::config::Loaded;
-use crate::mcp::{Access, Files, Forgetting, LazyMemory, stdio};
+use crate::output::note;
+use crate::served;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -17,11 +18,11 @@ Set-up, one line each:
   gemini mcp add confidant confidant mcp
   {\"mcpServers\": {\"confidant\": {\"command\": \"confidant\", \"args\": [\"mcp\"]}}}     Cursor, Windsurf and others
 
-Memories are in ~/.local/share/confidant, the same for all projects, unless settings or --data-dir say otherwise or there
-is a ./confidant-data. To keep those of a project apart:
+Memories are in ~/.local/share/confidant, shared by all projects, unless the settings or --data-dir name another folder or
+./confidant-data exists. To keep a project's memories separate:
   claude mcp add confidant -- confidant mcp --data-dir ./confidant-data
 
-Over HTTP, `confidant serve` has the same at /mcp, with a token:
+Over HTTP, `confidant serve` offers the same at /mcp, with a token:
   claude mcp add --transport http confidant http://127.0.0.1:7367/mcp --header \"Authorization: Bearer $TOKEN\"")]
 pub(super) struct McpArgs {
     #[command(flatten)]
@@ -31,14 +32,14 @@ pub(super) struct McpArgs {
 pub(super) async fn run(args: McpArgs, loaded: Loaded) -> anyhow::Result<Outcome> {
     if io::stdin().is_terminal() {
         note(
-            "waiting for an MCP client on stdin, which a terminal is not; Ctrl-D ends this\n\
-             hint: let the client start it, for example: claude mcp add confidant -- confidant mcp",
+            "waiting for an MCP client on stdin, but stdin is a terminal; Ctrl-D ends this\nhint: let the \
+             client start it, for example: claude mcp add confidant -- confidant mcp",
         );
     }
     let owner = args.owner.owner(&loaded)?;
     let home = loaded.home.clone();
     let access = Access {
-        memory: LazyMemory::later(loaded),
+        memory: served::later(loaded),
         owner,
         actor: "mcp".to_owned(),
         forgetting: Forgetting::Allowed,

@@ -8,15 +8,16 @@ mod chat;
 mod concepts;
 mod doctor;
 mod keys;
+mod markdown;
 #[cfg(feature = "matrix")]
 mod matrix;
 mod mcp;
 mod memory;
-mod output;
 mod person;
 mod redact;
 mod serve;
 mod session;
+mod shared;
 mod store;
 mod token;
 mod tools;
@@ -24,22 +25,17 @@ mod turn;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
-use confidant_engine::{Engine, TenantId, UserId};
-use confidant_memory::Owner;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use futures_util::future::LocalBoxFuture;
 
 use crate::config::{self, Environment, Flags, Loaded, LogLevel};
-use crate::daemon;
-use crate::keys::Prepared;
-use crate::open::{self, Opened, Purpose};
-
+use crate::output;
+#[cfg(feature = "fuzzing")]
 pub(crate) use audit::parse_receipt;
-pub(crate) use output::note;
-pub(crate) use serve::Role;
+use shared::Outcome;
 
-/// The private memory of AI agents.
+/// Private memory for AI agents.
 #[derive(Debug, Parser)]
 #[command(name = "confidant", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -61,20 +57,20 @@ struct PlaceArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve agents and OpenAI clients over HTTP (the default command)
+    /// Serve agents and OpenAI clients over HTTP
     Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
     Chat(chat::ChatArgs),
-    /// List, show, export and delete sessions; decide what their turns wait for, and cancel them
+    /// List, show, export and delete sessions; approve, deny and cancel their turns
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Export or erase everything of a person
+    /// Export or erase everything about a person
     #[command(subcommand)]
     Person(person::PersonCommand),
     /// Make, rotate and check master keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Copy to another store, and take over the conversations of the first system
+    /// Copy to another store; import conversations of the older system that Confidant replaces
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Show and verify the audit log, and receipts of erasures
@@ -86,7 +82,7 @@ enum Command {
     /// Remember sessions: store, search, open and forget their cards
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Import, look up, approve and export public concepts; see what is in scope of a conversation
+    /// Import, find, approve and export public concepts; show those in scope of a conversation
     #[command(subcommand)]
     Concepts(concepts::ConceptsCommand),
     /// Serve the memory to an MCP client over stdin and stdout
@@ -94,47 +90,58 @@ enum Command {
     /// List the tools of MCP servers, and call one by hand
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
-    /// Log the Matrix account in, and make its recovery key; `serve` does the first by itself if it has a password
+    /// Log in the Matrix account, and make its recovery key; with a password, `serve` logs in by itself
     #[cfg(feature = "matrix")]
     #[command(subcommand)]
     Matrix(matrix::MatrixCommand),
+    /// Not in this build
+    #[cfg(not(feature = "matrix"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Matrix {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Replace secrets and personal data in text or JSON; needs no data folder and no key
     Redact(redact::RedactArgs),
-    /// Check everything and say what to do about what is wrong
+    /// Check everything and say how to fix what is wrong
     Doctor(doctor::DoctorArgs),
-    /// Print every setting with its default, as a confidant.toml
-    #[command(after_help = "Example:\n  confidant config > confidant.toml")]
-    Config,
+    /// Print every setting with its default, as a confidant.toml; or those in use, and where each came from
+    #[command(after_help = "Examples:\n  confidant config > confidant.toml\n  confidant config --effective")]
+    Config(ConfigArgs),
 }
 
-/// How a command ended, if not by an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It did what it was asked to.
-    Done,
-    /// There was nothing to do it to.
-    NothingFound,
-    /// It found faults, and has named them.
-    Faulty,
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    /// Print the settings in use, each with its source: default, file, variable or flag
+    #[arg(long)]
+    effective: bool,
+    /// Print JSON
+    #[arg(long, requires = "effective")]
+    json: bool,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        Self::from(match outcome {
-            Outcome::Done => 0,
-            Outcome::NothingFound => 1,
-            Outcome::Faulty => 2,
-        })
+impl Cli {
+    /// Whether the command does something about Ctrl-C itself.
+    pub(crate) fn hears_interrupts(&self) -> bool {
+        use session::SessionCommand::{Approve, Deny};
+        matches!(
+            self.command,
+            Some(Command::Serve(_) | Command::Chat(_) | Command::Session(Approve(_) | Deny(_)))
+        )
     }
 }
 
 /// Runs the command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default()));
+    let Some(command) = cli.command else {
+        return output::text(&Cli::command().render_help().to_string()).map(|()| Outcome::Done);
+    };
     let listen = if let Command::Serve(args) = &command { args.listen } else { None };
     match command {
         // These work without settings, good or bad.
-        Command::Config => return output::text(config::EXAMPLE).map(|()| Outcome::Done),
+        Command::Config(ConfigArgs { effective: false, .. }) => {
+            return output::text(config::EXAMPLE).map(|()| Outcome::Done);
+        }
         Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
         Command::Redact(args) => return redact::run(&args),
         Command::Tools(tools::ToolsCommand::Keep(args)) => return tools::keep(&args),
@@ -146,29 +153,47 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         return doctor::run(args, loaded).await;
     }
     let mut loaded = loaded?;
+    if let Command::Config(args) = &command {
+        return effective(args, &loaded);
+    }
     if matches!(command, Command::Memory(_) | Command::Mcp(_)) {
         loaded = loaded.for_a_person();
     }
     let serves = matches!(command, Command::Serve(_) | Command::Mcp(_));
     let most = if serves { LogLevel::Trace } else { LogLevel::Error };
     crate::logging::start(loaded.config.log, most);
-    match command {
-        Command::Serve(args) => daemon::run(&loaded, args.role, args.listen).await.map(|()| Outcome::Done),
-        Command::Chat(args) => chat::run(args, &loaded).await,
-        Command::Session(command) => session::run(command, &loaded).await,
-        Command::Person(command) => person::run(command, &loaded).await,
-        Command::Keys(command) => keys::run(command, &loaded).await,
-        Command::Store(command) => store::run(command, &loaded).await,
-        Command::Audit(command) => audit::run(command, &loaded).await,
-        Command::Token(command) => token::run(command, &loaded).await,
-        Command::Memory(command) => memory::run(command, &loaded).await,
-        Command::Concepts(command) => concepts::run(command, &loaded).await,
-        Command::Mcp(args) => mcp::run(args, loaded).await,
-        Command::Tools(command) => tools::run(command, &loaded).await,
+    // Each boxed: one state machine with all of them in it would be as large as all of them.
+    let running: LocalBoxFuture<'_, anyhow::Result<Outcome>> = match command {
+        Command::Serve(args) => Box::pin(serve::run(args, &loaded)),
+        Command::Chat(args) => Box::pin(chat::run(args, &loaded)),
+        Command::Session(command) => Box::pin(session::run(command, &loaded)),
+        Command::Person(command) => Box::pin(person::run(command, &loaded)),
+        Command::Keys(command) => Box::pin(keys::run(command, &loaded)),
+        Command::Store(command) => Box::pin(store::run(command, &loaded)),
+        Command::Audit(command) => Box::pin(audit::run(command, &loaded)),
+        Command::Token(command) => Box::pin(token::run(command, &loaded)),
+        Command::Memory(command) => Box::pin(memory::run(command, &loaded)),
+        Command::Concepts(command) => Box::pin(concepts::run(command, &loaded)),
+        Command::Mcp(args) => Box::pin(mcp::run(args, loaded)),
+        Command::Tools(command) => Box::pin(tools::run(command, &loaded)),
         #[cfg(feature = "matrix")]
-        Command::Matrix(command) => matrix::run(command, &loaded).await,
-        Command::Doctor(_) | Command::Redact(_) | Command::Config => Ok(Outcome::Done),
+        Command::Matrix(command) => Box::pin(matrix::run(command, &loaded)),
+        #[cfg(not(feature = "matrix"))]
+        Command::Matrix { .. } => return Err(crate::channels::without_matrix()),
+        Command::Doctor(_) | Command::Redact(_) | Command::Config(_) => return Ok(Outcome::Done),
+    };
+    running.await
+}
+
+/// Prints the settings in use, as a file of settings whose comments say where each came from.
+fn effective(args: &ConfigArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    let effective = loaded.sources.effective();
+    if args.json {
+        output::json(&effective)?;
+    } else {
+        output::text(&effective.to_string())?;
     }
+    Ok(Outcome::Done)
 }
 
 /// Says why a command failed. A reader who went away is not a failure.
@@ -180,90 +205,14 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     Outcome::Faulty.into()
 }
 
-/// Says, once, that a master key was made.
-pub(crate) fn tell_of_new_key(prepared: &Prepared) {
-    if let Prepared::Made(path) = prepared {
-        note(&format!(
-            "made a master key: {}\nback it up apart from the data: without it, nothing opens again",
-            path.display()
-        ));
-    }
-}
-
-/// Opens an engine, does something with it, and stops it whatever happened.
-async fn with_engine<T>(
-    loaded: &Loaded,
-    purpose: Purpose,
-    work: impl AsyncFnOnce(&Opened) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let opened = open::open(loaded, purpose).await?;
-    tell_of_new_key(&opened.prepared);
-    if let Some(toolbox) = &opened.toolbox {
-        // A server has time to reach its tools; a single turn would be over before.
-        toolbox.settle(TOOLS_PATIENCE).await;
-    }
-    let done = work(&opened).await;
-    stop(&opened.engine).await;
-    opened.stop_tools().await;
-    done
-}
-
-const TOOLS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-
-async fn stop(engine: &Engine) {
-    engine.stop(GRACE).await;
-}
-
-#[derive(Debug, Args)]
-struct TenantArg {
-    /// The tenant whose data it is
-    #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
-    tenant: String,
-}
-
-impl TenantArg {
-    fn id(&self) -> anyhow::Result<TenantId> {
-        Ok(TenantId::new(&self.tenant)?)
-    }
-}
-
-/// Whose memory it is.
-#[derive(Debug, Args)]
-struct OwnerArgs {
-    /// Whose memory it is [default: your login name, or me]
-    #[arg(long, value_name = "USER")]
-    user: Option<String>,
-    #[command(flatten)]
-    tenant: TenantArg,
-}
-
-impl OwnerArgs {
-    fn owner(&self, loaded: &Loaded) -> anyhow::Result<Owner> {
-        let user = self.user.as_deref().or(loaded.login.as_deref()).unwrap_or("me");
-        Ok(Owner { tenant: self.tenant.id()?, user: UserId::new(user)? })
-    }
-}
-
-#[derive(Debug, Args)]
-struct JsonArg {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// The tenant of an installation that has only one.
-pub(crate) const DEFAULT_TENANT: &str = "default";
-/// A command has waited for its own turns already.
-const GRACE: Duration = Duration::from_secs(5);
-
 const EXAMPLES: &str = "\
 Examples:
-  confidant                                  serve on 127.0.0.1:7367
+  confidant serve                            serve on 127.0.0.1:7367
   confidant chat --user alice                talk to the agent
   confidant chat --user alice --room db --once \"What is my name?\"
-  confidant session list                     what is kept
-  confidant person erase alice --dry-run     what an erasure would end
-  confidant memory query JWT auth bug        what earlier sessions left
+  confidant session list                     list what is kept
+  confidant person erase alice --dry-run     show what would be erased
+  confidant memory query JWT auth bug        search earlier sessions
   claude mcp add confidant -- confidant mcp  give an agent its memory
   confidant redact < notes.txt               take out secrets and personal data
   confidant doctor                           check everything
@@ -272,8 +221,6 @@ Settings: `confidant config` prints them all. Exit status: 0 done, 1 nothing fou
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

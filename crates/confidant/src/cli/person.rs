@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use confidant_engine::{Actor, UserId};
 
-use super::output::{self, counted, note};
-use super::{JsonArg, Outcome, TenantArg, with_engine};
+use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::{Loaded, StoreKind};
 use crate::open::{Opened, Purpose};
+use crate::output::{self, counted, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -17,15 +17,15 @@ Examples:
   confidant person erase alice --dry-run
   confidant person erase alice > receipt.json")]
 pub(super) enum PersonCommand {
-    /// Export everything that is kept of a person as JSON
+    /// Export everything that is kept about a person as JSON
     Export(ExportArgs),
-    /// Erase everything of a person with its keys, and print a receipt
+    /// Erase everything about a person with its keys, and print a receipt
     Erase(EraseArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The person, by the id that their channel knows
+    /// The person's id on their channel
     user: String,
     #[command(flatten)]
     tenant: TenantArg,
@@ -38,13 +38,16 @@ pub(super) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct EraseArgs {
-    /// The person, by the id that their channel knows
+    /// The person's id on their channel
     user: String,
     #[command(flatten)]
     tenant: TenantArg,
     /// Say what would be erased, and erase nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     output: JsonArg,
 }
@@ -63,8 +66,8 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     output::json_to(args.output.as_deref(), &export)?;
     if !export.unreadable.is_empty() {
         note(&format!(
-            "{} could not be opened; see `confidant doctor`",
-            counted(export.unreadable.len() as u64, "session")
+            "{} could not be opened, so the export is incomplete; see `confidant doctor`",
+            counted(export.unreadable.len() as u64, "part")
         ));
         return Ok(Outcome::Faulty);
     }
@@ -74,13 +77,13 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let unfetched: u64 = export.derived.iter().map(unfetched).sum();
     if unfetched > 0 {
         note(&format!(
-            "{} could not be fetched whole; try again when its store answers",
+            "{} could not be fetched completely; try again when the store answers",
             counted(unfetched, "item")
         ));
         return Ok(Outcome::Faulty);
     }
     if export.sessions.is_empty() && export.derived.values().all(Vec::is_empty) {
-        note("nothing is kept of this person");
+        note("nothing is kept about this person");
         return Ok(Outcome::NothingFound);
     }
     Ok(Outcome::Done)
@@ -106,11 +109,18 @@ async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow:
         let nothing = sessions == 0 && derived.values().all(|count| *count == 0);
         return Ok(if nothing { Outcome::NothingFound } else { Outcome::Done });
     }
+    let question = format!(
+        "Permanently erase everything that is kept about {}, and its keys?",
+        output::clean(&args.user)
+    );
+    if !args.yes && !output::is_confirmed(&question)? {
+        return Ok(Outcome::NothingFound);
+    }
     let receipt = administrator.erase_person(&tenant, &user).await?;
     output::json(&receipt)?;
     left.inspect(|left| note(left));
     if receipt.sessions == 0 && receipt.tokens == 0 && receipt.derived.values().all(|count| *count == 0) {
-        note("nothing was kept of this person");
+        note("nothing was kept about this person");
         return Ok(Outcome::NothingFound);
     }
     note("erased; keep the receipt: `confidant audit verify --receipt FILE` checks it");
@@ -121,7 +131,7 @@ async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow:
 fn what_is_left(loaded: &Loaded) -> Option<&'static str> {
     let shared = matches!(loaded.config.store.url, StoreKind::Redis(_) | StoreKind::Postgres(_));
     shared.then_some(
-        "this covers the sessions of every server on this store, and memories and messages from channels of this machine only; \
-         where other machines have a data folder of their own, run it there as well",
+        "this covers the sessions of every server on this store, but memories and channel messages of this \
+         machine only; run it on every other machine with its own data folder, too",
     )
 }

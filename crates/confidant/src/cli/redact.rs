@@ -11,35 +11,35 @@ use serde_json::Value;
 use serde_json::error::Category;
 
 use super::Outcome;
-use super::output::{self, note};
+use crate::output::{self, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   confidant redact < notes.txt > clean.txt
   confidant redact --json < notes.txt            text, findings and report as JSON
-  confidant redact --jsonl < sessions.jsonl      a JSON value a line, each leaf and key
+  confidant redact --jsonl < sessions.jsonl      one JSON value per line, every value and key
 
 Names of people and addresses are best effort; --no-names leaves names in and is several times faster. Exit status 2: a private key, an Authorization header or a
-bearer token was found; it was replaced, but nothing of such a text should be stored. With --jsonl, status 2 says that a line was no JSON: an object with
-`error` stands in its place.")]
+bearer token was found; it was replaced, but do not store such a text. With --jsonl, status 2 means that a line was not JSON: an object with
+`error` is printed in its place.")]
 pub(super) struct RedactArgs {
-    /// Read one JSON value a line, a string or an object, and print a line for each
+    /// Read one JSON value per line, a string or an object, and print a line for each
     #[arg(long, conflicts_with = "json")]
     jsonl: bool,
     /// Print text, findings and report as JSON
     #[arg(long)]
     json: bool,
-    /// Leave people's names in; faster
+    /// Do not replace people's names; faster
     #[arg(long)]
     no_names: bool,
-    /// Number the placeholders: the same value, the same number
+    /// Number the placeholders; the same value gets the same number
     #[arg(long)]
     numbered: bool,
-    /// A file of words, one a line, that are always replaced
+    /// A file of words, one per line, that are always replaced
     #[arg(long, value_name = "FILE")]
     always: Option<PathBuf>,
-    /// A file of values, one a line, that are left alone
+    /// A file of values, one per line, that are never replaced
     #[arg(long, value_name = "FILE")]
     never: Option<PathBuf>,
 }
@@ -62,8 +62,8 @@ pub(super) fn run(args: &RedactArgs) -> anyhow::Result<Outcome> {
     }
     if redacted.blocked {
         return Err(anyhow!(
-            "blocked: a private key, an Authorization header or a bearer token was found; \
-             hint: it was replaced here, but revoke it, and store nothing of this text"
+            "blocked: a private key, an Authorization header or a bearer token was found; hint: it was \
+             replaced here; revoke it, and do not store this text"
         ));
     }
     Ok(Outcome::Done)
@@ -71,7 +71,7 @@ pub(super) fn run(args: &RedactArgs) -> anyhow::Result<Outcome> {
 
 fn options(args: &RedactArgs) -> anyhow::Result<Options> {
     let words = |file: &Option<PathBuf>| -> anyhow::Result<Vec<String>> {
-        let text = file.as_ref().map(output::read).transpose()?.unwrap_or_default();
+        let text = file.as_deref().map(output::read).transpose()?.unwrap_or_default();
         Ok(text.lines().map(str::to_owned).collect())
     };
     let mut options = Options::default();
@@ -122,14 +122,14 @@ fn lines(redactor: &Redactor) -> anyhow::Result<Outcome> {
             }
             Err(reason) => {
                 refused += 1;
-                print(&mut out, &Refused { error: format!("line {} is no JSON: {reason}", at + 1) })?;
+                print(&mut out, &Refused { error: format!("line {} is not JSON: {reason}", at + 1) })?;
             }
         }
     }
     out.flush()?;
     if refused > 0 {
         let lines = if refused == 1 { "1 line is".to_owned() } else { format!("{refused} lines are") };
-        output::error(&format!("{lines} no JSON; hint: give one JSON value a line"));
+        output::error(&format!("{lines} not JSON; hint: give one JSON value per line"));
         return Ok(Outcome::Faulty);
     }
     Ok(Outcome::Done)
@@ -137,10 +137,10 @@ fn lines(redactor: &Redactor) -> anyhow::Result<Outcome> {
 
 /// The value of a line, or why it has none, in words that quote nothing of it.
 fn parsed(line: &[u8]) -> Result<Value, String> {
-    let line = std::str::from_utf8(line).map_err(|_| "it is no UTF-8 text".to_owned())?;
+    let line = std::str::from_utf8(line).map_err(|_| "it is not UTF-8 text".to_owned())?;
     confidant_redact::read_json(line.as_bytes()).map_err(|error| match error.classify() {
         Category::Eof => "it ends too early".to_owned(),
-        _ => format!("it goes wrong at column {}", error.column()),
+        _ => format!("it has an error at column {}", error.column()),
     })
 }
 

@@ -2,19 +2,11 @@
 
 use std::net::SocketAddr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-/// What a server does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    /// Everything, in one process
-    #[default]
-    All,
-    /// HTTP and channels; turns are run by workers
-    Gateway,
-    /// Turns, for gateways; listens on HTTP for health and metrics only with --listen
-    Worker,
-}
+use super::shared::Outcome;
+use crate::config::Loaded;
+use crate::daemon::{self, Role};
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
@@ -26,10 +18,14 @@ Examples:
   REDIS_URL=redis://redis:6379 confidant serve --role worker
   CONFIDANT_MODEL__PROVIDER=openai CONFIDANT_MODEL__MODEL=gpt-5-mini confidant serve")]
 pub(super) struct ServeArgs {
-    /// Where to listen [default: server.listen, 127.0.0.1:7367]
+    /// The address to listen on [default: server.listen, 127.0.0.1:7367]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
     /// What this process does: everything, take requests (gateway), or run turns (worker)
     #[arg(long, value_enum, default_value_t)]
     pub(super) role: Role,
+}
+
+pub(super) async fn run(args: ServeArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    daemon::run(loaded, args.role, args.listen).await.map(|()| Outcome::Done)
 }

@@ -5,12 +5,14 @@ mod approvals;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, Decision, Export, MessageKind, Scope, Session, SessionSummary, TenantId};
+use confidant_engine::approval::Decision;
+use confidant_engine::rights::{Export, MessageKind, SessionSummary};
+use confidant_engine::{Actor, Scope, Session, TenantId};
 
-use super::output::{self, clean, counted, moment, note};
-use super::{JsonArg, Outcome, TenantArg, with_engine};
+use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, clean, counted, moment, note};
 use approvals::{ApprovalsArgs, CancelArgs, DecideArgs};
 
 #[derive(Debug, Subcommand)]
@@ -32,22 +34,22 @@ pub(super) enum SessionCommand {
     Export(ExportArgs),
     /// Delete a session with its key, and print a receipt
     Delete(DeleteArgs),
-    /// List what turns wait for somebody to approve
+    /// List tool calls that wait for approval
     Approvals(ApprovalsArgs),
-    /// Approve what a turn waits for, and print how it went on
+    /// Approve a waiting tool call, and print the turn's result
     Approve(DecideArgs),
-    /// Deny what a turn waits for, and print how it went on
+    /// Deny a waiting tool call, and print the turn's result
     Deny(DecideArgs),
-    /// Cancel what is running or waiting, wherever it runs
+    /// Cancel running and waiting turns, wherever they run
     Cancel(CancelArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Only this tenant's
+    /// Only this tenant's sessions
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
-    /// The most to list
+    /// List at most this many
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,
     #[command(flatten)]
@@ -84,6 +86,9 @@ pub(super) struct DeleteArgs {
     /// Say what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(super) async fn run(command: SessionCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
@@ -119,9 +124,7 @@ async fn list(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     if args.output.json {
         output::json(&sessions)?;
     } else {
-        for session in &sessions {
-            output::line(&summary(session))?;
-        }
+        print_table(&sessions)?;
     }
     if sessions.is_empty() {
         note("no sessions");
@@ -133,16 +136,38 @@ async fn list(args: &ListArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// On a terminal in columns under a header; into a pipe a line each, parted by tabs, so that scripts stay simple.
+fn print_table(sessions: &[SessionSummary]) -> anyhow::Result<()> {
+    let rows: Vec<[String; 5]> = sessions.iter().map(cells).collect();
+    if !output::is_for_a_person() {
+        for row in &rows {
+            let filled = if row[4].is_empty() { &row[..4] } else { &row[..] };
+            output::line(&filled.join("\t"))?;
+        }
+        return Ok(());
+    }
+    let header = ["SESSION", "TENANT", "SIZE", "EXPIRES", "STATE"].map(str::to_owned);
+    let header = Some(header).filter(|_| !rows.is_empty());
+    let all: Vec<&[String; 5]> = header.iter().chain(&rows).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    for row in &all {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        output::line(clean(&padded.collect::<Vec<_>>().join("   ")).trim_end())?;
+    }
+    Ok(())
+}
+
 /// Id first, so that `cut -f1` is enough for a script.
-fn summary(session: &SessionSummary) -> String {
+fn cells(session: &SessionSummary) -> [String; 5] {
     let id = session
         .session_id
         .as_deref()
         .map_or_else(|| format!("({}: its key is gone)", session.tag), str::to_owned);
-    let tenant = session.tenant.as_deref().unwrap_or("-");
+    let tenant = session.tenant.as_deref().unwrap_or("-").to_owned();
     let end = session.expires_at.map_or_else(|| "kept".to_owned(), |at| format!("until {}", moment(at)));
-    let open = if session.open_turn { "\topen turn" } else { "" };
-    format!("{id}\t{tenant}\t{}\t{end}{open}", counted(session.version, "record"))
+    let open = if session.open_turn { "open turn" } else { "" };
+    [id, tenant, counted(session.version, "record"), end, open.to_owned()]
 }
 
 async fn show(args: &OneArgs, opened: &Opened) -> anyhow::Result<Outcome> {
@@ -172,7 +197,8 @@ fn transcript(export: &Export) -> anyhow::Result<()> {
             MessageKind::Ai => "ai",
             MessageKind::Tool => "tool",
         };
-        let private = if message.audience == confidant_engine::Audience::Private { " (private)" } else { "" };
+        let private =
+            if message.audience == confidant_engine::room::Audience::Private { " (private)" } else { "" };
         output::line(&format!("\n{} {who}{private}", moment(message.timestamp)))?;
         for line in clean(&message.content).lines() {
             output::line(&format!("  {line}"))?;
@@ -204,6 +230,10 @@ async fn delete(args: &DeleteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         }
         return Ok(Outcome::Done);
     }
+    let question = format!("Permanently delete the session {} and its key?", clean(&args.one.session_id));
+    if !args.yes && !output::is_confirmed(&question)? {
+        return Ok(Outcome::NothingFound);
+    }
     let receipt = session.erase().await?;
     if receipt.sessions == 0 && receipt.keys.is_empty() {
         return Ok(not_found());
@@ -219,6 +249,6 @@ fn session(opened: &Opened, tenant: TenantId, id: &str) -> anyhow::Result<Sessio
 }
 
 fn not_found() -> Outcome {
-    note("no such session; `confidant session list` prints those there are");
+    note("no such session; `confidant session list` lists them");
     Outcome::NothingFound
 }

@@ -5,43 +5,47 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
-use confidant_engine::{
-    Actor, DataPlace, Engine, Extractive, KeySource as _, KeyringPlace, Parts, RedisAddress, Storage,
-    TenantId, Way, copy, import_checkpoints,
+use confidant_engine::audit::Action;
+use confidant_engine::keys::KeySource as _;
+use confidant_engine::model::Extractive;
+use confidant_engine::storage::{
+    DataPlace, Imported, KeyringPlace, RedisAddress, Way, copy, import_checkpoints,
 };
+use confidant_engine::{Actor, Engine, Parts, Storage, TenantId};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::output::{self, counted, note};
-use super::{DEFAULT_TENANT, JsonArg, Outcome, with_engine};
+use super::shared::{JsonArg, Outcome, stop, with_engine};
+use crate::config::DEFAULT_TENANT;
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::keys::Keys;
 use crate::open::{self, Purpose};
+use crate::output::{self, counted, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   confidant store copy --from sqlite: --to redis://redis.example:6379     PGPASSWORD and REDIS_PASSWORD keep passwords out of addresses
-  confidant store copy --from redis://old --to postgres://me@db/confidant run it again if it was cut off
+  confidant store copy --from redis://old --to postgres://me@db/confidant run it again if interrupted
   confidant store import --from redis://old-system:6379")]
 pub(super) enum StoreCommand {
-    /// Copy everything to an empty store, sealed as it is; stop the servers first
+    /// Copy everything, still sealed, to an empty store; stop the servers first
     Copy(CopyArgs),
-    /// Take over the conversations of the first system from its Redis
+    /// Import conversations of the older system that Confidant replaces, from its Redis
     Import(ImportArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
-    /// Where it is: an address as in store.url
+    /// The store to copy from: an address as in store.url
     #[arg(long, value_name = "URL")]
     from: String,
-    /// Where it goes
+    /// The store to copy to
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Where its keys are [default: beside the data]
+    /// Where the source's keys are [default: beside the data]
     #[arg(long, value_name = "URL")]
     from_keyring: Option<String>,
-    /// Where its keys go [default: beside the data]
+    /// Where the keys go [default: beside the data]
     #[arg(long, value_name = "URL")]
     to_keyring: Option<String>,
     #[command(flatten)]
@@ -50,10 +54,10 @@ pub(super) struct CopyArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The Redis of the first system
+    /// The Redis of the older system
     #[arg(long, value_name = "URL")]
     from: String,
-    /// The tenant that the conversations become
+    /// The tenant that gets the conversations
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
     #[command(flatten)]
@@ -96,16 +100,29 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     let copied = copy(&source, &target, Arc::clone(&keys) as _, &progress).await;
     bar.finish_and_clear();
     let copied = copied?;
+    if copied.complete {
+        // The destination may have gone on since, and servers may be at work on it: it is theirs now.
+        if args.form.json {
+            output::json(&serde_json::json!({ "copied": copied }))?;
+        } else {
+            output::line("the copy is complete: an earlier run finished it, and nothing was copied now")?;
+        }
+        note("it lacks what changed at the source since then; to include that, copy to an empty store");
+        tell_what_is_next(&keys);
+        return Ok(Outcome::Done);
+    }
     // Everything is opened once where it is now: keys, logs, and the chain of the audit log.
     let engine = Engine::open(Parts::new(target, Arc::clone(&keys) as _, Arc::new(Extractive))).await?;
-    let verified = engine.dangerously_administer(Actor::cli()).verify_everything().await;
-    super::stop(&engine).await;
+    let administrator = engine.dangerously_administer(Actor::cli());
+    administrator.note_keys(Action::KeysCopied, copied.keys).await?;
+    let verified = administrator.verify_everything().await;
+    stop(&engine).await;
     let verified = verified?;
     if args.form.json {
         output::json(&serde_json::json!({ "copied": copied, "verified": verified }))?;
     } else {
         output::line(&format!(
-            "{} and {} copied, {} of them in an earlier run; {} in their places",
+            "{} and {} copied, {} of them in an earlier run; audit log intact: {}",
             counted(copied.sessions, "session"),
             counted(copied.keys, "key"),
             copied.already,
@@ -114,7 +131,7 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     }
     for (tag, reason) in &verified.refused {
         output::error(&format!(
-            "{tag} does not open ({reason}); hint: see whether it does where it came from"
+            "{tag} does not open ({reason}); hint: check whether it opens in the source store"
         ));
     }
     if let Some(fault) = &verified.audit_fault {
@@ -123,14 +140,20 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     if !verified.refused.is_empty() || verified.audit_fault.is_some() {
         return Ok(Outcome::Faulty);
     }
+    tell_what_is_next(&keys);
+    Ok(Outcome::Done)
+}
+
+/// What is left to do once a copy is complete.
+fn tell_what_is_next(keys: &Keys) {
     note("set store.url to the new address; the old store still has everything, and its keys");
     if let Some(file) = keys.managed() {
         note(&format!(
-            "its master key goes with it: set CHECKPOINT_ENCRYPTION_KEY_FILE={} for every process on it",
+            "the new store needs the same master key: set CHECKPOINT_ENCRYPTION_KEY_FILE={} for every \
+             process on it",
             file.display()
         ));
     }
-    Ok(Outcome::Done)
 }
 
 async fn import(args: &ImportArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
@@ -142,7 +165,7 @@ async fn import(args: &ImportArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         _ => Way::ReadOnly,
     };
     with_engine(loaded, Purpose::SetUp, async |opened| {
-        let bar = progress_bar("taking over {bar:30} {pos}/{len} checkpoints, {eta} left");
+        let bar = progress_bar("importing {bar:30} {pos}/{len} checkpoints, {eta} left");
         let progress = |done, all| {
             bar.set_length(all);
             bar.set_position(done);
@@ -155,40 +178,75 @@ async fn import(args: &ImportArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
             output::json(&imported)?;
         } else {
             output::line(&format!(
-                "{} taken over, {} here already, {} without an answer",
+                "{} imported, {} already here, {} without an answer",
                 counted(imported.sessions, "session"),
                 imported.already,
                 imported.empty
             ))?;
         }
-        if imported.partly > 0 {
-            output::note(&format!(
-                "{} had words without an answer or before the first question, which are left out{}",
-                counted(imported.partly, "session"),
-                if way == Way::SetAside { "; they stay as `legacy:…` until they expire or the session is erased" } else { "" },
-            ));
-        }
-        if imported.refused > 0 {
-            output::error(&format!(
-                "{} not taken over; hint: give the key they were made with as CHECKPOINT_ENCRYPTION_KEY or in \
-                 OLD_CHECKPOINT_ENCRYPTION_KEY; those that were changed, or are not encrypted, are not trusted",
-                counted(imported.refused, "checkpoint")
-            ));
-        }
-        if imported.unknown > 0 {
-            output::error(&format!(
-                "{} opened and not understood; hint: they hold no messages in a form that is known, or their session ids have none; \
-                 they are left where they are",
-                counted(imported.unknown, "checkpoint")
-            ));
-        }
-        if imported.refused + imported.unknown > 0 {
+        report(&imported, way);
+        if imported.refused + imported.unknown + imported.unreadable + imported.incomplete > 0 {
             return Ok(Outcome::Faulty);
         }
-        Ok(if imported == Default::default() { Outcome::NothingFound } else { Outcome::Done })
+        Ok(if imported == Imported::default() { Outcome::NothingFound } else { Outcome::Done })
     })
     .await
 }
+
+/// Says what was not taken over, and where it is.
+fn report(imported: &Imported, way: Way) {
+    let stays = match way {
+        Way::SetAside => "the originals stay as `legacy:…` until they expire or the session is erased",
+        Way::ReadOnly => "the originals stay where they are",
+    };
+    if imported.partly > 0 {
+        output::note(&format!(
+            "{} had messages that are not imported: questions without an answer, text before the first \
+             question, pictures, arguments of tool calls; {stays}",
+            counted(imported.partly, "session"),
+        ));
+    }
+    if imported.incomplete > 0 {
+        output::error(&format!(
+            "{} here without all messages of the original; {stays}; hint: history.max_messages = 0 keeps \
+             nothing; the import does not change a session that was used before or since",
+            counted(imported.incomplete, "session"),
+        ));
+    }
+    if imported.messages_left > 0 {
+        output::note(&format!("{} not imported in total", counted(imported.messages_left, "message")));
+    }
+    if imported.refused > 0 {
+        output::error(&format!(
+            "{} not imported; hint: give the key they were made with as CHECKPOINT_ENCRYPTION_KEY or in \
+             OLD_CHECKPOINT_ENCRYPTION_KEY; changed or unencrypted ones are not trusted",
+            counted(imported.refused, "checkpoint")
+        ));
+    }
+    if imported.unknown > 0 {
+        output::error(&format!(
+            "{} opened but not understood; hint: their messages or session ids have an unknown format; they \
+             stay where they are",
+            counted(imported.unknown, "checkpoint")
+        ));
+    }
+    if imported.unreadable > 0 {
+        output::error(&format!(
+            "{} named like a checkpoint, but of another type; hint: checkpoints of the older system are \
+             strings; look at them with redis-cli; they stay where they are",
+            counted(imported.unreadable, "key")
+        ));
+    }
+    for row in imported.left.iter().take(MOST_NAMED) {
+        output::note(&format!("  left: {} ({}): {}", row.name, row.kind, row.why));
+    }
+    if imported.left.len() > MOST_NAMED {
+        output::note(&format!("  and {} more; hint: --json lists all", imported.left.len() - MOST_NAMED));
+    }
+}
+
+/// How many rows that were left are named on a terminal.
+const MOST_NAMED: usize = 20;
 
 /// Where an address leads, with what the settings say of such stores.
 fn place(
@@ -199,7 +257,9 @@ fn place(
 ) -> anyhow::Result<(DataPlace, Option<KeyringPlace>)> {
     let kind = StoreKind::try_from(url.to_owned()).map_err(|error| anyhow!("{flag}: {error}"))?;
     if kind == StoreKind::Memory {
-        return Err(anyhow!("{flag}: memory: ends with its process; hint: name a store that is kept"));
+        return Err(anyhow!(
+            "{flag}: a memory: store ends with its process; hint: name a store that is kept"
+        ));
     }
     let keyring = keyring
         .map(|url| KeyringUrl::try_from(url.to_owned()).map_err(|error| anyhow!("{flag}-keyring: {error}")));

@@ -1,13 +1,14 @@
 //! `confidant token`: who may ask over HTTP, for which tenant, as what.
 
 use clap::{Args, Subcommand};
-use confidant_engine::{Actor, Bearer, Role};
+use confidant_engine::Actor;
+use confidant_engine::access::{Bearer, Role};
 use secrecy::ExposeSecret as _;
 
-use super::output::{self, moment, note};
-use super::{JsonArg, Outcome, TenantArg, with_engine};
+use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, moment, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -98,7 +99,7 @@ async fn revoke(args: &RevokeArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         output::json(&serde_json::json!({ "id": args.id, "revoked": revoked }))?;
     }
     if !revoked {
-        note("no such token; `confidant token list` prints those there are");
+        note("no such token; `confidant token list` lists them");
         return Ok(Outcome::NothingFound);
     }
     note("revoked");

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
-use confidant_engine::{Effect, Invocation, Tool, ToolError, Toolbox as _};
+use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, Toolbox as _};
+use confidant_mcp::tools::{McpToolbox, Standing};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::output::{self, clean, note};
-use super::{JsonArg, Outcome};
+use super::shared::{JsonArg, Outcome};
 use crate::config::Loaded;
-use crate::tools::{self, McpToolbox, Standing};
+use crate::output::{self, clean, note};
+use crate::tools;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -22,11 +23,11 @@ Examples:
   confidant tools list
   confidant tools call files.read_file '{\"path\": \"/srv/docs/a.txt\"}'")]
 pub(super) enum ToolsCommand {
-    /// List the tools of all servers: server, name, what it does to the world
+    /// List the tools of all servers: server, name, effect
     List(ListArgs),
     /// Call one tool by hand, whatever the rules say
     Call(CallArgs),
-    /// Look after a server's program (Confidant calls this itself)
+    /// Supervise a server's program (Confidant calls this itself)
     #[command(hide = true)]
     Keep(KeepArgs),
 }
@@ -44,7 +45,7 @@ pub(super) struct CallArgs {
     /// Its arguments, a JSON object; - reads them from stdin
     #[arg(value_name = "JSON", default_value = "{}")]
     arguments: String,
-    /// The same for every try of the same call [default: a new one]
+    /// The idempotency key; repeat it when you retry the same call [default: a new one]
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
@@ -59,7 +60,7 @@ pub(super) struct KeepArgs {
 
 /// Looks after a server's program. Needs no settings.
 pub(super) fn keep(args: &KeepArgs) -> anyhow::Result<Outcome> {
-    tools::keep(&args.command).map(|()| Outcome::Done)
+    confidant_mcp::tools::keep(&args.command).map(|()| Outcome::Done)
 }
 
 pub(super) async fn run(command: ToolsCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
@@ -126,7 +127,7 @@ async fn list(args: &ListArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         }
     }
     if none {
-        note("no tool servers; name one in the settings, under [tools.servers.NAME]");
+        note("no tool servers; add one to the settings, under [tools.servers.NAME]");
         return Ok(Outcome::NothingFound);
     }
     Ok(if away > 0 { Outcome::Faulty } else { Outcome::Done })
@@ -204,7 +205,7 @@ async fn call_with(
     let call = toolbox.call(Invocation { tool: &args.name, arguments, key: &key, max_bytes });
     let called = tokio::time::timeout(section.call_timeout, call).await.unwrap_or(Err(ToolError::TimedOut));
     let answer = called.map_err(|error| match error {
-        ToolError::Unknown => anyhow!("{error}; hint: `confidant tools list` prints those there are"),
+        ToolError::Unknown => anyhow!("{error}; hint: `confidant tools list` lists the tools"),
         ToolError::TimedOut => anyhow!("{error}; hint: raise tools.call_timeout_seconds if it needs longer"),
         _ => anyhow!("{error}; hint: look at the server's own log"),
     })?;
@@ -216,11 +217,11 @@ async fn call_with(
     }
     if answer.cut {
         note(&format!(
-            "there was more than {max_bytes} bytes of it; raise tools.max_result_bytes to see more"
+            "the result was longer than {max_bytes} bytes; raise tools.max_result_bytes to see more"
         ));
     }
     if answer.failed {
-        note("the tool says that it failed");
+        note("the tool reports that it failed");
         return Ok(Outcome::Faulty);
     }
     Ok(Outcome::Done)
@@ -228,8 +229,8 @@ async fn call_with(
 
 fn new_key() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).context("the system gives no random numbers")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    getrandom::fill(&mut bytes).context("the system provides no random numbers")?;
+    Ok(hex::encode(bytes))
 }
 
 /// How long servers may take to be ready, while somebody waits.

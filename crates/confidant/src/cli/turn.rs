@@ -1,14 +1,20 @@
 //! A turn on the command line: shown while it is made, called off by Ctrl-C, and what a person is told when it waits.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
 use anyhow::{Context as _, anyhow};
-use confidant_engine::{ApprovalRequest, Ending, Error, Final, MemoryState, Outbound, Session, Turn};
+use confidant_engine::approval::ApprovalRequest;
+use confidant_engine::turn::{Ending, Final, MemoryState, Outbound};
+use confidant_engine::{Error, Session, Turn};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::JsonArg;
-use super::output::{self, Paint, clean, note};
+use super::markdown::Live;
+use super::shared::JsonArg;
+use crate::output::{self, Paint, clean, note};
 
 /// Ctrl-C, from the first one on.
 #[derive(Debug)]
@@ -16,7 +22,7 @@ pub(super) struct Interrupts(Signal);
 
 impl Interrupts {
     pub(super) fn listen() -> anyhow::Result<Self> {
-        Ok(Self(signal(SignalKind::interrupt()).context("signals cannot be listened for")?))
+        Ok(Self(signal(SignalKind::interrupt()).context("cannot listen for signals")?))
     }
 
     pub(super) async fn next(&mut self) {
@@ -33,18 +39,19 @@ pub(super) async fn follow(
     interrupts: &mut Interrupts,
 ) -> anyhow::Result<Ending> {
     let name = turn.request_id().to_owned();
-    let mut printer = Printer { quiet: form.json, ..Printer::default() };
+    let live = Live::on_terminal().filter(|_| !form.json);
+    let mut printer = Printer { quiet: form.json, live, ..Printer::default() };
     let mut cancelling = false;
     loop {
         let event = tokio::select! {
             event = turn.next() => event.ok_or(Error::Internal)?,
             () = interrupts.next() => {
-                printer.status.clear();
+                printer.end_line()?;
                 if cancelling {
                     return Err(anyhow!(LEFT));
                 }
                 cancelling = true;
-                note("\ncancelling; Ctrl-C again to leave at once");
+                note("cancelling; press Ctrl-C again to leave at once");
                 session.cancel(Some(&name)).await?;
                 continue;
             }
@@ -56,7 +63,7 @@ pub(super) async fn follow(
     }
 }
 
-const LEFT: &str = "left before the turn was over; hint: `confidant session show` says what became of it";
+const LEFT: &str = "left before the turn ended; hint: `confidant session show` shows its result";
 
 /// Prints the end of a turn that was not followed.
 pub(super) fn print(ending: &Ending) -> anyhow::Result<()> {
@@ -76,6 +83,8 @@ struct Printer {
     status: Status,
     /// Whether some of the answer was printed.
     spoken: bool,
+    /// Where a terminal shows it, what shows it there.
+    live: Option<Live>,
 }
 
 impl Printer {
@@ -90,7 +99,10 @@ impl Printer {
                 if !self.quiet {
                     self.status.clear();
                     self.spoken = true;
-                    output::text(&clean(&text))?;
+                    match &mut self.live {
+                        Some(live) => live.push(&text)?,
+                        None => output::text(&clean(&text))?,
+                    }
                 }
                 Ok(None)
             }
@@ -98,7 +110,13 @@ impl Printer {
                 self.status.clear();
                 if !self.quiet {
                     let rest = if self.spoken { "" } else { &answer.content };
-                    output::line(&clean(rest))?;
+                    match &mut self.live {
+                        Some(live) => {
+                            live.push(rest)?;
+                            live.finish()?;
+                        }
+                        None => output::line(&clean(rest))?,
+                    }
                 }
                 Ok(Some(Ending::Answer(answer)))
             }
@@ -119,7 +137,11 @@ impl Printer {
 
     fn end_line(&mut self) -> anyhow::Result<()> {
         self.status.clear();
-        if self.spoken { output::line("") } else { Ok(()) }
+        match &mut self.live {
+            Some(live) => Ok(live.finish()?),
+            None if self.spoken => output::line(""),
+            None => Ok(()),
+        }
     }
 }
 
@@ -129,7 +151,7 @@ pub(super) fn described(session_id: &str, ending: &Ending) -> Value {
         Ending::Answer(Final { request_id, content, metadata }) => json!({
             "request_id": request_id,
             "session_id": session_id,
-            "message_type": "final_response",
+            "message_type": if metadata.asks.is_some() { "hitl_request" } else { "final_response" },
             "content": content,
             "metadata": metadata,
         }),
@@ -159,7 +181,7 @@ fn mention(ending: &Ending) {
     }
     if metadata.pending_approvals > 0 {
         let these = output::counted(metadata.pending_approvals as u64, "approval");
-        note(&format!("({these} in this session still to be decided: `confidant session approvals`)"));
+        note(&format!("({these} in this session still pending: `confidant session approvals`)"));
     }
 }
 
@@ -170,6 +192,44 @@ pub(super) fn tell_how_to_decide(session_id: &str, request: &ApprovalRequest) {
         output::moment(request.expires_at),
         request.approval_id
     ));
+}
+
+/// Keeps what is typed while an answer comes from being shown in the middle of it. It waits, as it was typed, for whoever reads
+/// the next line: Enter stays Enter, so that lines stay lines. Ctrl-C works as ever.
+pub(super) struct Held(Option<Termios>);
+
+impl Held {
+    pub(super) fn back() -> Self {
+        let stdin = io::stdin();
+        if !(stdin.is_terminal() && io::stdout().is_terminal()) {
+            return Self(None);
+        }
+        let Ok(before) = tcgetattr(&stdin) else { return Self(None) };
+        let mut quiet = before.clone();
+        quiet.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON);
+        quiet.input_modes &= !InputModes::ICRNL;
+        quiet.special_codes[SpecialCodeIndex::VMIN] = 0;
+        quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+        Self(tcsetattr(&stdin, OptionalActions::Now, &quiet).is_ok().then_some(before))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // What was typed stays: it is the next line's.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+/// What was typed meanwhile, taken away from whoever asks next; nothing where nothing waits.
+pub(super) fn typed_meanwhile() -> Vec<u8> {
+    let held = Held::back();
+    let mut typed = vec![0; 16 * 1024];
+    let count = if held.0.is_some() { io::stdin().lock().read(&mut typed).unwrap_or(0) } else { 0 };
+    typed.truncate(count);
+    typed
 }
 
 /// What is being done, on a line that goes away again; on a terminal only.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use confidant_engine::{
-    AppsNote, Aspect, Aspects, AudienceNote, ConversationContextAspect, Fixed, InjectionWarning,
-    Instructions, LanguageNote, ProfileNote, Slot,
+use confidant_engine::aspects::{
+    AppsNote, Aspect, Aspects, AudienceNote, Fixed, InjectionWarning, Instructions, LanguageNote,
+    ProfileNote, Slot,
 };
+use confidant_engine::concepts::ConversationContextAspect;
 use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use confidant_engine::{BusSettings, RedisAddress, Speech, TenantId};
+use confidant_engine::TenantId;
+use confidant_engine::bus::{BusSettings, Speech};
+use confidant_engine::storage::RedisAddress;
 use serde::Deserialize;
 
 use super::{Loaded, StoreKind, seconds};
-use crate::cli::DEFAULT_TENANT;
+use crate::config::DEFAULT_TENANT;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,7 +54,7 @@ impl TryFrom<String> for BusUrl {
         if url.starts_with("redis") {
             return RedisAddress::parse(&url).map(Self);
         }
-        Err("this is not the address of a Redis; hint: use redis://host, or leave it out to use the store's"
+        Err("this is not a Redis address; hint: use redis://host, or leave it out to use the store's"
             .to_owned())
     }
 }
@@ -66,13 +68,14 @@ impl Loaded {
             (&section.url, &config.store.url)
         else {
             return Err(anyhow!(
-                "gateways and workers meet on a Redis, and none is configured; \
-                 hint: set store.url (or REDIS_URL) to redis://host, or bus.url beside another store"
+                "gateways and workers need a Redis, and none is configured; hint: set store.url (or \
+                 REDIS_URL) to redis://host, or bus.url beside another store"
             ));
         };
         if config.store.url == StoreKind::Memory {
             return Err(anyhow!(
-                "gateways and workers need a store that both see, and store.url is memory:; hint: use redis:// or postgres://"
+                "gateways and workers need a shared store, but store.url is memory:; hint: use redis:// or \
+                 postgres://"
             ));
         }
         let redis = config.store.redis(address, self.secrets.redis_password.as_ref())?;

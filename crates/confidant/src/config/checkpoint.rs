@@ -1,5 +1,6 @@
 //! `[checkpoint]`: how long sessions live.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use confidant_engine::Lifetimes;
@@ -14,6 +15,9 @@ pub(crate) struct CheckpointSection {
     pub(crate) ttl: Duration,
     #[serde(rename = "person_ttl_seconds", deserialize_with = "seconds::maybe")]
     person_ttl: Option<Duration>,
+    /// The lifetimes of sessions on some channels, which go before the others.
+    #[serde(rename = "channel_ttl_seconds", deserialize_with = "seconds::by_name")]
+    pub(crate) channel_ttl: BTreeMap<String, Duration>,
     /// How often the server looks for sessions whose lifetime is over.
     #[serde(rename = "sweep_seconds", deserialize_with = "seconds::some")]
     pub(crate) sweep: Duration,
@@ -27,6 +31,11 @@ impl CheckpointSection {
 
 impl Default for CheckpointSection {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(86_400), person_ttl: None, sweep: Duration::from_secs(60) }
+        Self {
+            ttl: Duration::from_secs(86_400),
+            person_ttl: None,
+            channel_ttl: BTreeMap::new(),
+            sweep: Duration::from_secs(60),
+        }
     }
 }

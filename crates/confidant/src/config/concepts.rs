@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use confidant_engine::{CaptureWhen, ConceptSettings};
+use confidant_engine::concepts::{CaptureWhen, ConceptSettings};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
@@ -27,6 +27,8 @@ pub(crate) struct ConceptsSection {
     graph_timeout_ms: u64,
     #[serde(deserialize_with = "days")]
     archive_after_days: Duration,
+    #[serde(deserialize_with = "days")]
+    delete_after_days: Duration,
     /// Whether contexts are sealed at rest.
     pub(crate) seal_context: bool,
     language: String,
@@ -56,12 +58,12 @@ impl TryFrom<String> for GraphKind {
                 Ok(Self::Bolt(url))
             }
             Some(("bolt" | "bolt+s" | "neo4j" | "neo4j+s", _)) => Err(
-                "this is no address of a graph server, or it has a password in it; hint: use bolt://host:7687, concepts.graph_user and \
-                 CONCEPTS_GRAPH_PASSWORD"
+                "this is not the address of a graph server, or it has a password in it; hint: use \
+                 bolt://host:7687, concepts.graph_user and CONCEPTS_GRAPH_PASSWORD"
                     .to_owned(),
             ),
             Some(("sqlite", folder)) if !folder.starts_with("//") => Ok(Self::Folder(folder.into())),
-            _ => Err("this is no address of a graph; hint: use sqlite:, sqlite:/path/folder or bolt://host:7687".to_owned()),
+            _ => Err("this is not the address of a graph; hint: use sqlite:, sqlite:/path/folder or bolt://host:7687".to_owned()),
         }
     }
 }
@@ -89,6 +91,7 @@ impl Default for ConceptsSection {
             half_life_days: settings.half_life,
             graph_timeout_ms: 500,
             archive_after_days: Duration::from_secs(90 * DAY),
+            delete_after_days: Duration::from_secs(180 * DAY),
             seal_context: settings.seal_context,
             language: settings.language,
             disclaimer_key: settings.disclaimer_key,
@@ -110,6 +113,7 @@ impl ConceptsSection {
             half_life: self.half_life_days,
             graph_timeout: Duration::from_millis(self.graph_timeout_ms),
             archive_after: Some(self.archive_after_days),
+            delete_after: Some(self.delete_after_days),
             seal_context: self.seal_context,
             language: self.language.clone(),
             disclaimer_key: self.disclaimer_key.clone(),
@@ -123,14 +127,14 @@ impl ConceptsSection {
 
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     match usize::deserialize(deserializer)? {
-        0 => Err(D::Error::custom("0 concepts are none; hint: give at least 1, or enabled = false")),
+        0 => Err(D::Error::custom("0 concepts is too few; hint: give at least 1, or set enabled = false")),
         most => Ok(most),
     }
 }
 
 fn days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     match u64::deserialize(deserializer)? {
-        0 => Err(D::Error::custom("0 days is no span of time; hint: give at least 1")),
+        0 => Err(D::Error::custom("0 days is too short; hint: give at least 1")),
         days if days > 3_660_000 => {
             Err(D::Error::custom("this is longer than ten thousand years; hint: give fewer days"))
         }

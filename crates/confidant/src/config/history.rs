@@ -26,7 +26,7 @@ impl Default for HistorySection {
 fn at_least_two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     let messages = usize::deserialize(deserializer)?;
     if messages < 2 {
-        return Err(D::Error::custom("fewer than 2 messages are no history; hint: give at least 2"));
+        return Err(D::Error::custom("fewer than 2 messages is too few; hint: give at least 2"));
     }
     Ok(messages)
 }

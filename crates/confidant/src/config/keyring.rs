@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use confidant_engine::{PostgresAddress, RedisAddress};
+use confidant_engine::storage::{PostgresAddress, RedisAddress};
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -3,20 +3,31 @@
 //! Every single value is tried on its own before it is laid over the others, so that an error can name the key and
 //! the file or variable it stands in.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use confidant_display::parted;
+use confidant_memory::regular;
 use toml::{Table, Value};
 
+use super::sources::{Chosen, Sources};
 use super::{Config, ConfigError, Environment, Flags, Loaded, Secrets};
 
 /// Reads all sources.
 pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::default();
-    let file =
-        flags.config.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+    let file = match &flags.config {
+        Some(file) => Some(file.clone()),
+        // One that may not be looked at is read, too, and reading says why it cannot be.
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.try_exists().unwrap_or(true)),
+    };
+    let mut environment = environment.clone();
     if let Some(file) = &file {
         layers.add_file(file)?;
+        // Only beside a file of ours: elsewhere it is another program's.
+        environment.lay_under(&file.with_file_name(BESIDE))?;
     }
+    let environment = &environment;
     for (name, value) in environment.beginning_with(PREFIX) {
         layers.add_variable(name, value)?;
     }
@@ -34,22 +45,26 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
         }
     }
     if let Some(folder) = &flags.data_dir {
-        layers.put(&["server", "data_dir"], Value::String(folder.to_string_lossy().into_owned()));
+        let folder = Value::String(folder.to_string_lossy().into_owned());
+        layers.put("--data-dir", &["server", "data_dir"], folder);
     }
     if let Some(listen) = flags.listen {
-        layers.put(&["server", "listen"], Value::String(listen.to_string()));
+        layers.put("--listen", &["server", "listen"], Value::String(listen.to_string()));
     }
+    let mut sources = layers.sources(environment);
     let config = layers.into_config()?;
     let secrets = Secrets::find(environment, &config)?;
+    sources.secrets = super::secrets::given(environment, &config);
     let login = environment.value("USER").or_else(|| environment.value("LOGNAME")).map(str::to_owned);
     let home = environment.value("HOME").map(PathBuf::from);
     let data_home =
         environment.value("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let data_home = data_home.or_else(|| Some(home.as_ref()?.join(".local/share")));
-    Ok(Loaded { config, secrets, file, login, home, data_home })
+    Ok(Loaded { config, secrets, file, login, home, data_home, sources })
 }
 
 /// Reads the text of a settings file and nothing else; `source` is what errors call it.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn parse_file(source: &str, text: &str) -> Result<Config, ConfigError> {
     let mut layers = Layers::default();
     layers.add_toml(source, text)?;
@@ -57,11 +72,25 @@ pub(crate) fn parse_file(source: &str, text: &str) -> Result<Config, ConfigError
 }
 
 #[derive(Debug, Default)]
-struct Layers(Table);
+struct Layers {
+    table: Table,
+    /// Who laid each value there, by its path.
+    of: BTreeMap<String, String>,
+}
 
 impl Layers {
+    /// What was chosen and by whom; of variables it is said which file they stand in, if they do.
+    fn sources(&self, environment: &Environment) -> Sources {
+        let named = |(path, source): (&String, &String)| (path.clone(), environment.described(source));
+        Sources {
+            chosen: Chosen(self.table.clone()),
+            of: self.of.iter().map(named).collect(),
+            secrets: Vec::new(),
+        }
+    }
+
     fn into_config(self) -> Result<Config, ConfigError> {
-        self.0.try_into().map_err(|error: toml::de::Error| ConfigError {
+        self.table.try_into().map_err(|error: toml::de::Error| ConfigError {
             source_name: "configuration".to_owned(),
             what: without_value(error.message()),
             hint: EXAMPLE_HINT.to_owned(),
@@ -70,9 +99,9 @@ impl Layers {
 
     fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let source = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+        let text = regular::read_linked(path).map_err(|error| ConfigError {
             source_name: source.clone(),
-            what: format!("the file cannot be read ({})", error.kind()),
+            what: format!("the file cannot be read ({})", regular::why(&error)),
             hint: "check --config, the file's owner and its permissions".to_owned(),
         })?;
         self.add_toml(&source, &text)
@@ -96,7 +125,7 @@ impl Layers {
             try_on(source, Table::from_iter([(section.clone(), Value::Table(Table::new()))]), &section)?;
             for (key, value) in keys {
                 try_value(source, &[&section, &key], &value)?;
-                self.put(&[&section, &key], value);
+                self.put(source, &[&section, &key], value);
             }
         }
         Ok(())
@@ -138,20 +167,24 @@ impl Layers {
                 value
             }
         };
-        self.put(path, value);
+        self.put(source, path, value);
         Ok(())
     }
 
     /// Whether there is something at this path.
     fn has(&self, path: &[&str]) -> bool {
         let (first, rest) = path.split_first().expect("a path has at least a section");
-        rest.iter().try_fold(self.0.get(*first), |at, key| Some(at?.get(key))).flatten().is_some()
+        rest.iter().try_fold(self.table.get(*first), |at, key| Some(at?.get(key))).flatten().is_some()
     }
 
     /// Lays a value over what is there; the path has a section and at least one key.
-    fn put(&mut self, path: &[&str], value: Value) {
+    fn put(&mut self, source: &str, path: &[&str], value: Value) {
         let Some((key, tables)) = path.split_last() else { return };
-        let mut table = &mut self.0;
+        let place = path.join(".");
+        // What stood deeper is gone with what it stood in.
+        self.of.retain(|known, _| !known.starts_with(&format!("{place}.")));
+        self.of.insert(place, source.to_owned());
+        let mut table = &mut self.table;
         for name in tables {
             let found = table.entry(*name).or_insert_with(|| Value::Table(Table::new()));
             let Value::Table(found) = found else { return };
@@ -197,7 +230,7 @@ fn worded(source: &str, message: &str, key: &str) -> ConfigError {
         }
         None => {
             let message = without_value(message);
-            let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, EXAMPLE_HINT));
+            let (what, hint) = parted(&message).unwrap_or((&message, EXAMPLE_HINT));
             (if named { what.to_owned() } else { format!("{key}: {what}") }, hint.to_owned())
         }
     };
@@ -218,7 +251,7 @@ fn without_value(message: &str) -> String {
     }
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return "invalid".to_owned() };
     let kind = found.split(['"', '`']).next().unwrap_or_default().trim_end();
-    format!("{kind}, expected {expected}")
+    crate::words::plain(&format!("{kind}, expected {expected}")).into_owned()
 }
 
 fn suggestion(key: &str, unknown: &str, known: &[&str]) -> String {
@@ -286,6 +319,8 @@ fn variable(path: &[&str]) -> String {
 }
 
 const DEFAULT_FILE: &str = "confidant.toml";
+/// Beside it: variables that are not in the environment.
+const BESIDE: &str = ".env";
 const PREFIX: &str = "CONFIDANT_";
 const NO_NAME: &str = "\u{0}";
 const EXAMPLE_HINT: &str = "`confidant config` prints every key with its default";
@@ -418,14 +453,18 @@ mod tests {
             (refused("[server]\nlisten = 'here'", []), "c.toml: ", "server.listen"),
             (refused("[checkpoint]\nttl_seconds = 0", []), "c.toml: ", "checkpoint.ttl_seconds"),
             (refused("\n[server\n", []), "c.toml, line 2: ", "not TOML"),
-            (refused("[models]\ndefault = {}", []), "c.toml: ", "models.default: the default is not"),
+            (refused("[models]\ndefault = {}", []), "c.toml: ", "models.default: the default model"),
             (refused("[models]\nfast = 1", []), "c.toml: ", "models.fast: "),
-            (refused("[models.fast]\ncost = -1", []), "c.toml: ", "models.fast.cost: this is no cost"),
+            (
+                refused("[models.fast]\ncost = -1", []),
+                "c.toml: ",
+                "models.fast.cost: this is not a valid cost",
+            ),
             (refused("[processing]\nforms = 'x'", []), "c.toml: ", "processing.forms"),
             (
                 refused("[processing]\nreprocess_at = 11", []),
                 "c.toml: ",
-                "processing.reprocess_at: this is no score",
+                "processing.reprocess_at: this is not a valid score",
             ),
             (
                 refused("[processing.safety]\nillegal = { at = 11, then = [] }", []),
@@ -438,7 +477,7 @@ mod tests {
                 "processing.safety.illegal: missing field `at`",
             ),
             (refused("", [("CHECKPOINT_TTL", "a day")]), "CHECKPOINT_TTL: ", "checkpoint.ttl_seconds"),
-            (refused("", [("REDIS_URL", "redis://h:port")]), "REDIS_URL: ", "not the address of a Redis"),
+            (refused("", [("REDIS_URL", "redis://h:port")]), "REDIS_URL: ", "not a Redis address"),
         ] {
             assert!(error.starts_with(source) && error.contains(key) && error.contains("hint: "), "{error}");
         }

@@ -13,6 +13,7 @@ use confidant_memory::blobs::local::Local;
 use confidant_memory::blobs::object::{self, ObjectSettings, Transport};
 use confidant_memory::cost::Prices;
 use confidant_memory::import::Root;
+use confidant_memory::regular;
 use confidant_memory::source::{Adapter, Sources};
 use confidant_redact::Options;
 use serde::Deserialize;
@@ -120,7 +121,7 @@ impl MemorySection {
                 "live" => self.live(secrets)?,
                 _ => {
                     return Err(anyhow!(
-                        "memory.modes names a mode that is not known; hint: use \"mock\", \"live\" or both"
+                        "memory.modes names an unknown mode; hint: use \"mock\", \"live\" or both"
                     ));
                 }
             };
@@ -164,12 +165,12 @@ impl MemorySection {
     /// What storage costs.
     pub(crate) fn prices(&self) -> anyhow::Result<Prices> {
         let Some(path) = &self.prices_file else { return Ok(Prices::default()) };
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            anyhow!("memory.prices_file cannot be read ({}); hint: check the path", error.kind())
+        let text = regular::read_linked(path).map_err(|error| {
+            anyhow!("memory.prices_file cannot be read ({}); hint: check the path", regular::why(&error))
         })?;
         priced(&text).map_err(|error| {
             let what = error.message().lines().next().unwrap_or_default();
-            anyhow!("memory.prices_file is no table of prices: {what}; hint: docs/MEMORY.md shows one")
+            anyhow!("memory.prices_file is not a table of prices: {what}; hint: docs/MEMORY.md shows one")
         })
     }
 
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(open(cascade).unwrap().len(), 1);
         for (toml, what) in [
             ("modes = ['live']", "memory.live_url is not set"),
-            ("modes = ['elsewhere']", "not known"),
+            ("modes = ['elsewhere']", "unknown mode"),
             ("default_mode = 'live'", "not among memory.modes"),
             ("modes = ['live']\nlive_url = 'ftp://x'", "hint"),
             ("modes = ['live']\nlive_url = 'cascade+https://chain.example'", "cascade_supernode_url"),

@@ -1,7 +1,8 @@
 //! Settings: what an operator chose, checked and turned into the types that the rest works with.
 //!
 //! A section is a struct in a file of its own, with its defaults. [`load`] lays the sources over one another: the
-//! defaults, the file, `CONFIDANT_SECTION__KEY` in the environment, the names that older systems used, and flags.
+//! defaults, the file, `CONFIDANT_SECTION__KEY` in the environment, the names that older systems used, and flags. A `.env` beside
+//! the file counts as environment, below that of the process.
 //! This is the only place that reads the environment. Secrets are not settings: they are in [`Secrets`] and come from
 //! the environment or from files it names, never from `confidant.toml` and never from a flag.
 
@@ -24,20 +25,24 @@ mod room_context;
 mod seconds;
 mod secrets;
 mod server;
+mod sources;
 mod store;
 mod tools;
 mod turn;
 
 use std::path::PathBuf;
 
-use confidant_engine::{Aspects, Instructions, Settings};
+use confidant_engine::Settings;
+use confidant_engine::aspects::{Aspects, Instructions};
 use serde::Deserialize;
 
 pub(crate) use channels::{DiscordSection, MatrixSection};
 pub(crate) use concepts::GraphKind;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
-pub(crate) use layers::{load, parse_file};
+pub(crate) use layers::load;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use layers::parse_file;
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use memory::CardBy;
 #[cfg(feature = "matrix")]
@@ -136,6 +141,8 @@ pub(crate) struct Loaded {
     pub(crate) home: Option<PathBuf>,
     /// Where programs of theirs keep data.
     pub(crate) data_home: Option<PathBuf>,
+    /// Where each setting came from.
+    pub(crate) sources: sources::Sources,
 }
 
 impl Loaded {
@@ -144,7 +151,8 @@ impl Loaded {
     pub(crate) fn for_a_person(mut self) -> Self {
         let place = &mut self.config.server.data_dir;
         if *place == Config::default().server.data_dir
-            && !place.exists()
+            // One that may not be looked at is there: opening it says what is wrong.
+            && !place.try_exists().unwrap_or(true)
             && let Some(folder) = &self.data_home
         {
             *place = folder.join("confidant");
@@ -170,6 +178,9 @@ pub(crate) struct ConfigError {
     pub(crate) what: String,
     pub(crate) hint: String,
 }
+
+/// The tenant of an installation that has only one.
+pub(crate) const DEFAULT_TENANT: &str = "default";
 
 /// Every key with its default, in the order of the sections.
 pub(crate) const EXAMPLE: &str = include_str!("../../../../confidant.example.toml");

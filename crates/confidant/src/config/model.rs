@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::{Extractive, FormStyle, Model, Provider, Remote, RemoteSettings, Sampling};
+use confidant_engine::model::{Extractive, FormStyle, Model, Provider, Remote, RemoteSettings, Sampling};
 use secrecy::SecretString;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
@@ -12,7 +12,7 @@ use super::{ConfigError, seconds};
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSection {
-    provider: Kind,
+    provider: ProviderKind,
     model: Option<String>,
     base_url: Option<String>,
     /// The variable that has the server's key, when it is not the provider's usual one.
@@ -31,7 +31,7 @@ pub(crate) struct ModelSection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ProviderKind {
     /// Picks sentences from what was said; needs no network.
     Builtin,
     OpenAi,
@@ -49,11 +49,11 @@ impl ModelSection {
         forms: FormStyle,
     ) -> Result<Arc<dyn Model>, ConfigError> {
         let provider = match self.provider {
-            Kind::Builtin => return Ok(Arc::new(Extractive)),
-            Kind::OpenAi => Provider::OpenAi,
-            Kind::Anthropic => Provider::Anthropic,
-            Kind::Gemini => Provider::Gemini,
-            Kind::Ollama => Provider::Ollama,
+            ProviderKind::Builtin => return Ok(Arc::new(Extractive)),
+            ProviderKind::OpenAi => Provider::OpenAi,
+            ProviderKind::Anthropic => Provider::Anthropic,
+            ProviderKind::Gemini => Provider::Gemini,
+            ProviderKind::Ollama => Provider::Ollama,
         };
         let settings = RemoteSettings {
             provider,
@@ -77,13 +77,20 @@ impl ModelSection {
         Ok(Arc::new(remote))
     }
 
+    /// The variable that must have a key: the provider's own server always wants one, another may not, unless somebody
+    /// named the variable.
+    pub(super) fn wanted_key(&self) -> Option<&str> {
+        let elsewhere = self.base_url.is_some() && self.api_key_env.is_none();
+        self.key_variable().filter(|_| !elsewhere)
+    }
+
     /// The variable that has the key, if the provider wants one.
     pub(super) fn key_variable(&self) -> Option<&str> {
         let usual = match self.provider {
-            Kind::OpenAi => Some("OPENAI_API_KEY"),
-            Kind::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Kind::Gemini => Some("GEMINI_API_KEY"),
-            Kind::Builtin | Kind::Ollama => None,
+            ProviderKind::OpenAi => Some("OPENAI_API_KEY"),
+            ProviderKind::Anthropic => Some("ANTHROPIC_API_KEY"),
+            ProviderKind::Gemini => Some("GEMINI_API_KEY"),
+            ProviderKind::Builtin | ProviderKind::Ollama => None,
         };
         self.api_key_env.as_deref().or(usual)
     }
@@ -92,7 +99,7 @@ impl ModelSection {
 impl Default for ModelSection {
     fn default() -> Self {
         Self {
-            provider: Kind::Builtin,
+            provider: ProviderKind::Builtin,
             model: None,
             base_url: None,
             api_key_env: None,
@@ -111,7 +118,7 @@ fn strengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, 
         |word: &String| !word.trim().is_empty() && word.len() <= 40 && !word.contains(char::is_control);
     if strengths.len() > 16 || !strengths.iter().all(short) {
         return Err(D::Error::custom(
-            "these are no strengths; hint: give at most 16 short words, such as coding",
+            "these are not valid strengths; hint: give at most 16 short words, such as coding",
         ));
     }
     Ok(strengths)
@@ -120,7 +127,9 @@ fn strengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, 
 fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     let cost = f32::deserialize(deserializer)?;
     if !cost.is_finite() || cost < 0.0 {
-        return Err(D::Error::custom("this is no cost; hint: give a number from 0, the default being 1"));
+        return Err(D::Error::custom(
+            "this is not a valid cost; hint: give a number of 0 or more; the default is 1",
+        ));
     }
     Ok(cost)
 }
@@ -133,7 +142,7 @@ mod tests {
     fn the_default_needs_nothing_and_a_remote_one_needs_a_name() {
         let build = |model: &ModelSection, section| model.build(section, None, FormStyle::Function);
         assert!(build(&ModelSection::default(), "model").is_ok());
-        let remote = ModelSection { provider: Kind::OpenAi, ..ModelSection::default() };
+        let remote = ModelSection { provider: ProviderKind::OpenAi, ..ModelSection::default() };
         assert_eq!(remote.key_variable(), Some("OPENAI_API_KEY"));
         for (section, error) in [
             ("model", "[model]: model.model is empty; hint: name a model that the server has"),

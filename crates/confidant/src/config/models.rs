@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use confidant_engine::{ChosenModel, Model, Models};
+use confidant_engine::model::{ChosenModel, Model, Models};
 use serde::Deserialize;
 
 use super::model::ModelSection;
@@ -26,12 +26,12 @@ impl TryFrom<BTreeMap<String, ModelSection>> for ModelsSection {
 
     fn try_from(models: BTreeMap<String, ModelSection>) -> Result<Self, Self::Error> {
         if models.contains_key(Models::DEFAULT) {
-            return Err("the default is not one of the others; hint: set it up in [model]");
+            return Err("the default model does not belong here; hint: set it up in [model]");
         }
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
         let fits = |name: &String| (1..=64).contains(&name.len()) && name.chars().all(allowed);
         if !models.keys().all(fits) {
-            return Err("this is no name for a model; hint: use small letters, digits, -, _ and .");
+            return Err("this is not a valid model name; hint: use lower-case letters, digits, -, _ and .");
         }
         Ok(Self(models))
     }
@@ -41,6 +41,23 @@ impl Config {
     /// The model of `[model]`. Connects to nothing.
     pub(crate) fn default_model(&self, secrets: &Secrets) -> Result<Arc<dyn Model>, ConfigError> {
         self.model.build("model", secrets.model.as_ref(), self.processing.forms)
+    }
+
+    /// A line for each model that cannot answer because nobody gave its key, with the variable that would.
+    pub(crate) fn missing_keys(&self, secrets: &Secrets) -> Vec<String> {
+        let default = ("model".to_owned(), &self.model, secrets.model.is_some());
+        let others = self
+            .models
+            .iter()
+            .map(|(name, model)| (format!("models.{name}"), model, secrets.models.contains_key(name)));
+        let missing = std::iter::once(default).chain(others).filter_map(|(section, model, given)| {
+            let variable = model.wanted_key().filter(|_| !given)?;
+            Some(format!(
+                "warning: [{section}] has no API key, so its server will refuse to answer; hint: set {variable}, or \
+                 {variable}_FILE to the name of a file with the key"
+            ))
+        });
+        missing.collect()
     }
 
     /// All models, and which of them prepares. Connects to nothing.

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use confidant_engine::{Decay, FormStyle, Harm, Measure, Processing, Safety, SafetyAction, SafetyText};
+use confidant_engine::Processing;
+use confidant_engine::model::FormStyle;
+use confidant_engine::prepare::{Decay, Harm, Measure, SafetyAction, SafetyText};
+use confidant_engine::turn::Safety;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::seconds;
@@ -27,6 +30,8 @@ pub(crate) struct ProcessingSection {
     /// The chance of an injection from which on the model is warned.
     #[serde(deserialize_with = "score")]
     pub(crate) injection_warning: f32,
+    /// The most tokens of what is kept that the small model looks at before the answer.
+    pub(crate) history_tokens: u32,
     /// Whether a private conversation that begins is told of similar ones of the same person.
     pub(crate) past_chats: bool,
     /// The harm of an answer from which on it is made again; never without it.
@@ -80,6 +85,7 @@ impl Default for ProcessingSection {
             timeout: Duration::from_secs(5),
             forms: FormStyle::Function,
             injection_warning: 6.0,
+            history_tokens: 280_000,
             past_chats: false,
             reprocess_at: None,
             safety: SafetySection::default(),
@@ -96,6 +102,7 @@ impl ProcessingSection {
             beside: self.beside,
             timeout: self.timeout,
             injection_warning: self.injection_warning,
+            history_tokens: self.history_tokens,
             past_chats: self.past_chats,
             reprocess_at: self.reprocess_at,
         }
@@ -153,7 +160,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Texts, D::Error> 
     let is_code =
         |language: &String| language.len() == 2 && language.chars().all(|c| c.is_ascii_alphabetic());
     if !texts.values().flat_map(BTreeMap::keys).all(is_code) {
-        return Err(D::Error::custom("this is no language; hint: give two letters, such as en"));
+        return Err(D::Error::custom("this is not a language; hint: give two letters, such as en"));
     }
     Ok(texts)
 }
@@ -161,7 +168,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Texts, D::Error> 
 fn score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     let score = f32::deserialize(deserializer)?;
     if !(0.0..=10.0).contains(&score) {
-        return Err(D::Error::custom("this is no score; hint: give a number from 0 to 10"));
+        return Err(D::Error::custom("this is not a valid score; hint: give a number from 0 to 10"));
     }
     Ok(score)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use confidant_engine::RoomLimits;
+use confidant_engine::room::RoomLimits;
 use serde::Deserialize;
 
 use super::seconds;

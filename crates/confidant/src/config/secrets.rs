@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use confidant_display::Hinted as _;
 use confidant_memory::blobs::object::Credentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -200,9 +201,8 @@ pub(super) fn plain(environment: &Environment, name: &str) -> Result<Option<(Str
         (None, Some(path)) => match files::read_secret(Path::new(path)) {
             Ok(value) => Ok(Some((in_file, value.trim().to_owned()))),
             Err(error) => {
-                let message = error.to_string();
-                let (what, hint) = message.split_once("; hint: ").unwrap_or((&message, "check the path"));
-                Err(ConfigError { source_name: in_file, what: what.to_owned(), hint: hint.to_owned() })
+                let (what, hint) = error.what_and_hint("check the path");
+                Err(ConfigError { source_name: in_file, what, hint })
             }
         },
         (None, None) => Ok(None),
@@ -212,8 +212,8 @@ pub(super) fn plain(environment: &Environment, name: &str) -> Result<Option<(Str
 fn both(name: &str, in_file: &str) -> ConfigError {
     ConfigError {
         source_name: name.to_owned(),
-        what: format!("{in_file} is set, too"),
-        hint: format!("set one of {name} and {in_file}"),
+        what: format!("{in_file} is set as well"),
+        hint: format!("set only one of {name} and {in_file}"),
     }
 }
 
@@ -227,6 +227,31 @@ impl PartialEq for Secret {
             _ => false,
         }
     }
+}
+
+/// Whether a variable of this name holds a secret, as far as names tell.
+pub(super) fn is_secret(name: &str) -> bool {
+    // The name of a file is none.
+    !name.ends_with("_FILE")
+        && (SECRETS.contains(&name)
+            || ["_API_KEY", "_PASSWORD", "_TOKEN"].iter().any(|end| name.ends_with(end)))
+}
+
+/// Which secrets were given, by their variables, and where those stand.
+pub(super) fn given(environment: &Environment, config: &Config) -> Vec<(String, String)> {
+    let models = std::iter::once(&config.model).chain(config.models.iter().map(|(_, model)| model));
+    let mut names: Vec<&str> =
+        SECRETS.into_iter().chain(models.filter_map(ModelSection::key_variable)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let both = names.into_iter().flat_map(|name| [name.to_owned(), format!("{name}_FILE")]);
+    let set = both.filter(|name| environment.value(name).is_some());
+    set.map(|name| {
+        let described = environment.described(&name);
+        let source = if described == name { "environment".to_owned() } else { described };
+        (name, source)
+    })
+    .collect()
 }
 
 /// Variables that programs we start must not inherit.
@@ -289,6 +314,6 @@ mod tests {
     fn both_at_once_is_an_error() {
         let error =
             find([("CHECKPOINT_ENCRYPTION_KEY", "a"), ("CHECKPOINT_ENCRYPTION_KEY_FILE", "b")]).unwrap_err();
-        assert!(error.to_string().contains("set one of"), "{error}");
+        assert!(error.to_string().contains("set only one of"), "{error}");
     }
 }

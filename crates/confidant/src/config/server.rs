@@ -5,11 +5,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use confidant_http::{HttpSettings, PlaceLimits};
+use confidant_mcp::Hosts;
 use serde::Deserialize;
 
 use super::seconds;
-use crate::http::HttpSettings;
-use crate::mcp::Hosts;
+
+/// A client that means it sends its request at once.
+const FIRST_HEAD: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -23,6 +26,10 @@ pub(crate) struct ServerSection {
     request_timeout: Duration,
     /// Of one token; 0 is no limit.
     requests_per_minute: u32,
+    /// At a time.
+    max_connections: NonZeroUsize,
+    /// At a time, from one address; 0 is no limit.
+    connections_per_peer: usize,
     #[serde(rename = "shutdown_grace_seconds", deserialize_with = "seconds::some")]
     pub(crate) shutdown_grace: Duration,
 }
@@ -34,6 +41,11 @@ impl ServerSection {
             max_body_bytes: self.max_body_bytes.get(),
             request_timeout: self.request_timeout,
             requests_per_minute: self.requests_per_minute,
+            places: PlaceLimits {
+                most: crate::process::connections(self.max_connections.get()),
+                per_peer: self.connections_per_peer,
+                first_head: FIRST_HEAD,
+            },
         }
     }
 }
@@ -59,6 +71,8 @@ impl Default for ServerSection {
             max_body_bytes: NonZeroUsize::new(1024 * 1024).expect("1 MiB is not zero"),
             request_timeout: Duration::from_secs(150),
             requests_per_minute: 600,
+            max_connections: NonZeroUsize::new(4096).expect("4096 is not zero"),
+            connections_per_peer: 512,
             shutdown_grace: Duration::from_secs(20),
         }
     }

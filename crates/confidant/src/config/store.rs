@@ -1,16 +1,19 @@
 //! `[store]`: where conversations are kept.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use confidant_engine::{
-    Durability, PostgresAddress, PostgresSettings, RedisAddress, RedisNames, RedisSettings, TenantId,
+use confidant_engine::TenantId;
+use confidant_engine::storage::{
+    Durability, PostgresAddress, PostgresSettings, RedisAddress, RedisNames, RedisSettings,
 };
+use confidant_memory::regular;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use crate::cli::DEFAULT_TENANT;
+use crate::config::DEFAULT_TENANT;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,7 +23,7 @@ pub(crate) struct StoreSection {
     opaque_names: bool,
     prefix: String,
     ca_file: Option<PathBuf>,
-    audit_days: u32,
+    audit_days: Option<u32>,
     schema: String,
     connections: usize,
 }
@@ -33,7 +36,7 @@ impl Default for StoreSection {
             opaque_names: false,
             prefix: String::new(),
             ca_file: None,
-            audit_days: 30,
+            audit_days: None,
             schema: "confidant".to_owned(),
             connections: 16,
         }
@@ -59,7 +62,7 @@ impl StoreSection {
                 false => RedisNames::Readable { bare_tenant: TenantId::new(DEFAULT_TENANT)? },
             },
             prefix: self.prefix.clone(),
-            keep_audit: Duration::from_secs(u64::from(self.audit_days.max(1)) * 86_400),
+            keep_audit: self.keep_audit().unwrap_or(REDIS_KEEPS),
         })
     }
 
@@ -78,16 +81,23 @@ impl StoreSection {
             ca: self.certificates()?,
             schema: self.schema.clone(),
             connections: self.connections,
+            keep_audit: self.keep_audit(),
         })
+    }
+
+    fn keep_audit(&self) -> Option<Duration> {
+        self.audit_days.map(|days| Duration::from_secs(u64::from(days.max(1)) * 86_400))
     }
 
     fn certificates(&self) -> anyhow::Result<Option<Vec<u8>>> {
         let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|error| {
+            let mut bytes = Vec::new();
+            let read = regular::open_linked(path).and_then(|mut file| file.read_to_end(&mut bytes));
+            read.map(|_| bytes).map_err(|error| {
                 anyhow!(
                     "store.ca_file {} cannot be read ({}); hint: check the path",
                     path.display(),
-                    error.kind()
+                    regular::why(&error)
                 )
             })
         };
@@ -101,6 +111,9 @@ impl StoreSection {
         }
     }
 }
+
+/// How long a Redis, where everything ends, keeps audit records unless told otherwise.
+const REDIS_KEEPS: Duration = Duration::from_secs(30 * 86_400);
 
 /// What `store.url` names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

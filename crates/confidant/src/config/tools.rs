@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use confidant_engine::{ToolLimits, ToolPolicy, ToolRule, Verdict};
+use confidant_engine::tools::{ToolLimits, ToolPolicy, ToolRule, Verdict};
+use confidant_mcp::tools::{Pattern, Reach, ServerName, ServerSettings, address};
 use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::secrets::{self, SECRETS};
 use super::{ConfigError, Environment, seconds};
-use crate::tools::{Pattern, Reach, ServerName, ServerSettings, address};
 
 /// The section: limits for a turn, servers by name, rules in their order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -119,9 +119,9 @@ impl ToolsSection {
 impl RuleSection {
     fn rule(&self) -> ToolRule {
         let approver = |approver: &Approver| match approver {
-            Approver::Asker => confidant_engine::Approver::Asker,
-            Approver::Admin => confidant_engine::Approver::Admin,
-            Approver::User(user) => confidant_engine::Approver::User(user.clone()),
+            Approver::Asker => confidant_engine::approval::Approver::Asker,
+            Approver::Admin => confidant_engine::approval::Approver::Admin,
+            Approver::User(user) => confidant_engine::approval::Approver::User(user.clone()),
         };
         let then = match self.then {
             Then::Allow => Verdict::Allow,
@@ -223,7 +223,10 @@ impl TryFrom<RawServer> for ServerSection {
                 }
                 let pass_env = raw.pass_env.unwrap_or_default();
                 if pass_env.iter().any(|name| SECRETS.contains(&name.trim_end_matches("_FILE"))) {
-                    return wrong("pass_env names a secret of Confidant's own", "give the program its own");
+                    return wrong(
+                        "pass_env names one of Confidant's own secrets",
+                        "give the program its own",
+                    );
                 }
                 Where::Process { command, env: raw.env.unwrap_or_default(), pass_env }
             }
@@ -404,17 +407,17 @@ mod tests {
             ),
             (
                 "[tools.servers.Files]\ncommand = ['x']".to_owned(),
-                "tools.servers.Files: not a name",
+                "tools.servers.Files: not a valid server name",
                 "a-z, 0-9, _ and -",
             ),
             (
                 "[tools.servers.memory]\ncommand = ['x']".to_owned(),
-                "tools.servers.memory: memory is what",
+                "tools.servers.memory: the name memory",
                 "another name",
             ),
             (rule("tol = 'x'"), "unknown key tools.rules[1].tol", "did you mean tools.rules[1].tool?"),
             (rule("tool = 'x'"), "tools.rules[1]: missing field", ""),
-            (rule("tool = 'x'\nthen = 'canary'"), "tools.rules[1].then: unknown variant", ""),
+            (rule("tool = 'x'\nthen = 'canary'"), "tools.rules[1].then: this is not known", ""),
             (
                 rule("tool = 'x'\nthen = 'allow'\nexpires_seconds = 5"),
                 "tools.rules[1]: approvers and expires_seconds",

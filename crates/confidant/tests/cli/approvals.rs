@@ -5,9 +5,12 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 
+use confidant_engine::approval::ApprovalRequest;
+use confidant_engine::model::Model;
+use confidant_engine::storage::Durability;
+use confidant_engine::turn::Ending;
 use confidant_engine::{
-    Actor, ApprovalRequest, Durability, Ending, Engine, Error, Model, Recovered, Scope, Session, Storage,
-    TenantId, Turn, TurnRequest,
+    Actor, Engine, Error, Recovered, Scope, Session, Storage, TenantId, Turn, TurnRequest,
 };
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -88,8 +91,10 @@ fn an_approval_is_listed_and_decided_where_the_turn_came_from() {
     setting.home.run(&["session", "approvals", "http:r:main:bob"]).nothing_found();
     setting.home.run(&["session", "approvals", "--tenant", "other"]).nothing_found();
 
-    setting.decide("approve", &request, &[]).failed("not an administrator's", "--as USER");
-    setting.decide("approve", &request, &["--as", "mallory"]).failed("somebody else's", "approvers");
+    setting.decide("approve", &request, &[]).failed("an administrator may not decide", "--as USER");
+    setting
+        .decide("approve", &request, &["--as", "mallory"])
+        .failed("somebody else must decide", "approvers");
     let tenant = ["--as", "alice", "--tenant", "other"];
     setting.decide("approve", &request, &tenant).failed("no such approval", "session approvals");
     assert_eq!(setting.tools.runs(), 0);
@@ -108,7 +113,8 @@ fn an_approval_is_listed_and_decided_where_the_turn_came_from() {
     assert!(ran.out.starts_with("Looking.\n\ndone: The tool said"), "{}", ran.out);
     assert!(ran.out.contains("content of /a"), "{}", ran.out);
     assert_eq!(setting.tools.runs(), 1);
-    setting.decide("deny", &request, &["--as", "alice"]).failed("no such approval", "session approvals");
+    let again = setting.decide("deny", &request, &["--as", "alice"]);
+    again.failed("you already decided this approval (approved)", "nothing more to do");
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn a_running_server_carries_it_out() {
     let ran = setting.decide("approve", &request, &["--as", "alice", "--json"]).done().json();
     assert_eq!((&ran["message_type"], &ran["request_id"]), (&json!("final_response"), &json!("r1")), "{ran}");
     let (_, said) = server.stop();
-    assert!(said.contains("took up turns that were left"), "{said}");
+    assert!(said.contains("resumed unfinished turns"), "{said}");
     assert!(said.contains("outcome=\"answered\""), "{said}");
     for content in ["files", SESSION, &request.approval_id] {
         assert!(!said.contains(content), "{said}");
@@ -162,7 +168,7 @@ fn a_chat_shows_what_it_waits_for_and_how_to_decide() {
     assert_eq!((&ran["metadata"]["hash"], &ran["session_id"]), (&json!(request.hash), &json!(SESSION)));
     // Later messages are answered, and its exact words decide.
     let later = setting.home.run(&[&chat[..], &["--once", "hello"]].concat()).done();
-    assert!(later.err.contains("1 approval in this session still to be decided"), "{}", later.err);
+    assert!(later.err.contains("1 approval in this session still pending"), "{}", later.err);
     let mut child = piped(&setting.home, &chat);
     child.stdin.take().unwrap().write_all(format!("deny {}\n", request.code).as_bytes()).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap()).done();
@@ -221,7 +227,7 @@ fn ctrl_c_cancels_the_answer_and_says_so() {
     interrupt(&child);
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
-    assert!(ran.err.contains("cancelling; Ctrl-C again"), "{}", ran.err);
+    assert!(ran.err.contains("cancelling; press Ctrl-C again"), "{}", ran.err);
     assert!(ran.err.contains("error: the turn was cancelled"), "{}", ran.err);
 
     // In a conversation, the conversation goes on.

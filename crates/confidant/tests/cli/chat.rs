@@ -111,7 +111,7 @@ fn processes_that_start_at_once_agree_on_one_key() {
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert_eq!(said.iter().filter(|ran| ran.err.contains("made a master key")).count(), 1);
-    assert!(home.run(&["keys", "verify"]).done().out.starts_with("6 keys and 6 sessions open"));
+    assert!(home.run(&["keys", "verify"]).done().out.starts_with("all open: 6 keys and 6 sessions"));
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn an_export_says_which_memory_it_could_not_fetch_and_has_the_rest() {
     fs::remove_dir_all(home.data("memory/blobs")).unwrap();
     let export = home.run(&["person", "export", "alice"]);
     assert_eq!(export.code, 2, "{}", export.err);
-    assert!(export.err.contains("2 items could not be fetched whole"), "{}", export.err);
+    assert!(export.err.contains("2 items could not be fetched completely"), "{}", export.err);
     assert_eq!(names(&export), hers);
     let memories = &export.json()["memories"];
     assert!(memories[0]["memory_card"].to_string().contains(CARD));
@@ -148,7 +148,7 @@ fn an_erased_person_has_no_memories_and_the_receipt_counts_them() {
     let fewer = receipt.out.replace(&format!("\"memories\": {}", 2 + MANY), "\"memories\": 2");
     assert_ne!(fewer, receipt.out);
     fs::write(home.path("receipt.json"), fewer).unwrap();
-    home.run(&verify).failed("signature does not hold", "unchanged");
+    home.run(&verify).failed("signature is not valid", "unchanged");
 
     assert_eq!(kept(), (1 + MANY, 1));
     gone(&home, &hers);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::home::{CONTENT, Home, KEY, OTHER_KEY};
+use crate::home::{CONTENT, Home, KEY, OTHER_KEY, Server};
 
 #[test]
 fn a_wrong_key_opens_nothing() {
     let home = Home::with_alice().set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
-    home.alice("What is my name?").failed("wrong master key", "restore the key that made this data");
+    home.alice("What is my name?").failed("wrong master key", "set the key that this data was made with");
     home.run(&["session", "list"]).failed("wrong master key", "CHECKPOINT_ENCRYPTION_KEY");
 }
 
@@ -65,7 +65,7 @@ fn after_a_rotation_the_old_key_opens_nothing() {
     assert_eq!(home.master_key().lines().count(), 1);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", old.trim());
-    home.alice("What is my name?").failed("wrong master key", "restore the key");
+    home.alice("What is my name?").failed("wrong master key", "set the key");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_interrupted_rotation_is_finished_by_the_next() {
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     assert!(home.run(&["doctor"]).done().out.contains("warn  master key: a rotation was interrupted"));
     let ran = home.run(&["keys", "rotate"]).done();
-    assert!(ran.err.contains("an earlier rotation was interrupted; it goes on"), "{}", ran.err);
+    assert!(ran.err.contains("an earlier rotation was interrupted; resuming it"), "{}", ran.err);
     assert_eq!(home.master_key(), format!("{KEY}\n"));
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
 }
@@ -102,9 +102,28 @@ fn keys_are_generated_verified_and_described() {
     let key = home.run(&["keys", "generate"]).done().out;
     assert_eq!((key.len(), key.lines().count()), (45, 1));
     assert_ne!(key, home.run(&["keys", "generate"]).done().out);
-    assert!(home.run(&["keys", "verify"]).done().out.starts_with("1 key and 1 session open; "));
+    assert!(home.run(&["keys", "verify"]).done().out.starts_with("all open: 1 key and 1 session; "));
     assert_eq!(home.run(&["keys", "verify", "--json"]).done().json()["refused"], serde_json::json!([]));
     let status = home.run(&["keys", "status"]).done().out;
     assert!(status.contains("master key from  ./confidant-data/master.key"), "{status}");
     assert!(!status.contains(home.master_key().trim()));
+}
+
+/// Who had the keys in hand is written down, and so is where the log ends.
+#[test]
+fn the_use_of_keys_is_in_the_audit_log_whose_end_can_be_kept() {
+    let home = Home::with_alice();
+    home.run(&["keys", "status"]).done();
+    home.run(&["keys", "verify"]).done();
+    drop(Server::start(&home));
+    home.run(&["keys", "rotate"]).done();
+    let shown = home.run(&["audit", "show", "--last", "100", "--json"]).done().json();
+    let records = shown.as_array().unwrap();
+    let actions: Vec<&str> = records.iter().filter_map(|record| record["action"].as_str()).collect();
+    let keys: Vec<&&str> = actions.iter().filter(|action| action.starts_with("keys.")).collect();
+    assert_eq!(keys, [&"keys.viewed", &"keys.verified", &"keys.opened", &"keys.rotated"]);
+    let verified = home.run(&["audit", "verify", "--json"]).done().json();
+    let last = records.last().unwrap();
+    assert_eq!(verified["records"], last["seq"]);
+    assert_eq!(verified["heads"], serde_json::json!([{ "lane": 0, "seq": last["seq"], "tag": last["tag"] }]));
 }

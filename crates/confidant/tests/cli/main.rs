@@ -8,6 +8,7 @@
 mod approvals;
 mod chat;
 mod erasure;
+mod first_hour;
 mod home;
 mod instructions;
 mod keys;
@@ -18,6 +19,6 @@ mod redis;
 mod rights;
 mod server;
 #[expect(dead_code, reason = "shared with the unit tests, which use the rest of it")]
-#[path = "../../src/testing.rs"]
+#[path = "../../../http/src/testing.rs"]
 mod testing;
 mod trouble;

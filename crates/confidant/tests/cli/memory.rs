@@ -33,6 +33,15 @@ fn uris(ran: &Ran) -> Vec<String> {
     hits.iter().map(|hit| hit["cascade_uri"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Whether what a pipe gets to read is one fence, opened and closed by us with the same word.
+fn is_fenced(out: &str, label: &str) -> bool {
+    let mut lines = out.lines().skip(1);
+    let word = lines.next().and_then(|line| line.strip_prefix(&format!("<<<{label} "))).map(str::to_owned);
+    let close = word.map(|word| format!("{word} {label}>>>"));
+    close.is_some_and(|close| lines.last() == Some(close.as_str()))
+        && (out.matches("<<<").count(), out.matches(">>>").count()) == (1, 1)
+}
+
 #[test]
 fn a_memory_from_dry_run_to_forgotten() {
     let home = Home::new();
@@ -49,7 +58,8 @@ fn a_memory_from_dry_run_to_forgotten() {
     home.run(&["memory", "import", home.folder.path().join("nothing").to_str().unwrap()]);
 
     let other = "0".repeat(64);
-    home.run(&[&store[..], &["--expect-sha256", &other]].concat()).failed("other bytes", "dry run");
+    home.run(&[&store[..], &["--expect-sha256", &other]].concat())
+        .failed("does not match the given hash", "dry run");
     let stored = home.run(&[&store[..], &["--expect-sha256", sha256]].concat()).done();
     let uri = stored.out.trim_end();
     assert!(uri.starts_with("cascade://") && stored.err.contains("artifact_only"), "{}", stored.err);
@@ -60,12 +70,14 @@ fn a_memory_from_dry_run_to_forgotten() {
     assert_eq!(uris(&found), [uri]);
     let told = home.run(&["memory", "query", "login"]).done();
     assert!(told.out.contains("#production") && told.out.contains(uri), "{}", told.out);
+    assert!(is_fenced(&told.out, "memories"), "{}", told.out);
     home.run(&["memory", "query", "login", "--since", "2026-01-01"]).nothing_found();
 
     let opened = home.run(&["memory", "retrieve", uri, "--json"]).done().json();
     assert_eq!((&opened["artifact"], &opened["crypto"]["verified"]), (&preview["payload"], &true.into()));
     let told = home.run(&["memory", "retrieve", uri]).done();
     assert!(told.out.contains("decided") && told.out.contains("Roll back to v2.3.1"), "{}", told.out);
+    assert!(is_fenced(&told.out, "memory"), "{}", told.out);
 
     let would = home.run(&["memory", "forget", "--session-id", "demo-001", "--dry-run", "--json"]).done();
     assert_eq!(would.json()["cascade_uris"], json!([uri]));
@@ -87,7 +99,7 @@ fn leave_a_removal(home: &Home) {
     std::fs::create_dir(&blob).unwrap();
     let told = home.run(&["memory", "forget", uri]).done();
     assert!(told.err.contains("1 blob is still to be deleted"), "{}", told.err);
-    assert!(home.run(&["doctor"]).out.contains("0 uploads and 1 removal are under way"));
+    assert!(home.run(&["doctor"]).out.contains("0 uploads and 1 removal are not finished"));
     std::fs::remove_dir(&blob).unwrap();
 }
 
@@ -98,9 +110,9 @@ fn what_a_command_left_undone_is_done_by_the_next_one_that_writes() {
     let file = session(&home);
     let store = ["memory", "store", "next", "--session", &file];
     home.run(&[&store[..], &["--dry-run"]].concat()).done();
-    assert!(home.run(&["doctor"]).out.contains("1 removal are under way"), "a dry run writes nothing");
+    assert!(home.run(&["doctor"]).out.contains("1 removal are not finished"), "a dry run writes nothing");
     home.run(&store).done();
-    assert!(!home.run(&["doctor"]).out.contains("under way"));
+    assert!(!home.run(&["doctor"]).out.contains("are not finished"));
 }
 
 #[test]
@@ -120,7 +132,7 @@ fn what_a_command_left_undone_is_done_by_a_server_for_agents() {
     let mut input = server.stdin.take().unwrap();
     writeln!(input, "{hello}").unwrap();
     writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
-    let done = (0..200).any(|_| !home.run(&["doctor"]).out.contains("under way"));
+    let done = (0..200).any(|_| !home.run(&["doctor"]).out.contains("are not finished"));
     drop(input);
     server.wait().unwrap();
     assert!(done, "nobody did it");
@@ -147,7 +159,7 @@ fn the_price_table_in_the_guide_is_one() {
     let told = home.run(&["memory", "estimate", "1024", "--json"]).done().json();
     assert_eq!(told["assumptions"]["price_table"], "our contract");
     std::fs::write(home.path("prices.toml"), "[s3]\nprice = 1\n").unwrap();
-    home.run(&["memory", "estimate", "1024"]).failed("no table of prices", "docs/MEMORY.md");
+    home.run(&["memory", "estimate", "1024"]).failed("not a table of prices", "docs/MEMORY.md");
 }
 
 #[test]
@@ -244,7 +256,7 @@ fn files_are_imported_once() {
     home.run(&["memory", "query", "rollback", "--tag", "imported"]).done();
     let nowhere = home.run(&["memory", "import", "no-such-folder"]).nothing_found();
     assert!(
-        nowhere.err.contains("no file or folder") && nowhere.err.contains("whole path"),
+        nowhere.err.contains("no file or folder") && nowhere.err.contains("full path"),
         "{}",
         nowhere.err
     );
@@ -254,8 +266,8 @@ fn files_are_imported_once() {
 fn wrong_arguments_are_not_repeated() {
     let home = Home::new();
     let store = ["memory", "store", "s", "--session", "-"];
-    piped(&home, &store, &format!("{{\"summary\": {CONTENT}}}")).failed("no JSON (line 1", "--help");
-    piped(&home, &store, &format!("[\"{CONTENT}\"]")).failed("no JSON object", "--help");
+    piped(&home, &store, &format!("{{\"summary\": {CONTENT}}}")).failed("not valid JSON (line 1", "--help");
+    piped(&home, &store, &format!("[\"{CONTENT}\"]")).failed("not a JSON object", "--help");
     piped(&home, &[&store[..], &["--metadata", CONTENT]].concat(), "{}").failed("has no key", "KEY=VALUE");
     assert!(!home.path("confidant-data").exists());
     home.run(&["memory", "store", "no-such-session"]).nothing_found();

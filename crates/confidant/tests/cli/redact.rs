@@ -70,10 +70,10 @@ fn a_line_that_is_no_json_does_not_end_the_run() {
         ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((ran.code, lines.len()), (2, 4), "{}", ran.out);
     assert_eq!(lines[0]["text"], "ok \u{fffd} lone");
-    assert_eq!(lines[1], serde_json::json!({ "error": "line 3 is no JSON: it goes wrong at column 1" }));
-    assert_eq!(lines[2], serde_json::json!({ "error": "line 4 is no JSON: it ends too early" }));
+    assert_eq!(lines[1], serde_json::json!({ "error": "line 3 is not JSON: it has an error at column 1" }));
+    assert_eq!(lines[2], serde_json::json!({ "error": "line 4 is not JSON: it ends too early" }));
     assert_eq!(lines[3]["text"], "<REDACTED:EMAIL>");
-    assert!(ran.err.contains("2 lines are no JSON") && !ran.err.contains("hunter2"), "{}", ran.err);
+    assert!(ran.err.contains("2 lines are not JSON") && !ran.err.contains("hunter2"), "{}", ran.err);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn on_redis() -> Option<Home> {
 #[test]
 fn a_url_and_a_key_are_enough() {
     let Some(home) = on_redis() else { return };
-    home.alice("hello").failed("needs a master key that you give", "`confidant keys generate` makes one");
+    home.alice("hello").failed("you must provide the master key", "`confidant keys generate` makes one");
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", KEY);
     home.run(&["session", "list"])
         .failed("there is no data in Redis at 127.0.0.1", "start with `confidant serve`");
@@ -46,10 +46,10 @@ fn a_url_and_a_key_are_enough() {
     assert!(!home.holds(CONTENT));
     let doctor = home.run(&["doctor"]);
     assert!(doctor.out.contains("databases: Redis ") && doctor.out.contains(" is sound"), "{}", doctor.out);
-    assert!(doctor.out.contains("sessions: 1 key and 1 log open"), "{}", doctor.out);
+    assert!(doctor.out.contains("sessions: all open: 1 key and 1 log"), "{}", doctor.out);
     let erased = home.run(&["person", "erase", "alice"]).done();
     // Other machines may have files of their own.
-    assert!(erased.err.contains("where other machines have a data folder of their own"), "{}", erased.err);
+    assert!(erased.err.contains("every other machine with its own data folder"), "{}", erased.err);
     let receipt = erased.out;
     fs::write(home.path("receipt.json"), receipt).unwrap();
     home.run(&["audit", "verify", "--receipt", "receipt.json"]).done();
@@ -77,7 +77,7 @@ fn several_servers_share_sessions_and_follow_a_rotation() {
     // What is warm goes on; the old key alone opens nothing more.
     assert!(ask(&two, "What is my name?").contains("Alice"));
     assert_eq!((one.stop().0, two.stop().0), (0, 0));
-    home.alice("What is my name?").failed("wrong master key", "restore the key");
+    home.alice("What is my name?").failed("wrong master key", "set the key");
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", OTHER_KEY);
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     home.run(&["audit", "verify"]).done();

@@ -50,7 +50,7 @@ fn a_person_is_erased_with_a_receipt_that_verifies() {
     assert!(home.run(&["person", "export", "bob"]).done().out.contains("Bob"));
     fs::write(home.path("receipt.json"), receipt.out.replace("\"sessions\": 2", "\"sessions\": 3")).unwrap();
     let verify = ["audit", "verify", "--receipt", "receipt.json"];
-    home.run(&verify).failed("signature does not hold", "unchanged");
+    home.run(&verify).failed("signature is not valid", "unchanged");
     fs::write(home.path("receipt.json"), CONTENT).unwrap();
     home.run(&verify).failed("this is not a receipt", "unchanged");
     home.run(&["audit", "verify", "--receipt", "none.json"]).failed("cannot be read", "check the path");
@@ -132,7 +132,7 @@ fn the_doctor_finds_a_sound_installation_sound() {
     let home = Home::with_alice().set("CONFIDANT_SERVER__LISTEN", "127.0.0.1:0");
     let doctor = home.run(&["doctor"]).done();
     assert!(doctor.out.lines().all(|line| line.starts_with("ok    ")), "{}", doctor.out);
-    assert!(doctor.out.contains("ok    sessions: 1 key and 1 log open"), "{}", doctor.out);
+    assert!(doctor.out.contains("ok    sessions: all open: 1 key and 1 log"), "{}", doctor.out);
     fs::set_permissions(home.data(""), fs::Permissions::from_mode(0o755)).unwrap();
     let doctor = home.run(&["doctor", "--json"]).done().json();
     let folder = doctor.as_array().unwrap().iter().find(|check| check["name"] == "folder").unwrap();

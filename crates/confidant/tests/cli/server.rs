@@ -19,7 +19,7 @@ fn a_server_starts_serves_and_stops_in_good_order() {
     // A command beside it sees the same data and takes the address for ours.
     assert!(home.alice("What is my name?").done().out.contains("Alice"));
     let doctor = home.run(&["doctor"]);
-    assert!(doctor.out.contains("sessions: 1 key and 1 log open"), "{}", doctor.out);
+    assert!(doctor.out.contains("sessions: all open: 1 key and 1 log"), "{}", doctor.out);
     let taken = server.address.clone();
     home.run(&["serve", "--listen", &taken]).failed("is in use", "server.listen");
     let (code, said) = server.stop();
@@ -50,7 +50,7 @@ fn a_running_server_follows_a_rotation() {
     let status = home.run(&["keys", "status", "--json"]).done().json();
     assert_eq!((&status["keys"], &status["under_others"]), (&3.into(), &0.into()));
     assert_eq!(server.stop().0, 0);
-    assert!(home.run(&["keys", "verify"]).done().out.starts_with("3 keys and 3 sessions open"));
+    assert!(home.run(&["keys", "verify"]).done().out.starts_with("all open: 3 keys and 3 sessions"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::home::{CONTENT, Home};
+use crate::home::{CONTENT, Home, Server};
 
 #[test]
 fn a_missing_keyring_is_said_and_nothing_is_lost() {
@@ -35,6 +35,76 @@ fn a_damaged_database_is_named() {
     }
 }
 
+/// Promise 8: what a conversation does not need does not stop it.
+#[test]
+fn a_damaged_graph_stops_neither_talking_nor_erasing() {
+    let home = Home::with_alice();
+    fs::write(home.data("concepts.db"), vec![0x55; 8192]).unwrap();
+    let answer = home.alice("What is my name?").done();
+    assert!(answer.out.contains("Alice"), "{}", answer.out);
+    assert!(answer.err.contains("the graph of concepts cannot be opened"), "{}", answer.err);
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.code == 2 && doctor.out.contains("fail  concepts: the graph"), "{}", doctor.out);
+    home.run(&["concepts", "list"]).failed("the graph of concepts cannot be opened", "");
+    assert_eq!(home.run(&["person", "erase", "alice"]).done().json()["sessions"], 1);
+    assert_eq!(fs::read(home.data("concepts.db")).unwrap(), vec![0x55; 8192], "left as it is");
+    let server = Server::start(&home);
+    let ready = server.ask("GET /readyz", "", "");
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("\"part\":\"concepts\""), "{ready}");
+}
+
+/// The same for one that a newer program wrote.
+#[test]
+fn a_graph_of_a_newer_version_stops_no_conversation_and_is_left_alone() {
+    let home = Home::with_alice();
+    for beside in ["concepts.db-wal", "concepts.db-shm"] {
+        let _ = fs::remove_file(home.data(beside));
+    }
+    let mut newer = fs::read(home.data("concepts.db")).unwrap();
+    // Where SQLite has a file's version.
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    fs::write(home.data("concepts.db"), &newer).unwrap();
+    let answer = home.alice("What is my name?").done();
+    assert!(answer.out.contains("Alice"), "{}", answer.out);
+    let (what, hint) = ("concepts.db was written by a newer version of Confidant", "upgrade this program");
+    assert!(answer.err.contains(what), "{}", answer.err);
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.code == 2 && doctor.out.contains(what), "{}", doctor.out);
+    home.run(&["concepts", "list"]).failed(what, hint);
+    assert!(fs::read(home.data("concepts.db")).unwrap() == newer, "it was changed");
+}
+
+/// The same, and nothing is said to be gone that could not be reached.
+#[test]
+fn a_damaged_memory_or_inbox_stops_neither_talking_nor_the_end_of_sessions() {
+    for (name, part, kept) in
+        [("memory/memory.db", "memory", "memories"), ("channels.db", "channels", "channel_events")]
+    {
+        let home = Home::with_alice();
+        let sound = fs::read(home.data(name)).unwrap_or_default();
+        for beside in ["-wal", "-shm"] {
+            let _ = fs::remove_file(home.data(&format!("{name}{beside}")));
+        }
+        fs::write(home.data(name), vec![0x55; 8192]).unwrap();
+        let answer = home.alice("What is my name?").done();
+        assert!(answer.out.contains("Alice"), "{}", answer.out);
+        let doctor = home.run(&["doctor"]);
+        assert!(doctor.out.contains(&format!("fail  {part}: ")), "{}", doctor.out);
+        let exported = home.run(&["person", "export", "alice"]);
+        assert!(exported.code == 2 && exported.json()["unreadable"][0] == kept, "{}", exported.err);
+        assert_eq!(exported.json()["sessions"].as_array().unwrap().len(), 1);
+        let erased = home.run(&["person", "erase", "alice"]);
+        erased.failed("there is no receipt", "erase again");
+        home.run(&["session", "list"]).nothing_found();
+        match sound.is_empty() {
+            true => fs::remove_file(home.data(name)).unwrap(),
+            false => fs::write(home.data(name), sound).unwrap(),
+        }
+        let receipt = home.run(&["person", "erase", "alice"]);
+        assert_eq!(receipt.json()["sessions"], 0, "{}", receipt.err);
+    }
+}
+
 #[test]
 fn unknown_settings_are_named_with_their_source() {
     let home = Home::new();
@@ -53,7 +123,8 @@ fn unknown_settings_are_named_with_their_source() {
 #[test]
 fn stores_that_cannot_be_used_are_refused_without_their_password() {
     let home = Home::new().set("CONFIDANT_STORE__URL", &format!("postgres://me:{CONTENT}@localhost/db"));
-    home.alice(CONTENT).failed("store.url is a server, which needs a master key", "confidant keys generate");
+    home.alice(CONTENT)
+        .failed("store.url is a server, so you must provide the master key", "confidant keys generate");
     let home = Home::new().set("CONFIDANT_STORE__URL", &format!("mysql://{CONTENT}"));
     home.alice(CONTENT).failed("not the address of a store", "sqlite:/path/folder");
 }
@@ -84,9 +155,9 @@ fn a_folder_that_cannot_be_written_is_said() {
     fs::write(home.path("file"), "").unwrap();
     let chat = ["chat", "--once", CONTENT, "--data-dir"];
     home.run(&[&chat[..], &["file/data"]].concat())
-        .failed("the folder file/data cannot be made", "--data-dir");
+        .failed("the folder file/data cannot be created", "--data-dir");
     home.run(&[&chat[..], &["/proc/confidant"]].concat())
-        .failed("/proc/confidant cannot be made", "--data-dir");
+        .failed("/proc/confidant cannot be created", "--data-dir");
     let locked = home.path("locked");
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).unwrap();
@@ -107,7 +178,7 @@ fn files_are_private() {
     home.run(&["person", "export", "alice", "--output", "alice.json"]).done();
     assert_eq!(mode(home.path("alice.json")), 0o600);
     home.run(&["person", "export", "alice", "--output", "alice.json"])
-        .failed("is there already", "another name");
+        .failed("already exists", "another name");
     home.run(&["keys", "generate", "--output", "new.key"]).done();
     assert_eq!(mode(home.path("new.key")), 0o600);
 }

@@ -7,5 +7,6 @@ mod connection;
 mod fake;
 mod rig;
 mod seed_002;
+mod shards;
 mod talking;
 mod trouble;

@@ -7,7 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use confidant_channel::{Allowed, Channel, Condition, Hosted, Inbox, Runtime, Status};
 use confidant_discord::{Discord, Isolation, Settings};
-use confidant_engine::*;
+use confidant_engine::clock::SystemClock;
+use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt};
+use confidant_engine::storage::Durability;
+use confidant_engine::{Actor, Engine, Parts, Scope, StaticKeys, Storage, TenantId};
 use tokio::sync::Semaphore;
 
 use crate::fake::{Fake, TOKEN};
@@ -43,9 +46,11 @@ impl Rig {
             listen_to_bots: false,
             mention_only: true,
             load_past_conversations: 20,
+            keeping: confidant_channel::Keeping::Conversations,
             isolation: Isolation::Person,
             api_url: Some(format!("http://{}", self.fake.rest)),
             gateway_url: Some(format!("ws://{}", self.fake.gateway)),
+            shards: None,
             room_lines: 20,
             concurrency: 16,
         }
@@ -82,7 +87,7 @@ impl Rig {
         let folder = self.folder.path();
         let storage = Storage::sqlite(folder, folder, Durability::Process).unwrap();
         let inbox = Inbox::open(folder).unwrap();
-        let parts = Parts::new(storage, Arc::new(Keys), Arc::clone(&self.model) as _);
+        let parts = Parts::new(storage, keys(), Arc::clone(&self.model) as _);
         let parts = Parts { derived: vec![Arc::new(inbox.clone())], ..parts };
         let engine = Engine::open(parts).await.unwrap();
         inbox.attach(&engine);
@@ -120,7 +125,7 @@ impl Bot {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let came = tokio::time::timeout(Duration::from_secs(60), wait).await;
+        let came = tokio::time::timeout(Duration::from_secs(180), wait).await;
         assert!(came.is_ok(), "never {condition:?}: {:?}", self.runtime.health().all());
     }
 
@@ -169,14 +174,9 @@ pub(crate) fn tenant() -> TenantId {
     TenantId::new("acme").unwrap()
 }
 
-#[derive(Debug)]
-struct Keys;
-
-impl KeySource for Keys {
-    fn load(&self) -> Result<MasterKeys, KeySourceError> {
-        let current = MasterKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
-        Ok(MasterKeys { current, retired: vec![] })
-    }
+/// One key, the same for every test.
+fn keys() -> Arc<StaticKeys> {
+    Arc::new(StaticKeys::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap())
 }
 
 /// Keeps every prompt it gets, by its query, and answers "noted: <query>", when it is let.
@@ -234,7 +234,7 @@ impl Model for Recorder {
     async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
         let mut whole = String::new();
         for block in &prompt.blocks {
-            whole.push_str(&block.render());
+            whole.push_str(&block.render(&prompt.fence));
         }
         for message in &prompt.history {
             whole.push_str(&format!("{:?}: {}\n", message.role, message.text));

@@ -9,10 +9,11 @@ mod folder;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::file::{GENERAL, Instruction};
@@ -64,7 +65,7 @@ pub struct Mate {
     pub categories: Vec<String>,
 }
 
-/// Something wrong with a file, which then stands as it last was, or not at all.
+/// Something wrong with a file. Its last good version stays in use, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}")]
 pub struct Fault {
@@ -95,7 +96,7 @@ impl Instructions {
         self.shared.refresh();
     }
 
-    /// What is wrong with files, now.
+    /// What is wrong with the files now.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         self.now().faults.clone()
@@ -162,7 +163,7 @@ impl Instructions {
 
 impl Shared {
     fn refresh(&self) {
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = self.folder.lock();
         let Some(folder) = folder.as_mut() else { return };
         let (found, before) = (folder.look(), Arc::clone(&self.now.borrow()));
         if found == *before {
@@ -172,7 +173,7 @@ impl Shared {
             tracing::warn!(
                 file = fault.file,
                 reason = fault.what,
-                "an instruction file is not used as it is"
+                "an instruction file has an error; its last good version, if any, stays in use"
             );
         }
         self.now.send_replace(Arc::new(found));
@@ -187,7 +188,7 @@ async fn keep_watching(shared: Weak<Shared>) {
         let Some(shared) = shared.upgrade() else { return };
         if let Err(ended) = tokio::task::spawn_blocking(move || shared.refresh()).await {
             if ended.is_panic() {
-                tracing::error!("instruction files are no longer looked at; restart to read them again");
+                tracing::error!("instruction files are no longer watched; restart to pick up changes");
             }
             return;
         }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use confidant_model::Block;
+use confidant_prepare::Prepared;
 use confidant_seal::Scope;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
 use crate::concepts::InScope;
-use crate::model::Block;
-use crate::turn::Prepared;
 
 mod instructions;
 mod notes;
@@ -142,6 +142,15 @@ impl Aspects {
         Self(aspects)
     }
 
+    /// What one slot says, as far as its aspects do not fail.
+    pub(crate) async fn text_of(&self, slot: Slot, situation: Situation<'_>) -> String {
+        let mut texts = Vec::new();
+        for aspect in self.0.iter().filter(|aspect| aspect.slot() == slot) {
+            texts.extend(aspect.text(situation).await.ok().flatten());
+        }
+        texts.join("\n\n")
+    }
+
     pub(crate) async fn compose(&self, situation: Situation<'_>) -> Composed {
         let mut composed = Composed { text: String::new(), blocks: Vec::new(), failed: Vec::new() };
         for aspect in &self.0 {
@@ -168,12 +177,17 @@ impl Aspects {
 #[cfg(test)]
 mod situation {
     use super::*;
-    use crate::turn::{HarmScores, PreparedBy};
+    use confidant_prepare::{HarmScores, PreparedBy};
 
     /// Nothing known, nobody else there.
     pub(super) fn plain() -> Situation<'static> {
-        static NOTHING: Profile =
-            Profile { learning_style: None, interests: Vec::new(), jurisdictions: Vec::new(), persona: None };
+        static NOTHING: Profile = Profile {
+            learning_style: None,
+            interests: Vec::new(),
+            jurisdictions: Vec::new(),
+            persona: None,
+            more: std::collections::BTreeMap::new(),
+        };
         static NONE: std::sync::LazyLock<InScope> = std::sync::LazyLock::new(InScope::default);
         Situation {
             scope: None,

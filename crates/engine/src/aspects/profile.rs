@@ -1,11 +1,14 @@
 //! What a person chose to have known of them, for one turn.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
+use confidant_display::debug_without_content;
+use confidant_model::{Block, BlockLine, Voice};
 use serde::{Deserialize, Serialize};
 
 use super::{Aspect, AspectFailed, Situation, Slot};
-use crate::model::{Block, BlockLine, Voice};
-use crate::room::one_line;
+use crate::fence::one_line;
 
 /// What the person's client sends along, and nothing that it does not. Never stored.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,41 @@ pub struct Profile {
     pub jurisdictions: Vec<String>,
     /// What they are, such as `self-employed`.
     pub persona: Option<String>,
+    /// What else an application has to say of them, by its own names for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<String, String>,
+}
+
+impl Profile {
+    /// Whether it shows nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines().is_empty()
+    }
+
+    /// What it shows, each on one line with what it is: cleaned and bounded.
+    pub(crate) fn lines(&self) -> Vec<(String, String)> {
+        let known = [
+            ("learning style", listed(self.learning_style.as_slice())),
+            ("persona", listed(self.persona.as_slice())),
+            ("interests", listed(&self.interests)),
+            ("jurisdictions", listed(&self.jurisdictions)),
+        ];
+        // A name with a colon would look like two lines.
+        let named = |(name, text): (&String, &String)| {
+            (listed(&[name.replace(':', " ")]), listed(std::slice::from_ref(text)))
+        };
+        let more = self.more.iter().take(MOST_ITEMS).map(named).filter(|(name, _)| !name.is_empty());
+        let known = known.into_iter().map(|(what, text)| (what.to_owned(), text));
+        let mut shown: Vec<(String, String)> = known.chain(more).collect();
+        shown.retain(|(_, text)| !text.is_empty());
+        shown
+    }
+
+    /// All that it says, as it was given.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &String> {
+        let one = self.learning_style.iter().chain(&self.persona);
+        one.chain(&self.interests).chain(&self.jurisdictions).chain(self.more.values())
+    }
 }
 
 /// Shows the model what the person chose to show, exactly that, as quoted data: these are the person's words, so they
@@ -37,18 +75,9 @@ impl Aspect for ProfileNote {
     }
 
     async fn block(&self, situation: Situation<'_>) -> Result<Option<Block>, AspectFailed> {
-        let profile = situation.profile;
-        let shown = [
-            ("learning style", listed(profile.learning_style.as_slice())),
-            ("persona", listed(profile.persona.as_slice())),
-            ("interests", listed(&profile.interests)),
-            ("jurisdictions", listed(&profile.jurisdictions)),
-        ];
-        let lines: Vec<BlockLine> = shown
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(what, text)| BlockLine { speaker: what.to_owned(), voice: Voice::Asker, text })
-            .collect();
+        let shown = situation.profile.lines().into_iter();
+        let lines: Vec<BlockLine> =
+            shown.map(|(speaker, text)| BlockLine { speaker, voice: Voice::Asker, text }).collect();
         Ok((!lines.is_empty()).then(|| Block { intro: INTRO.to_owned(), label: "profile", lines }))
     }
 }
@@ -68,16 +97,13 @@ const MOST_ITEMS: usize = 20;
 /// In characters.
 const LONGEST_ITEM: usize = 80;
 
-impl std::fmt::Debug for Profile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Profile").finish_non_exhaustive()
-    }
-}
+debug_without_content!(Profile);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::aspects::situation;
+    use crate::fence::Fence;
 
     async fn shown(profile: &Profile) -> Option<String> {
         let situation = Situation { profile, ..situation::plain() };
@@ -86,7 +112,7 @@ mod tests {
             Ok(None),
             "nothing of a person's is the operator's text"
         );
-        ProfileNote.block(situation).await.unwrap().map(|block| block.render())
+        ProfileNote.block(situation).await.unwrap().map(|block| block.render(&Fence::new([0; 8])))
     }
 
     #[tokio::test]
@@ -99,9 +125,11 @@ mod tests {
             interests: vec!["sailing".into(), "old maps".into()],
             jurisdictions: vec!["IE".into()],
             persona: Some("self-employed".into()),
+            more: BTreeMap::from([("income: band".into(), "40-60k".into())]),
         };
         let expected = format!(
-            "{INTRO}\n<<<profile\npersona: self-employed\ninterests: sailing, old maps\njurisdictions: IE\nprofile>>>"
+            "{INTRO}\n<<<profile aaaaaaaa\npersona: self-employed\ninterests: sailing, old maps\njurisdictions: IE\n\
+             income band: 40-60k\naaaaaaaa profile>>>"
         );
         assert_eq!(shown(&some).await, Some(expected));
     }
@@ -114,6 +142,7 @@ mod tests {
             interests: vec!["ab".repeat(5_000); 5_000],
             jurisdictions: vec!["<".repeat(200), ">".repeat(200)],
             persona: None,
+            more: BTreeMap::new(),
         };
         let text = shown(&profile).await.unwrap();
         assert_eq!(text.lines().count(), 6, "{text}");

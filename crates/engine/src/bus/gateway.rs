@@ -2,58 +2,67 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use confidant_model::ModelError;
 use confidant_seal::Scope;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{BusLink, Reach, Subscription, Way};
 use super::seals::{Payload, Seals};
-use super::wire::{self, Call, Errand, Heard};
-use super::{BusSettings, CALL, ENDED, RUNNING, Speech};
+use super::wire::{self, Call, Heard};
+use super::{BusSettings, CALL, ENDED, QUEUED, RUNNING, Speech, late};
 use crate::clock::Clock;
-use crate::engine::{Engine, random_id};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::model::ModelError;
-use crate::turn::{Ending, Final, Outbound, Outlet};
+use crate::store::random_id;
+use crate::turn::{Ending, Errand, Final, Gateway, Outbound, Outlet};
 
-/// A gateway, as an engine has it.
+/// The gateway of an engine.
 #[derive(Debug)]
-pub(crate) struct Gateway {
-    link: BusLink,
+pub(crate) struct BusGateway {
+    link: Arc<BusLink>,
     seals: Seals,
     settings: BusSettings,
     clock: Arc<dyn Clock>,
-    /// Names it on the bus.
+    /// Its name on the bus.
     id: String,
     waiting: Mutex<HashMap<String, mpsc::UnboundedSender<Heard>>>,
 }
 
 impl Engine {
     /// Makes this process a gateway: from now on its turns are run by workers.
-    pub async fn become_gateway(&self, settings: BusSettings) -> Result<(), Error> {
-        let inner = self.inner();
-        let link = BusLink::connect(&settings.address).await?;
-        let seals = Seals::new(inner.keyring.bus_key().clone(), settings.speech);
-        let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
-        let way = match settings.speech {
-            Speech::Sealed => Way::ResponsesTo(id.clone()),
-            Speech::Plain => Way::Responses,
-        };
-        let responses = link.listen(way.clone()).await;
-        let _ = inner.bus_is_up.set(responses.up.clone());
-        let (clock, waiting) = (Arc::clone(&inner.clock), Mutex::default());
-        let gateway = Arc::new(Gateway { link, seals, settings, clock, id, waiting });
-        tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
-        inner.gateway.set(gateway).map_err(|_| Error::Internal)
+    pub fn become_gateway(&self, settings: BusSettings) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let link = Arc::new(BusLink::connect(&settings.address).await?);
+            let seals = Seals::new(inner.ledger.keyring.bus_key().clone(), settings.speech);
+            let id = uuid::Uuid::from_bytes(random_id()).simple().to_string();
+            let way = match settings.speech {
+                Speech::Sealed => Way::ResponsesTo(id.clone()),
+                Speech::Plain => Way::Responses,
+            };
+            let responses = link.listen(way.clone()).await;
+            let _ = inner.bus_is_up.set(responses.up.clone());
+            let (clock, waiting) = (Arc::clone(&inner.ledger.clock), Mutex::default());
+            if settings.speech == Speech::Plain {
+                tokio::spawn(late::tell(Arc::clone(&link), seals.clone(), self.notices()));
+            }
+            let gateway = Arc::new(BusGateway { link, seals, settings, clock, id, waiting });
+            tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
+            inner.gateway.set(gateway).map_err(|_| Error::Internal)
+        })
     }
 }
 
 /// Hands responses to those who wait for them. What nobody here waits for is somebody else's, or late.
-async fn listen(gateway: Weak<Gateway>, way: Way, mut responses: Subscription) {
+async fn listen(gateway: Weak<BusGateway>, way: Way, mut responses: Subscription) {
     let way = way.name();
     while let Some(bytes) = responses.messages.recv().await {
         let Some(gateway) = gateway.upgrade() else { return };
@@ -70,7 +79,7 @@ async fn listen(gateway: Weak<Gateway>, way: Way, mut responses: Subscription) {
 
 /// What a turn has told so far.
 #[derive(Default)]
-struct Told {
+struct PassedOn {
     /// Whether a worker has taken it, ever.
     accepted: bool,
     /// The pieces of the answer, and whether one is missing.
@@ -86,26 +95,55 @@ enum Taken {
     NotYet,
 }
 
-/// How one call went.
+/// How one call ended.
 enum Went {
     Ended(Result<Ending, Error>),
     /// Nobody has taken it.
     Untaken,
-    /// Somebody had, and is not heard any more.
+    /// A worker had taken it and then fell silent.
     Silent,
 }
 
-impl Gateway {
-    /// Has a turn run by a worker.
-    pub(crate) async fn run(self: &Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
+#[async_trait]
+impl Gateway for BusGateway {
+    async fn run(self: Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
         match self.settings.speech {
             Speech::Sealed => self.run_sealed(errand, outlet).await,
             Speech::Plain => self.run_plain(errand, outlet).await,
         }
     }
 
+    async fn cancel(&self, errand: &Errand) {
+        let (Some(scope), Some(request_id)) = (&errand.scope, &errand.request.request_id) else { return };
+        if self.settings.speech == Speech::Sealed {
+            let json = wire::cancel(scope, &errand.actor, request_id, self.call());
+            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
+        }
+    }
+
+    async fn nudge(&self) {
+        if self.settings.speech == Speech::Sealed {
+            let json = wire::look(self.call());
+            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        self.settings.patience
+    }
+
+    async fn has_worker(&self) -> bool {
+        !matches!(self.link.listeners(&Way::Requests).await, Ok(Reach::Nobody))
+    }
+
+    fn may_be_foreign(&self, scope: &Scope) -> bool {
+        self.settings.speech == Speech::Plain && *scope.tenant() == self.settings.plain_tenant
+    }
+}
+
+impl BusGateway {
     async fn run_sealed(self: &Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error> {
-        let (began, mut told, mut pause) = (Instant::now(), Told::default(), SHORTEST_PAUSE);
+        let (began, mut told, mut pause) = (Instant::now(), PassedOn::default(), SHORTEST_PAUSE);
         loop {
             let call = self.call();
             let attempt = call.attempt.clone();
@@ -117,15 +155,18 @@ impl Gateway {
                 call: Some(call),
             });
             let sent = self.link.publish(&Way::Requests, &payload).await;
+            let patience = began + self.settings.patience;
             let mut went = match &sent {
-                Ok(Reach::Perhaps) => self.hear(&mut replies, &mut told, Taken::NotYet, outlet).await,
+                Ok(Reach::Perhaps) => {
+                    self.hear(&mut replies, &mut told, Taken::NotYet, patience, outlet).await
+                }
                 Ok(Reach::Nobody) | Err(_) => Went::Untaken,
             };
-            let until = began + if told.accepted { LONGEST_SEARCH } else { self.settings.patience };
+            let until = if told.accepted { began + LONGEST_SEARCH } else { patience };
             // Before it is asked for again or given up it is ours, or a worker's after all: then it is heard of. Though nobody
             // listened: a server that is no longer the one to write to says so to a write only, and workers have left it.
             if matches!(went, Went::Untaken) && !self.withdraw(&attempt, until).await? {
-                went = self.hear(&mut replies, &mut told, Taken::Already, outlet).await;
+                went = self.hear(&mut replies, &mut told, Taken::Already, patience, outlet).await;
             }
             if let (Some(unheard), Went::Ended(_) | Went::Untaken) = (&mut unheard, &went) {
                 unheard.call = None;
@@ -138,7 +179,7 @@ impl Gateway {
                 Went::Silent => {}
                 Went::Untaken => {
                     if Instant::now() >= until {
-                        return Err(sent.err().map_or(Error::NoWorker, Error::from));
+                        return Err(sent.err().map_or(Error::NoWorker, Error::Bus));
                     }
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -152,19 +193,32 @@ impl Gateway {
         loop {
             match self.link.claim(&self.seals.name(attempt), &self.id, CALL).await {
                 Ok(ours) => return Ok(ours),
-                Err(error) if Instant::now() >= until => return Err(error.into()),
+                Err(error) if Instant::now() >= until => return Err(Error::Bus(error)),
                 Err(_) => sleep(LONGEST_PAUSE).await,
             }
         }
     }
 
-    /// Listens to one call until it ends or falls silent.
-    async fn hear(&self, replies: &mut Expected, told: &mut Told, mut taken: Taken, outlet: &Outlet) -> Went {
+    /// Listens to one call until it ends or falls silent. While a worker says that it is the next to be taken, it is not asked
+    /// for again, which would put it behind all others: until `patience` is over.
+    async fn hear(
+        &self,
+        replies: &mut Expected,
+        told: &mut PassedOn,
+        mut taken: Taken,
+        patience: Instant,
+        outlet: &Outlet,
+    ) -> Went {
+        let mut taking = TAKING;
         loop {
-            let wait = if taken == Taken::Already { self.settings.silence } else { TAKING };
+            let wait = if taken == Taken::Already { self.settings.silence } else { taking };
             let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await else {
                 return if taken == Taken::Already { Went::Silent } else { Went::Untaken };
             };
+            if matches!(heard, Heard::Queued) {
+                taking = (QUEUED * 3).min(patience.saturating_duration_since(Instant::now()));
+                continue;
+            }
             taken = Taken::Already;
             told.accepted = true;
             match heard {
@@ -173,7 +227,7 @@ impl Gateway {
                         return Went::Ended(outcome);
                     }
                 }
-                Heard::Accepted | Heard::Alive | Heard::Done => {}
+                Heard::Queued | Heard::Accepted | Heard::Alive | Heard::Done => {}
             }
         }
     }
@@ -210,7 +264,7 @@ impl Gateway {
             }
             sleep(LONGEST_PAUSE).await;
         }
-        let (mut told, mut alive, mut said) = (Told::default(), Instant::now(), Instant::now());
+        let (mut told, mut alive, mut said) = (PassedOn::default(), Instant::now(), Instant::now());
         loop {
             // A foreign worker says nothing of having taken it, and may think for a while before its first word.
             let taken = told.accepted || ours;
@@ -235,7 +289,7 @@ impl Gateway {
                 (ours, alive) = (true, Instant::now());
             } else if alive.elapsed() >= longest {
                 // Before it is given up it is ours, or a worker's after all.
-                if self.link.claim(&claim, &self.id, ENDED).await? {
+                if self.link.claim(&claim, &self.id, ENDED).await.map_err(Error::Bus)? {
                     let cut_off = told.accepted && !ours;
                     return Err(if cut_off { ModelError::CutOff.into() } else { Error::NoWorker });
                 }
@@ -247,10 +301,10 @@ impl Gateway {
     }
 
     async fn say_plain(&self, payload: &Payload) -> Result<Reach, Error> {
-        let reach = self.link.publish(&Way::Requests, payload).await?;
+        let reach = self.link.publish(&Way::Requests, payload).await.map_err(Error::Bus)?;
         if reach == Reach::Nobody {
             // As in `run_sealed`: where workers are may be elsewhere by now.
-            self.link.claim(&self.seals.name(&self.id), &self.id, ENDED).await?;
+            self.link.claim(&self.seals.name(&self.id), &self.id, ENDED).await.map_err(Error::Bus)?;
         }
         Ok(reach)
     }
@@ -262,36 +316,14 @@ impl Gateway {
             |what: &str, hint: &str| Err(Error::Invalid { what: what.to_owned(), hint: hint.to_owned() });
         match &errand.scope {
             None => refused(
-                "a bus in compat mode has no turns without a session",
-                "name the person with `user`, or set bus.mode = \"sealed\" here and at the workers",
+                "a bus in compat mode cannot carry turns without a session",
+                "name the person with `user`, or set bus.mode = \"sealed\" here and on the workers",
             ),
             Some(scope) if *scope.tenant() != self.settings.plain_tenant => refused(
-                "a bus in compat mode knows no tenants, so turns of this one cannot go over it",
-                "set bus.mode = \"sealed\" here and at the workers",
+                "a bus in compat mode carries a single tenant, and this turn belongs to another one",
+                "set bus.mode = \"sealed\" here and on the workers",
             ),
             Some(scope) => Ok(scope),
-        }
-    }
-
-    /// Has a turn called off, wherever it runs.
-    pub(crate) async fn cancel(&self, errand: &Errand) {
-        let (Some(scope), Some(request_id)) = (&errand.scope, &errand.request.request_id) else { return };
-        if self.settings.speech == Speech::Sealed {
-            let json = wire::cancel(scope, &errand.actor, request_id, self.call());
-            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
-        }
-    }
-
-    /// How long it looks for a worker.
-    pub(crate) fn patience(&self) -> Duration {
-        self.settings.patience
-    }
-
-    /// Has workers look for what was left undone now, rather than at their next round.
-    pub(crate) async fn nudge(&self) {
-        if self.settings.speech == Speech::Sealed {
-            let json = wire::look(self.call());
-            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
         }
     }
 
@@ -300,7 +332,7 @@ impl Gateway {
         Call { attempt, reply_to: self.id.clone(), sent_at: self.clock.now() }
     }
 
-    /// Waits for what is said of something, which only one may.
+    /// Waits for the responses to one request; only one may wait for each.
     fn expect(&self, name: &str) -> Result<Expected, Error> {
         let (sender, receiver) = mpsc::unbounded_channel();
         match self.lock().entry(name.to_owned()) {
@@ -312,8 +344,8 @@ impl Gateway {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<Heard>>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<Heard>>> {
+        let mut waiting = self.waiting.lock();
         waiting.retain(|_, sender| !sender.is_closed());
         waiting
     }
@@ -327,7 +359,7 @@ struct Expected {
 
 /// A turn without memory that a worker may have and nobody listens to any more: it is taken back, or called off.
 struct Unheard {
-    gateway: Arc<Gateway>,
+    gateway: Arc<BusGateway>,
     request_id: String,
     call: Option<Call>,
 }
@@ -360,8 +392,8 @@ impl Outbound {
     }
 }
 
-impl Told {
-    /// Tells the asker; says how the turn ended, if it did.
+impl PassedOn {
+    /// Passes an event on to the asker; returns how the turn ended, if it did.
     fn pass_on(&mut self, event: Outbound, outlet: &Outlet) -> Option<Result<Ending, Error>> {
         match event {
             Outbound::Final(answer) => {
@@ -388,7 +420,7 @@ impl Told {
         }
     }
 
-    /// Tells what is missing of an answer that was told in pieces.
+    /// Sends the missing rest of an answer that was sent in pieces.
     fn complete(&self, answer: &Final, outlet: &Outlet) {
         if !self.gap {
             return;

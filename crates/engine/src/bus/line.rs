@@ -2,9 +2,9 @@
 //! without a line the second of two quick messages may be accepted first.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use confidant_seal::Tag;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The last in line, by session.
@@ -32,7 +32,7 @@ impl Lines {
     /// A place at the end of a session's line.
     pub(super) fn join(&self, session: Tag) -> Place {
         let (step, last) = watch::channel(Step::Heard);
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         lines.retain(|_, last| last.has_changed().is_ok());
         Place { before: lines.insert(session, last), step }
     }
@@ -78,6 +78,6 @@ mod tests {
         drop((first, third, other));
         let fourth = lines.join(ann);
         assert!(goes_on(&fourth, Step::Begun));
-        assert_eq!(lines.0.lock().unwrap().len(), 1, "those that are over are forgotten");
+        assert_eq!(lines.0.lock().len(), 1, "those that are over are forgotten");
     }
 }

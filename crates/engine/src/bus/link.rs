@@ -25,7 +25,7 @@ impl From<RedisSettings> for BusAddress {
     }
 }
 
-/// A way over the bus.
+/// A channel of the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Requests,
@@ -36,7 +36,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// What seals call it.
+    /// Its name in seals.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Requests => "requests".to_owned(),
@@ -46,7 +46,7 @@ impl Way {
     }
 }
 
-/// Who heard something that was said.
+/// Who received a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Nobody, for certain.
@@ -66,7 +66,7 @@ impl BusLink {
         Ok(Self { link: connect(&address.0).await?, prefix: address.0.prefix.clone() })
     }
 
-    /// Says something to whoever listens now; says whether anybody may.
+    /// Publishes a message to whoever listens now; returns whether anybody may have received it.
     ///
     /// A server of a Cluster passes it on to all, and counts only those who listen on itself.
     pub(super) async fn publish(&self, way: &Way, payload: &Payload) -> Result<Reach, StoreError> {
@@ -76,7 +76,7 @@ impl BusLink {
         Ok(if listeners == 0 && !self.link.is_cluster() { Reach::Nobody } else { Reach::Perhaps })
     }
 
-    /// Says several things, in this order.
+    /// Publishes several messages, in this order.
     pub(super) async fn publish_all(&self, way: &Way, payloads: &[Payload]) -> Result<(), StoreError> {
         let said = |payload: &Payload| {
             let mut cmd = redis::cmd("PUBLISH");
@@ -94,7 +94,18 @@ impl BusLink {
         Ok(())
     }
 
-    /// Takes something that only one may have, for as long as it `stands`; says whether it is ours.
+    /// Who listens on this channel, as far as that can be told: servers of a Cluster count their own listeners only.
+    pub(super) async fn listeners(&self, way: &Way) -> Result<Reach, StoreError> {
+        if self.link.is_cluster() {
+            return Ok(Reach::Perhaps);
+        }
+        let mut cmd = redis::cmd("PUBSUB");
+        cmd.arg("NUMSUB").arg(self.channel(way));
+        let (_, listeners): (String, u64) = self.link.run(For::Reading, cmd).await?;
+        Ok(if listeners == 0 { Reach::Nobody } else { Reach::Perhaps })
+    }
+
+    /// Claims something that only one may have, for as long as `stands`; returns whether it is ours.
     pub(super) async fn claim(&self, name: &str, by: &str, stands: Duration) -> Result<bool, StoreError> {
         let key = self.claim_key(name);
         let mut cmd = redis::cmd("SET");
@@ -110,7 +121,7 @@ impl BusLink {
         Ok(holder.is_some_and(|holder| holder == by))
     }
 
-    /// Makes a claim of ours stand for as long as this from now on, unless somebody else has it by now.
+    /// Renews a claim of ours for as long as this from now on, unless somebody else has it by now.
     pub(super) async fn keep_claim(&self, name: &str, by: &str, stands: Duration) -> Result<(), StoreError> {
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(KEEP).arg(1).arg(self.claim_key(name)).arg(by).arg(stands.as_secs());
@@ -128,7 +139,7 @@ impl BusLink {
         format!("{}vagent:claim:{name}", self.prefix)
     }
 
-    /// What is said this way from now on, for as long as the receiver lives.
+    /// Subscribes to a channel, for as long as the receiver lives.
     pub(super) async fn listen(&self, way: Way) -> Subscription {
         let (messages, receiver) = mpsc::unbounded_channel();
         let (up, mut is_up) = watch::channel(false);
@@ -139,7 +150,7 @@ impl BusLink {
                 match link.subscribe(&channel).await {
                     Ok(subscription) => {
                         if std::mem::take(&mut complained) {
-                            tracing::info!("the bus is heard again");
+                            tracing::info!("listening on the bus again");
                         }
                         up.send_replace(true);
                         hand_on(subscription, &messages).await;
@@ -148,7 +159,7 @@ impl BusLink {
                     }
                     // Once each time: it is tried again every second.
                     Err(error) if !std::mem::replace(&mut complained, true) => {
-                        tracing::warn!(error = %error, hint = UNHEARD, "the bus cannot be heard");
+                        tracing::warn!(error = %error, hint = UNHEARD, "cannot listen on the bus");
                     }
                     Err(_) => {}
                 }
@@ -166,15 +177,15 @@ impl BusLink {
     }
 }
 
-/// What comes a way.
+/// The messages of one channel.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) messages: mpsc::UnboundedReceiver<Vec<u8>>,
-    /// Whether somebody can be heard now.
+    /// Whether the subscription stands now.
     pub(super) up: watch::Receiver<bool>,
 }
 
-/// Hands on what comes until the connection breaks.
+/// Passes messages on until the connection breaks.
 async fn hand_on(
     (mut sink, mut stream): (PubSubSink, PubSubStream),
     messages: &mpsc::UnboundedSender<Vec<u8>>,
@@ -201,13 +212,13 @@ async fn hand_on(
     }
 }
 
-/// Retaken if it is nobody's: a server may have forgotten it.
+/// Takes the claim again if nobody has it: a server may have lost it.
 const KEEP: &str = "local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 return 1";
-const UNHEARD: &str = "check that the Redis of bus.url, or store.url, runs; a user of its own needs +@pubsub and the channels \
-                       vagent:* (with store.prefix before it), see docs/OPERATIONS.md";
+const UNHEARD: &str = "check that the Redis at bus.url (or store.url) is running; a dedicated user needs +@pubsub and \
+                       the channels vagent:* (after store.prefix), see docs/OPERATIONS.md";
 const ANSWER: Duration = Duration::from_secs(3);
 const PING: Duration = Duration::from_secs(4);
 const FIRST_CONNECTION: Duration = Duration::from_secs(5);

@@ -16,80 +16,55 @@
 //! ```text
 //!  wire.rs     the JSON of requests and responses       seals.rs    from JSON to sealed bytes and back
 //!  link.rs     publish, subscribe, claim                gateway.rs  asks      worker.rs  answers
-//!  line.rs     plain requests of a session, in order
+//!  line.rs     plain requests of a session, in order    late.rs     ends that nobody waits for any more
+//!  settings.rs how they meet
 //! ```
 //!
 //! What is easy to get wrong: a gateway that gives up, or asks again, must first claim its own call, or a worker may still take
 //! it.
 
+#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod gateway;
+mod late;
 mod line;
 mod link;
 mod seals;
+mod settings;
 mod wire;
 mod worker;
 
 use std::time::Duration;
 
-use confidant_seal::TenantId;
+use futures_util::future::BoxFuture;
 
-pub(crate) use gateway::Gateway;
 pub use link::BusAddress;
-pub(crate) use wire::{Errand, error};
+pub use settings::{BusSettings, Speech};
+pub(crate) use wire::error;
 pub use worker::Worker;
 
 use crate::engine::Engine;
 
 impl Engine {
-    /// Whether what is said on the bus is heard now; true where there is none.
+    /// Whether this process listens on the bus now; true without a bus.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.inner().bus_is_up.get().is_none_or(|up| *up.borrow())
     }
-}
 
-/// How gateways and workers meet.
-#[derive(Clone, Debug)]
-pub struct BusSettings {
-    /// Where.
-    pub address: BusAddress,
-    /// In which language.
-    pub speech: Speech,
-    /// Whose sessions plain requests are about: they carry no proof of their tenant.
-    pub plain_tenant: TenantId,
-    /// How many turns a worker runs at once; asked for more, it leaves them to others.
-    pub turns: usize,
-    /// How long a gateway looks for a worker that has room.
-    pub patience: Duration,
-    /// How long a gateway hears nothing of a turn before it asks again.
-    pub silence: Duration,
-}
-
-/// What messages look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
-    /// Sealed, for our own roles only.
-    Sealed,
-    /// The first system's plain JSON.
-    Plain,
-}
-
-impl BusSettings {
-    /// Settings for this address.
-    #[must_use]
-    pub fn new(address: BusAddress, plain_tenant: TenantId) -> Self {
-        Self {
-            address,
-            speech: Speech::Sealed,
-            plain_tenant,
-            turns: 64,
-            patience: Duration::from_secs(5),
-            silence: Duration::from_secs(8),
-        }
+    /// For a gateway: whether a worker listens on the bus. True without a bus, or where this cannot be told.
+    pub fn has_worker(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            match self.inner().gateway.get() {
+                Some(gateway) => gateway.has_worker().await,
+                None => true,
+            }
+        })
     }
 }
 
+/// How often a worker that has no room says that a request is in its queue.
+const QUEUED: Duration = Duration::from_secs(1);
 /// How often a worker says that a turn still runs.
 const BEAT: Duration = Duration::from_secs(2);
 /// How long the claim of one call stands: longer than any message is believed.

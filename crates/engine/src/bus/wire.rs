@@ -12,6 +12,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use confidant_display::parted;
+use confidant_model::{ModelError, PromptMessage, Role, Sampling};
 use confidant_seal::{Scope, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -23,27 +25,18 @@ use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::audit::Actor;
 use crate::clock::Millis;
+use crate::epoch::Epoch;
 use crate::error::{Error, StoreError, Tampering};
-use crate::model::{ModelError, PromptMessage, Role, Sampling};
 use crate::room::RoomContext;
-use crate::turn::{Enrichment, Final, MemoryState, Metadata, Outbound, PastChat, Restore, TurnRequest};
+use crate::turn::{
+    Ending, Enrichment, Errand, Final, MemoryState, Metadata, Outbound, PastChat, Question, Restore, Spoken,
+    TurnRequest,
+};
 
-/// A turn that is asked for.
-#[derive(Debug)]
-pub(crate) struct Errand {
-    /// Whose memory; none for a turn without.
-    pub(crate) scope: Option<Scope>,
-    /// Whose turn it is where there is no memory to say so.
-    pub(crate) tenant: Option<TenantId>,
-    pub(crate) actor: Actor,
-    /// With its name and its audience.
-    pub(crate) request: TurnRequest,
-}
-
-/// One time that something is asked for.
+/// One attempt to ask for something.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Call {
-    /// Names this time, and no other.
+    /// The name of this attempt alone.
     pub(super) attempt: String,
     /// The gateway that waits.
     pub(super) reply_to: String,
@@ -54,14 +47,14 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) enum Asked {
     Turn(Box<Errand>),
-    /// To call a turn off.
+    /// To cancel a turn.
     Cancel {
         scope: Scope,
         request_id: String,
     },
-    /// To call off what was asked for by the same call: a turn without memory, whose name may be others' as well.
+    /// To cancel what the same call asked for: a turn without memory, whose name may not be unique.
     CallOff,
-    /// To look for what was left undone, since there is something.
+    /// To look for unfinished turns, since there are some.
     Look,
 }
 
@@ -88,7 +81,7 @@ struct RequestForm {
     metadata: Value,
 }
 
-/// As far as a request that is not understood can be read.
+/// The part of an unreadable request that can still be read.
 #[derive(Deserialize)]
 struct NameForm {
     request_id: String,
@@ -105,6 +98,8 @@ struct MetadataForm {
     request_id: Value,
     /// Who reads the answer, in our word for it.
     audience: Value,
+    /// How many erasures there had been when it was asked, by our own gateways.
+    epoch: Value,
     given: Value,
     ours: Value,
 }
@@ -113,10 +108,12 @@ struct MetadataForm {
 #[derive(Serialize, Deserialize)]
 struct Ours {
     call: Call,
-    kind: Kind,
+    kind: CallKind,
     tenant: Option<String>,
     actor: Actor,
     audience: Option<Audience>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    epoch: Option<Epoch>,
     #[serde(flatten)]
     given: Given,
 }
@@ -135,7 +132,10 @@ struct Given {
     settings: BTreeMap<String, String>,
     restore: Option<Restore>,
     capture: bool,
+    title: Option<String>,
+    shared: bool,
     called: HashMap<String, String>,
+    agent: Vec<String>,
 }
 
 impl Given {
@@ -152,7 +152,10 @@ impl Given {
             settings: request.settings.clone(),
             restore: request.restore,
             capture: request.capture,
+            title: request.title.clone(),
+            shared: request.shared,
             called: request.room.names_on_the_way().clone(),
+            agent: request.room.agent_on_the_way().to_vec(),
         }
     }
 
@@ -161,6 +164,7 @@ impl Given {
         request_id: &str,
         query: String,
         audience: Option<Audience>,
+        epoch: Option<Epoch>,
         room: RoomContext,
     ) -> TurnRequest {
         let brought = self.brought.into_iter().map(|(human, text)| {
@@ -171,8 +175,9 @@ impl Given {
         TurnRequest {
             request_id: Some(request_id.to_owned()),
             query,
+            spoken: Spoken::Unread,
             audience,
-            room: room.called(self.called),
+            room: room.called(self.called).agent(self.agent),
             instructions: self.instructions,
             brought: brought.collect(),
             sampling: self.sampling,
@@ -183,13 +188,17 @@ impl Given {
             settings: self.settings,
             restore: self.restore,
             capture: self.capture,
+            epoch,
+            title: self.title,
+            asked_as: None,
+            shared: self.shared,
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum CallKind {
     Turn,
     Cancel,
     Look,
@@ -201,10 +210,11 @@ pub(super) fn turn(errand: &Errand, call: &Call) -> Zeroizing<Vec<u8>> {
     let tenant = scope.as_ref().map(Scope::tenant).or(tenant.as_ref());
     let ours = Ours {
         call: call.clone(),
-        kind: Kind::Turn,
+        kind: CallKind::Turn,
         tenant: tenant.map(|tenant| tenant.as_str().to_owned()),
         actor: actor.clone(),
         audience: request.audience,
+        epoch: request.epoch,
         given: Given::of(request),
     };
     let metadata = json!({ "timestamp": call.sent_at.0 / 1000, "ours": ours });
@@ -219,6 +229,9 @@ pub(super) fn plain_turn(errand: &Errand, name: &str, sent_at: Millis) -> Zeroiz
         "request_id": request.request_id,
         "audience": request.audience,
     });
+    if let Some(epoch) = request.epoch {
+        metadata["epoch"] = json!(epoch);
+    }
     let given = json!(Given::of(request));
     if given != json!(Given::default()) {
         metadata["given"] = given;
@@ -240,31 +253,32 @@ fn asked_for(errand: &Errand, request_id: Option<&str>, mut metadata: Value) -> 
     }))
 }
 
-/// The wish to call a turn off.
+/// A request to cancel a turn.
 pub(super) fn cancel(scope: &Scope, actor: &Actor, request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
     let tenant = Some(scope.tenant().as_str().to_owned());
-    short(Kind::Cancel, request_id, Some(scope), tenant, actor, call)
+    short(CallKind::Cancel, request_id, Some(scope), tenant, actor, call)
 }
 
-/// The wish to call off what was asked for by this call.
+/// A request to cancel what this call asked for.
 pub(super) fn call_off(request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
-    short(Kind::Cancel, request_id, None, None, &Actor::system(), call)
+    short(CallKind::Cancel, request_id, None, None, &Actor::system(), call)
 }
 
-/// The wish that somebody looks for what was left undone.
+/// A request to look for unfinished turns.
 pub(super) fn look(call: Call) -> Zeroizing<Vec<u8>> {
-    short(Kind::Look, "", None, None, &Actor::system(), call)
+    short(CallKind::Look, "", None, None, &Actor::system(), call)
 }
 
 fn short(
-    kind: Kind,
+    kind: CallKind,
     request_id: &str,
     scope: Option<&Scope>,
     tenant: Option<String>,
     actor: &Actor,
     call: Call,
 ) -> Zeroizing<Vec<u8>> {
-    let ours = Ours { call, kind, tenant, actor: actor.clone(), audience: None, given: Given::default() };
+    let (actor, given) = (actor.clone(), Given::default());
+    let ours = Ours { call, kind, tenant, actor, audience: None, epoch: None, given };
     bytes(&json!({
         "request_id": request_id,
         "session_id": scope.map(Scope::session_id),
@@ -272,7 +286,7 @@ fn short(
     }))
 }
 
-/// What a request asks for; what it would be about, if that is not usable.
+/// Reads a request; if it is not usable, returns its name and what is wrong.
 pub(super) fn read_request(
     json: &[u8],
     speech: Speech,
@@ -304,7 +318,7 @@ pub(super) fn read_request(
     let Some(ours) = ours else {
         let Some(scope) = scope else {
             return Err(unreadable(Error::Invalid {
-                what: "the request says no session".to_owned(),
+                what: "the request does not name a session".to_owned(),
                 hint: "give a session_id, or room_id and user_id in metadata".to_owned(),
             }));
         };
@@ -313,17 +327,19 @@ pub(super) fn read_request(
         let audience = serde_json::from_value(metadata.audience).unwrap_or(Audience::Room);
         // A stranger may mean anything by the word.
         let given: Given = serde_json::from_value(metadata.given).unwrap_or_default();
-        let request = given.into_request(&request_id, query, Some(audience), room);
+        let epoch = serde_json::from_value(metadata.epoch).ok();
+        let mut request = given.into_request(&request_id, query, Some(audience), epoch, room);
+        request.asked_as = Some(request_id.clone());
         let errand = Errand { scope: Some(scope), tenant: None, actor: Actor::named("bus"), request };
         let own_name = metadata.request_id.as_str().map(str::to_owned);
         return Ok(Request { request_id, call: None, own_name, asked: Asked::Turn(Box::new(errand)) });
     };
     let asked = match (ours.kind, scope) {
-        (Kind::Look, _) => Asked::Look,
-        (Kind::Cancel, None) => Asked::CallOff,
-        (Kind::Cancel, Some(scope)) => Asked::Cancel { scope, request_id: request_id.clone() },
-        (Kind::Turn, scope) => {
-            let request = ours.given.into_request(&request_id, query, ours.audience, room);
+        (CallKind::Look, _) => Asked::Look,
+        (CallKind::Cancel, None) => Asked::CallOff,
+        (CallKind::Cancel, Some(scope)) => Asked::Cancel { scope, request_id: request_id.clone() },
+        (CallKind::Turn, scope) => {
+            let request = ours.given.into_request(&request_id, query, ours.audience, ours.epoch, room);
             Asked::Turn(Box::new(Errand { scope, tenant, actor: ours.actor, request }))
         }
     };
@@ -339,7 +355,7 @@ fn id(value: &Value) -> Option<String> {
     }
 }
 
-/// A request that says nothing usable, with its name if it has one, and what to tell whoever sent it.
+/// A request that is not usable: its name, if it has one, and the error for its sender.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     pub(super) request_id: Option<String>,
@@ -347,10 +363,10 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    /// What is not understood, with its name if that much is.
+    /// The error for bytes that are not a request, with the request's name if that can be read.
     fn named(json: &[u8]) -> Self {
         let (what, hint) =
-            ("the request is not understood".to_owned(), "send the documented JSON".to_owned());
+            ("the request is not in the expected format".to_owned(), "send the documented JSON".to_owned());
         let request_id = serde_json::from_slice(json).ok().map(|NameForm { request_id }| request_id);
         Self { request_id, why: Error::Invalid { what, hint } }
     }
@@ -359,12 +375,14 @@ impl Unreadable {
 /// What a gateway hears.
 #[derive(Debug)]
 pub(super) enum Heard {
+    /// A worker has heard it and has no room: it takes it as soon as it has, unless another is faster.
+    Queued,
     /// Somebody has taken it.
     Accepted,
     /// It still runs.
     Alive,
     Event(Outbound),
-    /// Nothing more comes.
+    /// There are no more messages.
     Done,
 }
 
@@ -397,7 +415,7 @@ struct ResponseForm {
     error: Value,
 }
 
-/// An event as a response; none if the first system has no word for it.
+/// An event as a response; none if the first system has no such message.
 pub(super) fn response(request_id: &str, attempt: Option<&str>, heard: &Heard) -> Option<Zeroizing<Vec<u8>>> {
     let (message_type, content, metadata) = said(heard, attempt.is_some())?;
     let mut response = json!({
@@ -416,6 +434,7 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
     let nothing = || Value::Object(Map::new());
     let only_ours = |word| ours.then(|| (word, Cow::Borrowed(""), nothing()));
     let event = match heard {
+        Heard::Queued => return only_ours("queued"),
         Heard::Accepted => return only_ours("accepted"),
         Heard::Alive => return only_ours("alive"),
         Heard::Done => return only_ours("done"),
@@ -437,7 +456,7 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
     })
 }
 
-/// What a response says; none if it is not one.
+/// Reads a response; none if it is not one.
 pub(super) fn read_response(json: &[u8]) -> Option<Response> {
     let form: ResponseForm = serde_json::from_slice(json).ok()?;
     let ResponseForm { request_id, message_type, content, metadata, attempt, response, status, error } = form;
@@ -446,6 +465,7 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
     let well = error.is_null() && matches!(status.as_deref(), None | Some("success" | "ok" | "completed"));
     let word = message_type.unwrap_or_else(|| if well { "final_response" } else { "error" }.to_owned());
     let event = match word.as_str() {
+        "queued" => return Some(Response { request_id, attempt, heard: Heard::Queued }),
         "accepted" => return Some(Response { request_id, attempt, heard: Heard::Accepted }),
         "alive" => return Some(Response { request_id, attempt, heard: Heard::Alive }),
         "done" => return Some(Response { request_id, attempt, heard: Heard::Done }),
@@ -455,13 +475,9 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
             let metadata = Box::new(answer_metadata(metadata));
             Outbound::Final(Final { request_id: request_id.clone(), content, metadata })
         }
-        "hitl_request" => match serde_json::from_value::<ApprovalRequest>(metadata) {
+        "hitl_request" => match serde_json::from_value::<ApprovalRequest>(metadata.clone()) {
             Ok(request) => Outbound::Approval(Box::new(request)),
-            // A foreign worker asks in its own way; its question is all that there is to say.
-            Err(_) => {
-                let metadata = Box::new(Metadata::new(MemoryState::Off, Audience::Room));
-                Outbound::Final(Final { request_id: request_id.clone(), content, metadata })
-            }
+            Err(_) => Outbound::Final(foreign_question(&request_id, content, &metadata)),
         },
         "error" => {
             let code = metadata.get("code").and_then(Value::as_str).unwrap_or_default();
@@ -475,6 +491,51 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
         _ => return None,
     };
     Some(Response { request_id, attempt, heard: Heard::Event(event) })
+}
+
+/// A question that a foreign worker asks in its own way, and keeps track of itself: the person's next message is the answer.
+fn foreign_question(request_id: &str, content: String, said: &Value) -> Final {
+    let question = match said.get("question").and_then(Value::as_str) {
+        Some(question) if content.trim().is_empty() => question.to_owned(),
+        _ => content,
+    };
+    let options = said.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let options: Vec<String> = options.iter().filter_map(option).take(MOST_OPTIONS).collect();
+    let content = match options.as_slice() {
+        [] => question.clone(),
+        options => format!("{question}\n\nAnswer with one of: {}", options.join(", ")),
+    };
+    let timeout_seconds = said.get("timeout_seconds").and_then(Value::as_u64);
+    let mut metadata = Box::new(Metadata::new(MemoryState::Off, Audience::Room));
+    metadata.asks = Some(Box::new(Question { question, options, timeout_seconds }));
+    Final { request_id: request_id.to_owned(), content, metadata }
+}
+
+/// An option: a word, a number, or something that has a word for people.
+fn option(value: &Value) -> Option<String> {
+    let names = ["label", "text", "title", "value", "id"];
+    let text = id(value).or_else(|| names.into_iter().find_map(|name| id(value.get(name)?)))?;
+    let line = crate::fence::one_line(&text);
+    let short: String = line.chars().take(LONGEST_OPTION).collect();
+    (!short.trim().is_empty()).then_some(short)
+}
+
+const MOST_OPTIONS: usize = 32;
+const LONGEST_OPTION: usize = 200;
+
+/// How a turn ended, for a bot on a plain bus that no longer waits for it.
+pub(super) fn late(request_id: &str, outcome: &Result<Ending, Error>) -> Zeroizing<Vec<u8>> {
+    let (message_type, content, metadata) = match outcome {
+        Ok(Ending::Answer(answer)) => ("final_response", answer.content.clone(), json!(answer.metadata)),
+        Ok(Ending::Approval(request)) => ("hitl_request", request.question.clone(), json!(request)),
+        Err(error) => ("error", error.to_string(), json!({ "code": error.code() })),
+    };
+    bytes(&json!({
+        "request_id": request_id,
+        "message_type": message_type,
+        "content": content,
+        "metadata": metadata,
+    }))
 }
 
 /// How an answer came about, as far as it is said: a foreign worker has other things to say, and its own memory.
@@ -492,7 +553,7 @@ pub(crate) fn error(word: &str) -> Error {
 
 /// The error that a code stands for. A foreign worker's own words are not repeated: they may quote anything.
 fn coded(code: &str, text: &str) -> Error {
-    let (what, hint) = text.split_once("; hint: ").unwrap_or((text, "look at the worker's log"));
+    let (what, hint) = parted(text).unwrap_or((text, "look at the worker's log"));
     match code {
         "invalid_request" | "invalid_session_id" => {
             Error::Invalid { what: what.to_owned(), hint: hint.to_owned() }
@@ -503,12 +564,13 @@ fn coded(code: &str, text: &str) -> Error {
         "erased" => Error::Erased,
         "awaits_approval" => Error::AwaitsApproval,
         "no_such_approval" => Error::NoSuchApproval,
-        "already_decided" => Error::AlreadyDecided("before"),
+        "already_decided" => Error::AlreadyDecided("elsewhere"),
         "approval_expired" => Error::ApprovalExpired,
         "not_your_approval" => Error::NotYourApproval,
         "cancelled" => Error::Cancelled,
         "interrupted" => Error::Interrupted,
         "no_worker" => Error::NoWorker,
+        "bus_unreachable" => Error::Bus(StoreError::Unreachable("elsewhere".to_owned())),
         "stopping" => Error::Stopping,
         "storage_full" => Error::Store(StoreError::Full),
         "storage_failed" => Error::Store(StoreError::Failed("a worker's store".to_owned())),

@@ -1,21 +1,24 @@
 //! The side that answers: turns that gateways ask for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::line::{Lines, Place, Step};
 use super::link::{BusLink, Subscription, Way};
 use super::seals::Seals;
-use super::wire::{self, Asked, Call, Errand, Heard, Request};
-use super::{BEAT, BusSettings, CALL, ENDED, RUNNING, Speech};
+use super::wire::{self, Asked, Call, Heard, Request};
+use super::{BEAT, BusSettings, CALL, ENDED, QUEUED, RUNNING, Speech, late};
 use crate::clock::Millis;
-use crate::engine::{Engine, random_id};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::turn::Outbound;
+use crate::store::random_id;
+use crate::turn::{Errand, Outbound};
 
 /// A process that runs turns for gateways.
 #[derive(Debug)]
@@ -27,31 +30,36 @@ pub struct Worker {
 #[derive(Debug)]
 struct Desk {
     engine: Engine,
-    link: BusLink,
+    link: Arc<BusLink>,
     seals: Seals,
     settings: BusSettings,
     room: Arc<Semaphore>,
     lines: Lines,
-    /// Turns without memory, by the call that asked for them: nobody but its gateway can have one called off.
+    /// Turns without memory, by the call that asked for them: only its gateway can cancel one.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
 impl Engine {
     /// Makes this process a worker; it takes turns while [`Worker::work`] runs.
-    pub async fn become_worker(&self, settings: BusSettings) -> Result<Worker, Error> {
-        let link = BusLink::connect(&settings.address).await?;
-        let seals = Seals::new(self.inner().keyring.bus_key().clone(), settings.speech);
-        let requests = link.listen(Way::Requests).await;
-        let _ = self.inner().bus_is_up.set(requests.up.clone());
-        let room = Arc::new(Semaphore::new(settings.turns.max(1)));
-        let (lines, calls) = (Lines::default(), Mutex::default());
-        let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, room, lines, calls });
-        Ok(Worker { desk, requests })
+    pub fn become_worker(&self, settings: BusSettings) -> BoxFuture<'_, Result<Worker, Error>> {
+        Box::pin(async move {
+            let link = Arc::new(BusLink::connect(&settings.address).await?);
+            let seals = Seals::new(self.inner().ledger.keyring.bus_key().clone(), settings.speech);
+            let requests = link.listen(Way::Requests).await;
+            let _ = self.inner().bus_is_up.set(requests.up.clone());
+            if settings.speech == Speech::Plain {
+                tokio::spawn(late::tell(Arc::clone(&link), seals.clone(), self.notices()));
+            }
+            let room = Arc::new(Semaphore::new(settings.turns.max(1)));
+            let (lines, calls) = (Lines::default(), Mutex::default());
+            let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, room, lines, calls });
+            Ok(Worker { desk, requests })
+        })
     }
 }
 
 impl Worker {
-    /// Takes requests until this is dropped. What was taken goes on by itself.
+    /// Takes requests until this is dropped. Turns that it took keep running.
     pub async fn work(&mut self) {
         while let Some(bytes) = self.requests.messages.recv().await {
             self.desk.take(bytes);
@@ -62,7 +70,7 @@ impl Worker {
 impl Desk {
     fn take(self: &Arc<Self>, bytes: Vec<u8>) {
         let Some(json) = self.seals.open(&Way::Requests.name(), bytes) else {
-            tracing::warn!("a message on the bus is not sealed by this installation; it is left alone");
+            tracing::warn!("ignored a message on the bus that this installation did not seal");
             return;
         };
         let read = wire::read_request(&json, self.settings.speech, &self.settings.plain_tenant);
@@ -70,7 +78,9 @@ impl Desk {
         match read {
             Ok(mut request) => {
                 if request.call.as_ref().is_some_and(|call| self.is_stale(call.sent_at)) {
-                    tracing::warn!("a request on the bus is older than any should be; are the clocks right?");
+                    tracing::warn!(
+                        "ignored a request on the bus with an implausible time; check that all clocks agree"
+                    );
                     return;
                 }
                 self.name_as_in_its_session(&mut request);
@@ -78,7 +88,7 @@ impl Desk {
                 tokio::spawn(async move { desk.serve(request, line).await });
             }
             Err(unreadable) => {
-                tracing::warn!(error = unreadable.why.code(), "a request on the bus is not understood");
+                tracing::warn!(error = unreadable.why.code(), "a request on the bus could not be read");
                 let Some(request_id) = unreadable.request_id else { return };
                 if self.settings.speech == Speech::Plain {
                     tokio::spawn(async move { desk.refuse(request_id, unreadable.why).await });
@@ -87,7 +97,7 @@ impl Desk {
         }
     }
 
-    /// Tells a foreign gateway what is wrong with its request: one worker does.
+    /// Tells a foreign gateway what is wrong with its request. One worker does this for all.
     async fn refuse(&self, request_id: String, why: Error) {
         let (name, run, way) = (self.seals.name(&request_id), run_name(), Way::Responses);
         if matches!(self.link.claim(&name, &run, ENDED).await, Ok(true)) {
@@ -112,12 +122,12 @@ impl Desk {
     fn line_up(&self, request: &Request) -> Option<Place> {
         let (None, Asked::Turn(errand)) = (&request.call, &request.asked) else { return None };
         let scope = errand.scope.as_ref()?;
-        Some(self.lines.join(self.engine.inner().keyring.names(scope).scope))
+        Some(self.lines.join(self.engine.inner().ledger.keyring.names(scope).scope))
     }
 
     /// Whether a message was said so long ago that its claim may have been forgotten.
     fn is_stale(&self, sent_at: Millis) -> bool {
-        let now = self.engine.inner().now();
+        let now = self.engine.inner().ledger.now();
         sent_at.plus(BELIEVED) < now || now.plus(BELIEVED) < sent_at
     }
 
@@ -126,7 +136,7 @@ impl Desk {
         match asked {
             Asked::Look => {
                 if let Err(error) = self.engine.recover().await {
-                    tracing::warn!(error = error.code(), "what was left undone could not be looked for");
+                    tracing::warn!(error = error.code(), "unfinished turns could not be looked up");
                 }
             }
             // Only the worker that runs it has it in its list; the log tells the others.
@@ -134,13 +144,14 @@ impl Desk {
                 self.engine
                     .inner()
                     .cancels
-                    .cancel(self.engine.inner().keyring.names(&scope).scope, Some(&request_id));
+                    .cancel(self.engine.inner().ledger.keyring.names(&scope).scope, Some(&request_id));
             }
             Asked::CallOff => {
                 let called_off = call.and_then(|call| self.calls().get(&call.attempt).cloned());
                 called_off.iter().for_each(|turn| turn.notify_one());
             }
-            Asked::Turn(errand) => {
+            Asked::Turn(mut errand) => {
+                self.date(&mut errand, call.is_some()).await;
                 let Some(line) = line else { return self.take_turn(request_id, call, *errand, None).await };
                 line.after(Step::Claimed).await;
                 self.take_turn(request_id, call, *errand, Some(&line)).await;
@@ -150,31 +161,35 @@ impl Desk {
         }
     }
 
-    /// Runs a turn, if there is room and nobody else does.
+    /// Says when a turn was asked for, unless a gateway of ours has: now, though it may have to wait. A plain one may say that it
+    /// is older, and no more.
+    async fn date(&self, errand: &mut Errand, sealed: bool) {
+        let said = errand.request.epoch;
+        if errand.scope.is_some() && !(sealed && said.is_some()) {
+            let now = self.engine.epoch().await;
+            errand.request.epoch = Some(said.map_or(now, |said| said.min(now)));
+        }
+    }
+
+    /// Runs a turn, once there is room and if nobody else does.
     async fn take_turn(&self, request_id: String, call: Option<Call>, errand: Errand, line: Option<&Place>) {
-        let room = || Arc::clone(&self.room).try_acquire_owned().ok();
-        let mut place = room();
         let (way, attempt, stands) = match call {
-            // Its gateway asks again while it has patience, and tells whoever waits.
-            Some(_) if place.is_none() => return,
             Some(call) => (Way::ResponsesTo(call.reply_to), Some(call.attempt), CALL),
             None => (Way::Responses, None, RUNNING),
         };
-        if place.is_some() {
-            sleep(self.reluctance(&errand)).await;
-        } else {
-            // A plain request is made once: if nobody has room, one of us says so.
-            sleep(OTHERS_FIRST).await;
-            place = room();
+        let name = self.claim_name(attempt.as_deref(), &errand);
+        let reply = Reply { desk: self, way, name, run: run_name(), request_id, attempt, line };
+        let place = self.place(&reply, &errand).await;
+        if place.is_none() && reply.attempt.is_some() {
+            // Its gateway has lost patience by now, and tells whoever waits.
+            return;
         }
         // Before it is claimed: once a gateway knows that somebody has it, it may say that it is off.
         let called_off = Arc::new(Notify::new());
-        let _listed = attempt.as_ref().filter(|_| errand.scope.is_none()).map(|attempt| {
+        let _listed = reply.attempt.as_ref().filter(|_| errand.scope.is_none()).map(|attempt| {
             self.calls().insert(attempt.clone(), Arc::clone(&called_off));
             Listed { desk: self, attempt: attempt.clone() }
         });
-        let name = self.claim_name(attempt.as_deref(), &errand);
-        let reply = Reply { desk: self, way, name, run: run_name(), request_id, attempt, line };
         match self.link.claim(&reply.name, &reply.run, stands).await {
             Ok(true) => {}
             Ok(false) => return,
@@ -194,12 +209,33 @@ impl Desk {
             };
             let _ = tokio::join!(reply.say(&[Heard::Accepted]), run);
         } else {
+            // A plain request is made once: if nobody has room, one of us says so.
             reply.say(&[Heard::Event(Outbound::Error(Error::NoWorker))]).await;
         }
         reply.keep_claim(ENDED).await;
     }
 
-    /// What claims call it: this call of it, or the turn of its session, which others call the same.
+    /// A place for a turn. A full worker leaves it to those who have room, and is ready for it as soon as it has some itself:
+    /// asked again after a while instead, a turn would wait for that while, though places come free every moment. None if that
+    /// takes longer than anybody waits.
+    async fn place(&self, reply: &Reply<'_>, errand: &Errand) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.room).try_acquire_owned() {
+            sleep(self.reluctance(errand)).await;
+            return Some(place);
+        }
+        let mut free = std::pin::pin!(Arc::clone(&self.room).acquire_owned());
+        let mut patience = std::pin::pin!(sleep(self.settings.patience));
+        let mut reminders = tokio::time::interval(QUEUED);
+        loop {
+            tokio::select! {
+                place = &mut free => return place.ok(),
+                () = &mut patience => return None,
+                _ = reminders.tick() => reply.say(&[Heard::Queued]).await,
+            }
+        }
+    }
+
+    /// Its name in claims: this call's, or that of the turn in its session, which other calls share.
     fn claim_name(&self, attempt: Option<&str>, errand: &Errand) -> String {
         match (attempt, &errand.scope) {
             (Some(attempt), _) => self.seals.name(attempt),
@@ -212,14 +248,16 @@ impl Desk {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     /// How long to leave a request to others: not at all when the conversation is warm here, longer the more there is to do.
     fn reluctance(&self, errand: &Errand) -> Duration {
         let inner = self.engine.inner();
-        let warm =
-            errand.scope.as_ref().is_some_and(|scope| inner.slots.has(inner.keyring.names(scope).scope));
+        let warm = errand
+            .scope
+            .as_ref()
+            .is_some_and(|scope| inner.ledger.slots.has(inner.ledger.keyring.names(scope).scope));
         let busy = self.settings.turns.saturating_sub(self.room.available_permits());
         let load = MOST_RELUCTANT.mul_f64(busy as f64 / self.settings.turns.max(1) as f64);
         if warm { load / 4 } else { load + COLD }
@@ -295,15 +333,18 @@ impl Reply<'_> {
         if self.attempt.is_none()
             && let Err(error) = self.desk.link.keep_claim(&self.name, &self.run, stands).await
         {
-            tracing::warn!(error = %error, "a claim could not be kept");
+            tracing::warn!(error = %error, "a claim could not be renewed");
         }
     }
 
-    /// Says these, in their order.
+    /// Sends these, in their order.
     async fn say(&self, heard: &[Heard]) {
         let (way, attempt) = (self.way.name(), self.attempt.as_deref());
         let said = heard.iter().filter_map(|heard| wire::response(&self.request_id, attempt, heard));
         let payloads: Vec<_> = said.map(|json| self.desk.seals.close(&way, json)).collect();
+        if payloads.is_empty() {
+            return;
+        }
         if let Err(error) = self.desk.link.publish_all(&self.way, &payloads).await {
             // The gateway asks again, and finds the answer in the log.
             tracing::warn!(error = %error, "a response could not be sent");
@@ -329,7 +370,7 @@ fn joined(events: impl Iterator<Item = Outbound>, pieces: &mut u64) -> Vec<Heard
     joined
 }
 
-/// Names one time that something is run. The same words may be heard twice, and both times are not one.
+/// A name for one run. The same request may arrive twice; those are two runs.
 fn run_name() -> String {
     uuid::Uuid::from_bytes(random_id()).simple().to_string()
 }
@@ -338,8 +379,6 @@ fn run_name() -> String {
 const BELIEVED: Duration = Duration::from_secs(240);
 const MOST_RELUCTANT: Duration = Duration::from_millis(20);
 const COLD: Duration = Duration::from_millis(1);
-/// How long a full worker leaves a plain request to those who have room.
-const OTHERS_FIRST: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use confidant_concepts::{Concept, Guard, Refusal, normalised};
+use confidant_model::{Step, ToolSpec};
+use confidant_prepare::injection_chance;
 use serde_json::{Map, Value, json};
 
 use super::context::Captured;
 use crate::audit::{Action, AuditRecord};
-use crate::model::{Step, ToolSpec};
 use crate::session::Session;
 use crate::tools::{Effect, Tool};
-use crate::turn::prepare::injection_chance;
 
 pub(crate) const NAME: &str = "capture_concepts";
 /// The most that is taken of one turn.
@@ -72,7 +72,7 @@ pub(crate) struct Taken {
 /// What is taken of a turn's calls, held against what the person said in it.
 pub(crate) fn take(session: &Session, query: &str, steps: &[Step]) -> Taken {
     let calls = || steps.iter().flat_map(|step| &step.calls).filter(|call| call.name == NAME);
-    let Some(shared) = session.inner.concepts.shared().filter(|_| calls().next().is_some()) else {
+    let Some(shared) = session.inner.ledger.concepts.shared().filter(|_| calls().next().is_some()) else {
         return Taken::default();
     };
     let place = session.scope.place_id().map(|place| place.as_str());
@@ -183,7 +183,7 @@ const PROPERTIES: [&str; 7] =
 fn text(object: &Map<String, Value>, name: &'static str) -> Result<Option<String>, Refusal> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(crate::room::one_line(text))),
+        Some(Value::String(text)) => Ok(Some(crate::fence::one_line(text))),
         Some(_) => Err(Refusal::new("not-the-schema", name)),
     }
 }
@@ -199,7 +199,7 @@ fn list(object: &Map<String, Value>, name: &'static str) -> Result<Vec<String>, 
         Some(Value::Array(items)) => items
             .iter()
             .map(|item| {
-                item.as_str().map(crate::room::one_line).ok_or_else(|| Refusal::new("not-the-schema", name))
+                item.as_str().map(crate::fence::one_line).ok_or_else(|| Refusal::new("not-the-schema", name))
             })
             .collect(),
         Some(_) => Err(Refusal::new("not-the-schema", name)),

@@ -49,7 +49,7 @@ pub(crate) struct Active {
     /// Who used it. Nobody, where the id came from an application that keeps no more than ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) uses: Vec<Use>,
-    /// What was captured, where the shared graph did not have it.
+    /// What was captured, as earlier versions kept it: everybody's together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) concept: Option<Captured>,
 }
@@ -68,6 +68,10 @@ pub(crate) struct Use {
     pub(crate) last: Millis,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pinned: bool,
+    /// What the session captured, where the shared graph did not have it. Its own: another's words for the same concept may
+    /// have been private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) concept: Option<Captured>,
 }
 
 /// A concept as it was captured.
@@ -129,8 +133,9 @@ impl ConversationContext {
         self.complete();
         for (from, to) in moved {
             let Some(at) = self.nodes.iter().position(|node| node.id == *from) else { continue };
-            let old = self.nodes.remove(at);
+            let mut old = self.nodes.remove(at);
             let Some(to) = to else { continue };
+            old.uses.iter_mut().for_each(|one| one.concept = None);
             match self.nodes.iter_mut().find(|node| node.id == *to) {
                 Some(node) => old.uses.into_iter().for_each(|one| node.join(one)),
                 None => self.nodes.insert(at, Active { id: to.clone(), concept: None, ..old }),
@@ -201,17 +206,11 @@ impl ConversationContext {
             weight: 1.0,
             last: event.at,
             pinned: false,
+            concept: used.concept.clone(),
         };
         match self.nodes.iter_mut().find(|node| node.id == used.id) {
-            Some(node) => {
-                node.concept = used.concept.clone().or(node.concept.take());
-                node.used(one, half_life);
-            }
-            None => self.nodes.push(Active {
-                id: used.id.clone(),
-                uses: vec![one],
-                concept: used.concept.clone(),
-            }),
+            Some(node) => node.used(one, half_life),
+            None => self.nodes.push(Active { id: used.id.clone(), uses: vec![one], concept: None }),
         }
     }
 
@@ -221,7 +220,7 @@ impl ConversationContext {
             Some(one) => one.pinned = pinned,
             None if pinned => {
                 let (by, audience, last) = (event.by.clone(), event.audience, event.at);
-                node.uses.push(Use { by, audience, count: 0, weight: 0.0, last, pinned });
+                node.uses.push(Use { by, audience, count: 0, weight: 0.0, last, pinned, concept: None });
             }
             None => {}
         }
@@ -239,14 +238,24 @@ impl ConversationContext {
     }
 }
 
+impl Use {
+    fn reaches(&self, by: &str, reader: Audience, sharing: Sharing) -> bool {
+        self.audience == Audience::Room || (self.by == by && self.audience.may_reach(reader, sharing))
+    }
+}
+
 impl Active {
     /// Whether an answer for these readers may build on it: what a room heard reaches everyone in the conversation, what
     /// was said in private only the one who said it, and not in a room.
     pub(crate) fn reaches(&self, by: &str, reader: Audience, sharing: Sharing) -> bool {
-        self.uses.is_empty()
-            || self.uses.iter().any(|one| {
-                one.audience == Audience::Room || (one.by == by && one.audience.may_reach(reader, sharing))
-            })
+        self.uses.is_empty() || self.uses.iter().any(|one| one.reaches(by, reader, sharing))
+    }
+
+    /// What was captured of it, in the words of the last use that reaches these readers, their own before another of the same moment.
+    pub(crate) fn captured(&self, by: &str, reader: Audience, sharing: Sharing) -> Option<&Captured> {
+        let reaching = self.uses.iter().filter(|one| one.reaches(by, reader, sharing));
+        let last = reaching.filter(|one| one.concept.is_some()).max_by_key(|one| (one.last, one.by == by));
+        last.and_then(|one| one.concept.as_ref()).or(self.concept.as_ref())
     }
 
     pub(crate) fn is_pinned(&self) -> bool {
@@ -263,6 +272,7 @@ impl Active {
                 one.weight = one.weight * decay(one.last, new.last, half_life) + new.weight;
                 one.count = one.count.saturating_add(1);
                 one.last = one.last.max(new.last);
+                one.concept = new.concept.or(one.concept.take());
                 if new.audience == Audience::Room {
                     one.audience = Audience::Room;
                 }
@@ -271,13 +281,14 @@ impl Active {
         }
     }
 
-    fn join(&mut self, other: Use) {
+    pub(super) fn join(&mut self, other: Use) {
         match self.uses.iter_mut().find(|one| one.by == other.by) {
             Some(one) => {
                 one.weight += other.weight;
                 one.count = one.count.saturating_add(other.count);
                 one.last = one.last.max(other.last);
                 one.pinned |= other.pinned;
+                one.concept = one.concept.take().or(other.concept);
                 if other.audience == Audience::Room {
                     one.audience = Audience::Room;
                 }

@@ -3,14 +3,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use confidant_seal::{
-    ChannelName, Context, Key, PlaceId, Scope, Sealed, Suite, TenantId, ThreadId, UserId, open, seal,
+    ChannelName, Context, Key, PlaceId, Scope, Sealed, Suite, Tag, TenantId, ThreadId, UserId, open, seal,
 };
 
 use super::ConceptSettings;
-use super::context::{ConversationContext, Event};
-use crate::engine::Inner;
+use super::context::Event;
+use super::parts::Stored;
 use crate::error::{Error, Tampering};
+use crate::inner::Inner;
+use crate::keyring::Keyring;
 use crate::session::Session;
+use crate::store::Names;
 use crate::store::contexts::{CaptureRow, ContextRow, ConversationName};
 
 /// A conversation as it is kept.
@@ -21,56 +24,98 @@ pub(super) struct Conversation {
     pub(super) name: ConversationName,
 }
 
+/// A session's part in a conversation that several people share: it has a key of its own, and having one is what being in
+/// the conversation means.
+#[derive(Clone, Debug)]
+pub(super) struct PartName {
+    pub(super) by: Tag,
+    pub(super) person: Tag,
+    /// The scope under which the keyring has its key. The person is in it as a tag.
+    pub(super) scope: Scope,
+    pub(super) names: Names,
+}
+
 /// The channel on which applications name conversations themselves, several people to one.
 pub(super) const SHARED_CHANNEL: &str = "chat";
 /// The channel under which the keyring has the keys of conversations; no session is on it.
 const OWN_CHANNEL: &str = "concepts";
+/// What stands in the thread's place in the scope of a conversation's key, and before the session's tag in that of a part's.
+const WHOLE: &str = "context";
+const PART: &str = "by-";
+const FIXED: &str = "these are short words of plain letters, which every id allows";
 
 impl Conversation {
-    /// The conversation of a session: the one that its application named, or the session itself.
-    pub(super) fn of(session: &Session) -> Self {
-        Self::of_scope(&session.inner, &session.scope)
+    /// The session as a conversation of its own.
+    pub(super) fn own(keyring: &Keyring, scope: &Scope) -> Self {
+        Self::named(keyring, scope.tenant(), "session", &scope.session_id())
     }
 
-    /// The same for a scope.
-    pub(super) fn of_scope(inner: &Inner, scope: &Scope) -> Self {
-        let (kind, id) = match scope.place_id() {
-            Some(place) if scope.channel().as_str() == SHARED_CHANNEL => {
-                ("shared", place.as_str().to_owned())
-            }
-            _ => ("session", scope.session_id()),
-        };
-        Self::named(inner, scope.tenant(), kind, &id)
+    /// The conversation that the session's application named, if it did.
+    pub(super) fn shared(keyring: &Keyring, scope: &Scope) -> Option<Self> {
+        let place = scope.place_id().filter(|_| scope.channel().as_str() == SHARED_CHANNEL)?;
+        Some(Self::named(keyring, scope.tenant(), "shared", place.as_str()))
     }
 
-    pub(super) fn named(inner: &Inner, tenant: &TenantId, kind: &str, id: &str) -> Self {
-        let tenant = tenant.clone();
-        let place = inner.keyring.conversation(&tenant, kind, id).to_string();
-        let fixed = "these are short words of plain letters, which every id allows";
+    pub(super) fn named(keyring: &Keyring, tenant: &TenantId, kind: &str, id: &str) -> Self {
+        let place = keyring.conversation(tenant, kind, id).to_string();
+        Self::of_place(keyring, tenant, PlaceId::new(&place).expect(FIXED))
+    }
+
+    fn of_place(keyring: &Keyring, tenant: &TenantId, place: PlaceId) -> Self {
         let scope = Scope::place(
-            tenant,
-            ChannelName::new(OWN_CHANNEL).expect(fixed),
-            PlaceId::new(&place).expect(fixed),
-            ThreadId::new("context").expect(fixed),
-            UserId::new("confidant").expect(fixed),
+            tenant.clone(),
+            ChannelName::new(OWN_CHANNEL).expect(FIXED),
+            place,
+            ThreadId::new(WHOLE).expect(FIXED),
+            UserId::new("confidant").expect(FIXED),
         );
-        Self::at(inner, scope)
+        Self::at(keyring, scope)
     }
 
-    pub(super) fn at(inner: &Inner, scope: Scope) -> Self {
-        let names = inner.keyring.names(&scope);
+    pub(super) fn at(keyring: &Keyring, scope: Scope) -> Self {
+        let names = keyring.names(&scope);
         let name = ConversationName { tenant: names.tenant, conversation: names.scope };
         Self { scope, name }
     }
 
-    pub(super) fn names(&self, inner: &Inner) -> crate::store::Names {
-        inner.keyring.names(&self.scope)
+    /// The one that the store knows by this name, if its key is there.
+    pub(super) async fn by_name(keyring: &Keyring, name: ConversationName) -> Result<Option<Self>, Error> {
+        let Some(row) = keyring.store().get(name.conversation).await? else { return Ok(None) };
+        Ok(Some(Self::at(keyring, keyring.scope_of(&row)?)))
+    }
+
+    pub(super) fn names(&self, inner: &Inner) -> Names {
+        inner.ledger.keyring.names(&self.scope)
+    }
+
+    /// A session's part in it.
+    pub(super) fn part(&self, keyring: &Keyring, by: Tag, person: Tag) -> PartName {
+        let place = self.scope.place_id().expect("the scope of a conversation has a place");
+        let scope = Scope::place(
+            self.scope.tenant().clone(),
+            ChannelName::new(OWN_CHANNEL).expect(FIXED),
+            place.clone(),
+            ThreadId::new(&format!("{PART}{by}")).expect(FIXED),
+            UserId::new(&person.to_string()).expect(FIXED),
+        );
+        let names = keyring.names(&scope);
+        PartName { by, person, scope, names }
+    }
+
+    /// The conversation and the part whose key's scope this is; nothing if it is another's.
+    pub(super) fn of_part(keyring: &Keyring, scope: &Scope) -> Option<(Self, PartName)> {
+        let place = scope.place_id().filter(|_| scope.channel().as_str() == OWN_CHANNEL)?;
+        let by = Tag::from_hex(scope.thread()?.as_str().strip_prefix(PART)?)?;
+        let person = Tag::from_hex(scope.user().as_str())?;
+        let conversation = Self::of_place(keyring, scope.tenant(), place.clone());
+        let part = conversation.part(keyring, by, person);
+        Some((conversation, part))
     }
 }
 
 /// Whether a scope is that of a conversation's key.
 pub(crate) fn is_conversation(scope: &Scope) -> bool {
-    scope.channel().as_str() == OWN_CHANNEL
+    scope.channel().as_str() == OWN_CHANNEL && scope.thread().is_some_and(|thread| thread.as_str() == WHOLE)
 }
 
 /// A conversation that the store knows by its name, with its key.
@@ -78,59 +123,45 @@ pub(super) async fn key_of(
     inner: &Inner,
     name: ConversationName,
 ) -> Result<Result<(Conversation, Key), Tampering>, Error> {
-    let Some(row) = inner.keyring.store().get(name.conversation).await? else {
+    let Some(conversation) = Conversation::by_name(&inner.ledger.keyring, name).await? else {
         return Ok(Err(Tampering::KeyGone));
     };
-    let conversation = Conversation::at(inner, inner.keyring.scope_of(&row)?);
     let names = conversation.names(inner);
-    match inner.keyring.data_key(&conversation.scope, &names).await? {
+    match inner.ledger.keyring.data_key(&conversation.scope, &names).await? {
         Some(key) => Ok(Ok((conversation, key.key))),
         None => Ok(Err(Tampering::KeyGone)),
     }
 }
 
+/// The record of an event. In a shared conversation it is sealed under the session's own key there, so that it ends with it.
 pub(super) fn capture_row(
     session: &Session,
     conversation: &Conversation,
-    key: &Key,
+    (scope, key): (&Scope, &Key),
     event: &Event,
 ) -> CaptureRow {
-    let inner = &session.inner;
-    let request = inner.keyring.request(&session.scope, &event.request_id);
+    let request = session.inner.ledger.keyring.request(&session.scope, &event.request_id);
     let plain = serde_json::to_vec(event).expect("an event has string keys only, so it is always JSON");
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), request.to_string());
-    let context = Context {
-        purpose: "context",
-        owner: &owner,
-        container: &container,
-        object: &object,
-        field: "capture",
-    };
+    let sealed =
+        in_place(scope, key, &request.to_string(), "capture", |context| seal(key, SUITE, context, 1, &plain));
     CaptureRow {
         name: conversation.name,
         request,
         scope: session.names.scope,
         person: session.names.person,
         at: event.at,
-        sealed: seal(key, SUITE, &context, 1, &plain),
+        sealed,
     }
 }
 
-pub(super) fn open_event(
-    conversation: &Conversation,
-    key: &Key,
-    row: &CaptureRow,
-) -> Result<Event, Tampering> {
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), row.request.to_string());
-    let context = Context {
-        purpose: "context",
-        owner: &owner,
-        container: &container,
-        object: &object,
-        field: "capture",
-    };
-    let opened = open(key, &context, &row.sealed).map_err(|_| Tampering::RecordRefused)?;
-    serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)
+/// Opens a record with the key that it was sealed under, a conversation's or a part's.
+pub(super) fn open_event(scope: &Scope, key: &Key, row: &CaptureRow) -> Result<Event, Tampering> {
+    let opened =
+        in_place(scope, key, &row.request.to_string(), "capture", |context| open(key, context, &row.sealed));
+    let opened = opened.map_err(|_| Tampering::RecordRefused)?;
+    let event: Event = serde_json::from_slice(&opened.data).map_err(|_| Tampering::RecordRefused)?;
+    // Whose it is says the record, not the column that found it.
+    if event.by == row.scope.to_string() { Ok(event) } else { Err(Tampering::RecordRefused) }
 }
 
 /// A context as it is stored.
@@ -139,16 +170,15 @@ pub(super) fn content(
     conversation: &Conversation,
     key: &Key,
     version: u64,
-    context: &ConversationContext,
+    stored: &Stored,
 ) -> Vec<u8> {
-    let plain = serde_json::to_vec(context).expect("a context has string keys only, so it is always JSON");
+    let plain = serde_json::to_vec(stored).expect("a context has string keys only, so it is always JSON");
     if !settings.seal_context {
         return plain;
     }
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), version.to_string());
-    let context =
-        Context { purpose: "context", owner: &owner, container: &container, object: &object, field: "" };
-    seal(key, SUITE, &context, 1, &plain).as_bytes().to_vec()
+    in_place(&conversation.scope, key, &version.to_string(), "", |context| {
+        seal(key, SUITE, context, 1, &plain).into_bytes()
+    })
 }
 
 pub(super) fn opened(
@@ -156,22 +186,30 @@ pub(super) fn opened(
     conversation: &Conversation,
     key: &Key,
     row: &ContextRow,
-) -> Result<ConversationContext, Error> {
+) -> Result<Stored, Error> {
     let refused = Error::Tampered(Tampering::RecordRefused);
     // Where the operator chose readable contexts, what is there may still be sealed from before.
     if !settings.seal_context && row.content.first() == Some(&b'{') {
         return serde_json::from_slice(&row.content).map_err(|_| refused);
     }
-    let (owner, container, object) = (owner(conversation), key.kid().to_string(), row.version.to_string());
-    let context =
-        Context { purpose: "context", owner: &owner, container: &container, object: &object, field: "" };
-    let opened = open(key, &context, &Sealed::from_bytes(row.content.clone()))
-        .map_err(|_| Tampering::RecordRefused)?;
+    let sealed = Sealed::from_bytes(row.content.clone());
+    let opened = in_place(&conversation.scope, key, &row.version.to_string(), "", |context| {
+        open(key, context, &sealed)
+    });
+    let opened = opened.map_err(|_| Tampering::RecordRefused)?;
     serde_json::from_slice(&opened.data).map_err(|_| refused)
 }
 
-fn owner(conversation: &Conversation) -> String {
-    URL_SAFE_NO_PAD.encode(conversation.scope.canonical())
+/// Does something in the context of a record of a conversation, or of a part of one.
+pub(super) fn in_place<T>(
+    scope: &Scope,
+    key: &Key,
+    object: &str,
+    field: &str,
+    act: impl FnOnce(&Context<'_>) -> T,
+) -> T {
+    let (owner, container) = (URL_SAFE_NO_PAD.encode(scope.canonical()), key.kid().to_string());
+    act(&Context { purpose: "context", owner: &owner, container: &container, object, field })
 }
 
-const SUITE: Suite = Suite::ChaCha20Poly1305;
+pub(super) const SUITE: Suite = Suite::ChaCha20Poly1305;

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use confidant_concepts::Concept;
+use confidant_display::Hinted as _;
 use confidant_seal::TenantId;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
-use super::context::{Active, ConversationContext, Event, What};
-use super::conversation::{Conversation, SHARED_CHANNEL};
+use super::context::{Active, Captured, ConversationContext, Event, What};
+use super::conversation::SHARED_CHANNEL;
 use super::keep::{self, Merge};
+use super::members::Seat;
 use super::{ContextStatus, InScope, Shared};
 use crate::audience::{Audience, Sharing};
 use crate::audit::Action;
@@ -120,17 +123,20 @@ impl Session {
     }
 
     /// What is in scope of the session's conversation, as its person may see it.
-    pub async fn concepts_in_scope(&self) -> Result<ScopeView, Error> {
-        let shared = on(self)?;
-        self.inner.record(self.record(Action::ContextViewed)).await?;
-        let context = keep::load(self).await?;
-        let scope = super::visible(self, shared, &context, Audience::Private, Sharing::default()).await;
-        Ok(self.viewed(shared, &context, &scope))
+    pub fn concepts_in_scope(&self) -> BoxFuture<'_, Result<ScopeView, Error>> {
+        Box::pin(async move {
+            let shared = on(self)?;
+            self.inner.ledger.record(self.record(Action::ContextViewed)).await?;
+            let context = keep::load(self).await?;
+            let scope =
+                super::recall::visible(self, shared, &context, Audience::Private, Sharing::default()).await;
+            Ok(self.viewed(shared, &context, &scope))
+        })
     }
 
     fn viewed(&self, shared: &Shared, context: &ConversationContext, scope: &InScope) -> ScopeView {
         let by = self.tag();
-        let ranked = context.ranked(self.inner.now(), &shared.settings);
+        let ranked = context.ranked(self.inner.ledger.now(), &shared.settings);
         let mine = ranked.iter().filter(|one| one.reaches(&by, Audience::Private, Sharing::default()));
         let moved: BTreeMap<&str, Option<&str>> =
             scope.moved.iter().map(|(from, to)| (from.as_str(), to.as_deref())).collect();
@@ -141,7 +147,8 @@ impl Session {
                 Some(Some(to)) => *to,
                 None => active.id.as_str(),
             };
-            concepts.push(described(id, active, scope));
+            let captured = active.captured(&by, Audience::Private, Sharing::default());
+            concepts.push(described(id, active, captured, scope));
         }
         ScopeView {
             conversation_id: self.conversation_id(),
@@ -152,67 +159,82 @@ impl Session {
     }
 
     /// Pins a concept in scope, or lets go of it; false if it is not in scope.
-    pub async fn choose_concept(&self, id: &str, choice: ConceptChoice) -> Result<bool, Error> {
-        let shared = on(self)?;
-        let context = keep::load(self).await?;
-        let by = self.tag();
-        let ranked = context.ranked(self.inner.now(), &shared.settings);
-        let found = ranked.iter().find(|one| one.id == id);
-        if !found.is_some_and(|one| one.reaches(&by, Audience::Private, Sharing::default())) {
-            return Ok(false);
-        }
-        let (what, action) = match choice {
-            ConceptChoice::Pin => (What::Pinned(id.to_owned()), Action::ContextPinned),
-            ConceptChoice::Unpin => (What::Unpinned(id.to_owned()), Action::ContextUnpinned),
-        };
-        let at = self.inner.now();
-        let request_id = format!("choice-{}", uuid::Uuid::now_v7());
-        let event = Event { at, request_id, by, audience: Audience::Private, what };
-        let merge = Merge { event: &event, moved: &[], audit: vec![self.record(action)] };
-        keep::merge(self, shared, merge).await?;
-        Ok(true)
+    pub fn choose_concept<'a>(
+        &'a self,
+        id: &'a str,
+        choice: ConceptChoice,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let shared = on(self)?;
+            let context = keep::load(self).await?;
+            let by = self.tag();
+            let ranked = context.ranked(self.inner.ledger.now(), &shared.settings);
+            let found = ranked.iter().find(|one| one.id == id);
+            if !found.is_some_and(|one| one.reaches(&by, Audience::Private, Sharing::default())) {
+                return Ok(false);
+            }
+            let (what, action) = match choice {
+                ConceptChoice::Pin => (What::Pinned(id.to_owned()), Action::ContextPinned),
+                ConceptChoice::Unpin => (What::Unpinned(id.to_owned()), Action::ContextUnpinned),
+            };
+            let at = self.inner.ledger.now();
+            let request_id = format!("choice-{}", uuid::Uuid::now_v7());
+            let event = Event { at, request_id, by, audience: Audience::Private, what };
+            let audit = vec![self.record(action)];
+            let merge = Merge { event: &event, moved: &[], audit, under: None };
+            keep::merge(self, shared, merge).await?;
+            Ok(true)
+        })
     }
 
     /// Why a concept is in scope, oldest first; empty if it is not.
-    pub async fn why_in_scope(&self, id: &str) -> Result<Vec<Reason>, Error> {
-        on(self)?;
-        self.inner.record(self.record(Action::ContextViewed)).await?;
-        let conversation = Conversation::of(self);
-        let events = keep::events(&self.inner, CapturesOf::Conversation(conversation.name)).await?;
-        let by = self.tag();
-        let reasons = events.into_iter().filter_map(|(_, event)| {
-            let yours = event.by == by;
-            let what = match &event.what {
-                What::Used(used) if used.iter().any(|one| one.id == id) => "used",
-                What::Pinned(pinned) if pinned == id => "pinned",
-                What::Unpinned(unpinned) if unpinned == id => "unpinned",
-                _ => return None,
-            };
-            // What somebody else did in private is not this person's to know.
-            (yours || event.audience == Audience::Room).then(|| Reason {
-                at: event.at,
-                what,
-                request_id: Some(event.request_id).filter(|_| yours),
-                yours,
-                audience: event.audience,
-            })
-        });
-        Ok(reasons.collect())
+    pub fn why_in_scope<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Reason>, Error>> {
+        Box::pin(async move {
+            on(self)?;
+            self.inner.ledger.record(self.record(Action::ContextViewed)).await?;
+            let seat = Seat::of(self).await?;
+            let events = keep::events(&self.inner, CapturesOf::Conversation(seat.conversation.name)).await?;
+            let by = self.tag();
+            let reasons = events.into_iter().filter_map(|(_, event)| {
+                let yours = event.by == by;
+                let what = match &event.what {
+                    What::Used(used) if used.iter().any(|one| one.id == id) => "used",
+                    What::Pinned(pinned) if pinned == id => "pinned",
+                    What::Unpinned(unpinned) if unpinned == id => "unpinned",
+                    _ => return None,
+                };
+                // What somebody else did in private is not this person's to know.
+                (yours || event.audience == Audience::Room).then(|| Reason {
+                    at: event.at,
+                    what,
+                    request_id: Some(event.request_id).filter(|_| yours),
+                    yours,
+                    audience: event.audience,
+                })
+            });
+            Ok(reasons.collect())
+        })
     }
 
     /// Ends what this session put in scope, and the log of it; says how many records went.
-    pub async fn forget_concepts(&self) -> Result<u64, Error> {
-        let forgotten =
-            keep::forget(&self.inner, self.names.scope, Some(Conversation::of(self).name)).await?;
-        let note = self.record(Action::ContextErased).counting(forgotten.captures);
-        self.inner.record(note).await?;
-        self.inner.store.scrub().await?;
-        Ok(forgotten.captures)
+    pub fn forget_concepts(&self) -> BoxFuture<'_, Result<u64, Error>> {
+        Box::pin(async move {
+            let was_in = self.is_in_conversation().await?;
+            let forgotten = keep::forget(&self.inner, self.names.scope, Some(&self.scope)).await?;
+            if was_in {
+                // Forgetting is not leaving: they have a new part, with nothing in it.
+                self.join_conversation().await?;
+            }
+            let note = self.record(Action::ContextErased).counting(forgotten.captures);
+            self.inner.ledger.record(note).await?;
+            self.inner.ledger.store.scrub().await?;
+            Ok(forgotten.captures)
+        })
     }
 
     /// Makes the context anew from the capture log.
-    pub async fn rebuild_concepts(&self) -> Result<ConversationContext, Error> {
-        keep::rebuild(self, on(self)?).await
+    pub fn rebuild_concepts(&self) -> BoxFuture<'_, Result<ConversationContext, Error>> {
+        Box::pin(async move { keep::rebuild(self, on(self)?).await })
     }
 
     /// Its records in the capture log.
@@ -228,7 +250,7 @@ impl Session {
 }
 
 fn on(session: &Session) -> Result<&Shared, Error> {
-    session.inner.concepts.shared().map(std::convert::AsRef::as_ref).ok_or_else(off)
+    session.inner.ledger.concepts.shared().map(std::convert::AsRef::as_ref).ok_or_else(off)
 }
 
 fn off() -> Error {
@@ -238,9 +260,9 @@ fn off() -> Error {
     }
 }
 
-fn described(id: &str, active: &Active, scope: &InScope) -> ConceptInScope {
+fn described(id: &str, active: &Active, captured: Option<&Captured>, scope: &InScope) -> ConceptInScope {
     let node = scope.nodes.iter().find(|node| node.id == id);
-    let captured = active.concept.as_ref().map(|captured| &captured.concept);
+    let captured = captured.map(|captured| &captured.concept);
     let label =
         node.map(|node| node.label.clone()).or_else(|| captured.map(|concept| concept.pref_label.clone()));
     ConceptInScope {
@@ -257,105 +279,131 @@ fn described(id: &str, active: &Active, scope: &InScope) -> ConceptInScope {
 
 impl Administrator {
     /// What was captured in a tenant and waits to be approved, by id. What the shared graph has by now is left out.
-    pub async fn candidates(&self, tenant: &TenantId) -> Result<Vec<Candidate>, Error> {
-        let inner = self.inner();
-        let shared = inner.concepts.shared().ok_or_else(off)?;
-        let tag = inner.keyring.tenant(tenant);
-        let mut found: BTreeMap<String, Candidate> = BTreeMap::new();
-        for (row, event) in keep::events(inner, CapturesOf::Tenant(tag)).await? {
-            let What::Used(used) = event.what else { continue };
-            for captured in used.into_iter().filter_map(|one| one.concept) {
-                let fresh = || Candidate {
-                    concept: captured.concept.clone(),
-                    said: captured.said,
-                    captures: 0,
-                    sessions: Vec::new(),
-                    first: event.at,
-                    last: event.at,
-                };
-                let one = found.entry(captured.concept.id.clone()).or_insert_with(fresh);
-                one.captures += 1;
-                one.said |= captured.said;
-                one.last = one.last.max(event.at);
-                one.concept = captured.concept.clone();
-                let session = row.scope.to_string();
-                if !one.sessions.contains(&session) {
-                    one.sessions.push(session);
+    pub fn candidates<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Vec<Candidate>, Error>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let shared = inner.ledger.concepts.shared().ok_or_else(off)?;
+            let tag = inner.ledger.keyring.tenant(tenant);
+            let mut found: BTreeMap<String, Candidate> = BTreeMap::new();
+            for (row, event) in keep::events(inner, CapturesOf::Tenant(tag)).await? {
+                let What::Used(used) = event.what else { continue };
+                for captured in used.into_iter().filter_map(|one| one.concept) {
+                    let fresh = || Candidate {
+                        concept: captured.concept.clone(),
+                        said: captured.said,
+                        captures: 0,
+                        sessions: Vec::new(),
+                        first: event.at,
+                        last: event.at,
+                    };
+                    let one = found.entry(captured.concept.id.clone()).or_insert_with(fresh);
+                    one.captures += 1;
+                    one.said |= captured.said;
+                    one.last = one.last.max(event.at);
+                    one.concept = captured.concept.clone();
+                    let session = row.scope.to_string();
+                    if !one.sessions.contains(&session) {
+                        one.sessions.push(session);
+                    }
                 }
             }
-        }
-        self.inner().record(self.note(Action::ConceptListed).counting(found.len() as u64)).await?;
-        let ids: Vec<String> = found.keys().cloned().collect();
-        for page in ids.chunks(PAGE) {
-            if let Ok(nodes) = shared.nodes(page).await {
-                page.iter().zip(nodes).filter(|(_, node)| node.is_some()).for_each(|(id, _)| {
-                    found.remove(id);
-                });
+            self.inner()
+                .ledger
+                .record(
+                    self.note(Action::ConceptListed)
+                        .within(self.inner().ledger.keyring.tenant(tenant))
+                        .counting(found.len() as u64),
+                )
+                .await?;
+            let ids: Vec<String> = found.keys().cloned().collect();
+            for page in ids.chunks(PAGE) {
+                if let Ok(nodes) = shared.nodes(page).await {
+                    page.iter().zip(nodes).filter(|(_, node)| node.is_some()).for_each(|(id, _)| {
+                        found.remove(id);
+                    });
+                }
             }
-        }
-        Ok(found.into_values().collect())
+            Ok(found.into_values().collect())
+        })
     }
 
     /// Ends what is in scope of a conversation that an application named, everybody's; says how many records went.
-    pub async fn erase_conversation_context(&self, tenant: &TenantId, id: &str) -> Result<u64, Error> {
-        let inner = self.inner();
-        let gone = keep::erase_shared(inner, tenant, id).await?;
-        inner.record(self.note(Action::ContextErased).counting(gone)).await?;
-        inner.store.scrub().await?;
-        Ok(gone)
+    pub fn erase_conversation_context<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<u64, Error>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let gone = keep::erase_shared(inner, tenant, id).await?;
+            inner
+                .ledger
+                .record(
+                    self.note(Action::ContextErased)
+                        .within(self.inner().ledger.keyring.tenant(tenant))
+                        .counting(gone),
+                )
+                .await?;
+            inner.ledger.store.scrub().await?;
+            Ok(gone)
+        })
     }
 
     /// Puts a candidate into the shared graph. Its other names stay behind, unless the approver gives them; so does a
     /// label that a person said word for word.
-    pub async fn approve_concept(
-        &self,
-        tenant: &TenantId,
-        id: &str,
-        label: Option<&str>,
-        alt_labels: &[String],
-    ) -> Result<Option<ApprovedConcept>, Error> {
-        let candidate =
-            self.candidates(tenant).await?.into_iter().find(|candidate| candidate.concept.id == id);
-        let Some(candidate) = candidate else { return Ok(None) };
-        if candidate.said && label.is_none() {
-            return Err(Error::Invalid {
-                what: "the label is what a person said, word for word, so it cannot become a public one"
-                    .to_owned(),
-                hint: "give the official one with --label".to_owned(),
-            });
-        }
-        let mut concept = Concept { alt_labels: alt_labels.to_vec(), ..candidate.concept };
-        if let Some(label) = label {
-            crate::room::one_line(label).clone_into(&mut concept.pref_label);
-        }
-        let shared = self.inner().concepts.shared().ok_or_else(off)?;
-        let pref_label = concept.pref_label.clone();
-        let cleared = match shared.guard.clear(concept) {
-            Ok(cleared) => cleared,
-            Err(refusals) => {
-                let reasons: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-                for reason in &reasons {
-                    self.inner().record(self.note(Action::ConceptRefused).because(reason)).await?;
-                }
+    pub fn approve_concept<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: &'a str,
+        label: Option<&'a str>,
+        alt_labels: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<ApprovedConcept>, Error>> {
+        Box::pin(async move {
+            let candidate =
+                self.candidates(tenant).await?.into_iter().find(|candidate| candidate.concept.id == id);
+            let Some(candidate) = candidate else { return Ok(None) };
+            if candidate.said && label.is_none() {
                 return Err(Error::Invalid {
-                    what: format!("the concept was refused: {}", reasons.join(", ")),
-                    hint: "give a label and other labels without personal data".to_owned(),
+                    what: "the label quotes a person's own words, so it cannot be made public".to_owned(),
+                    hint: "give the official label with --label".to_owned(),
                 });
             }
-        };
-        let approved = shared.graph.approve(cleared).await.map_err(|error| {
-            let (what, hint) = split(&error.to_string());
-            Error::Derived { what, hint }
-        })?;
-        self.inner().record(self.note(Action::ConceptApproved)).await?;
-        Ok(Some(ApprovedConcept { id: approved, pref_label }))
-    }
-}
-
-fn split(text: &str) -> (String, String) {
-    match text.split_once("; hint: ") {
-        Some((what, hint)) => (what.to_owned(), hint.to_owned()),
-        None => (text.to_owned(), "try again".to_owned()),
+            let mut concept = Concept { alt_labels: alt_labels.to_vec(), ..candidate.concept };
+            if let Some(label) = label {
+                crate::fence::one_line(label).clone_into(&mut concept.pref_label);
+            }
+            let shared = self.inner().ledger.concepts.shared().ok_or_else(off)?;
+            let pref_label = concept.pref_label.clone();
+            let cleared = match shared.guard.clear(concept) {
+                Ok(cleared) => cleared,
+                Err(refusals) => {
+                    let reasons: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                    for reason in &reasons {
+                        self.inner()
+                            .ledger
+                            .record(
+                                self.note(Action::ConceptRefused)
+                                    .within(self.inner().ledger.keyring.tenant(tenant))
+                                    .because(reason),
+                            )
+                            .await?;
+                    }
+                    return Err(Error::Invalid {
+                        what: format!("the concept was refused: {}", reasons.join(", ")),
+                        hint: "give a label and other labels without personal data".to_owned(),
+                    });
+                }
+            };
+            let approved = shared.graph.approve(cleared).await.map_err(|error| {
+                let (what, hint) = error.what_and_hint("try again");
+                Error::Derived { what, hint }
+            })?;
+            self.inner()
+                .ledger
+                .record(self.note(Action::ConceptApproved).within(self.inner().ledger.keyring.tenant(tenant)))
+                .await?;
+            Ok(Some(ApprovedConcept { id: approved, pref_label }))
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use confidant_concepts::{Concept, GraphError, Look, Node, agree};
+use confidant_seal::Kid;
 
 use super::context::{Captured, Event, Used, What};
 use super::keep::{self, Merge};
@@ -23,19 +24,19 @@ pub(crate) async fn note(
     scope: &InScope,
     request_id: &str,
 ) -> (ContextStatus, Option<ConceptsOfTurn>) {
-    let Some(shared) = session.inner.concepts.shared() else { return (ContextStatus::Off, None) };
+    let Some(shared) = session.inner.ledger.concepts.shared() else { return (ContextStatus::Off, None) };
     let Some(capture) = held.captured().into_iter().find(|capture| capture.request_id == request_id) else {
         let uncertainty_level = ungrounded(scope);
         later(session, held);
         return (scope.status, Some(ConceptsOfTurn { uncertainty_level, ..ConceptsOfTurn::default() }));
     };
-    let brought = bring(session, shared, capture, &scope.moved, Ask::Graph).await;
+    let brought = bring(session, shared, (capture, held.kid()), &scope.moved, Ask::Graph).await;
     let mut status = scope.status;
     if brought.unasked && status != ContextStatus::LoadFailed {
         status = ContextStatus::GraphFailed;
     }
     match &brought.merged {
-        Ok(()) => session.inner.counters.concepts_captured.add(),
+        Ok(()) => session.inner.ledger.counters.concepts_captured.add(),
         // A load that failed says more than a save that failed for the same reason.
         Err(_) if status == ContextStatus::LoadFailed => {}
         Err(_) => status = ContextStatus::SaveFailed,
@@ -50,7 +51,7 @@ pub(crate) async fn note(
 /// Brings into scope what earlier turns named and nobody did; says whether nothing is left. A write is to follow.
 pub(crate) async fn catch_up(session: &Session, held: &mut Held<'_>) -> Result<(), Error> {
     let captured = held.captured();
-    let Some(shared) = session.inner.concepts.shared() else {
+    let Some(shared) = session.inner.ledger.concepts.shared() else {
         // Switched off: nothing will ever come of it.
         captured.iter().for_each(|capture| held.merged(&capture.request_id));
         return Ok(());
@@ -58,7 +59,7 @@ pub(crate) async fn catch_up(session: &Session, held: &mut Held<'_>) -> Result<(
     let mut ask = Ask::Graph;
     for capture in captured {
         let request_id = capture.request_id.clone();
-        let brought = bring(session, shared, capture, &[], ask).await;
+        let brought = bring(session, shared, (capture, held.kid()), &[], ask).await;
         if brought.unasked {
             // Nobody waits for a graph that is away more than once.
             ask = Ask::Nobody;
@@ -79,7 +80,7 @@ fn later(session: &Session, held: &Held<'_>) {
     let session = session.clone();
     Running::aside(&Arc::clone(&session.inner), async move {
         if let Err(error) = tell(&session).await {
-            tracing::warn!(scope.tag = %session.tag(), error = error.code(), "the log hears later what is in scope");
+            tracing::warn!(scope.tag = %session.tag(), error = error.code(), "concepts in scope could not be logged yet; will retry");
         }
     });
 }
@@ -118,7 +119,7 @@ impl Brought {
 async fn bring(
     session: &Session,
     shared: &Shared,
-    capture: Capture,
+    (capture, under): (Capture, Option<Kid>),
     moved: &[(String, Option<String>)],
     ask: Ask,
 ) -> Brought {
@@ -139,10 +140,10 @@ async fn bring(
         audience: capture.audience,
         what: What::Used(used.into_iter().map(|(used, _)| used).collect()),
     };
-    let merge = Merge { event: &event, moved, audit: Vec::new() };
+    let merge = Merge { event: &event, moved, audit: Vec::new(), under };
     let merged = keep::merge(session, shared, merge).await.map(drop);
     if let Err(error) = &merged {
-        session.inner.counters.contexts_failed.add();
+        session.inner.ledger.counters.contexts_failed.add();
         tracing::warn!(scope.tag = %session.tag(), error = error.code(), "concepts in scope could not be saved");
     }
     Brought { of_turn, unasked, merged }
@@ -161,7 +162,7 @@ fn of_turn(used: &[(Used, Option<String>)], resolved: usize) -> ConceptsOfTurn {
 
 /// What a turn that was answered before had to say of concepts.
 pub(crate) async fn recorded(session: &Session, request_id: &str) -> Option<ConceptsOfTurn> {
-    let shared = session.inner.concepts.shared()?;
+    let shared = session.inner.ledger.concepts.shared()?;
     let event = keep::event_of(session, request_id).await.ok()??;
     let What::Used(used) = event.what else { return None };
     let ids: Vec<String> = used.iter().map(|one| one.id.clone()).collect();

@@ -5,11 +5,11 @@ use confidant_seal::Tag;
 use super::{AT_ONCE, differs, is_over, living};
 use crate::clock::{Clock as _, SystemClock};
 use crate::concepts::is_conversation;
-use crate::engine::Storage;
 use crate::error::{OpenError, StoreError};
 use crate::keyring::Keyring;
-use crate::store::contexts::{CapturesOf, ConversationName, WholeContext};
-use crate::store::{KeyRow, KeyStore, Store};
+use crate::storage::Storage;
+use crate::store::contexts::{CapturesOf, ContextRow, Contexts, ConversationName, WholeContext};
+use crate::store::{DataKeys, KeyRow};
 
 /// Removes contexts that an earlier run copied and whose keys are gone or over since. To be done before those go at the destination.
 pub(super) async fn remove_ended(from: &Storage, to: &Storage, keyring: &Keyring) -> Result<(), OpenError> {
@@ -45,7 +45,7 @@ pub(super) async fn copy(from: &Storage, to: &Storage, keyring: &Keyring) -> Res
 
 /// The conversations among some keys, and the last of those keys; nothing after the last of all.
 async fn page(
-    keys: &dyn KeyStore,
+    keys: &dyn DataKeys,
     keyring: &Keyring,
     after: Option<Tag>,
 ) -> Result<Option<(Vec<ConversationName>, Tag)>, OpenError> {
@@ -62,14 +62,14 @@ pub(super) fn conversation(keyring: &Keyring, row: &KeyRow) -> Option<Conversati
 
 /// Copies one; false if there is none.
 async fn copy_one(
-    from: &dyn Store,
-    to: &dyn Store,
+    from: &dyn Contexts,
+    to: &dyn Contexts,
     name: ConversationName,
     key: Option<KeyRow>,
 ) -> Result<bool, OpenError> {
     let here = if key.is_some() { whole(from, name).await? } else { None };
     let (there, expires_at) = (whole(to, name).await?, key.and_then(|key| key.expires_at));
-    if here != there {
+    if !is_same(here.as_ref(), there.as_ref()) {
         match here.clone() {
             Some(here) => to.adopt_context(name, here, expires_at).await?,
             None => to.erase_context(name, Vec::new()).await.map(drop)?,
@@ -78,7 +78,7 @@ async fn copy_one(
         if there.is_none() && is_over(expires_at, SystemClock.now()) {
             return Ok(false);
         }
-        if there != here {
+        if !is_same(there.as_ref(), here.as_ref()) {
             return Err(differs());
         }
     }
@@ -87,7 +87,21 @@ async fn copy_one(
     Ok(here.is_some())
 }
 
-async fn whole(store: &dyn Store, name: ConversationName) -> Result<Option<WholeContext>, StoreError> {
+/// Whether two are the same. A context that the operator chose to have readable is the same JSON, not the same bytes: a
+/// store may have it as JSON.
+fn is_same(one: Option<&WholeContext>, other: Option<&WholeContext>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return one == other };
+    let json = |content: &[u8]| match content.first() {
+        Some(b'{') => serde_json::from_slice::<serde_json::Value>(content).ok(),
+        _ => None,
+    };
+    let as_other = ContextRow { content: other.row.content.clone(), ..one.row.clone() };
+    let content = one.row.content == other.row.content
+        || json(&one.row.content).is_some_and(|it| Some(it) == json(&other.row.content));
+    content && as_other == other.row && one.captures == other.captures
+}
+
+async fn whole(store: &dyn Contexts, name: ConversationName) -> Result<Option<WholeContext>, StoreError> {
     let Some(row) = store.context(name).await? else { return Ok(None) };
     Ok(Some(WholeContext { row, captures: store.captures(CapturesOf::Conversation(name)).await? }))
 }

@@ -7,9 +7,9 @@ use super::contexts::conversation;
 use super::is_over;
 use crate::clock::{Clock as _, SystemClock};
 use crate::concepts::Until;
-use crate::engine::Storage;
 use crate::error::OpenError;
 use crate::keyring::Keyring;
+use crate::storage::Storage;
 use crate::store::KeyRow;
 
 /// A key as it goes over; nothing if what it opens is over.
@@ -19,7 +19,7 @@ pub(super) async fn key(from: &Storage, keyring: &Keyring, row: KeyRow) -> Resul
         return Ok(Some(row));
     }
     let until = match conversation(keyring, &row) {
-        Some(name) => Until::of_context(&*from.keys, &*from.store, now, name).await?,
+        Some(name) => Until::of_context(keyring, &*from.store, now, name).await?,
         None => Until::of_session(&*from.keys, &*from.store, now, row.scope).await?,
     };
     Ok(match until {

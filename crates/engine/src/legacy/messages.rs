@@ -12,8 +12,10 @@ pub(crate) type Exchange = (String, Vec<Reply>);
 /// What of a checkpoint becomes a session.
 pub(crate) struct Conversation {
     pub(crate) exchanges: Vec<Exchange>,
-    /// Whether somebody said something that is in none of them: a question without an answer, or words before the first question.
-    pub(crate) left_out: bool,
+    /// Messages that are in none of them, as a whole or in part: a question without an answer, words before the first
+    /// question, a speaker whom we do not know, a picture, what a tool was called with. The system's own words aside: they
+    /// are the agent's instructions and come anew with every turn.
+    pub(crate) left_out: u64,
 }
 
 /// What a checkpoint holds: at the top, or where the first system's library puts it.
@@ -48,6 +50,25 @@ struct Written {
     content: Option<Content>,
     #[serde(default, alias = "kwargs")]
     data: Option<Inner>,
+    #[serde(default)]
+    tool_calls: Vec<ToolCall>,
+}
+
+/// A call of a tool, in the library's form or in that of OpenAI.
+#[derive(Deserialize)]
+struct ToolCall {
+    #[serde(default)]
+    args: serde_json::Value,
+    #[serde(default)]
+    function: serde_json::Value,
+}
+
+impl ToolCall {
+    /// Whether it says more than the name of a tool.
+    fn has_arguments(&self) -> bool {
+        let arguments = [&self.args, &self.function["arguments"]];
+        arguments.iter().any(|value| !value.is_null() && **value != serde_json::json!({}) && **value != "{}")
+    }
 }
 
 /// The same one level further in.
@@ -58,6 +79,8 @@ struct Inner {
     #[serde(default)]
     name: Option<String>,
     content: Content,
+    #[serde(default)]
+    tool_calls: Vec<ToolCall>,
 }
 
 #[derive(Deserialize)]
@@ -84,7 +107,9 @@ pub(super) enum Speaker {
     Ai,
     /// A tool, by its name.
     Tool(String),
-    /// The system, or somebody whom we do not know.
+    /// The agent's instructions.
+    System,
+    /// Somebody whom we do not know.
     Other,
     /// It is not said; the order tells.
     Unsaid,
@@ -98,6 +123,7 @@ impl Speaker {
             "tool" | "function" | "ToolMessage" | "FunctionMessage" => {
                 Self::Tool(name.unwrap_or_else(|| "tool".to_owned()))
             }
+            "system" | "developer" | "SystemMessage" | "SystemMessageChunk" => Self::System,
             _ => Self::Other,
         }
     }
@@ -107,6 +133,8 @@ impl Speaker {
 pub(super) struct Said {
     pub(super) by: Speaker,
     pub(super) text: String,
+    /// Whether the text is all of it.
+    pub(super) whole: bool,
 }
 
 impl Message {
@@ -114,15 +142,19 @@ impl Message {
     fn said(self) -> Option<Said> {
         match self {
             Self::Printed(text) => printed::message(&text),
-            Self::Written(Written { kind, name, content, data }) => {
+            Self::Written(Written { kind, name, content, data, mut tool_calls }) => {
                 let (inner_kind, inner_name, inner) = match data {
-                    Some(Inner { kind, name, content }) => (kind, name, Some(content)),
+                    Some(Inner { kind, name, content, tool_calls: calls }) => {
+                        tool_calls.extend(calls);
+                        (kind, name, Some(content))
+                    }
                     None => (None, None, None),
                 };
                 let by = Speaker::named(&inner_kind.unwrap_or(kind), name.or(inner_name));
-                Some(match content.or(inner) {
-                    Some(content) => Said { by, text: content.text() },
-                    None => Said { by: Speaker::Other, text: String::new() },
+                let called = tool_calls.iter().any(ToolCall::has_arguments);
+                Some(match content.or(inner).map(Content::text) {
+                    Some((text, whole)) => Said { by, text, whole: whole && !called },
+                    None => Said { by: Speaker::Other, text: String::new(), whole: !called },
                 })
             }
         }
@@ -130,15 +162,18 @@ impl Message {
 }
 
 impl Content {
-    fn text(self) -> String {
+    /// The text, and whether that is all there is.
+    fn text(self) -> (String, bool) {
         match self {
-            Self::Text(text) => text,
+            Self::Text(text) => (text, true),
             Self::Parts(parts) => {
+                let count = parts.len();
                 let texts = parts.into_iter().filter_map(|part| match part {
                     Part::Text(text) => Some(text),
                     Part::Piece { text } => text,
                 });
-                texts.collect::<Vec<_>>().join("\n")
+                let texts: Vec<String> = texts.collect();
+                (texts.join("\n"), texts.len() == count)
             }
         }
     }
@@ -148,7 +183,7 @@ impl Content {
 /// system itself said, is left out.
 pub(crate) fn conversation(json: &[u8], by: &str) -> Option<Conversation> {
     if json.is_empty() {
-        return Some(Conversation { exchanges: Vec::new(), left_out: false });
+        return Some(Conversation { exchanges: Vec::new(), left_out: 0 });
     }
     let checkpoint: Checkpoint = serde_json::from_slice(json).ok()?;
     let messages = checkpoint.messages.into_iter().chain(checkpoint.channel_values.messages);
@@ -156,20 +191,21 @@ pub(crate) fn conversation(json: &[u8], by: &str) -> Option<Conversation> {
     in_order(&mut said);
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut current: Option<Exchange> = None;
-    let mut left_out = false;
-    let mut keep = |done: Option<Exchange>, left_out: &mut bool| match done {
+    let mut left_out = 0;
+    let mut keep = |done: Option<Exchange>, left_out: &mut u64| match done {
         Some(done) if is_answered(&done) => exchanges.push(done),
-        Some(_) => *left_out = true,
+        Some((_, replies)) => *left_out += 1 + replies.len() as u64,
         None => {}
     };
-    for Said { by: speaker, text } in said {
+    for Said { by: speaker, text, whole } in said {
+        left_out += u64::from(!whole && speaker != Speaker::System);
         match (speaker, &mut current) {
             (Speaker::Human, Some((question, replies))) if replies.is_empty() => {
                 *question = format!("{question}\n{text}");
             }
             (Speaker::Human, _) => keep(current.replace((text, Vec::new())), &mut left_out),
             // Calls of tools without a word.
-            (Speaker::Ai, _) if text.is_empty() => {}
+            (Speaker::Ai | Speaker::Other, _) if text.is_empty() => {}
             (Speaker::Ai, Some((_, replies))) => match replies.last_mut() {
                 Some(last) if last.from == ReplyFrom::Ai => {
                     last.content = format!("{}\n{text}", last.content)
@@ -179,8 +215,9 @@ pub(crate) fn conversation(json: &[u8], by: &str) -> Option<Conversation> {
             (Speaker::Tool(name), Some((_, replies))) => {
                 replies.push(Reply { from: ReplyFrom::Tool, name, ..Reply::ai(text, None, String::new()) });
             }
-            (Speaker::Ai | Speaker::Tool(_), None) => left_out = true,
-            _ => {}
+            // Something that is here in part was counted above.
+            (Speaker::Ai | Speaker::Tool(_), None) | (Speaker::Other, _) => left_out += u64::from(whole),
+            (Speaker::System | Speaker::Unsaid, _) => {}
         }
     }
     keep(current, &mut left_out);
@@ -245,7 +282,9 @@ mod tests {
             Some(vec![pair("a", &["b"]), pair("c", &["[clock] noon", "It is\nnoon."])])
         );
         assert_eq!(read(&serde_json::json!({"v": 1})), Some(vec![]));
-        assert!(conversation(b"", "import").is_some_and(|none| none.exchanges.is_empty() && !none.left_out));
+        assert!(
+            conversation(b"", "import").is_some_and(|none| none.exchanges.is_empty() && none.left_out == 0)
+        );
         for odd in ["[1]", r#"{"messages":[7]}"#, r#"{"messages":["who knows"]}"#] {
             assert!(conversation(odd.as_bytes(), "import").is_none(), "{odd}");
         }
@@ -255,19 +294,68 @@ mod tests {
     fn what_was_never_answered_is_known_to_be_left_out() {
         let (human, ai, system) = (["human", "q"], ["ai", "a"], ["system", "s"]);
         for (said, left_out) in [
-            (vec![human, ai], false),
-            (vec![system, human, ai], false),
-            (vec![human, ai, human], true),
-            (vec![ai, human, ai], true),
-            (vec![human, ["tool", "t"], human, ai], true),
-            (vec![human], true),
-            (vec![], false),
+            (vec![human, ai], 0),
+            (vec![system, human, ai], 0),
+            (vec![human, ai, human], 1),
+            (vec![ai, human, ai], 1),
+            (vec![human, ["tool", "t"], human, ai], 2),
+            (vec![human, ["moderator", "m"], ai], 1),
+            (vec![human], 1),
+            (vec![], 0),
         ] {
             let messages: Vec<_> =
                 said.iter().map(|[by, text]| serde_json::json!({"type": by, "content": text})).collect();
             let json = serde_json::json!({ "messages": messages }).to_string();
             assert_eq!(conversation(json.as_bytes(), "import").unwrap().left_out, left_out, "{said:?}");
         }
+    }
+
+    #[test]
+    fn what_is_here_in_part_only_is_known_to_be_left_out() {
+        let left_out = |messages: serde_json::Value| {
+            let json = serde_json::json!({ "messages": messages }).to_string();
+            conversation(json.as_bytes(), "import").expect("it is understood").left_out
+        };
+        let picture =
+            serde_json::json!([{"type": "text", "text": "q"}, {"type": "image_url", "image_url": {}}]);
+        let call = |args: serde_json::Value| serde_json::json!([{"name": "t", "args": args, "id": "c"}]);
+        let answered = |first: serde_json::Value| {
+            left_out(
+                serde_json::json!([{"role": "user", "content": "q"}, first, {"role": "assistant", "content": "a"}]),
+            )
+        };
+        assert_eq!(
+            answered(
+                serde_json::json!({"role": "assistant", "content": "", "tool_calls": call(serde_json::json!({"a": 1}))})
+            ),
+            1
+        );
+        assert_eq!(
+            answered(
+                serde_json::json!({"role": "assistant", "content": "", "tool_calls": call(serde_json::json!({}))})
+            ),
+            0
+        );
+        let openai = serde_json::json!([{"id": "c", "type": "function", "function": {"name": "t", "arguments": "{\"a\":1}"}}]);
+        assert_eq!(
+            answered(serde_json::json!({"role": "assistant", "content": null, "tool_calls": openai})),
+            1
+        );
+        assert_eq!(
+            left_out(
+                serde_json::json!([{"role": "user", "content": picture}, {"role": "assistant", "content": "a"}])
+            ),
+            1
+        );
+        let printed = "content='' additional_kwargs={} tool_calls=[{'name': 't', 'args': {'a': 1}, 'id': 'c1', 'type': 'tool_call'}]";
+        assert_eq!(
+            left_out(
+                serde_json::json!([{"role": "user", "content": "q"}, printed, {"role": "assistant", "content": "a"}])
+            ),
+            1
+        );
+        let pictured = "content=[{'type': 'text', 'text': 'q'}, {'type': 'image_url', 'image_url': {'url': 'x'}}] additional_kwargs={}";
+        assert_eq!(left_out(serde_json::json!([pictured, {"role": "assistant", "content": "a"}])), 1);
     }
 
     /// As `str()` gives them: of now, and of the library's first versions, which tell nobody's name.

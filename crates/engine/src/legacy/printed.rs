@@ -11,14 +11,23 @@ pub(super) fn message(text: &str) -> Option<Said> {
         ("", rest) => (None, rest),
         (class, rest) => (Some(class.strip_suffix('(')?), rest),
     };
-    let (content, rest) = if rest.starts_with('[') { parts(rest)? } else { literal(rest)? };
+    let (content, whole, rest) = if rest.starts_with('[') {
+        parts(rest)?
+    } else {
+        let (content, rest) = literal(rest)?;
+        (content, true, rest)
+    };
     let by = match class {
         Some(class) => Speaker::named(class, name(rest)),
         None if rest.contains(" tool_call_id=") => Speaker::named("tool", name(rest)),
         None if rest.contains(" tool_calls=") || rest.contains(" usage_metadata=") => Speaker::Ai,
         None => Speaker::Unsaid,
     };
-    Some(Said { by, text: content })
+    // A call that says more than the name of its tool.
+    let calls = rest.split_once(" tool_calls=[{").map_or("", |(_, calls)| calls);
+    let called =
+        calls.match_indices("'args': {").any(|(at, found)| !calls[at + found.len()..].starts_with('}'));
+    Some(Said { by, text: content, whole: whole && !called })
 }
 
 /// The name that a message has besides its content.
@@ -60,15 +69,18 @@ fn literal(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The texts of a list of parts at the beginning, and what follows it: those that stand in it alone, and those under `text`.
-fn parts(text: &str) -> Option<(String, &str)> {
+/// The texts of a list of parts at the beginning, whether that is all of it, and what follows it: those that stand in it
+/// alone, and those under `text`.
+fn parts(text: &str) -> Option<(String, bool, &str)> {
     let (mut texts, mut depth, mut key) = (Vec::new(), 0_usize, None::<String>);
+    let mut pieces = 0_usize;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         match c {
             '\'' | '"' => {
                 let (text, after) = literal(rest)?;
                 rest = after;
+                pieces += usize::from(depth == 1);
                 if depth == 1 || (depth == 2 && key.take().is_some_and(|key| key == "text")) {
                     texts.push(text);
                 } else if rest.starts_with(": ") {
@@ -76,11 +88,15 @@ fn parts(text: &str) -> Option<(String, &str)> {
                 }
                 continue;
             }
-            '[' | '{' | '(' => depth += 1,
+            '[' | '{' | '(' => {
+                pieces += usize::from(depth == 1);
+                depth += 1;
+            }
             ']' | '}' | ')' => {
                 depth -= 1;
                 if depth == 0 {
-                    return Some((texts.join("\n"), &rest[1..]));
+                    let whole = texts.len() >= pieces;
+                    return Some((texts.join("\n"), whole, &rest[1..]));
                 }
             }
             ',' => key = None,

@@ -6,72 +6,50 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use confidant_seal::{Kid, Tag};
-use serde::{Deserialize, Serialize};
+use confidant_display::Hinted as _;
+use confidant_seal::{Kid, Tag, TenantId, UserId};
 
-use crate::audit::{Action, Actor, AuditRecord, Lane};
-use crate::clock::Millis;
+use super::receipt::Receipt;
+use crate::access::end_tokens;
+use crate::audit::{Action, Actor, AuditRecord};
 use crate::concepts;
-use crate::engine::Inner;
+use crate::epoch::Epoch;
 use crate::error::Error;
-use crate::store::{KeyName, Known, Names, TokenSelector};
-
-/// Proof of an erasure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// What was erased: `session` or `person`.
-    pub erased: String,
-    /// Whose, as a tag: only the keyring can tell whom it stands for.
-    pub subject: String,
-    /// When.
-    pub at: Millis,
-    /// Sessions that went.
-    pub sessions: u64,
-    /// Log records that went.
-    pub records: u64,
-    /// Access tokens of the person that went.
-    pub tokens: u64,
-    /// What was derived from the person's conversations and went, by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub derived: BTreeMap<String, u64>,
-    /// The data keys that were destroyed, by id.
-    pub keys: Vec<String>,
-    /// The lane of the audit log that has the record of it.
-    #[serde(skip_serializing_if = "Lane::is_zero", default)]
-    pub audit_lane: Lane,
-    /// That record's sequence.
-    pub audit_seq: u64,
-    /// That record's tag.
-    pub audit_tag: String,
-    /// Signature with the audit key over all of the above.
-    pub signature: String,
-}
+use crate::inner::Inner;
+use crate::store::{KeyName, Known, Names};
 
 /// Whose data ends.
 pub(super) enum Subject {
     /// With what went already of what was derived from it.
     Session(BTreeMap<String, u64>),
     /// With what went already of what was derived.
-    Person(BTreeMap<String, u64>),
+    Person(BTreeMap<String, u64>, Whose),
 }
 
-/// Ends the sessions of `scopes`, which are all of `subject`'s, each with its name if that is known.
+/// A person of a tenant.
+pub(crate) struct Whose {
+    pub(crate) tenant: TenantId,
+    pub(crate) user: UserId,
+}
+
+/// Ends the sessions of `scopes`, which are all of `subject`'s, each with its name if that is known. `tag` and `tenant` say whose
+/// they are.
 pub(super) async fn erase(
     inner: &Arc<Inner>,
     actor: &Actor,
     subject: Subject,
-    tag: Tag,
+    (tag, tenant, epoch): (Tag, Tag, Epoch),
     scopes: &[(Names, Option<KeyName>)],
 ) -> Result<Receipt, Error> {
     let (mut keys, mut scopes): (Vec<Kid>, Vec<_>) = (Vec::new(), scopes.to_vec());
     for (names, name) in &mut scopes {
-        let Some(row) = inner.keyring.store().get(names.scope).await? else { continue };
+        let Some(row) = inner.ledger.keyring.store().get(names.scope).await? else { continue };
         keys.push(row.kid);
         // The last moment to learn it: the name goes with the key.
         if name.is_none()
-            && let Ok(readable) = inner.keyring.scope_of(&row)
+            && let Ok(readable) = inner.ledger.keyring.scope_of(&row)
         {
-            *name = inner.keyring.key_name(&inner.naming, &readable, names.scope);
+            *name = inner.ledger.keyring.key_name(&inner.ledger.naming, &readable, names.scope);
         }
     }
     // Found by the log of what was captured, so they go while it is there: a second try finds the rest.
@@ -81,42 +59,49 @@ pub(super) async fn erase(
         captures += forgotten.captures;
         keys.extend(forgotten.keys);
     }
+    if let Subject::Person(..) = &subject {
+        let forgotten = concepts::forget_person(inner, tag).await?;
+        captures += forgotten.captures;
+        keys.extend(forgotten.keys);
+    }
     // The keys first: whatever happens after this line, nothing of it opens again.
     let tags: Vec<Tag> = scopes.iter().map(|(names, _)| names.scope).collect();
-    inner.keyring.destroy(&tags).await?;
+    inner.ledger.keyring.destroy(&tags).await?;
     let (mut sessions, mut records) = (0, 0);
     for (names, name) in &scopes {
-        inner.slots.forget(names.scope);
-        let note = AuditRecord::new(inner.now(), actor, Action::SessionErased).about(names.scope);
+        inner.ledger.slots.forget(names.scope);
+        let note = AuditRecord::new(inner.ledger.now(), actor, Action::SessionErased).about(names.scope);
+        let note = note.within(tenant);
         let notes = match &subject {
-            Subject::Person(_) => vec![note.pending(&inner.keyring)],
+            Subject::Person(..) => vec![note.pending(&inner.ledger.keyring)],
             // The record that the receipt names is the same.
             Subject::Session(_) => Vec::new(),
         };
         let known = Known { tenant: names.tenant, name: name.as_ref() };
-        let gone = inner.store.erase(names.scope, Some(known), notes).await?;
+        let gone = inner.ledger.store.erase(names.scope, Some(known), notes).await?;
         records += gone;
         sessions += u64::from(gone > 0);
-        inner.counters.erased.add();
+        inner.ledger.counters.erased.add();
     }
     let (word, action, tokens, mut derived) = match subject {
         Subject::Session(derived) => ("session", Action::SessionErased, 0, derived),
-        Subject::Person(derived) => {
-            let tokens = inner.store.remove_tokens(TokenSelector::Person(tag), Vec::new()).await?;
+        Subject::Person(derived, whose) => {
+            let tokens = end_tokens(inner, &whose).await?;
             ("person", Action::PersonErased, tokens, derived)
         }
     };
     if captures > 0 {
         derived.insert("captures".to_owned(), captures);
     }
-    let at = inner.now();
-    let note = AuditRecord::new(at, actor, action).about(tag).counting(sessions);
-    let head = inner.record(note).await?;
-    inner.store.scrub().await?;
+    let at = inner.ledger.now();
+    let note = AuditRecord::new(at, actor, action).about(tag).within(tenant).counting(sessions);
+    let head = inner.ledger.record(note).await?;
+    inner.ledger.store.scrub().await?;
     let mut receipt = Receipt {
         erased: word.to_owned(),
         subject: tag.to_string(),
         at,
+        epoch,
         sessions,
         records,
         tokens,
@@ -131,22 +116,27 @@ pub(super) async fn erase(
     Ok(receipt)
 }
 
+/// Why there is no receipt, though everything went that could be reached.
+pub(super) fn incomplete(error: Error) -> Error {
+    let (what, hint) = error.what_and_hint("run `confidant doctor`");
+    Error::Derived {
+        what: format!("only what could be reached was erased, with its keys, so there is no receipt: {what}"),
+        hint: format!("{hint}; then erase again to remove the rest and get the receipt"),
+    }
+}
+
 /// The signature that a receipt with this content has.
 fn sign(inner: &Inner, receipt: &Receipt) -> String {
-    use std::fmt::Write as _;
     let unsigned = Receipt { signature: String::new(), ..receipt.clone() };
     let bytes = serde_json::to_vec(&unsigned).expect("a receipt has string keys only, so it is always JSON");
-    let mac = inner.keyring.audit_key().derive("receipt").mac("receipt", &bytes);
-    mac.iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let mac = inner.ledger.keyring.audit_key().derive("receipt").mac("receipt", &bytes);
+    hex::encode(mac)
 }
 
 /// Whether a receipt has the signature that its content wants. Compared as keyed hashes, so that the time it takes says
 /// nothing of the signature.
 pub(super) fn is_signed(inner: &Inner, receipt: &Receipt) -> bool {
-    let key = inner.keyring.audit_key().derive("receipt");
+    let key = inner.ledger.keyring.audit_key().derive("receipt");
     let blinded = |signature: &str| key.mac("compare", signature.as_bytes());
     blinded(&sign(inner, receipt)) == blinded(&receipt.signature)
 }

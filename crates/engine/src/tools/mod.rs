@@ -5,16 +5,14 @@
 //! are a toolbox outside this crate.
 
 mod check;
-mod fence;
 mod policy;
 
 use async_trait::async_trait;
+use confidant_display::debug_without_content;
+use confidant_model::ToolSpec;
 use serde_json::Value;
 
-use crate::model::ToolSpec;
-
 pub(crate) use check::misfit;
-pub(crate) use fence::{fenced, plain};
 pub(crate) use policy::Caller;
 pub use policy::{ToolPolicy, ToolRule, Verdict};
 
@@ -36,7 +34,7 @@ pub enum Effect {
     WritesOnce,
     /// It changes something.
     Writes,
-    /// It changes something that cannot be had back.
+    /// It changes something that cannot be undone.
     Destroys,
 }
 
@@ -83,7 +81,7 @@ pub enum ToolError {
     /// Its server refused the call as such.
     #[error("the tool's server refused the call")]
     Refused,
-    /// A reply that is not one.
+    /// A reply that makes no sense.
     #[error("the tool's reply could not be understood")]
     Malformed,
 }
@@ -98,24 +96,12 @@ pub trait Toolbox: Send + Sync + std::fmt::Debug {
     /// Waits until it is known which tools there are, as at a start. The caller sets the time limit.
     async fn settled(&self) {}
 
-    /// Calls one. Dropping the future calls it off. The caller sets the time limit.
+    /// Calls one. Dropping the future cancels the call. The caller sets the time limit.
     async fn call(&self, call: Invocation<'_>) -> Result<ToolOutput, ToolError>;
 }
 
-impl std::fmt::Debug for Invocation<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Invocation").field("tool", &self.tool).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for ToolOutput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolOutput")
-            .field("failed", &self.failed)
-            .field("cut", &self.cut)
-            .finish_non_exhaustive()
-    }
-}
+debug_without_content!(Invocation<'_> { tool });
+debug_without_content!(ToolOutput { failed, cut });
 
 /// No tools at all.
 #[derive(Clone, Copy, Debug, Default)]

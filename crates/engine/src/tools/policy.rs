@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::ToolSpec;
+    use confidant_model::ToolSpec;
 
     fn tool(name: &str, effect: Effect) -> Tool {
         let spec = ToolSpec { name: name.into(), description: String::new(), schema: json!({}) };

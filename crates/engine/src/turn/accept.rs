@@ -5,11 +5,14 @@
 
 use std::time::Duration;
 
-use super::{Ending, Final, Inbound, MemoryState, Metadata, cancel, commit, resume};
+use super::after::{pay, resume};
+use super::outbound::{Ending, Final, MemoryState, Metadata};
+use super::request::Inbound;
+use super::{cancel, commit};
 use crate::approval::ApprovalRequest;
 use crate::audit::Action;
 use crate::checkpoint::{Checkpoint, Exchange, Outcome};
-use crate::entry::{Entry, Given};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::session::{Held, Session, Wrote};
 
@@ -44,7 +47,7 @@ pub(super) async fn accept(
             Some(accepted) => return Ok(accepted),
             None => {}
         }
-        if waiting.elapsed() > session.inner.settings.wait_for_turn {
+        if waiting.elapsed() > session.inner.ledger.settings.wait_for_turn {
             return Err(Error::Busy);
         }
     }
@@ -98,39 +101,23 @@ async fn attempt(
     if failed_before {
         return resumed(session, held, inbound).await;
     }
-    let entry = Entry::Accepted {
-        request_id: inbound.request_id.clone(),
-        at: inner.now(),
-        audience: inbound.audience,
-        content: inbound.query.clone(),
-        tokens: Some(inbound.tokens),
-    };
-    let given = Given {
-        restore: inbound.restore,
-        sampling: inbound.sampling,
-        focus: inbound.focus.clone(),
-        capture: inbound.capture,
-    };
-    let mut entries = vec![entry];
-    if given != Given::default() {
-        entries.push(Entry::Given { request_id: inbound.request_id.clone(), given: Box::new(given) });
-    }
+    let entries = pay::request_of(session, inbound);
     let note = session.record(Action::TurnAccepted);
-    if held.write(entries, Some(inner.instance), note).await? == Wrote::Conflict {
+    if held.write(entries, Some(inner.ledger.instance.into()), note).await? == Wrote::Conflict {
         return Ok(None);
     }
-    inner.counters.accepted.add();
+    inner.ledger.counters.accepted.add();
     Ok(Some(Accepted::Now { resumed: false }))
 }
 
 /// What the log has of the request already, if that is all there is to say.
 fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
     let known = checkpoint.exchange(&inbound.request_id);
-    if known.is_some_and(|exchange| exchange.content != inbound.query) {
+    if known.is_some_and(|exchange| exchange.content != inbound.request.query) {
         return Err(Error::RequestReused);
     }
     // Somebody stopped it. Whoever asks again has not heard: a client, a gateway, a channel that wakes up.
-    if known.is_some_and(Exchange::is_cancelled) {
+    if known.is_some_and(Exchange::is_cancelled) || checkpoint.is_called_off(&inbound.request_id) {
         return Err(Error::Cancelled);
     }
     if let Some((reply, audience)) = known.and_then(|exchange| Some((exchange.answer()?, exchange.audience)))
@@ -157,11 +144,11 @@ async fn resumed(
     inbound: &Inbound,
 ) -> Result<Option<Accepted>, Error> {
     let inner = &session.inner;
-    let entry = Entry::Resumed { request_id: inbound.request_id.clone(), at: inner.now() };
+    let entry = Entry::Resumed { request_id: inbound.request_id.clone(), at: inner.ledger.now() };
     let note = session.record(Action::TurnResumed);
-    if held.write(vec![entry], Some(inner.instance), note).await? == Wrote::Conflict {
+    if held.write(vec![entry], Some(inner.ledger.instance.into()), note).await? == Wrote::Conflict {
         return Ok(None);
     }
-    inner.counters.resumed.add();
+    inner.ledger.counters.resumed.add();
     Ok(Some(Accepted::Now { resumed: true }))
 }

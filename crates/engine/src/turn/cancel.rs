@@ -4,9 +4,10 @@
 //! closed in the log like any other that has no answer. Writing to the log itself is never cut short.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use confidant_seal::Tag;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::error::Error;
@@ -52,7 +53,7 @@ pub(super) struct Entered {
 
 impl Entered {
     fn leave(&self) {
-        let mut list = self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut list = self.list.lock();
         if let Some(senders) = list.get_mut(&self.key) {
             senders.retain(|sender| !sender.same_channel(&self.sender));
             if senders.is_empty() {
@@ -76,26 +77,26 @@ impl Cancels {
 
     /// Lets the turn of this task be cancelled by another name too, for as long as the guard lives: whoever decides goes
     /// on with a turn that people know by its own name.
-    pub(super) fn also(&self, scope: Tag, request_id: &str) -> Option<Entered> {
+    pub(super) fn add_name(&self, scope: Tag, request_id: &str) -> Option<Entered> {
         let sender = CANCEL.try_with(|cancel| cancel.entered.sender.clone()).ok()?;
         Some(self.list((Some(scope), request_id.to_owned()), sender))
     }
 
     fn list(&self, key: Key, sender: watch::Sender<bool>) -> Entered {
-        let mut list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut list = self.0.lock();
         list.entry(key.clone()).or_default().push(sender.clone());
         Entered { list: Arc::clone(&self.0), key, sender }
     }
 
     /// Whether a task of this process has the turn, or waits for it.
     pub(super) fn has(&self, scope: Tag, request_id: &str) -> bool {
-        let list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let list = self.0.lock();
         list.contains_key(&(Some(scope), request_id.to_owned()))
     }
 
     /// Cancels one turn of a session, or all of them but the one that asks for it; says how many there were.
     pub(crate) fn cancel(&self, scope: Tag, request_id: Option<&str>) -> usize {
-        let list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let list = self.0.lock();
         let own = CANCEL.try_with(|cancel| cancel.entered.key.clone()).ok();
         let meant = |key: &Key| {
             key.0 == Some(scope) && own.as_ref() != Some(key) && request_id.is_none_or(|id| key.1 == id)

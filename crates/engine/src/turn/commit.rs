@@ -1,15 +1,21 @@
 //! Stage 6: what became of the turn, into the log: the answer, that there is none, or what it waits for.
 
+use confidant_model::Step;
+use confidant_seal::Kid;
+
+use super::draft::{Answered, Paused, Reached, Unanswered};
+use super::enrich;
+use super::outbound::{Ending, Final, MemoryState, Outbound};
 use super::outlet::Outlet;
-use super::{Answered, Ending, Outbound, Paused, Reached, Unanswered, enrich};
 use crate::about::Note;
 use crate::approval::ApprovalRequest;
+use crate::audience::Audience;
 use crate::audit::{Action, AuditRecord};
 use crate::checkpoint::{Checkpoint, Exchange};
-use crate::concepts;
+use crate::concepts::{self, ContextStatus};
 use crate::entry::{Capture, Entry, Reply, ReplyFrom};
 use crate::error::Error;
-use crate::model::Step;
+use crate::owed::Debt;
 use crate::session::{AFTER_APPROVAL, Held, Session, Wrote};
 
 /// Appends what became of the turn. The answer that counts is the one in the log: if another process was faster, its
@@ -26,9 +32,10 @@ pub(super) async fn commit(
         Err(unanswered) => {
             let reason = unanswered.error.code().to_owned();
             let request_id = unanswered.request_id.clone();
-            let entry = Entry::Failed { request_id: request_id.clone(), at: session.inner.now(), reason };
+            let entry =
+                Entry::Failed { request_id: request_id.clone(), at: session.inner.ledger.now(), reason };
             write(session, held, &request_id, &[entry], Action::TurnFailed, &[]).await?;
-            session.inner.counters.failed.add();
+            session.inner.ledger.counters.failed.add();
             Err(unanswered.error)
         }
     }
@@ -41,14 +48,12 @@ async fn answer(
     outlet: &Outlet,
 ) -> Result<Ending, Error> {
     let request_id = answered.draft.request_id.clone();
-    let at = session.inner.now();
-    let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
-    let by = answered.draft.metadata.model.clone().unwrap_or_default();
-    replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
-    let mut entries = vec![Entry::Answered { request_id: request_id.clone(), at, replies }];
+    let at = session.inner.ledger.now();
+    let mut entries = entries(session, &answered);
     let taken = concepts::take(session, &answered.draft.query, &answered.steps);
     if !taken.concepts.is_empty() {
-        let (request_id, audience) = (request_id.clone(), answered.draft.metadata.audience);
+        let (request_id, draft) = (request_id.clone(), &answered.draft);
+        let audience = if draft.shared { Audience::Room } else { draft.metadata.audience };
         let capture = Capture { request_id, at, audience, concepts: taken.concepts };
         entries.push(Entry::Captured { capture });
     }
@@ -61,9 +66,18 @@ async fn answer(
     if let Some(enrichment) = made.clone() {
         entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
     }
-    match write(session, held, &request_id, &entries, Action::TurnAnswered, &notes).await? {
+    let kid = held.last_kid();
+    let settled = match write(session, held, &request_id, &entries, Action::TurnAnswered, &notes).await {
+        Ok(settled) => settled,
+        // Promise 8: the answer is there, so it is given; the log hears of it when it can.
+        Err(error) if error.is_stores() && kid.is_some() => {
+            return Ok(Ending::Answer(unkept(session, answered, kid, entries, notes, &error)));
+        }
+        Err(error) => return Err(error),
+    };
+    match settled {
         Settled::Here => {
-            session.inner.counters.answered.add();
+            session.inner.ledger.counters.answered.add();
             note_concepts(session, held, &mut answered).await;
             let material = answered.draft.material.take().filter(|_| made.is_none());
             if let Some(made) = made {
@@ -82,6 +96,41 @@ async fn answer(
     }
 }
 
+/// What an answer is in the log.
+pub(super) fn entries(session: &Session, answered: &Answered) -> Vec<Entry> {
+    let (request_id, at) = (answered.draft.request_id.clone(), session.inner.ledger.now());
+    let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
+    let by = answered.draft.metadata.model.clone().unwrap_or_default();
+    replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
+    vec![Entry::Answered { request_id, at, replies }]
+}
+
+/// An answer that could not be written: it says so, and is written later.
+fn unkept(
+    session: &Session,
+    mut answered: Answered,
+    kid: Option<Kid>,
+    entries: Vec<Entry>,
+    notes: Vec<AuditRecord>,
+    error: &Error,
+) -> Final {
+    let reason = error.costs_memory().unwrap_or("store-failed");
+    session.inner.ledger.counters.degraded.add();
+    tracing::warn!(scope.tag = %session.tag(), reason, "an answer could not be saved; will retry later");
+    if let Some(kid) = kid {
+        // Its request is in the log.
+        let debt = Debt::of(kid, Vec::new(), &answered.draft.request_id).ending(entries, notes);
+        session.inner.ledger.slots.owed().note(session.names.scope, debt);
+    }
+    let metadata = &mut answered.draft.metadata;
+    metadata.memory = MemoryState::Unavailable;
+    metadata.memory_error = Some(reason.into());
+    if metadata.context_status != ContextStatus::Off {
+        metadata.context_status = ContextStatus::SaveFailed;
+    }
+    answered.into_final()
+}
+
 /// What the turn captured goes into the context of its conversation, now that it is in the log.
 async fn note_concepts(session: &Session, held: &mut Held<'_>, answered: &mut Answered) {
     let draft = &mut answered.draft;
@@ -93,7 +142,7 @@ async fn note_concepts(session: &Session, held: &mut Held<'_>, answered: &mut An
 /// What somebody may have to look at goes into the audit log.
 fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecord> {
     if note.flagged_for_review {
-        session.inner.counters.flagged.add();
+        session.inner.ledger.counters.flagged.add();
     }
     let flagged = note.flagged_for_review.then(|| session.record(Action::SessionFlagged));
     flagged.into_iter().chain(note.terminated.then(|| session.record(Action::SessionTerminated)))
@@ -101,12 +150,15 @@ fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecor
 
 async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
     let Paused { request_id, work } = *paused;
-    let entry =
-        Entry::Waiting { request_id: request_id.clone(), at: session.inner.now(), work: Box::new(work) };
+    let entry = Entry::Waiting {
+        request_id: request_id.clone(),
+        at: session.inner.ledger.now(),
+        work: Box::new(work),
+    };
     write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
     let exchange = held.checkpoint().and_then(|log| log.exchange(&request_id));
     let request = exchange.and_then(asked).ok_or(Error::Internal)?;
-    session.inner.counters.paused.add();
+    session.inner.ledger.counters.paused.add();
     if let Some(until) = held.checkpoint().and_then(Checkpoint::waits_until) {
         concepts::wait(session, until.plus(AFTER_APPROVAL));
     }
@@ -139,7 +191,7 @@ async fn write(
         let log = held.log().await.inspect_err(|error| {
             // The turn is open, and is ours: it is looked at again once that can be done.
             if error.is_stores() {
-                session.inner.left_open.note(session.names.scope);
+                session.inner.ledger.left_open.note(session.names.scope);
             }
         });
         let exchange = log?.and_then(|log| log.checkpoint().exchange(request_id));
@@ -150,11 +202,11 @@ async fn write(
         if exchange.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        if !exchange.is_open() || held.owner() != Some(session.inner.instance) {
+        if !exchange.is_open() || !held.is_ours() {
             return Err(Error::Busy);
         }
         // With each try: a write that lost took them with it.
-        notes.iter().for_each(|note| held.also(note.clone()));
+        notes.iter().for_each(|note| held.queue_audit(note.clone()));
         if held.write(entries.to_vec(), None, session.record(action)).await? == Wrote::Done {
             return Ok(Settled::Here);
         }

@@ -3,26 +3,36 @@
 //! The text stays where it is, and the tool `memory.search` looks through it, until the log has more messages than are
 //! kept. What is easy to get wrong: then its beginning goes for good, so it is summed up a little before.
 
+use confidant_model::tokens;
+use confidant_model::{Form, Model, fresh_fence};
+use confidant_seal::Kid;
 use serde_json::{Value, json};
 
-use super::enrich::{clip, through};
+use super::enrich::clip;
 use crate::about::Summary;
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::{Checkpoint, Exchange};
-use crate::engine::HistoryLimits;
 use crate::entry::{Entry, ReplyFrom};
 use crate::error::Error;
-use crate::model::{Form, Model};
-use crate::room::one_line;
+use crate::fence::one_line;
 use crate::session::{Session, Wrote};
-use crate::tokens;
+use crate::settings::HistoryLimits;
 
 /// What is to be summed up: the exchanges of one audience that no longer fit, and the summary up to them.
 pub(super) struct Job {
     audience: Audience,
     through: u64,
     material: String,
+    /// The data key of the log that it is of. Another one is of another conversation, begun after this one was erased.
+    kid: Option<Kid>,
+}
+
+impl Job {
+    /// The same, of the log under this key.
+    pub(super) fn of(self, kid: Option<Kid>) -> Self {
+        Self { kid, ..self }
+    }
 }
 
 /// Whether the log is so long that its beginning goes soon, once the turn under way is answered. Where nothing is to be
@@ -52,13 +62,14 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimit
             })
             .peekable();
         let urgent = left_out.peek()?.0 < goes_soon;
-        let mut job = Job { audience, through: from, material: String::new() };
+        let mut job = Job { audience, through: from, material: String::new(), kid: None };
+        let fence = fresh_fence();
         if let Some(before) = before {
-            job.material
-                .push_str(&format!("<<<summary_before\n{}\nsummary_before>>>\n", one_line(&before.text)));
+            let before = fence.around("summary_before", &one_line(&before.text));
+            job.material.push_str(&format!("{before}\n"));
         }
         let mut spent = 0;
-        job.material.push_str("<<<conversation\n");
+        job.material.push_str(&format!("{}\n", fence.open("conversation")));
         for (ordinal, exchange) in left_out {
             let lines = said(exchange);
             spent += tokens::count(&lines);
@@ -68,7 +79,7 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimit
             job.material.push_str(&lines);
             job.through = ordinal;
         }
-        job.material.push_str("conversation>>>");
+        job.material.push_str(&fence.close("conversation"));
         (urgent || spent >= limits.token_budget / WORTH_IT).then_some(job)
     })
 }
@@ -105,10 +116,11 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
         material: job.material,
         max_tokens: 700,
     };
-    let filled = tokio::time::timeout(inner.settings.answer_timeout, model.fill(&form)).await;
-    let filled = filled.unwrap_or(Err(crate::model::ModelError::TimedOut))?;
+    let filled = tokio::time::timeout(inner.ledger.settings.answer_timeout, model.fill(&form)).await;
+    let filled = filled.unwrap_or(Err(confidant_model::ModelError::TimedOut))?;
     let text = filled.get("summary").and_then(Value::as_str).map(one_line).unwrap_or_default();
-    let Some(text) = through(&inner.gate, &text).map(|text| clip(&text, LONGEST_SUMMARY)) else {
+    let Some(text) = inner.staff.gate.redact_unless_critical(&text).map(|text| clip(&text, LONGEST_SUMMARY))
+    else {
         return Ok(());
     };
     if text.is_empty() {
@@ -117,13 +129,20 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
     let mut held = session.lock().await?;
     loop {
         let Some(log) = held.log().await? else { return Ok(()) };
+        if Some(log.key().kid()) != job.kid {
+            return Ok(());
+        }
         let mut known = log.checkpoint().summaries().iter();
         if known.any(|known| known.audience == job.audience && known.through >= job.through) {
             return Ok(());
         }
         let owner = held.owner();
-        let summary =
-            Summary { audience: job.audience, through: job.through, at: inner.now(), text: text.clone() };
+        let summary = Summary {
+            audience: job.audience,
+            through: job.through,
+            at: inner.ledger.now(),
+            text: text.clone(),
+        };
         let note = session.record(Action::SessionSummarised);
         if held.write(vec![Entry::Summarised { summary }], owner, note).await? == Wrote::Done {
             return Ok(());

@@ -4,12 +4,12 @@
 //! must be approved, unless a rule of the operator says otherwise. Stopping needs nobody. What is on is part of what is
 //! known about the conversation, so it holds until it is stopped, whoever asks next.
 
+use confidant_model::{Step, ToolSpec};
 use serde_json::{Value, json};
 
-use super::work::text_of;
+use super::calls::text_of;
 use crate::about::FocusChange;
 use crate::aspects::FocusMode;
-use crate::model::{Step, ToolSpec};
 use crate::tools::{Effect, Tool};
 
 pub(super) const START: &str = "focus.start";
@@ -82,7 +82,7 @@ const STOPPED: &str = "Focus mode off.";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ToolCall;
+    use confidant_model::ToolCall;
 
     fn mode(id: &str) -> FocusMode {
         FocusMode { id: id.to_owned(), name: "Name".to_owned(), description: Some("Cites.".to_owned()) }

@@ -1,12 +1,13 @@
 //! Where a turn's events go. Nobody needs to listen, and what is said behind a gate is heard only once it opens.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
-use super::{Ending, Outbound};
+use super::outbound::{Ending, Outbound};
 use crate::error::Error;
 
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ impl Outlet {
     /// Opens the gate: what was held back is said, and what comes next is said at once.
     pub(super) fn open(&self) {
         let Some(gate) = &self.gate else { return };
-        let mut held_back = gate.held_back.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held_back = gate.held_back.lock();
         for text in held_back.drain(..) {
             gate.beyond.delta(&text);
         }
@@ -99,7 +100,7 @@ impl Outlet {
             let seq = self.deltas.fetch_add(1, Ordering::Relaxed);
             return self.send(Outbound::Delta { seq, text: text.to_owned() });
         };
-        let mut held_back = gate.held_back.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held_back = gate.held_back.lock();
         if *gate.open.borrow() {
             gate.beyond.delta(text);
         } else {
@@ -109,7 +110,7 @@ impl Outlet {
 
     /// Tells this once the end is told.
     pub(super) fn behind_the_end(&self, event: Outbound) {
-        self.late.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(event);
+        self.late.lock().push(event);
     }
 
     pub(super) fn end(&self, outcome: Result<Ending, Error>) {
@@ -118,7 +119,7 @@ impl Outlet {
             Ok(Ending::Approval(request)) => Outbound::Approval(request),
             Err(error) => Outbound::Error(error),
         });
-        let mut late = self.late.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut late = self.late.lock();
         late.drain(..).for_each(|event| self.send(event));
     }
 }

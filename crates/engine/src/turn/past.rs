@@ -4,7 +4,8 @@
 //! on, in turns that nobody else reads, from sessions of the same person in the same tenant. What it costs does not grow with
 //! what they have said: it is done once, at the beginning of a conversation, and looks at a handful of sessions.
 
-use super::{Inbound, PastChat, remember};
+use super::remember;
+use super::request::{Inbound, PastChat};
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::checkpoint::Checkpoint;
@@ -14,19 +15,19 @@ use crate::store::Find;
 
 /// Those that fit the query best, best first. Whatever fails, the turn goes on without.
 pub(super) async fn similar(session: &Session, log: Option<&Checkpoint>, inbound: &Inbound) -> Vec<PastChat> {
-    let processing = &session.inner.settings.processing;
+    let processing = &session.inner.ledger.settings.processing;
     let begins = log.is_none_or(|log| {
         log.dropped() == 0 && log.all().all(|exchange| exchange.request_id == inbound.request_id)
     });
-    let wanted = processing.past_chats && begins && inbound.past_chats.is_empty();
+    let wanted = processing.past_chats && begins && inbound.request.past_chats.is_empty();
     if !wanted || inbound.audience != Audience::Private {
         return Vec::new();
     }
-    match tokio::time::timeout(processing.timeout, found(session, &inbound.query)).await {
+    match tokio::time::timeout(processing.timeout, found(session, &inbound.request.query)).await {
         Ok(Ok(found)) => found,
         failed => {
             let error = failed.map_or("timed-out", |failed| failed.map_or_else(|error| error.code(), |_| ""));
-            tracing::warn!(scope.tag = %session.tag(), error, "past conversations were not looked at");
+            tracing::warn!(scope.tag = %session.tag(), error, "past conversations could not be searched");
             Vec::new()
         }
     }
@@ -57,7 +58,7 @@ async fn found(session: &Session, query: &str) -> Result<Vec<PastChat>, Error> {
     let mut found = Vec::new();
     for (_, one) in scored.into_iter().take(MOST_TOLD) {
         // Another session's content is told, so somebody looked at it.
-        session.inner.record(one.session.record(Action::SessionViewed)).await?;
+        session.inner.ledger.record(one.session.record(Action::SessionViewed)).await?;
         found.push(one.chat.clone());
     }
     Ok(found)
@@ -66,15 +67,19 @@ async fn found(session: &Session, query: &str) -> Result<Vec<PastChat>, Error> {
 async fn candidates(session: &Session) -> Result<Vec<Candidate>, Error> {
     let inner = &session.inner;
     let find = Find::Person { tenant: session.names.tenant, person: session.names.person };
-    let mut listed = inner.store.list(find, None, MOST_LISTED).await?;
+    let mut listed = inner.ledger.store.list(find, None, MOST_LISTED).await?;
     listed.retain(|one| one.names.scope != session.names.scope && one.names.tenant == session.names.tenant);
     // Those that are kept for good first, then those that were spoken in last.
     listed.sort_by_key(|one| (one.expires_at.is_some(), std::cmp::Reverse(one.expires_at)));
     let mut candidates = Vec::new();
     for one in listed.into_iter().take(MOST_OPENED) {
-        let Some(row) = inner.keyring.store().get(one.names.scope).await? else { continue };
-        let Ok(scope) = inner.keyring.scope_of(&row) else { continue };
+        let Some(row) = inner.ledger.keyring.store().get(one.names.scope).await? else { continue };
+        let Ok(scope) = inner.ledger.keyring.scope_of(&row) else { continue };
         let other = Session::new(std::sync::Arc::clone(inner), scope, session.actor.clone());
+        // The tags only found it; whose it is stands in its key.
+        if (other.names.tenant, other.names.person) != (session.names.tenant, session.names.person) {
+            continue;
+        }
         let log = match session::open(&other).await {
             Ok(Some((log, _))) => log,
             // One that does not open is reported where it is meant.

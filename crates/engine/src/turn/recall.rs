@@ -1,18 +1,27 @@
 //! Stage 2: what this person and the agent said before, as far as the answer's readers may know it.
 
-use super::{Inbound, compress};
-use crate::checkpoint::Exchange;
-use crate::engine::HistoryLimits;
-use crate::entry::ReplyFrom;
-use crate::model::{PromptMessage, Role};
+use confidant_display::debug_without_content;
+use confidant_model::tokens;
+use confidant_model::{PromptMessage, Role};
+
+use super::calls::NOT_CALLED;
+use super::compress;
+use super::enrich::clip;
+use super::request::Inbound;
+use crate::checkpoint::{Exchange, Outcome};
+use crate::entry::{Reply, ReplyFrom};
+use crate::error::Error;
+use crate::fence::{one_line, unfenced};
 use crate::session::Held;
-use crate::tokens;
+use crate::settings::HistoryLimits;
 
 /// What is recalled for a turn.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
     /// Whole exchanges, oldest first, each with its tokens.
     pub(super) exchanges: Vec<RecalledExchange>,
+    /// Whole exchanges before those that are kept and that a prompt has no room for, oldest first: for who prepares the turn.
+    pub(super) earlier: Vec<RecalledExchange>,
     /// Messages left out because of the audience.
     pub(super) withheld: usize,
     /// Messages left out because they are too many.
@@ -32,13 +41,32 @@ pub(super) struct Recalled {
 pub(super) struct RecalledExchange {
     pub(super) messages: Vec<PromptMessage>,
     pub(super) tokens: u32,
+    /// What tools said on the way, in their order.
+    pub(super) results: Vec<ToolResult>,
     /// Its place in the log.
     pub(super) ordinal: u64,
 }
 
+/// What a tool said in an earlier turn: data, wherever it goes.
+#[derive(Clone)]
+pub(super) struct ToolResult {
+    pub(super) tool: String,
+    /// One line, without fences.
+    pub(super) text: String,
+    pub(super) tokens: u32,
+}
+
+debug_without_content!(ToolResult { tool });
+
 /// The newest exchanges within the limits, oldest first, without the turn's own and without what the audience rule
-/// withholds. Only ever reads: what is not recalled is still there.
-pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLimits) -> Recalled {
+/// withholds; and of what was said before them, what is within `looked_at` tokens with them. Only ever reads: what is
+/// not recalled is still there.
+pub(super) fn recall(
+    held: &mut Held<'_>,
+    inbound: &Inbound,
+    limits: &HistoryLimits,
+    looked_at: u32,
+) -> Recalled {
     let Some(log) = held.warm() else { return Recalled::default() };
     log.count_tokens(limits.max_messages, tokens::count);
     let checkpoint = log.checkpoint();
@@ -53,9 +81,9 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
     let known = checkpoint.summaries().iter();
     let known = known.filter(|summary| summary.audience.may_reach(inbound.audience, sharing));
     recalled.summaries = known.map(|summary| summary.text.clone()).collect();
-    let from = inbound.restore.map_or(0, |restore| checkpoint.restored_from(restore));
+    let from = inbound.request.restore.map_or(0, |restore| checkpoint.restored_from(restore));
     // What a summary covers cannot be told apart, so it is left out with the first exchange that is.
-    if inbound.restore.is_some_and(|restore| restore.messages == 0) || from > checkpoint.dropped() {
+    if inbound.request.restore.is_some_and(|restore| restore.messages == 0) || from > checkpoint.dropped() {
         recalled.summaries.clear();
         recalled.dropped = 0;
     }
@@ -69,6 +97,11 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
         }
         if recalled.older > 0 {
             recalled.older += exchange.messages();
+            if spent <= looked_at {
+                let one = prompt_messages(ordinal, exchange);
+                spent = spent.saturating_add(one.tokens);
+                recalled.earlier.extend(Some(one).filter(|_| spent <= looked_at));
+            }
             continue;
         }
         let one = prompt_messages(ordinal, exchange);
@@ -77,23 +110,67 @@ pub(super) fn recall(held: &mut Held<'_>, inbound: &Inbound, limits: &HistoryLim
         // The exact share of the budget is settled in compose; beyond the whole of it nothing can fit.
         if messages > limits.max_messages || spent > limits.token_budget {
             recalled.older += one.messages.len();
+            recalled.earlier.extend(Some(one).filter(|_| spent <= looked_at));
             continue;
         }
         recalled.exchanges.push(one);
     }
     recalled.exchanges.reverse();
+    recalled.earlier.reverse();
     recalled
 }
 
 fn prompt_messages(ordinal: u64, exchange: &Exchange) -> RecalledExchange {
     let mut messages = vec![PromptMessage { role: Role::Human, text: exchange.content.clone() }];
-    let mut tokens = exchange.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
-    for reply in exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai) {
-        messages.push(PromptMessage { role: Role::Ai, text: reply.content.clone() });
-        tokens += reply.tokens.unwrap_or(0) + MESSAGE_OVERHEAD;
+    let counted = |tokens: Option<u32>, text: &str| tokens.unwrap_or_else(|| tokens::count(text));
+    let mut tokens = counted(exchange.tokens, &exchange.content) + MESSAGE_OVERHEAD;
+    let mut results = Vec::new();
+    for reply in exchange.replies() {
+        match reply.from {
+            ReplyFrom::Ai => {
+                messages.push(PromptMessage { role: Role::Ai, text: reply.content.clone() });
+                tokens += counted(reply.tokens, &reply.content) + MESSAGE_OVERHEAD;
+            }
+            ReplyFrom::Tool => results.extend(tool_result(reply)),
+        }
     }
-    RecalledExchange { messages, tokens, ordinal }
+    if messages.len() == 1 {
+        // Without this the question would run into the next one, as if both had been asked at once.
+        messages.push(PromptMessage { role: Role::Ai, text: unanswered(&exchange.outcome).to_owned() });
+        tokens += UNANSWERED_TOKENS + MESSAGE_OVERHEAD;
+    }
+    RecalledExchange { messages, tokens, results, ordinal }
 }
+
+/// What stands where a question has no answer.
+fn unanswered(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Failed { reason, .. } if reason == Error::Cancelled.code() => {
+            "(This was called off before I answered it, and needs no answer.)"
+        }
+        Outcome::Answered { .. } => "(My answer to this was taken back.)",
+        _ => "(I could not answer this.)",
+    }
+}
+
+/// What a tool said, out of the fence in which the model of that turn read it, and not more of it than a few lines.
+fn tool_result(reply: &Reply) -> Option<ToolResult> {
+    if reply.content.starts_with(NOT_CALLED) {
+        return None;
+    }
+    let whole = one_line(unfenced(&reply.content));
+    let text = clip(&whole, LONGEST_RESULT);
+    let tokens = match reply.tokens {
+        Some(tokens) if text.len() == whole.len() => tokens,
+        _ => tokens::count(&text),
+    };
+    (!text.is_empty()).then(|| ToolResult { tool: reply.name.clone(), text, tokens })
+}
+
+/// In characters. What a tool said at length is looked for again, and not carried along.
+const LONGEST_RESULT: usize = 2_000;
+/// As many as the longest of the texts has.
+const UNANSWERED_TOKENS: u32 = 16;
 
 /// Tokens that a message costs beside its text: role and separators.
 pub(super) const MESSAGE_OVERHEAD: u32 = 4;

@@ -1,14 +1,14 @@
 //! The tool `memory.search`: looks through the whole of this conversation, also what no longer fits a prompt. What is kept
 //! no longer it cannot find, and says so.
 
+use confidant_model::ToolSpec;
 use serde_json::{Value, json};
 
-use super::Restore;
-use super::work::text_of;
+use super::calls::text_of;
+use super::request::Restore;
 use crate::audience::Audience;
 use crate::checkpoint::Checkpoint;
 use crate::entry::ReplyFrom;
-use crate::model::ToolSpec;
 use crate::tools::{Effect, Tool, ToolOutput};
 
 pub(super) const NAME: &str = "memory.search";
@@ -88,7 +88,7 @@ const DROPPED: &str =
     "\n(The oldest messages of this conversation are kept no longer and were not looked at.)";
 
 fn excerpt(text: &str) -> String {
-    let line = crate::room::one_line(text);
+    let line = crate::fence::one_line(text);
     match line.char_indices().nth(LONGEST_EXCERPT) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

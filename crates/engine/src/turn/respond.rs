@@ -1,16 +1,19 @@
 //! Stage 5: the model's answer, piece by piece, with the tools that it calls on the way.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use confidant_model::tokens;
+use confidant_model::{Answer, Calling, Model, ModelError, Prompt};
+use parking_lot::Mutex;
+
+use super::after::unfinished;
+use super::draft::{Answered, Draft, Paused, Reached, Unanswered};
+use super::outbound::TokenUsage;
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
-use super::{Answered, Draft, Paused, Reached, TokenUsage, Unanswered, unfinished};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
-use crate::model::{Answer, Calling, Model, ModelError, Prompt};
-use crate::tokens;
 
 /// Asks the model, runs what it calls, and asks again, until it has said its last word or must wait.
 pub(super) async fn respond(
@@ -21,7 +24,7 @@ pub(super) async fn respond(
     desk: &mut Desk<'_, '_>,
 ) -> Result<Reached, Unanswered> {
     let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
-    let limits = desk.inner.settings.tools;
+    let limits = desk.inner.ledger.settings.tools;
     let voice = Voice::new(desk.outlet);
     // What was said before a pause is part of the answer.
     work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
@@ -58,7 +61,7 @@ pub(super) async fn respond(
         if desk.only_notes(&calls) && !text.trim().is_empty() {
             // The answer is there; nobody needs to hear that the concepts were noted.
             let results = vec![concepts::NOTED.to_owned(); calls.len()];
-            work.done.push(crate::model::Step { text, calls, results });
+            work.done.push(confidant_model::Step { text, calls, results });
         } else if !calls.is_empty() && prompt.calling == Calling::Free {
             work.current = Some(Current::new(text, calls));
             continue;
@@ -88,7 +91,7 @@ pub(super) async fn respond(
 /// The answer of a turn whose model failed after something was done: that it was, so that nobody has it done again.
 fn cut_short(mut draft: Draft, work: Work, voice: Voice<'_>) -> Box<Answered> {
     voice.begin();
-    voice.say(&format!("I could not finish my answer, since the model failed. {}", unfinished::told(&work)));
+    voice.say(&format!("I could not finish my answer because the model failed. {}", unfinished::told(&work)));
     let text = voice.said();
     let tokens = tokens::count(&text);
     draft.metadata.model = Some("confidant".to_owned());
@@ -109,7 +112,7 @@ async fn ask(
 ) -> Result<Answer, ModelError> {
     let deltas = |text: &str| voice.say(text);
     let asking = model.respond(prompt, &deltas);
-    let outcome = tokio::time::timeout(desk.inner.settings.answer_timeout, asking).await;
+    let outcome = tokio::time::timeout(desk.inner.ledger.settings.answer_timeout, asking).await;
     outcome.unwrap_or(Err(ModelError::TimedOut))
 }
 
@@ -134,7 +137,7 @@ impl<'o> Voice<'o> {
         if text.is_empty() {
             return;
         }
-        let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut said = self.said.lock();
         if self.gap.swap(false, Ordering::Relaxed) && !said.is_empty() {
             said.push_str("\n\n");
             self.outlet.delta("\n\n");
@@ -144,12 +147,12 @@ impl<'o> Voice<'o> {
     }
 
     fn is_silent(&self) -> bool {
-        let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let said = self.said.lock();
         said.trim().is_empty()
     }
 
     fn said(self) -> String {
-        self.said.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.said.into_inner()
     }
 }
 

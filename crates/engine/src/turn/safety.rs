@@ -1,6 +1,6 @@
 //! What is done about harm: the operator's rules, and the words for it.
 
-use super::prepare::{Decision, SafetyAction, SafetyRules, SafetyTexts};
+use confidant_prepare::{Decision, SafetyAction, SafetyRules, SafetyTexts};
 
 /// What is done about harm.
 #[derive(Clone, Debug, Default)]

@@ -4,27 +4,28 @@
 //! of the log that says so, so that a process that ends in between leaves a trace, and nobody makes the call again
 //! without knowing. What is easy to get wrong: the rules are asked here, at the call, whatever was offered before.
 
+use confidant_model::ToolCall;
+use confidant_prepare::Prepared;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use serde_json::Value;
 
 use super::compose::Gathered;
 use super::outlet::Outlet;
-use super::plan::{Whose, needs_log};
-use super::prepare::Prepared;
-use super::{Restore, decide, focus, remember};
-use crate::approval::{Approval, Current, Decision, Work, canonical, hex};
+use super::prepare::{Whose, needs_log};
+use super::request::Restore;
+use super::{focus, remember};
+use crate::approval::{Approval, Current, Decision, Work, canonical};
 use crate::aspects::{Situation, Slot};
 use crate::audience::Audience;
 use crate::audit::Action;
 use crate::concepts;
-use crate::engine::Inner;
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::model::ToolCall;
+use crate::fence::tool_said;
+use crate::inner::Inner;
 use crate::session::{Held, Session, Wrote};
-use crate::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, fenced, misfit};
+use crate::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, misfit};
 
 /// Where a turn's calls are made: on whose behalf, with what.
 pub(super) struct Desk<'d, 'h> {
@@ -84,7 +85,7 @@ impl Desk<'_, '_> {
             let result = match self.fate(&call) {
                 Fate::Refused(why) => why,
                 Fate::Made(_) => self.make_once(work, at, &call).await?,
-                Fate::Asked(_) if self.held.as_deref().map_or(0, decide::pending) >= MOST_PENDING => {
+                Fate::Asked(_) if self.held.as_deref().map_or(0, |held| held.pending()) >= MOST_PENDING => {
                     TOO_MANY_WAIT.to_owned()
                 }
                 Fate::Asked(approval) => {
@@ -136,7 +137,7 @@ impl Desk<'_, '_> {
                 ready.push(Box::pin(async move { (at, self.call((step, at), call).await) }));
             }
         }
-        let parallel = self.inner.settings.tools.max_parallel.max(1);
+        let parallel = self.inner.ledger.settings.tools.max_parallel.max(1);
         let results: Vec<(usize, String)> = stream::iter(ready).buffer_unordered(parallel).collect().await;
         for (at, result) in results {
             current.results[at] = Some(result);
@@ -152,9 +153,9 @@ impl Desk<'_, '_> {
             return Fate::Made(tool.effect);
         }
         if let Some(misfit) = misfit(&tool.spec.schema, &call.arguments) {
-            return Fate::Refused(format!("Not called: {}.", crate::room::one_line(&misfit)));
+            return Fate::Refused(format!("Not called: {}.", crate::fence::one_line(&misfit)));
         }
-        let policy = &self.inner.policy;
+        let policy = &self.inner.staff.policy;
         let verdict = match call.name.as_str() {
             focus::START => policy.check_consent(self.whose.caller, tool, &call.arguments),
             _ => policy.check(self.whose.caller, tool, &call.arguments),
@@ -168,7 +169,7 @@ impl Desk<'_, '_> {
             Verdict::Approve { approvers, expires } => match self.session {
                 None => Fate::Refused(NO_MEMORY.to_owned()),
                 Some(session) => {
-                    let now = self.inner.now();
+                    let now = self.inner.ledger.now();
                     let scope = session.names.scope;
                     Fate::Asked(Approval::new(scope, call, approvers, now, now.plus(expires)))
                 }
@@ -195,10 +196,12 @@ impl Desk<'_, '_> {
         let place = (work.done.len(), at);
         if let (Some(session), Some(held)) = (self.session, self.held.as_deref_mut()) {
             work.calling = Some(at);
-            let (request_id, at) = (self.request_id.to_owned(), self.inner.now());
+            let (request_id, at) = (self.request_id.to_owned(), self.inner.ledger.now());
             let entry = Entry::Working { request_id, at, work: Box::new(work.clone()) };
             let note = session.record(Action::ToolCalled);
-            if held.write(vec![entry], Some(self.inner.instance), note).await? == Wrote::Conflict {
+            if held.write(vec![entry], Some(self.inner.ledger.instance.into()), note).await?
+                == Wrote::Conflict
+            {
                 // Somebody else has the turn now, or it is erased; they do what there is to do.
                 return Err(Error::Busy);
             }
@@ -209,16 +212,20 @@ impl Desk<'_, '_> {
 
     /// Makes a call and says what came of it, for the model.
     async fn call(&self, place: (usize, usize), call: &ToolCall) -> String {
-        let limits = &self.inner.settings.tools;
+        let limits = &self.inner.ledger.settings.tools;
         if call.name == concepts::NAME {
             return concepts::NOTED.to_owned();
         }
         self.outlet.tool(&call.name);
-        self.inner.counters.tool_calls.add();
+        self.inner.ledger.counters.tool_calls.add();
         if call.name == remember::NAME {
             let log = self.held.as_deref().and_then(Held::checkpoint);
             let found = remember::search(log, self.audience, self.restore, &call.arguments);
-            return fenced(&found, limits.max_result_bytes);
+            return tool_said(&self.gathered.fence, &found, limits.max_result_bytes);
+        }
+        if call.name == concepts::FIND {
+            let found = concepts::look_up(self.inner, &call.arguments).await;
+            return tool_said(&self.gathered.fence, &found, limits.max_result_bytes);
         }
         match call.name.as_str() {
             focus::START => return self.start_focus(focus::wanted(&call.arguments)).await,
@@ -232,13 +239,17 @@ impl Desk<'_, '_> {
             key: &key,
             max_bytes: limits.max_result_bytes,
         };
-        let calling = self.inner.toolbox.call(invocation);
+        let calling = self.inner.staff.toolbox.call(invocation);
         match tokio::time::timeout(limits.call_timeout, calling).await.unwrap_or(Err(ToolError::TimedOut)) {
-            Ok(output) => fenced(&output, limits.max_result_bytes),
+            Ok(output) => tool_said(&self.gathered.fence, &output, limits.max_result_bytes),
             Err(error) => {
-                tracing::warn!(tool = %shown(&call.name), error = %error, "a tool gave nothing back");
+                tracing::warn!(tool = %shown(&call.name), error = %error, "a tool call failed");
                 let text = format!("{error}");
-                fenced(&ToolOutput { text, failed: true, cut: false }, limits.max_result_bytes)
+                tool_said(
+                    &self.gathered.fence,
+                    &ToolOutput { text, failed: true, cut: false },
+                    limits.max_result_bytes,
+                )
             }
         }
     }
@@ -247,7 +258,7 @@ impl Desk<'_, '_> {
     async fn start_focus(&self, id: &str) -> String {
         let situation = self.gathered.situation(self.inner, self.session, self.prepared);
         let situation = Situation { focus: Some(id), ..situation };
-        let said = self.inner.instructions.aspect(Slot::Focus, None).text(situation).await;
+        let said = self.inner.staff.instructions.aspect(Slot::Focus, None).text(situation).await;
         focus::started(id, said.ok().flatten().as_deref())
     }
 
@@ -256,7 +267,7 @@ impl Desk<'_, '_> {
         let arguments = canonical(&call.arguments);
         let whole = serde_json::json!([self.whose.tag, self.request_id, place, call.name, arguments]);
         let digest = ring::digest::digest(&ring::digest::SHA256, whole.to_string().as_bytes());
-        hex(&digest.as_ref()[..16])
+        hex::encode(&digest.as_ref()[..16])
     }
 }
 
@@ -268,16 +279,8 @@ fn set(work: &mut Work, at: usize, result: String) {
 
 /// A name as a model wrote it, fit to be shown.
 fn shown(name: &str) -> String {
-    crate::room::one_line(name).chars().take(80).collect()
+    crate::fence::one_line(name).chars().take(80).collect()
 }
-
-/// The text of an argument.
-pub(super) fn text_of<'v>(arguments: &'v Value, key: &str) -> Option<&'v str> {
-    arguments.get(key).and_then(Value::as_str)
-}
-
-/// How the result of every call begins that was not made. What a tool says never begins like this: it is fenced.
-pub(super) const NOT_CALLED: &str = "Not called: ";
 
 /// More calls than this at once are a model gone wrong.
 const MOST_CALLS: usize = 16;

@@ -9,7 +9,8 @@ mod faults;
 #[expect(dead_code, reason = "the tests of Redis use more of it")]
 mod proxy;
 mod refusals;
-#[path = "../promises/rig.rs"]
+mod retention;
+#[path = "../rig/place.rs"]
 #[expect(dead_code, reason = "the promises use more of it")]
 mod rig;
 mod rotation;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use confidant_engine::*;
+use confidant_engine::room::Audience;
+use confidant_engine::turn::MemoryState;
+use confidant_engine::{Actor, Engine, Parts, Storage};
 use tokio_postgres::Client;
 
 use crate::rig::*;

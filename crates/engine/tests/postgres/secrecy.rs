@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use confidant_engine::*;
+use confidant_engine::access::Role;
+use confidant_engine::{Actor, TenantId, TurnRequest, UserId};
 
 use crate::rig::*;
 use crate::server::*;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use confidant_engine::*;
+use confidant_engine::storage::PostgresSettings;
+use confidant_engine::turn::{Final, MemoryState};
+use confidant_engine::{Engine, Parts, Storage};
 use tokio_postgres::{Client, NoTls};
 
 use crate::rig::*;

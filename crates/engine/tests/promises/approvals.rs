@@ -3,11 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_engine::*;
+use confidant_engine::approval::{Approver, Decider, Decision};
+use confidant_engine::clock::{Clock as _, ManualClock, SystemClock};
+use confidant_engine::tools::{ToolRule, Verdict};
+use confidant_engine::turn::{CarryOut, Ending, Standing};
+use confidant_engine::{Actor, Engine, Error, Lifetimes, Parts, Recovered, Settings, TenantId, Turn};
 
-use crate::on_every_store;
+use crate::rig::tools::{
+    Caller, Counting, alice, asked, engine_at, engine_with_tools, parts_with_tools, rule, runs, setting,
+};
 use crate::rig::*;
-use crate::tools::{Caller, Counting, engine_at, engine_with_tools, parts_with_tools, rule};
 
 on_every_store! {
     promise_9_an_approved_call_is_made_once,
@@ -15,45 +20,21 @@ on_every_store! {
     promise_9_two_answers_have_one_winner,
     promise_9_a_denied_call_is_not_made,
     promise_9_an_approval_expires_and_says_so,
+    promise_9_an_approval_that_runs_out_beside_a_longer_one_is_closed,
+    promise_9_approve_means_the_one_that_can_still_be_decided,
+    promise_9_who_repeats_a_decision_hears_that_it_counted,
     promise_9_an_approval_outlives_restarts_and_the_lifetime_of_its_session,
     promise_9_the_rules_are_asked_again,
     promise_9_a_decision_left_to_another_process_is_carried_out_there,
     promise_9_campaign,
-    later_messages_are_answered_while_one_waits,
-    an_approval_is_decided_by_words_in_the_channel,
-    words_that_are_sent_again_decide_nothing_else,
+    promise_9_words_that_are_sent_again_decide_nothing_else,
     promise_6_forgetting_ends_what_waits,
-    a_waiting_turn_can_be_cancelled,
-    what_is_decided_and_not_begun_can_be_taken_back,
-    an_approval_is_shown_to_whom_it_concerns,
-    a_decision_that_nobody_takes_up_can_be_taken_up,
-    a_turn_that_goes_on_is_cancelled_by_its_own_name,
-    a_turn_of_another_process_can_be_cancelled,
+    promise_9_an_approval_is_shown_to_whom_it_concerns,
+    promise_9_a_decision_that_nobody_takes_up_can_be_taken_up,
 }
 
 const ID: &str = "http:r:main:alice";
 const DELETE: &str = "call files.delete {\"path\":\"/a\"}";
-
-fn alice() -> Decider {
-    Decider::Person("alice".into())
-}
-
-async fn setting(place: &Place) -> (Arc<Caller>, Arc<Counting>, Engine) {
-    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
-    let engine = engine_with_tools(place, &model, &tools, vec![]).await;
-    (model, tools, engine)
-}
-
-async fn asked(engine: &Engine, id: &str, request: &str, query: &str) -> ApprovalRequest {
-    match session(engine, id).turn(says_as(request, query)).end().await.unwrap() {
-        Ending::Approval(request) => *request,
-        Ending::Answer(answer) => panic!("answered: {}", answer.content),
-    }
-}
-
-fn runs(tools: &Counting) -> usize {
-    tools.runs.lock().unwrap().values().sum()
-}
 
 async fn promise_9_an_approved_call_is_made_once(place: Place) {
     let (model, tools, engine) = setting(&place).await;
@@ -66,7 +47,7 @@ async fn promise_9_an_approved_call_is_made_once(place: Place) {
     let decide = || alice_session.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
     let answer = decide().finish().await.unwrap();
     assert!(answer.content.starts_with("Looking.\n\ndone: The tool said"), "{}", answer.content);
-    assert!(matches!(decide().finish().await, Err(Error::NoSuchApproval)));
+    assert!(matches!(decide().finish().await, Err(Error::DecidedByYou("approved"))));
     assert_eq!(runs(&tools), 1);
     assert_eq!(model.prompts.lock().unwrap().len(), 2, "one to call, one to answer");
     let replay = alice_session.turn(says_as("r1", DELETE)).finish().await.unwrap();
@@ -160,6 +141,99 @@ async fn promise_9_an_approval_expires_and_says_so(place: Place) {
     assert_eq!(runs(&tools), 0);
 }
 
+const WRITE: &str = "call files.write {\"path\":\"/w\"}";
+
+/// What is deleted can be approved for a week, what is written for a minute.
+fn long_and_short() -> Vec<ToolRule> {
+    let approve = |seconds| Verdict::Approve {
+        approvers: vec![Approver::Asker],
+        expires: Duration::from_secs(seconds),
+    };
+    vec![rule("files.delete", approve(7 * 86_400)), rule("files.write", approve(60))]
+}
+
+/// Whoever looked while only the longer one waited must not wait for that one's end: neither the process that asks for the
+/// shorter one, nor another.
+async fn promise_9_an_approval_that_runs_out_beside_a_longer_one_is_closed(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let clock = Arc::new(ManualClock::new(SystemClock.now()));
+    let engine = engine_at(&place, &model, &tools, long_and_short(), Arc::clone(&clock) as _).await;
+    let observer = engine_at(&place, &model, &tools, long_and_short(), Arc::clone(&clock) as _).await;
+    asked(&engine, ID, "r1", DELETE).await;
+    for (n, closes) in [&engine, &observer].into_iter().enumerate() {
+        for one in [&engine, &observer] {
+            assert_eq!(one.recover().await.unwrap(), Recovered::default());
+        }
+        let short = asked(&engine, ID, &format!("short{n}"), WRITE).await;
+        assert_eq!(closes.recover().await.unwrap(), Recovered::default());
+        clock.advance(Duration::from_secs(61));
+        let mut notices = closes.notices();
+        assert_eq!(closes.recover().await.unwrap(), Recovered { expired: 1, ..Recovered::default() });
+        let notice = notices.try_recv().unwrap();
+        assert_eq!((notice.request_id.as_str(), &notice.asked_as), (short.request_id.as_str(), &None));
+        let said = session(&engine, ID).turn(says_as(&short.request_id, WRITE)).finish().await.unwrap();
+        assert!(said.content.contains("has expired (files.write)"), "{}", said.content);
+    }
+    assert_eq!(session(&engine, ID).approvals().await.unwrap().len(), 1);
+    assert_eq!(runs(&tools), 0);
+}
+
+async fn promise_9_approve_means_the_one_that_can_still_be_decided(place: Place) {
+    let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
+    let clock = Arc::new(ManualClock::new(SystemClock.now()));
+    let engine = engine_at(&place, &model, &tools, long_and_short(), Arc::clone(&clock) as _).await;
+    asked(&engine, ID, "r1", DELETE).await;
+    asked(&engine, ID, "r2", WRITE).await;
+    let alice_session = session(&engine, ID);
+    assert!(matches!(alice_session.turn(says("approve")).finish().await, Err(Error::Invalid { .. })));
+    clock.advance(Duration::from_secs(61));
+    // Nobody has swept. What ran out is not what is meant, and is not counted.
+    assert_eq!(alice_session.turn(says("hello")).finish().await.unwrap().metadata.pending_approvals, 1);
+    let answer = alice_session.turn(says("approve")).finish().await.unwrap();
+    assert!(answer.content.contains("content of /a"), "{}", answer.content);
+    assert_eq!((runs(&tools), answer.metadata.pending_approvals), (1, 0));
+    assert!(transcript(&engine, ID).await.iter().any(|line| line.contains("has expired (files.write)")));
+    // Beside one that is decided and not carried out, too.
+    asked(&engine, ID, "r3", WRITE).await;
+    let decided = asked(&engine, ID, "r4", DELETE).await;
+    let elsewhere =
+        alice_session.decide(&decided.approval_id, Decision::Approve, alice(), CarryOut::Elsewhere);
+    elsewhere.finish().await.unwrap();
+    assert!(alice_session.turn(says("approve")).finish().await.unwrap().content.contains("content of /w"));
+    assert_eq!(runs(&tools), 2);
+}
+
+/// The reply may have been lost, or the store have failed: a second word of the same person is the same decision.
+async fn promise_9_who_repeats_a_decision_hears_that_it_counted(place: Place) {
+    let (_, tools, engine) = setting(&place).await;
+    let request = asked(&engine, ID, "r1", DELETE).await;
+    let alice_session = session(&engine, ID);
+    let decide =
+        |decision, carry_out| alice_session.decide(&request.approval_id, decision, alice(), carry_out);
+    decide(Decision::Approve, CarryOut::Elsewhere).finish().await.unwrap();
+    // Said again before anybody has carried it out, it is what it was; another is told what counts.
+    let again = decide(Decision::Approve, CarryOut::Elsewhere).finish().await.unwrap();
+    assert!(again.content.starts_with("approved"), "{}", again.content);
+    let other = decide(Decision::Deny, CarryOut::Here).finish().await;
+    assert!(matches!(other, Err(Error::DecidedByYou("approved"))));
+    assert_eq!(runs(&tools), 0);
+    let answer = decide(Decision::Approve, CarryOut::Here).finish().await.unwrap();
+    assert!(answer.content.contains("content of /a"), "{}", answer.content);
+    for decision in [Decision::Approve, Decision::Deny] {
+        let late = decide(decision, CarryOut::Here).finish().await;
+        assert!(matches!(late, Err(Error::DecidedByYou("approved"))));
+    }
+    let words = alice_session.turn(says(&format!("approve {}", request.code))).finish().await;
+    assert!(matches!(words, Err(Error::DecidedByYou("approved"))));
+    assert_eq!(runs(&tools), 1);
+    // Nobody else learns of it, and nobody does once it is forgotten.
+    let mallory = Decider::Person("mallory".into());
+    let theirs = alice_session.decide(&request.approval_id, Decision::Approve, mallory, CarryOut::Here);
+    assert!(matches!(theirs.finish().await, Err(Error::NoSuchApproval)));
+    alice_session.erase().await.unwrap();
+    assert!(matches!(decide(Decision::Approve, CarryOut::Here).finish().await, Err(Error::NoSuchApproval)));
+}
+
 async fn promise_9_an_approval_outlives_restarts_and_the_lifetime_of_its_session(place: Place) {
     let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
     let clock = Arc::new(ManualClock::new(SystemClock.now()));
@@ -211,41 +285,7 @@ async fn promise_9_a_decision_left_to_another_process_is_carried_out_there(place
     assert_eq!(runs(&tools), 1);
 }
 
-async fn later_messages_are_answered_while_one_waits(place: Place) {
-    let (_, tools, engine) = setting(&place).await;
-    let request = asked(&engine, ID, "r1", DELETE).await;
-    let alice_session = session(&engine, ID);
-    for n in 0..130 {
-        let answer = alice_session.turn(says(&format!("message {n}"))).finish().await.unwrap();
-        assert_eq!(answer.metadata.pending_approvals, 1);
-    }
-    // However much was said, it is still there, and `approve` without a code is enough where one waits.
-    assert_eq!(alice_session.approvals().await.unwrap(), [request]);
-    let answer = alice_session.turn(says("approve")).finish().await.unwrap();
-    assert!(answer.content.contains("done"));
-    assert_eq!((runs(&tools), answer.metadata.pending_approvals), (1, 0));
-    // Where none waits, it is a word like any other.
-    assert_eq!(alice_session.turn(says("approve")).finish().await.unwrap().content, "done: ");
-}
-
-async fn an_approval_is_decided_by_words_in_the_channel(place: Place) {
-    let (_, tools, engine) = setting(&place).await;
-    let one = asked(&engine, ID, "r1", DELETE).await;
-    let two = asked(&engine, ID, "r2", "call files.delete {\"path\":\"/b\"}").await;
-    let alice_session = session(&engine, ID);
-    let unclear = alice_session.turn(says("approve")).finish().await;
-    assert!(matches!(unclear, Err(Error::Invalid { .. })));
-    let wrong = alice_session.turn(says("approve ZZZZZZ")).finish().await;
-    assert!(matches!(wrong, Err(Error::NoSuchApproval)));
-    let answer =
-        alice_session.turn(says(&format!("@bot approve {}", two.code.to_lowercase()))).finish().await;
-    assert!(answer.unwrap().content.contains("content of /b"));
-    let answer = alice_session.turn(says(&format!("!deny {}", one.code))).finish().await.unwrap();
-    assert!(answer.content.contains("denied"));
-    assert_eq!(runs(&tools), 1);
-}
-
-async fn words_that_are_sent_again_decide_nothing_else(place: Place) {
+async fn promise_9_words_that_are_sent_again_decide_nothing_else(place: Place) {
     let (model, tools, engine) = setting(&place).await;
     asked(&engine, ID, "r1", DELETE).await;
     let alice_session = session(&engine, ID);
@@ -264,8 +304,9 @@ async fn words_that_are_sent_again_decide_nothing_else(place: Place) {
         assert_eq!(session(&other, ID).turn(says_as(name, words)).finish().await.unwrap().content, content);
     }
     assert_eq!(runs(&tools), 1);
-    // Another message is another word.
-    assert!(matches!(alice_session.turn(says_as("w3", &words)).finish().await, Err(Error::NoSuchApproval)));
+    // Another message is another word, and hears that the first one counted.
+    let third = alice_session.turn(says_as("w3", &words)).finish().await;
+    assert!(matches!(third, Err(Error::DecidedByYou("denied"))));
 }
 
 async fn promise_6_forgetting_ends_what_waits(place: Place) {
@@ -278,34 +319,7 @@ async fn promise_6_forgetting_ends_what_waits(place: Place) {
     assert_eq!(runs(&tools), 0);
 }
 
-async fn a_waiting_turn_can_be_cancelled(place: Place) {
-    let (_, tools, engine) = setting(&place).await;
-    let request = asked(&engine, ID, "r1", DELETE).await;
-    assert_eq!(session(&engine, ID).turn(says("!cancel")).finish().await.unwrap().content, "Cancelled.");
-    let turn = session(&engine, ID).decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
-    assert!(matches!(turn.finish().await, Err(Error::NoSuchApproval)));
-    assert_eq!(runs(&tools), 0);
-}
-
-async fn what_is_decided_and_not_begun_can_be_taken_back(place: Place) {
-    let (_, tools, engine) = setting(&place).await;
-    let alice_session = session(&engine, ID);
-    for (n, how) in ["cancelled", "removed", "amended"].into_iter().enumerate() {
-        let name = format!("r{n}");
-        let request = asked(&engine, ID, &name, DELETE).await;
-        let by = CarryOut::Elsewhere;
-        alice_session.decide(&request.approval_id, Decision::Approve, alice(), by).finish().await.unwrap();
-        match how {
-            "cancelled" => assert_eq!(alice_session.cancel(Some(&name)).await.unwrap(), 1),
-            "removed" => assert!(alice_session.remove(&name).await.unwrap()),
-            _ => assert!(alice_session.amend(&name, "never mind").await.unwrap()),
-        }
-        assert_eq!(engine.recover().await.unwrap(), Recovered::default(), "{how}");
-    }
-    assert_eq!(runs(&tools), 0);
-}
-
-async fn an_approval_is_shown_to_whom_it_concerns(place: Place) {
+async fn promise_9_an_approval_is_shown_to_whom_it_concerns(place: Place) {
     let (_, tools, engine) = setting(&place).await;
     let request = asked(&engine, ID, "r1", DELETE).await;
     let id = request.approval_id.as_str();
@@ -314,20 +328,15 @@ async fn an_approval_is_shown_to_whom_it_concerns(place: Place) {
     assert!(matches!(session.approval(id, &mallory).await, Err(Error::NotYourApproval)));
     assert!(matches!(session.approval("apr-1-2", &alice()).await, Err(Error::NoSuchApproval)));
     session.decide(id, Decision::Approve, alice(), CarryOut::Elsewhere).finish().await.unwrap();
-    assert!(matches!(session.approval(id, &alice()).await, Err(Error::AlreadyDecided("approved"))));
+    assert!(matches!(session.approval(id, &alice()).await, Err(Error::DecidedByYou("approved"))));
     assert!(matches!(session.approval(id, &mallory).await, Err(Error::NotYourApproval)));
     session.carry_out("r1").finish().await.unwrap();
-    assert!(matches!(session.approval(id, &alice()).await, Err(Error::NoSuchApproval)));
+    assert!(matches!(session.approval(id, &alice()).await, Err(Error::DecidedByYou("approved"))));
+    assert!(matches!(session.approval(id, &mallory).await, Err(Error::NoSuchApproval)));
     assert_eq!(runs(&tools), 1);
 }
 
-async fn began(tools: &Counting, calls: usize) {
-    while tools.began.load(std::sync::atomic::Ordering::SeqCst) < calls {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-async fn a_decision_that_nobody_takes_up_can_be_taken_up(place: Place) {
+async fn promise_9_a_decision_that_nobody_takes_up_can_be_taken_up(place: Place) {
     let (model, tools, engine) = setting(&place).await;
     assert!(!engine.others_alive().await.unwrap());
     let request = asked(&engine, ID, "r1", DELETE).await;
@@ -350,68 +359,6 @@ async fn a_decision_that_nobody_takes_up_can_be_taken_up(place: Place) {
     assert!(matches!(here.standing("never").await, Err(Error::Erased)));
     stop(other).await;
     assert!(!engine.others_alive().await.unwrap());
-}
-
-async fn a_turn_that_goes_on_is_cancelled_by_its_own_name(place: Place) {
-    let (_, tools, engine) = setting(&place).await;
-    tools.hangs.store(true, std::sync::atomic::Ordering::SeqCst);
-    let alice_session = session(&engine, ID);
-    for (n, how) in ["decided", "said", "recovered"].into_iter().enumerate() {
-        let name = format!("r{n}");
-        let request = asked(&engine, ID, &name, &format!("call files.delete {{\"path\":\"{how}\"}}")).await;
-        let decide = |by| alice_session.decide(&request.approval_id, Decision::Approve, alice(), by);
-        let ended = match how {
-            "decided" => tokio::spawn(decide(CarryOut::Here).finish()),
-            "said" => tokio::spawn(alice_session.turn(says(&format!("approve {}", request.code))).finish()),
-            _ => {
-                decide(CarryOut::Elsewhere).finish().await.unwrap();
-                let engine = engine.clone();
-                tokio::spawn(async move {
-                    assert_eq!(engine.recover().await?, Recovered { reported: 1, ..Recovered::default() });
-                    Err(Error::Cancelled)
-                })
-            }
-        };
-        began(&tools, n + 1).await;
-        assert_eq!(alice_session.cancel(Some(&name)).await.unwrap(), 1, "{how}");
-        assert!(matches!(ended.await.unwrap(), Err(Error::Cancelled)), "{how}");
-        assert!(
-            matches!(alice_session.standing(&name).await.unwrap(), Standing::Failed(why) if why == "cancelled")
-        );
-    }
-    assert!(alice_session.turn(says("hello")).finish().await.is_ok());
-}
-
-async fn a_turn_of_another_process_can_be_cancelled(place: Place) {
-    let (model, tools, engine) = setting(&place).await;
-    let other = engine_with_tools(&place, &model, &tools, vec![]).await;
-    let (here, there) = (session(&engine, ID), session(&other, ID));
-    assert_eq!(there.cancel(None).await.unwrap(), 0);
-    // In the middle of a call that is made once.
-    tools.hangs.store(true, std::sync::atomic::Ordering::SeqCst);
-    let request = asked(&engine, ID, "r1", DELETE).await;
-    let deciding = here.decide(&request.approval_id, Decision::Approve, alice(), CarryOut::Here);
-    began(&tools, 1).await;
-    assert_eq!(there.cancel(Some("r2")).await.unwrap(), 0);
-    // A turn here that waits for that one does not hold it up.
-    let next = there.turn(says_as("r2", "hello"));
-    assert_eq!(there.cancel(Some("r1")).await.unwrap(), 1);
-    assert_eq!(next.finish().await.unwrap().content, "done: ");
-    tools.release.notify_waiters();
-    assert!(matches!(deciding.finish().await, Err(Error::Cancelled)));
-    // In the middle of a model's answer.
-    model.gate.forget_permits(1_000_000);
-    let asked_before = model.prompts.lock().unwrap().len();
-    let turn = here.turn(says_as("r3", "hello"));
-    while model.prompts.lock().unwrap().len() == asked_before {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    assert_eq!(there.cancel(None).await.unwrap(), 1);
-    model.gate.add_permits(1_000_000);
-    assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
-    let said = transcript(&engine, ID).await;
-    assert_eq!(said, [&format!("human:{DELETE}"), "human:hello", "ai:done: ", "human:hello"]);
-    assert_eq!(runs(&tools), 1);
 }
 
 /// A thousand approvals, while processes end in the middle of things, answers race, the wrong people try, and some run

@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
-use confidant_engine::*;
+use confidant_engine::access::Role;
+use confidant_engine::clock::{Clock as _, ManualClock, SystemClock};
+use confidant_engine::rights::Receipt;
+use confidant_engine::turn::MemoryState;
+use confidant_engine::{Actor, Engine, Parts, TenantId, UserId};
+use serde_json::json;
 
-use crate::on_every_store;
+use crate::rig::processing::{plain, setting};
 use crate::rig::*;
 
 on_every_store! {
     promise_6_forgotten_is_gone,
-    what_was_said_after_a_forget_outlives_its_retry,
-    what_was_said_after_a_forget_outlives_its_retry_in_another_process,
+    promise_5_what_was_said_after_a_forget_outlives_its_retry,
+    promise_5_what_was_said_after_a_forget_outlives_its_retry_in_another_process,
     promise_6_a_person_is_gone_everywhere,
-    a_session_ends_with_its_lifetime,
-    erasing_while_a_turn_runs_keeps_nothing,
+    promise_6_erasing_while_a_turn_runs_keeps_nothing,
+    promise_6_what_is_made_of_a_turn_does_not_bring_it_back,
 }
 
 async fn promise_6_forgotten_is_gone(place: Place) {
@@ -40,7 +45,7 @@ async fn promise_6_forgotten_is_gone(place: Place) {
     }
 }
 
-async fn what_was_said_after_a_forget_outlives_its_retry(place: Place) {
+async fn promise_5_what_was_said_after_a_forget_outlives_its_retry(place: Place) {
     let engine = place.engine(&Recorder::new()).await;
     let id = "http:r:main:alice";
     let alice = session(&engine, id);
@@ -58,7 +63,7 @@ async fn what_was_said_after_a_forget_outlives_its_retry(place: Place) {
     assert!(alice.export().await.unwrap().is_none());
 }
 
-async fn what_was_said_after_a_forget_outlives_its_retry_in_another_process(place: Place) {
+async fn promise_5_what_was_said_after_a_forget_outlives_its_retry_in_another_process(place: Place) {
     let (ids, model) = (["http:r:main:alice", "http:r:main:bob"], Recorder::new());
     let clock = std::sync::Arc::new(ManualClock::new(SystemClock.now()));
     let open = async || {
@@ -169,36 +174,7 @@ async fn promise_6_a_backup_of_the_data_is_dead_once_its_keys_are() {
     assert_eq!(receipt.keys.len(), 1);
 }
 
-async fn a_session_ends_with_its_lifetime(place: Place) {
-    let model = Recorder::new();
-    let clock = std::sync::Arc::new(ManualClock::new(SystemClock.now()));
-    let hour = Duration::from_secs(3600);
-    let parts =
-        Parts { clock: clock.clone(), ..Parts::new(place.storage().await, keys(&[1]), model.clone() as _) };
-    let engine = Engine::open(parts).await.unwrap();
-    let (room, person) = ("http:r:main:alice", "discord_conv:alice");
-    for id in [room, person] {
-        session(&engine, id).turn(says("BEFORE")).finish().await.unwrap();
-    }
-    clock.advance(23 * hour);
-    session(&engine, room).turn(says("still here")).finish().await.unwrap();
-    assert!(model.last().contains("BEFORE"));
-    clock.advance(23 * hour);
-    assert_eq!(engine.sweep().await.unwrap(), 0);
-    clock.advance(2 * hour);
-    // Over is over, whether or not the sweeper has come by.
-    session(&engine, room).turn(says("anybody?")).finish().await.unwrap();
-    assert!(!model.last().contains("BEFORE") && !model.last().contains("still here"));
-    clock.advance(25 * hour);
-    assert_eq!(engine.sweep().await.unwrap(), 1);
-    assert!(session(&engine, room).export().await.unwrap().is_none());
-    // Histories keyed by person have no end by themselves.
-    assert_eq!(transcript(&engine, person).await.len(), 2);
-    let status = engine.key_status().await.unwrap();
-    assert_eq!(status.keys, 1);
-}
-
-async fn erasing_while_a_turn_runs_keeps_nothing(place: Place) {
+async fn promise_6_erasing_while_a_turn_runs_keeps_nothing(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     let alice = session(&engine, "discord_conv:alice");
@@ -212,4 +188,23 @@ async fn erasing_while_a_turn_runs_keeps_nothing(place: Place) {
     assert_eq!(running.finish().await.unwrap_err().code(), "erased");
     assert!(alice.export().await.unwrap().is_none());
     assert_eq!(engine.key_status().await.unwrap().keys, 0);
+}
+
+async fn promise_6_what_is_made_of_a_turn_does_not_bring_it_back(place: Place) {
+    let s = setting(&place, |parts| parts.settings.processing.enrich = true).await;
+    s.small.says("prepare_turn", plain());
+    s.small.says("enrich_turn", json!({ "chat_summary": "They greeted each other." }));
+    let alice = session(&s.engine, "http:r:main:alice");
+    alice.turn(says("Hello")).finish().await.unwrap();
+    s.engine.settle().await;
+    *s.small.held.lock().unwrap() = Some("enrich_turn");
+    let stopped = s.small.gate.acquire_many(1_000_000).await.unwrap();
+    alice.turn(says("Bye")).finish().await.unwrap();
+    while s.small.asked("enrich_turn").len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    alice.erase().await.unwrap();
+    drop(stopped);
+    s.engine.settle().await;
+    assert!(alice.export().await.unwrap().is_none());
 }

@@ -4,27 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use confidant_engine::*;
+use confidant_engine::turn::{Ending, MemoryState};
+use confidant_engine::{Error, Recovered, Recovery, Settings, Turn};
 
-use crate::on_every_store;
+use crate::rig::tools::{Caller, Counting, engine_with_tools};
 use crate::rig::*;
-use crate::tools::{Caller, Counting, engine_with_tools};
 
 on_every_store! {
     promise_5_a_turn_that_was_cut_off_is_answered_once,
     promise_5_a_turn_that_was_cut_off_is_reported_once,
     promise_5_a_retry_gets_the_recorded_answer,
     promise_5_two_processes_keep_order_and_lose_nothing,
-    a_turn_that_failed_can_be_tried_again,
-    a_turn_waits_for_the_one_before_it,
-    a_client_that_goes_away_does_not_take_its_turn_along,
-    a_request_id_names_one_query,
-    stopping_finishes_or_parks,
-    a_cold_session_is_opened_once,
-    a_turn_that_ends_every_process_is_not_tried_for_ever,
-    turns_that_were_left_are_taken_up_side_by_side,
+    promise_5_a_turn_that_failed_can_be_tried_again,
+    promise_5_a_client_that_goes_away_does_not_take_its_turn_along,
+    promise_5_stopping_finishes_or_parks,
+    promise_5_a_turn_that_ends_every_process_is_not_tried_for_ever,
+    promise_5_turns_that_were_left_are_taken_up_side_by_side,
     promise_6_what_was_erased_elsewhere_is_not_told_again,
-    what_went_on_elsewhere_is_known_here,
+    promise_5_what_went_on_elsewhere_is_known_here,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -150,7 +147,7 @@ async fn promise_5_two_processes_keep_order_and_lose_nothing(place: Place) {
     assert_eq!(model.take().len(), 40, "a request was answered twice");
 }
 
-async fn a_turn_that_failed_can_be_tried_again(place: Place) {
+async fn promise_5_a_turn_that_failed_can_be_tried_again(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     model.broken.store(true, Ordering::SeqCst);
@@ -166,24 +163,7 @@ async fn a_turn_that_failed_can_be_tried_again(place: Place) {
     assert_eq!(transcript(&engine, ID).await, whole);
 }
 
-async fn a_turn_waits_for_the_one_before_it(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    model.shut();
-    let first = session(&engine, ID).turn(says("first"));
-    model.until(1).await;
-    let second = session(&engine, ID).turn(says("second"));
-    // Another session is not kept waiting.
-    let other = session(&engine, "http:r:main:bob").turn(says("other"));
-    model.until(2).await;
-    assert!(model.last().ends_with("other"));
-    model.open();
-    let (first, second, other) = (first.finish().await, second.finish().await, other.finish().await);
-    assert!(first.is_ok() && second.is_ok() && other.is_ok());
-    assert!(model.last().contains("noted: first"));
-}
-
-async fn a_client_that_goes_away_does_not_take_its_turn_along(place: Place) {
+async fn promise_5_a_client_that_goes_away_does_not_take_its_turn_along(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     drop(session(&engine, ID).turn(says_as("r1", "one")));
@@ -191,17 +171,7 @@ async fn a_client_that_goes_away_does_not_take_its_turn_along(place: Place) {
     assert_eq!((answer.content.as_str(), model.take().len()), ("noted: one", 1));
 }
 
-async fn a_request_id_names_one_query(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    session(&engine, ID).turn(says_as("r1", "one")).finish().await.unwrap();
-    let error = session(&engine, ID).turn(says_as("r1", "two")).finish().await.unwrap_err();
-    assert_eq!(error.code(), "request_id_reused");
-    // In another session the same id means another turn.
-    session(&engine, "http:r:main:bob").turn(says_as("r1", "two")).finish().await.unwrap();
-}
-
-async fn stopping_finishes_or_parks(place: Place) {
+async fn promise_5_stopping_finishes_or_parks(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     model.shut();
@@ -224,22 +194,6 @@ async fn stopping_finishes_or_parks(place: Place) {
     assert_eq!(stopping.await.unwrap().parked, 0);
 }
 
-async fn a_cold_session_is_opened_once(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    session(&engine, ID).turn(says("one")).finish().await.unwrap();
-    stop(engine).await;
-    let engine = place.engine(&model).await;
-    let turns: Vec<Turn> = (0..10).map(|i| session(&engine, ID).turn(says(&format!("turn {i}")))).collect();
-    for turn in turns {
-        turn.finish().await.unwrap();
-    }
-    let admin = engine.dangerously_administer(Actor::cli());
-    let opened =
-        admin.audit(1000).await.unwrap().iter().filter(|l| l.record.action == Action::SessionOpened).count();
-    assert_eq!(opened, 1);
-}
-
 async fn promise_6_what_was_erased_elsewhere_is_not_told_again(place: Place) {
     let model = Recorder::new();
     let (here, there) = (place.engine(&model).await, place.engine(&model).await);
@@ -257,7 +211,7 @@ async fn promise_6_what_was_erased_elsewhere_is_not_told_again(place: Place) {
     assert!(!session(&there, ID).amend("never", "x").await.unwrap());
 }
 
-async fn what_went_on_elsewhere_is_known_here(place: Place) {
+async fn promise_5_what_went_on_elsewhere_is_known_here(place: Place) {
     let (model, tools) = (Caller::new(), Arc::new(Counting::default()));
     let here = engine_with_tools(&place, &model, &tools, vec![]).await;
     let there = engine_with_tools(&place, &model, &tools, vec![]).await;
@@ -276,7 +230,7 @@ async fn what_went_on_elsewhere_is_known_here(place: Place) {
     assert!(alice.amend("r3", "my name is Alice").await.unwrap());
 }
 
-async fn a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
+async fn promise_5_a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
     let model = Recorder::new();
     model.shut();
     for _ in 0..3 {
@@ -298,7 +252,7 @@ async fn a_turn_that_ends_every_process_is_not_tried_for_ever(place: Place) {
     assert!(session(&engine, ID).turn(says_as("r2", "hello")).finish().await.is_ok());
 }
 
-async fn turns_that_were_left_are_taken_up_side_by_side(place: Place) {
+async fn promise_5_turns_that_were_left_are_taken_up_side_by_side(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     model.shut();

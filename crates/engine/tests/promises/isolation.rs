@@ -1,26 +1,27 @@
-//! Promise 1, nobody else's words; promise 10, a narrow audience stays narrow; promise 8, memory never fails the chat.
+//! Promise 1, nobody else's words; promise 3, room context is never written; promise 10, a narrow audience stays narrow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_engine::*;
+use confidant_engine::model::ModelError;
+use confidant_engine::room::{Audience, RoomContext, RoomLine};
+use confidant_engine::{Actor, Error, Parts, Scope, TenantId, TurnRequest, UserId};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use crate::on_every_store;
-use crate::processing::{Setting, plain, setting};
+use crate::rig::processing::{Setting, long, looked_at, plain, setting, talk_at_length};
 use crate::rig::*;
 
 on_every_store! {
     promise_1_nobody_elses_words,
     promise_10_a_narrow_audience_stays_narrow,
     promise_10_holds_for_what_is_made_of_turns,
-    past_chats_are_told_to_their_person_alone,
-    a_person_can_let_private_words_reach_rooms,
-    the_newest_history_is_recalled_in_order,
-    a_tenant_never_sees_another,
+    promise_10_what_was_said_in_private_is_not_looked_at_for_a_room,
+    promise_10_past_chats_are_told_to_their_person_alone,
+    promise_10_a_person_can_let_private_words_reach_rooms,
+    promise_1_a_tenant_never_sees_another,
 }
 
 /// One step of a random history: who, where, how, and what.
@@ -154,7 +155,7 @@ async fn promise_10_holds_for_what_is_made_of_turns(place: Place) {
 }
 
 /// What was made of a person's other conversations is told to them alone, where the operator wants it, and to nobody else.
-async fn past_chats_are_told_to_their_person_alone(place: Place) {
+async fn promise_10_past_chats_are_told_to_their_person_alone(place: Place) {
     let wants = |past_chats: bool| {
         move |parts: &mut Parts| {
             parts.settings.processing.enrich = true;
@@ -203,7 +204,7 @@ async fn past_chats_are_told_to_their_person_alone(place: Place) {
     assert_eq!(told(&s, "d_conv:alice", Audience::Private).await, Vec::<String>::new());
 }
 
-async fn a_person_can_let_private_words_reach_rooms(place: Place) {
+async fn promise_10_a_person_can_let_private_words_reach_rooms(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     let alice = session(&engine, "discord_conv:alice");
@@ -222,30 +223,7 @@ async fn a_person_can_let_private_words_reach_rooms(place: Place) {
     assert!(!model.last().contains("MAY-1"));
 }
 
-/// Seed 002's faults: the oldest were restored instead of the newest, and a small window erased the rest.
-async fn the_newest_history_is_recalled_in_order(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    for i in 1..=60 {
-        session(&engine, "discord_conv:a").turn(says(&format!("message <{i}>"))).finish().await.unwrap();
-    }
-    stop(engine).await;
-    let few =
-        Settings { history: HistoryLimits { max_messages: 10, token_budget: 6000 }, ..Settings::default() };
-    let engine = place.engine_with(&model, few).await;
-    let answer = session(&engine, "discord_conv:a").turn(says("continue")).finish().await.unwrap();
-    let order: Vec<String> = (56..=60).map(|i| format!("Human: message <{i}>")).collect();
-    let recalled: Vec<String> =
-        model.last().lines().filter(|l| l.starts_with("Human: ")).map(str::to_owned).collect();
-    assert_eq!((recalled, answer.metadata.recalled), (order, 10));
-    stop(engine).await;
-    // Loading less deleted nothing: with the old limit, more is there again.
-    let engine = place.engine(&model).await;
-    let answer = session(&engine, "discord_conv:a").turn(says("continue again")).finish().await.unwrap();
-    assert!(answer.metadata.recalled > 50, "{:?}", answer.metadata);
-}
-
-async fn a_tenant_never_sees_another(place: Place) {
+async fn promise_1_a_tenant_never_sees_another(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     let other = Scope::parse(TenantId::new("other").unwrap(), "discord_conv:alice").unwrap();
@@ -258,6 +236,15 @@ async fn a_tenant_never_sees_another(place: Place) {
     assert_eq!(transcript(&engine, "discord_conv:alice").await.len(), 2);
     assert_eq!(admin.sessions(Some(&TenantId::new("other").unwrap()), 10).await.unwrap().len(), 0);
     assert_eq!(admin.sessions(Some(&TenantId::new("acme").unwrap()), 10).await.unwrap().len(), 1);
+}
+
+async fn promise_10_what_was_said_in_private_is_not_looked_at_for_a_room(place: Place) {
+    let s = long(&place, 280_000).await;
+    let alice = session(&s.engine, "discord_conv:alice");
+    talk_at_length(&alice).await;
+    let room = TurnRequest { audience: Some(Audience::Room), ..says("What was it about?") };
+    let blocks = looked_at(&s, &alice, room).await;
+    assert!(blocks.len() == 1 && !blocks[0].contains("Chapter"), "{}", blocks.len());
 }
 
 /// Compiles only while room context cannot be cloned or serialised: promise 3 is a matter of types.

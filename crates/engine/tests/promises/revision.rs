@@ -1,16 +1,12 @@
-//! What a person changes or takes back, and how far back a turn may look.
+//! Promise 6 for what a person takes back, and for what is kept beside a session.
 
-use confidant_engine::*;
+use confidant_engine::{Actor, Error};
 
-use crate::on_every_store;
 use crate::rig::*;
 
 on_every_store! {
     promise_6_what_is_taken_back_is_gone,
-    what_is_changed_is_changed_and_its_answer_forgotten,
-    what_never_was_cannot_be_changed,
-    a_new_beginning_recalls_only_so_much_and_deletes_nothing,
-    what_is_kept_beside_a_session_ends_with_it,
+    promise_6_what_is_kept_beside_a_session_ends_with_it,
 }
 
 const ID: &str = "discord_conv:111";
@@ -59,62 +55,7 @@ async fn promise_6_what_is_taken_back_is_gone(place: Place) {
     assert_eq!((verified.sessions, verified.refused, verified.audit_fault), (1, vec![], None));
 }
 
-async fn what_is_changed_is_changed_and_its_answer_forgotten(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    let one = session(&engine, ID);
-    one.turn(says_as("r1", "I am Alice")).finish().await.unwrap();
-    one.turn(says_as("r2", "I like tea")).finish().await.unwrap();
-    assert!(one.amend("r1", "I am Alicia").await.unwrap());
-    assert!(one.amend("r1", "I am Alina").await.unwrap());
-    let want = ["human:i am alina", "human:i like tea", "ai:noted: i like tea"];
-    assert_eq!(transcript(&engine, ID).await, want);
-    assert!(matches!(one.turn(says_as("r1", "I am Alice")).finish().await, Err(Error::RequestReused)));
-    assert!(matches!(one.turn(says_as("r1", "I am Alina")).finish().await, Err(Error::AnswerGone)));
-    assert!(matches!(one.amend("r1", " ").await, Err(Error::Invalid { .. })));
-    stop(engine).await;
-    let engine = place.engine(&model).await;
-    assert_eq!(transcript(&engine, ID).await, want);
-}
-
-async fn what_never_was_cannot_be_changed(place: Place) {
-    let model = Recorder::new();
-    let engine = place.engine(&model).await;
-    let one = session(&engine, ID);
-    assert!(!one.amend("r1", "x").await.unwrap() && !one.remove("r1").await.unwrap());
-    one.turn(says_as("r1", "hello")).finish().await.unwrap();
-    assert!(!one.remove("r2").await.unwrap());
-    let other = session(&engine, "discord_conv:222");
-    assert!(!other.remove("r1").await.unwrap(), "another session's");
-    assert_eq!(transcript(&engine, ID).await.len(), 2);
-}
-
-async fn a_new_beginning_recalls_only_so_much_and_deletes_nothing(place: Place) {
-    let model = Recorder::new();
-    let clock = std::sync::Arc::new(ManualClock::new(Millis(1_000)));
-    let parts = Parts::new(place.storage().await, keys(&[1]), std::sync::Arc::clone(&model) as _);
-    let engine = Engine::open(Parts { clock: std::sync::Arc::clone(&clock) as _, ..parts }).await.unwrap();
-    let one = session(&engine, ID);
-    for n in 1..=10 {
-        one.turn(says(&format!("word-{n}."))).finish().await.unwrap();
-    }
-    clock.advance(std::time::Duration::from_secs(5));
-    let since = clock.now();
-    let asks = |messages| TurnRequest { restore: Some(Restore { since, messages }), ..says("and?") };
-    for (messages, first) in [(5, 6), (0, 11), (1, 10), (100, 1)] {
-        one.turn(asks(messages)).finish().await.unwrap();
-        let prompt = model.last();
-        for n in 1..=10 {
-            assert_eq!(prompt.contains(&format!("word-{n}.")), n >= first, "{messages}: word-{n}\n{prompt}");
-        }
-        let found: Vec<usize> =
-            (first..=10).filter_map(|n| prompt.find(&format!("Human: word-{n}."))).collect();
-        assert!(found.is_sorted() && found.len() == 11 - first, "in their order");
-    }
-    assert_eq!(transcript(&engine, ID).await.len(), 28, "nothing was deleted");
-}
-
-async fn what_is_kept_beside_a_session_ends_with_it(place: Place) {
+async fn promise_6_what_is_kept_beside_a_session_ends_with_it(place: Place) {
     let model = Recorder::new();
     let engine = place.engine(&model).await;
     let (one, other) = (session(&engine, ID), session(&engine, "discord_conv:222"));

@@ -2,10 +2,9 @@
 //!
 //! Each attack is made on the file with plain SQL, as somebody with write access to the data folder would.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use confidant_engine::*;
+use confidant_engine::access::Role;
+use confidant_engine::turn::MemoryState;
+use confidant_engine::{Actor, Engine, HistoryLimits, Parts, Settings, TenantId, UserId};
 use rusqlite::Connection;
 
 use crate::rig::*;
@@ -258,27 +257,6 @@ async fn promise_4_swapped_keys_are_refused() {
     assert_eq!((rotated.refused, rotated.rewrapped), (vec![named], 1));
 }
 
-/// A server looks every two seconds for what was left open, and does not fill its log with what it cannot read.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_taken_up_is_left_alone_for_a_while() {
-    let (place, model) = (Place::sqlite(), Recorder::new());
-    model.shut();
-    let engine = place.engine(&model).await;
-    drop(session(&engine, ALICE).turn(says("hello")));
-    model.until(1).await;
-    engine.stop(Duration::ZERO).await;
-    open(&place).execute_batch("UPDATE records SET sealed = zeroblob(64) WHERE log IS NOT NULL").unwrap();
-    let clock = Arc::new(ManualClock::new(Millis(1_000_000)));
-    let parts = Parts { clock: clock.clone(), ..Parts::new(place.storage().await, keys(&[1]), model) };
-    let engine = Engine::open(parts).await.unwrap();
-    let unreadable = Recovered { unreadable: 1, ..Recovered::default() };
-    for _ in 0..2 {
-        assert_eq!(engine.recover().await.unwrap(), unreadable);
-        assert_eq!(engine.recover().await.unwrap(), Recovered::default());
-        clock.advance(Duration::from_secs(61));
-    }
-}
-
 /// A log that was folded into a snapshot is as well guarded as one that was not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_4_an_old_snapshot_is_refused() {
@@ -318,7 +296,7 @@ async fn promise_4_an_old_snapshot_is_refused() {
 
 /// An operator who restores a backup on purpose can say so; it is audited, and the logs open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_on_purpose_can_be_accepted() {
+async fn promise_4_a_restore_on_purpose_can_be_accepted() {
     let place = Place::sqlite();
     let model = Recorder::new();
     let engine = place.engine(&model).await;

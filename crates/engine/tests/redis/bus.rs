@@ -4,7 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_engine::*;
+use confidant_display::debug_without_content;
+use confidant_engine::approval::{Decider, Decision};
+use confidant_engine::bus::{BusSettings, Speech};
+use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
+use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
+use confidant_engine::turn::{CarryOut, Ending, MemoryState, Outbound};
+use confidant_engine::{Actor, Engine, Error, Parts, Storage, TenantId, Turn, UserId};
 
 use crate::proxy::Proxy;
 use crate::rig::*;
@@ -144,4 +150,212 @@ async fn two_people_whose_messages_have_the_same_name_are_each_answered() {
     let again = session(&gateways[1], "http:r:main:ann").turn(says_as("name1", "I am ann"));
     assert!(again.finish().await.unwrap().metadata.replayed);
     assert_eq!(model.take().len(), 0);
+}
+
+/// A gateway has no model. With its bus away it says so by name; with only the store away, workers answer without memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bus_that_is_away_is_said_by_name_and_a_store_that_is_away_costs_memory_only() {
+    let (Some(mut store), Some(mut meeting)) = (Server::durable(), Server::start(&[])) else { return };
+    let model = Recorder::new();
+    let worker = engine(&store, Arc::clone(&model) as _).await;
+    let _working = works(&worker, &meeting.url()).await;
+    let gateway = engine(&store, Arc::clone(&model) as _).await;
+    let settings = BusSettings { patience: Duration::from_secs(1), ..bus(&meeting.url()) };
+    gateway.become_gateway(settings).await.unwrap();
+    assert!(gateway.has_worker().await);
+    let ann = session(&gateway, "http:r:main:ann");
+    assert_eq!(ann.turn(says("hello")).finish().await.unwrap().metadata.memory, MemoryState::Kept);
+    store.kill();
+    let bob = session(&gateway, "http:r:main:bob").turn(says("are you there?")).finish().await.unwrap();
+    assert_eq!((&*bob.content, bob.metadata.memory), ("noted: are you there?", MemoryState::Unavailable));
+    store.start_again();
+    meeting.kill();
+    let error = ann.turn(says("and now?")).finish().await.unwrap_err();
+    assert_eq!(error.code(), "bus_unreachable");
+    assert!(error.to_string().contains("bus.url"), "{error}");
+}
+
+/// As many askers as places, and more: whoever finds all places taken gets the next that is free, and not one a second later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_worker_takes_the_next_turn_as_soon_as_it_has_room() {
+    let Some(server) = Server::start(&[]) else { return };
+    let model = Recorder::new();
+    let settings = || BusSettings { turns: 2, patience: Duration::from_secs(20), ..bus(&server.url()) };
+    let worker = engine(&server, Arc::clone(&model) as _).await;
+    let mut work = worker.become_worker(settings()).await.unwrap();
+    let _working = tokio::spawn(async move { work.work().await });
+    let gateway = engine(&server, Arc::clone(&model) as _).await;
+    gateway.become_gateway(settings()).await.unwrap();
+    session(&gateway, "http:r:main:warm").turn(says("up")).finish().await.unwrap();
+    // All places are taken, and six wait.
+    model.take();
+    model.shut();
+    let id = |n: usize| format!("http:r:main:u{n}");
+    let asking: Vec<_> = (0..8).map(|n| session(&gateway, &id(n)).turn(says("hello"))).collect();
+    model.until(2).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(model.take().len(), 2, "no more than there is room for");
+    model.open();
+    for turn in asking {
+        assert_eq!(turn.finish().await.unwrap().content, "noted: hello");
+    }
+    // Each asks again as soon as it has its answer.
+    let askers = (0..2).map(|n| {
+        let one = session(&gateway, &id(n));
+        tokio::spawn(async move {
+            let mut late = 0;
+            for _ in 0..40 {
+                let began = tokio::time::Instant::now();
+                one.turn(says("again")).finish().await.unwrap();
+                late += u32::from(began.elapsed() > Duration::from_millis(900));
+            }
+            late
+        })
+    });
+    for asker in askers.collect::<Vec<_>>() {
+        // One that finds no room and is only asked for again a second later is late; a slow machine may be, now and then.
+        let late = asker.await.unwrap();
+        assert!(late < 20, "{late} of 40");
+    }
+}
+
+/// A tool that cuts its process off from the store while it runs.
+struct Cutting(Arc<Proxy>, std::sync::atomic::AtomicUsize);
+
+debug_without_content!(Cutting);
+
+#[async_trait]
+impl Toolbox for Cutting {
+    async fn tools(&self) -> Vec<Tool> {
+        let schema = serde_json::json!({ "type": "object" });
+        let spec = ToolSpec { name: "files.delete".into(), description: "Deletes.".into(), schema };
+        vec![Tool { spec, effect: Effect::Destroys }]
+    }
+
+    async fn call(&self, _: Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.0.refuse(true);
+        Ok(ToolOutput { text: "deleted".into(), failed: false, cut: false })
+    }
+}
+
+/// A model that calls the tool, and says what came of it.
+#[derive(Debug)]
+struct Deleting;
+
+#[async_trait]
+impl Model for Deleting {
+    fn name(&self) -> &str {
+        "deleting"
+    }
+
+    async fn respond(&self, prompt: &Prompt, _: Deltas<'_>) -> Result<Answer, ModelError> {
+        let (name, id) = ("files.delete".to_owned(), "c".to_owned());
+        let call = ToolCall { id, name, arguments: serde_json::json!({}), signatures: Vec::new() };
+        let calls = if prompt.steps.is_empty() { vec![call] } else { Vec::new() };
+        Ok(Answer { text: "All is done.".into(), calls, model: "deleting".into(), usage: None })
+    }
+
+    async fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+/// The approver hears that the decision stands though the store failed after it, and who repeats it that it counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_whose_store_fails_afterwards_stands_and_says_so() {
+    let Some(server) = Server::start(&[]) else { return };
+    let proxy = Arc::new(Proxy::to(server.port).await);
+    let tools = Arc::new(Cutting(Arc::clone(&proxy), Default::default()));
+    let storage = Storage::redis(&redis_settings(&proxy.url())).await.unwrap();
+    let parts = Parts {
+        toolbox: Arc::clone(&tools) as _,
+        ..Parts::new(storage, keys(&[1]), Arc::new(Deleting) as Arc<dyn Model>)
+    };
+    let engine = Engine::open(parts).await.unwrap();
+    let alice = session(&engine, "http:r:main:alice");
+    let Ending::Approval(asked) = alice.turn(says_as("r1", "delete it")).end().await.unwrap() else {
+        panic!("it did not ask")
+    };
+    let by = || Decider::Person("alice".into());
+    let decide = || alice.decide(&asked.approval_id, Decision::Approve, by(), CarryOut::Here);
+    // What came of it is told, and that it could not be kept.
+    let told = decide().finish().await.unwrap();
+    assert_eq!((&*told.content, told.metadata.memory), ("All is done.", MemoryState::Unavailable));
+    proxy.refuse(false);
+    let mut again = decide().finish().await;
+    while matches!(again, Err(Error::Store(_) | Error::Unloaded(_))) {
+        again = decide().finish().await;
+    }
+    assert!(matches!(again, Err(Error::DecidedByYou("approved"))), "{again:?}");
+    assert_eq!(tools.1.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+/// A worker has a turn and dies, its person is erased, and another worker comes: nothing of before is stored again. The turn that
+/// waited behind it at the gateway ends with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_asked_before_an_erasure_ends_as_erased_though_its_worker_died() {
+    for speech in [Speech::Sealed, Speech::Plain] {
+        let Some(server) = Server::start(&[]) else { return };
+        let settings = || BusSettings {
+            speech,
+            patience: Duration::from_secs(20),
+            silence: Duration::from_secs(1),
+            ..bus(&server.url())
+        };
+        let (tenant, user) = (TenantId::new("acme").unwrap(), UserId::new("alice").unwrap());
+        let model = Recorder::new();
+        let gateway = engine(&server, Arc::clone(&model) as _).await;
+        gateway.become_gateway(settings()).await.unwrap();
+        let first = engine(&server, Arc::clone(&model) as _).await;
+        let mut work = first.become_worker(settings()).await.unwrap();
+        let working = tokio::spawn(async move { work.work().await });
+        model.shut();
+        let id = "http:r:main:alice";
+        let accepted = session(&gateway, id).turn(says("my name is Alice"));
+        model.until(1).await;
+        let waiting = session(&gateway, id).turn(says("and I like tea"));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        working.abort();
+        first.stop(Duration::ZERO).await;
+        let admin = gateway.dangerously_administer(Actor::cli());
+        let receipt = admin.erase_person(&tenant, &user).await.unwrap();
+        model.open();
+        let second = engine(&server, Arc::clone(&model) as _).await;
+        let mut work = second.become_worker(settings()).await.unwrap();
+        let _working = tokio::spawn(async move { work.work().await });
+        for turn in [accepted, waiting] {
+            assert_eq!(turn.finish().await.unwrap_err().code(), "erased", "{speech:?}");
+        }
+        assert!(session(&gateway, id).export().await.unwrap().is_none());
+        admin.verify_receipt(&receipt).await.unwrap();
+        // The person is not locked out.
+        session(&gateway, id).turn(says("anew")).finish().await.unwrap();
+        assert_eq!(transcript(&gateway, id).await, ["human:anew", "ai:noted: anew"]);
+        admin.verify_receipt(&receipt).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn turns_that_are_sent_in_a_row_at_a_gateway_are_kept_in_that_order() {
+    let Some(server) = Server::start(&[]) else { return };
+    let model = Recorder::new();
+    let worker = engine(&server, Arc::clone(&model) as _).await;
+    let _working = works(&worker, &server.url()).await;
+    let gateway = engine(&server, Arc::clone(&model) as _).await;
+    gateway.become_gateway(bus(&server.url())).await.unwrap();
+    let id = "http:r:main:alice";
+    let turns: Vec<Turn> = (0..8).map(|n| session(&gateway, id).turn(says(&format!("turn {n}")))).collect();
+    // One that is called off while it waits is not run, here or at a worker.
+    let off = session(&gateway, id).turn(says_as("off", "not this"));
+    assert_eq!(session(&gateway, id).cancel(Some("off")).await.unwrap(), 1);
+    assert_eq!(off.finish().await.unwrap_err().code(), "cancelled");
+    for turn in turns {
+        turn.finish().await.unwrap();
+    }
+    let again = session(&gateway, id).turn(says_as("off", "not this"));
+    assert_eq!(again.finish().await.unwrap_err().code(), "cancelled");
+    let said = transcript(&gateway, id).await;
+    let human: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("human:")).collect();
+    assert_eq!(human, (0..8).map(|n| format!("turn {n}")).collect::<Vec<_>>());
 }

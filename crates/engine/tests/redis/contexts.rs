@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_concepts::SqliteGraph;
-use confidant_engine::*;
+use confidant_engine::clock::{Clock, ManualClock, SystemClock};
+use confidant_engine::concepts::{ConceptSettings, Concepts, ContextStatus};
+use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall};
+use confidant_engine::{Engine, Lifetimes, Parts, Settings, Storage, TurnRequest};
 use serde_json::json;
 
 use crate::rig::*;

@@ -3,7 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use confidant_engine::*;
+use confidant_engine::access::Role;
+use confidant_engine::audit::Action;
+use confidant_engine::clock::{Clock as _, ManualClock, Millis, SystemClock};
+use confidant_engine::rights::{Receipt, ReceiptProof};
+use confidant_engine::storage::{RedisNames, RedisSettings};
+use confidant_engine::turn::MemoryState;
+use confidant_engine::{Actor, Engine, Error, Lifetimes, Parts, Scope, Settings, Storage, TenantId};
 
 use crate::rig::*;
 use crate::server::Server;

@@ -11,7 +11,7 @@ mod failing_servers;
 mod importing;
 mod lifetimes;
 mod proxy;
-#[path = "../promises/rig.rs"]
+#[path = "../rig/place.rs"]
 #[expect(dead_code, reason = "the promises use more of it")]
 mod rig;
 mod secrecy;

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use confidant_engine::*;
+use confidant_engine::access::Role;
+use confidant_engine::storage::RedisNames;
+use confidant_engine::{Actor, Engine, Parts, Storage, TenantId, TurnRequest, UserId};
 
 use crate::rig::*;
 use crate::server::Server;

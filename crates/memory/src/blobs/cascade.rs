@@ -113,7 +113,7 @@ pub async fn fee_ulume(settings: &CascadeSettings, bytes: u64) -> Result<u64> {
     implementation::fee_ulume(settings, bytes).await
 }
 
-#[cfg(feature = "cascade")]
+#[cfg(all(feature = "cascade", feature = "fuzzing"))]
 #[doc(hidden)]
 pub use implementation::fuzzing;
 

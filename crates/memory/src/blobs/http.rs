@@ -21,7 +21,7 @@ pub(super) fn base(text: &str, option: &str, transport: Transport) -> Result<Url
         return wrong("is not a plain address", "write it like https://host or https://host:port/path");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return wrong("has a user or a password in it", "give credentials by their own options");
+        return wrong("has a user or a password in it", "give credentials in their own settings");
     }
     match (url.scheme(), transport) {
         ("https", _) | ("http", Transport::PlainHttpAllowed) => {}
@@ -132,12 +132,10 @@ impl Trouble {
                 "use the host name that the certificate is for, or add its authority to the system's trusted ones",
             ),
             Self::Tls => (
-                "does not speak TLS as this program does",
-                "check the port, and that the server has TLS 1.2 or 1.3",
+                "does not speak TLS, or no version that this program supports",
+                "check the port, and that the server supports TLS 1.2 or 1.3",
             ),
-            Self::Broken => {
-                ("broke off the connection", "try again; check that its address is that of the right server")
-            }
+            Self::Broken => ("broke the connection", "try again; check that its address is the right one"),
         };
         Error::unavailable(format!("{service} {what}"), hint)
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::{Blobs, Locator, MAX_BYTES, Pointer, Removed};
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 
 /// A content-addressed folder; the seed's `mock` mode.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Local {
             if !entry.file_type()?.is_file() {
                 continue;
             }
-            let held = match File::open(entry.path()) {
+            let held = match regular::open(&entry.path()) {
                 Ok(file) => file.try_lock().is_err(),
                 // Its writer has just moved it away, or another sweep was here first.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -125,18 +125,15 @@ impl Local {
     fn read(&self, pointer: &Pointer) -> Result<Vec<u8>> {
         let path = self.path(pointer);
         let missing = |error: &io::Error| error.kind() == ErrorKind::NotFound;
-        let about = match fs::symlink_metadata(&path) {
+        // A link or a pipe is not ours, and opening a pipe would wait for ever.
+        let file = match regular::open(&path) {
             Err(error) if missing(&error) => return Err(absent()),
+            Err(error) if regular::is_not_regular(&error) => return Err(not_ours()),
             other => other.map_err(|error| failed("read an artifact", &error))?,
         };
-        // A link or a pipe is not ours, and opening a pipe would wait for ever.
-        if !about.is_file() || about.len() > self.limit {
+        if file.metadata().map_err(|error| failed("read an artifact", &error))?.len() > self.limit {
             return Err(not_ours());
         }
-        let file = match File::open(&path) {
-            Err(error) if missing(&error) => return Err(absent()),
-            other => other.map_err(|error| failed("read an artifact", &error))?,
-        };
         let mut bytes = Vec::new();
         file.take(self.limit + 1)
             .read_to_end(&mut bytes)
@@ -213,15 +210,15 @@ impl Blobs for Local {
 
 /// Whether the file has exactly these bytes.
 fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-        Ok(about) if !about.is_file() || about.len() != bytes.len() as u64 => Ok(false),
-        Ok(_) => match fs::read(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            other => Ok(other? == bytes),
-        },
-    }
+    let file = match regular::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound || regular::is_not_regular(&error) => {
+            return Ok(false);
+        }
+        other => other?,
+    };
+    let mut found = Vec::new();
+    file.take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
+    Ok(found == bytes)
 }
 
 fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -269,14 +266,14 @@ fn random_name() -> io::Result<String> {
 fn absent() -> Error {
     Error::not_found(
         "the artifact is not in the folder for artifacts",
-        "was the folder moved, or restored from an older copy? put the file back, or forget the memory",
+        "if the folder was moved or restored from an older backup, put the file back; or forget the memory",
     )
 }
 
 fn not_ours() -> Error {
     Error::tampered(
-        "what stands in the place of the artifact is not one that was written here",
-        "restore the folder for artifacts from a copy, or forget the memory",
+        "what is in place of the artifact was not written by this program",
+        "restore the folder for artifacts from a backup, or forget the memory",
     )
 }
 
@@ -284,18 +281,19 @@ fn not_ours() -> Error {
 fn failed(doing: &str, error: &io::Error) -> Error {
     let (why, hint) = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            ("the disk is full", "make room, then try again; nothing was left half written")
+            ("the disk is full", "free some space, then try again; nothing was left half written")
         }
-        ErrorKind::PermissionDenied => {
-            ("permission was denied", "give the user that runs this the folder, or choose another folder")
-        }
+        ErrorKind::PermissionDenied => (
+            "permission was denied",
+            "make the user that runs this the owner of the folder, or choose another folder",
+        ),
         ErrorKind::ReadOnlyFilesystem => {
             ("the file system is read-only", "mount it writable, or choose another folder")
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            ("a file stands where a folder must be", "move that file, or choose another folder")
+            ("there is a file where a folder must be", "move that file, or choose another folder")
         }
-        _ => ("the disk failed", "look at the disk and the system's log, then try again"),
+        _ => ("the disk failed", "check the disk and the system's log, then try again"),
     };
     Error::unavailable(format!("cannot {doing}: {why}"), hint)
 }

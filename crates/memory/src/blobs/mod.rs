@@ -65,7 +65,7 @@ impl Pointer {
     /// The 64 hex digits.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(self.0)
     }
 
     /// Whether these bytes are the ones that the pointer names.
@@ -152,7 +152,7 @@ fn fits(ciphertext: &[u8], limit: u64) -> Result<()> {
 fn random_hex() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| {
-        Error::unavailable("the system gives no random numbers", "look at the system's log, then try again")
+        Error::unavailable("the system provides no random numbers", "check the system's log, then try again")
     })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

@@ -156,7 +156,7 @@ mod implementation {
     pub(super) fn open(_settings: &ObjectSettings, _place: &Place) -> Result<Arc<dyn Blobs>> {
         Err(Error::invalid(
             "this program was built without object stores",
-            "build it with the feature `cloud`, or keep artifacts in a local folder",
+            "`scripts/run --all` or `cargo build --release -p confidant` builds them; or keep artifacts in a local folder",
         ))
     }
 }
@@ -200,7 +200,7 @@ impl Place {
             !name.is_empty() && name.bytes().all(known) && !name.bytes().all(|byte| byte == b'.')
         };
         if !plain(bucket) || !(3..=222).contains(&bucket.len()) {
-            return Err(wrong("names no bucket that can exist"));
+            return Err(wrong("has no valid bucket name"));
         }
         if prefix.len() > 512 || !(prefix.is_empty() || prefix.split('/').all(plain)) {
             return Err(wrong("has a prefix that cannot be used"));

@@ -46,7 +46,7 @@ pub(super) fn entities(said: &[Statement], most: usize) -> Vec<String> {
 
 struct Entity {
     name: String,
-    kind: Kind,
+    kind: EntityKind,
     weight: f32,
     /// How many were found before it.
     order: usize,
@@ -55,17 +55,17 @@ struct Entity {
 impl Entity {
     fn score(&self) -> f32 {
         let kind = match self.kind {
-            Kind::Error | Kind::Ticket => 2.0,
-            Kind::Service | Kind::Path => 1.7,
-            Kind::Product | Kind::Version | Kind::Branch => 1.5,
-            Kind::Symbol => 1.2,
+            EntityKind::Error | EntityKind::Ticket => 2.0,
+            EntityKind::Service | EntityKind::Path => 1.7,
+            EntityKind::Product | EntityKind::Version | EntityKind::Branch => 1.5,
+            EntityKind::Symbol => 1.2,
         };
         kind * (1.0 + self.weight).ln()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntityKind {
     Path,
     Symbol,
     Service,
@@ -86,7 +86,7 @@ fn weight(source: Source) -> f32 {
 }
 
 /// The entities of a statement, in order.
-fn of(statement: &Statement) -> Vec<(Kind, &str)> {
+fn of(statement: &Statement) -> Vec<(EntityKind, &str)> {
     let text = statement.text.as_str();
     let tokens = tokens(text);
     let shouted =
@@ -97,10 +97,10 @@ fn of(statement: &Statement) -> Vec<(Kind, &str)> {
         if let Some((from, kind)) = before.and_then(|before| pair(text, before, (at, token))) {
             // "Rust 1.85" says more than "Rust".
             if from < at
-                && kind != Kind::Branch
-                && found
-                    .last()
-                    .is_some_and(|(_, last): &(Kind, &str)| before.is_some_and(|(_, token)| *last == token))
+                && kind != EntityKind::Branch
+                && found.last().is_some_and(|(_, last): &(EntityKind, &str)| {
+                    before.is_some_and(|(_, token)| *last == token)
+                })
             {
                 found.pop();
             }
@@ -110,7 +110,7 @@ fn of(statement: &Statement) -> Vec<(Kind, &str)> {
         }
     }
     if statement.form == Form::Code {
-        found.retain(|(kind, _)| matches!(kind, Kind::Path | Kind::Error | Kind::Ticket));
+        found.retain(|(kind, _)| matches!(kind, EntityKind::Path | EntityKind::Error | EntityKind::Ticket));
     }
     found
 }
@@ -179,7 +179,11 @@ fn trimmed(text: &str, from: usize, to: usize) -> Option<(usize, &str)> {
 }
 
 /// What two words are together: `HTTP 500`, `Rust 1.85`, `PR #12`, `branch main`.
-fn pair(text: &str, (from, first): (usize, &str), (at, second): (usize, &str)) -> Option<(usize, Kind)> {
+fn pair(
+    text: &str,
+    (from, first): (usize, &str),
+    (at, second): (usize, &str),
+) -> Option<(usize, EntityKind)> {
     if text.get(from + first.len()..at)? != " " {
         return None;
     }
@@ -188,51 +192,52 @@ fn pair(text: &str, (from, first): (usize, &str), (at, second): (usize, &str)) -
         && second.bytes().all(|byte| byte.is_ascii_digit())
         && second.starts_with(['4', '5']);
     if code && matches!(plain.as_str(), "http" | "status") {
-        return Some((if plain == "http" { from } else { at }, Kind::Error)).filter(|(from, _)| *from < at);
+        return Some((if plain == "http" { from } else { at }, EntityKind::Error))
+            .filter(|(from, _)| *from < at);
     }
     let numbered = second.strip_prefix('#').is_some_and(|rest| {
         !rest.is_empty() && rest.len() <= 6 && rest.bytes().all(|byte| byte.is_ascii_digit())
     });
     if numbered && matches!(plain.as_str(), "pr" | "issue" | "mr" | "ticket" | "bug" | "request") {
-        return Some((if plain == "request" { at } else { from }, Kind::Ticket));
+        return Some((if plain == "request" { at } else { from }, EntityKind::Ticket));
     }
     if plain == "branch" && second.contains(['/', '-']) && second.chars().all(is_branch) && !is_opaque(second)
     {
-        return Some((at, Kind::Branch));
+        return Some((at, EntityKind::Branch));
     }
     let named = lists::PRODUCTS.has(&plain) || is_service(first);
-    (named && is_version(second) && !second.starts_with('v')).then_some((from, Kind::Version))
+    (named && is_version(second) && !second.starts_with('v')).then_some((from, EntityKind::Version))
 }
 
-fn single(token: &str, shouted: bool) -> Option<(Kind, &str)> {
+fn single(token: &str, shouted: bool) -> Option<(EntityKind, &str)> {
     let plain = token.to_lowercase();
     if is_opaque(token) || token.contains("://") || token.contains('@') && !token.starts_with('@') {
         return None;
     }
     if is_error(token) {
-        return Some((Kind::Error, token));
+        return Some((EntityKind::Error, token));
     }
     if token.starts_with('v') && is_version(token) {
-        return Some((Kind::Version, token));
+        return Some((EntityKind::Version, token));
     }
     if is_ticket(token) {
-        return Some((Kind::Ticket, token));
+        return Some((EntityKind::Ticket, token));
     }
     if lists::PRODUCTS.has(&plain)
         && (token.chars().any(char::is_uppercase) || !AMBIGUOUS.contains(&plain.as_str()))
     {
-        return Some((Kind::Product, token));
+        return Some((EntityKind::Product, token));
     }
     if let Some(path) = path(token) {
-        return Some((if is_branch_name(path) { Kind::Branch } else { Kind::Path }, path));
+        return Some((if is_branch_name(path) { EntityKind::Branch } else { EntityKind::Path }, path));
     }
     if is_service(token) {
-        return Some((Kind::Service, token));
+        return Some((EntityKind::Service, token));
     }
     if is_symbol(token) {
-        return Some((Kind::Symbol, token));
+        return Some((EntityKind::Symbol, token));
     }
-    (is_acronym(token) && !shouted).then_some((Kind::Product, token))
+    (is_acronym(token) && !shouted).then_some((EntityKind::Product, token))
 }
 
 const LONGEST: usize = 80;

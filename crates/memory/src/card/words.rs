@@ -2,10 +2,13 @@
 //!
 //! All that a card says is a piece of redacted text, and the pieces are made here. What is easy to get wrong: a cut inside a
 //! word, or two halves of a word brought together, can make something that looks like a secret where there was none.
-//! So text is cut at blanks only (and between the signs of scripts that have none), and nothing is ever joined.
+//! So text is cut at blanks only (and between the signs of scripts that have none), and nothing is ever joined but across
+//! what cannot be seen, where the gate has read it as one already.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
+
+use confidant_redact::is_invisible;
 
 use super::lists;
 
@@ -60,21 +63,24 @@ pub(super) fn clip(text: &str, most: usize) -> Option<String> {
     (!kept.is_empty()).then(|| format!("{kept}…"))
 }
 
-/// One line: runs of white space, control characters and invisible ones are one blank each.
+/// One line: runs of white space and control characters are one blank each; of what cannot be seen, only what parts
+/// words is one, and the rest (joiners, soft hyphens, selectors) is not there.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
-        if letter.is_whitespace() || letter.is_control() || is_invisible(letter) {
+        if letter.is_whitespace() || letter.is_control() || letter == ZERO_WIDTH_SPACE {
             if !line.is_empty() && !line.ends_with(' ') {
                 line.push(' ');
             }
-        } else {
+        } else if !is_invisible(letter) {
             line.push(letter);
         }
     }
     line.truncate(line.trim_end().len());
     line
 }
+
+const ZERO_WIDTH_SPACE: char = '\u{200b}';
 
 /// The words of a text in order; a run of signs of a script without blanks is one. Placeholders are none.
 pub(super) fn words(text: &str) -> Vec<&str> {
@@ -270,13 +276,6 @@ pub(super) fn is_spaceless(letter: char) -> bool {
 /// Accents that stand apart from their letters; Thai and Indic vowels among them.
 fn is_mark(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5c7}' | '\u{610}'..='\u{65f}' | '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}')
-}
-
-/// Characters that show nothing but change how text reads or is ordered.
-pub(super) fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn is_label(byte: u8) -> bool {

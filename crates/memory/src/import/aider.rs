@@ -19,7 +19,7 @@ use crate::Result;
 pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
     let folder = file.path().parent();
     let folder_name = folder.and_then(|folder| folder.file_name()).unwrap_or_default();
-    let mut project = hex(&digest(&SHA256, folder_name.as_encoded_bytes()).as_ref()[..4]);
+    let mut project = hex::encode(&digest(&SHA256, folder_name.as_encoded_bytes()).as_ref()[..4]);
     project.insert(0, '-');
     let mut reading = Reading {
         project,
@@ -138,8 +138,4 @@ impl Chat {
         }
         self.draft.tool(Some("aider"), said, None);
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

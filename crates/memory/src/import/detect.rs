@@ -3,7 +3,6 @@
 //! The name is not asked, but for Aider's, whose files are plain text. Easy to get wrong: the first lines of a session
 //! are often not messages, so several are looked at, and the first that only one agent writes decides.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -11,11 +10,12 @@ use serde_json::Value;
 
 use super::lines::{whole_json, without_mark};
 use super::{Agent, fixture, gemini, generic, peek, sqlite, zstd};
+use crate::regular;
 
 /// The agent that wrote a file, if it can be told.
 pub(crate) fn detect(path: &Path) -> Option<Agent> {
     let mut first = Vec::new();
-    File::open(path).ok()?.take(FIRST).read_to_end(&mut first).ok()?;
+    regular::open(path).ok()?.take(FIRST).read_to_end(&mut first).ok()?;
     if first.starts_with(sqlite::MAGIC) {
         return database(path);
     }

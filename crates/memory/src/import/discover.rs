@@ -111,8 +111,8 @@ struct Walk {
 }
 
 impl Walk {
-    fn root(&mut self, path: &Path, agent: Option<Agent>) {
-        let path = match path.canonicalize() {
+    fn root(&mut self, named: &Path, agent: Option<Agent>) {
+        let path = match named.canonicalize() {
             Ok(path) => path,
             Err(error) => {
                 self.missing |= matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
@@ -122,6 +122,11 @@ impl Walk {
         };
         if path.is_dir() {
             return self.folder(path, agent);
+        }
+        // A link to a folder is somebody's arrangement of their home; one to a file would have us read what was not named.
+        if named.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            self.unreadable += 1;
+            return;
         }
         if let Some(agent) = agent.or_else(|| self.told(&path)) {
             if agent == Agent::ClaudeCode {
@@ -136,7 +141,7 @@ impl Walk {
         let agent = detect(path);
         match agent {
             Some(_) => {}
-            None if std::fs::File::open(path).is_err() => self.unreadable += 1,
+            None if crate::regular::open(path).is_err() => self.unreadable += 1,
             None => self.unknown += 1,
         }
         agent

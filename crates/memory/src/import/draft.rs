@@ -245,7 +245,7 @@ fn is_name(tool: &str) -> bool {
 }
 
 /// The longest text of one message.
-pub const LONGEST_LEAF: usize = 1 << 20;
+pub(crate) const LONGEST_LEAF: usize = 1 << 20;
 const LONGEST_NOTE: usize = 4096;
 /// The most text of one session, and how much of it may be there when a tool's is added: what people say goes before.
 const MOST_TEXT: usize = 64 << 20;

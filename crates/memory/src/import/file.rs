@@ -5,6 +5,8 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use confidant_display::debug_without_content;
+
 use super::lines::unreadable;
 use super::{Agent, opencode, sqlite};
 use crate::Result;
@@ -42,7 +44,10 @@ impl SessionFile {
     pub(crate) fn open(agent: Agent, path: PathBuf, parts: Vec<PathBuf>) -> Result<Self> {
         let mut file = Self { agent, path, parts, size: 0, modified: UNIX_EPOCH };
         for piece in file.pieces() {
-            let metadata: Metadata = std::fs::metadata(&piece.path).map_err(|_| unreadable())?;
+            let metadata: Metadata = std::fs::symlink_metadata(&piece.path).map_err(|_| unreadable())?;
+            if !metadata.is_file() {
+                return Err(unreadable());
+            }
             file.size = file.size.saturating_add(metadata.len());
             file.modified = file.modified.max(metadata.modified().unwrap_or(UNIX_EPOCH));
         }
@@ -98,7 +103,7 @@ impl SessionFile {
     fn digits(&self) -> String {
         let place = self.place();
         let hash = ring::digest::digest(&ring::digest::SHA256, place.as_os_str().as_encoded_bytes());
-        hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&hash.as_ref()[..4])
     }
 
     /// Where it really is, whatever way leads there.
@@ -115,7 +120,7 @@ impl SessionFile {
         let mut pieces = vec![of(&self.path)];
         pieces.extend(self.parts.iter().map(|part| of(part)));
         if matches!(self.agent, Agent::OpenCode | Agent::Cursor) {
-            pieces.extend(sqlite::log_of(&self.path).filter(|log| log.is_file()).map(|log| of(&log)));
+            pieces.extend(sqlite::log_of(&self.path).filter(|log| is_regular(log)).map(|log| of(&log)));
             let files = opencode::tree_pieces(self);
             pieces.extend(files.iter().map(|path| of(path)));
         }
@@ -162,15 +167,12 @@ impl SessionFile {
     }
 }
 
-/// A path is personal data.
-impl std::fmt::Debug for SessionFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionFile")
-            .field("agent", &self.agent)
-            .field("parts", &self.parts.len())
-            .field("size", &self.size)
-            .finish_non_exhaustive()
-    }
+// A path is personal data.
+debug_without_content!(SessionFile { agent, parts: parts.len(), size });
+
+/// Whether there is a regular file; a link to one is not.
+fn is_regular(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
 /// A file's name without `.jsonl`, `.json`, `.zst` and the like.

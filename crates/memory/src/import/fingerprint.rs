@@ -4,16 +4,16 @@
 //! files behind a session, and a hash of their bytes for when only the times moved. A [`Key`] answers "has this session
 //! been stored?". Easy to get wrong: both say something about content (a hash confirms a guess), so keep them sealed.
 
-use std::fs::File;
 use std::io::Read;
 use std::time::UNIX_EPOCH;
 
+use confidant_display::debug_without_content;
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 
 use super::lines::unreadable;
 use super::{Agent, SessionFile};
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 
 /// The state of a file and of those that belong to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Fingerprint {
         let pieces = file.pieces();
         let mut stamp = Context::new(&SHA256);
         for piece in &pieces {
-            let metadata = std::fs::metadata(&piece.path).map_err(|_| unreadable())?;
+            let metadata = std::fs::symlink_metadata(&piece.path).map_err(|_| unreadable())?;
             let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             add(&mut stamp, piece.name.as_encoded_bytes());
             stamp.update(&metadata.len().to_be_bytes());
@@ -54,7 +54,7 @@ impl Fingerprint {
         let mut buffer = vec![0; 64 << 10];
         for piece in &pieces {
             add(&mut content, piece.name.as_encoded_bytes());
-            let mut reader = File::open(&piece.path).map_err(|_| unreadable())?;
+            let mut reader = regular::open(&piece.path).map_err(|_| unreadable())?;
             let mut length = 0_u64;
             loop {
                 let read = reader.read(&mut buffer).map_err(|_| unreadable())?;
@@ -137,12 +137,8 @@ impl Key {
     }
 }
 
-/// A hash of content confirms a guess of it.
-impl std::fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Fingerprint(***)")
-    }
-}
+// A hash of content confirms a guess of it.
+debug_without_content!(Fingerprint(***));
 
 /// Ids are personal data.
 impl std::fmt::Debug for Key {

@@ -33,7 +33,7 @@ pub(crate) fn find(path: &Path, id: &str) -> Result<Option<Session>> {
     let Some(Value::Object(mut sessions)) = whole_json(path)? else {
         return Err(Error::invalid(
             "the file of fixtures is not a JSON object from session id to session",
-            "correct it, or take it out of the configuration",
+            "correct it, or remove it from the configuration",
         ));
     };
     match sessions.remove(id) {

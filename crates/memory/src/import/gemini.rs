@@ -6,7 +6,6 @@
 //! there; `$set` with messages happens at compression too, so it adds and changes, but takes nothing back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -18,7 +17,7 @@ use super::sink::Sink;
 use super::text::{self, member};
 use super::time;
 use super::{Agent, SessionFile, zstd};
-use crate::Result;
+use crate::{Result, regular};
 
 /// Reads a session with its sub-agents.
 pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
@@ -205,6 +204,6 @@ fn project(path: &Path) -> Option<String> {
     let chats = path.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "chats"))?;
     let note = chats.parent()?.join(".project_root");
     let mut text = String::new();
-    File::open(note).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    regular::open(&note).ok()?.take(4096).read_to_string(&mut text).ok()?;
     Some(text)
 }

@@ -22,9 +22,9 @@ use crate::Result;
 /// Whether a record can be nothing else than one of these.
 pub(crate) fn is_clearly(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
-    match Kind::of(members) {
-        Some(Kind::Message) => CONTENT_NAMES.iter().any(|name| has(name)),
-        Some(Kind::Session) if list_name(members).is_some() => true,
+    match RecordKind::of(members) {
+        Some(RecordKind::Message) => CONTENT_NAMES.iter().any(|name| has(name)),
+        Some(RecordKind::Session) if list_name(members).is_some() => true,
         // Many things have a summary; a session's has a name with it.
         _ => {
             let is_named =
@@ -123,20 +123,20 @@ impl Open {
             sink.skip();
             return Ok(None);
         };
-        let Some(kind) = Kind::of(&members) else {
+        let Some(kind) = RecordKind::of(&members) else {
             sink.skip();
             return Ok(None);
         };
         let named = ID_NAMES.iter().find_map(|name| members.get(*name).and_then(name_of));
         let id = named.unwrap_or_else(|| self.name_here(&members, kind, sink));
         match kind {
-            Kind::Message => {
+            RecordKind::Message => {
                 if sink.wants(&id) {
                     self.message(&id, &Value::Object(members));
                 }
                 Ok(Some(id))
             }
-            Kind::Session => {
+            RecordKind::Session => {
                 if sink.wants(&id) {
                     sink.whole(Agent::Generic, &id, in_usual_form(without_ids(members, &id)))?;
                 }
@@ -146,16 +146,16 @@ impl Open {
     }
 
     /// The name of what says of no session that it is of it.
-    fn name_here(&mut self, members: &Map<String, Value>, kind: Kind, sink: &mut Sink<'_>) -> String {
+    fn name_here(&mut self, members: &Map<String, Value>, kind: RecordKind, sink: &mut Sink<'_>) -> String {
         let known = match kind {
-            Kind::Message => self.messages.clone(),
-            Kind::Session => OWN_NAMES.iter().find_map(|name| members.get(*name).and_then(name_of)),
+            RecordKind::Message => self.messages.clone(),
+            RecordKind::Session => OWN_NAMES.iter().find_map(|name| members.get(*name).and_then(name_of)),
         };
         let name = known.unwrap_or_else(|| {
             self.nameless += 1;
             sink.nth(self.nameless)
         });
-        if kind == Kind::Message {
+        if kind == RecordKind::Message {
             self.messages = Some(name.clone());
         }
         sink.named_here(&name);
@@ -218,12 +218,12 @@ impl Open {
 
 /// What a record is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RecordKind {
     Message,
     Session,
 }
 
-impl Kind {
+impl RecordKind {
     fn of(members: &Map<String, Value>) -> Option<Self> {
         let has = |name: &str| members.contains_key(name);
         let says = |name: &&str| members.get(*name).is_some_and(Value::is_string);

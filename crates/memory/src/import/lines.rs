@@ -3,7 +3,6 @@
 //! Easy to get wrong: a file that an agent is still writing ends in half a line, and a damaged compressed file ends in
 //! an error. Both are the end of what can be read, counted as one skipped line; only a failing disk is an error.
 
-use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::sink::Sink;
 use super::zstd;
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 
 /// The longest line that is read. Longer ones are skipped and counted.
 pub(crate) const LONGEST_LINE: usize = 8 << 20;
@@ -125,7 +124,7 @@ pub(crate) fn each_json(
 /// A whole file as one JSON value, if it is one and not too long.
 pub(crate) fn whole_json(path: &Path) -> Result<Option<Value>> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|_| unreadable())?;
+    let file = regular::open(path).map_err(|_| unreadable())?;
     file.take(LONGEST_WHOLE + 1).read_to_end(&mut bytes).map_err(|_| unreadable())?;
     if bytes.len() as u64 > LONGEST_WHOLE {
         return Ok(None);

@@ -15,6 +15,7 @@
 //! - A file can hold several sessions and a session several files (sub-agents); the fingerprint is of the whole.
 //! - Errors and counts name no path, no id and no content.
 
+mod agent;
 mod aider;
 mod claude;
 mod codex;
@@ -39,53 +40,15 @@ mod zstd;
 
 use crate::{Result, Session};
 
+pub use agent::Agent;
 pub use discover::{Discovery, Root, discover};
-#[doc(hidden)]
-pub use draft::LONGEST_LEAF;
+#[cfg(feature = "fuzzing")]
+pub(crate) use draft::LONGEST_LEAF;
 pub use file::SessionFile;
 pub use fingerprint::{Fingerprint, Key};
 pub(crate) use fixture::find as find_in_fixtures;
+pub use sink::Imported;
 use sink::Sink;
-
-/// Whose files they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Agent {
-    /// Anthropic's Claude Code.
-    ClaudeCode,
-    /// `OpenAI`'s Codex.
-    Codex,
-    /// Google's Gemini CLI.
-    Gemini,
-    /// Aider.
-    Aider,
-    /// `OpenCode`.
-    OpenCode,
-    /// Cursor; best effort.
-    Cursor,
-    /// JSON lines of anybody.
-    Generic,
-    /// A map from id to session.
-    Fixture,
-}
-
-/// A session with what makes it the same one again.
-#[derive(Clone, Debug)]
-pub struct Imported {
-    /// The session, unredacted.
-    pub session: Session,
-    /// Who, which and what: a session with a key that was stored before needs no storing.
-    pub key: Key,
-    /// The id to give it if another file has its name, where that name is all that it is called by.
-    pub apart: Option<String>,
-}
-
-impl Imported {
-    /// The same under another id.
-    pub(crate) fn called(self, id: &str) -> Result<Self> {
-        Ok(Self { session: self.session.called(id)?, key: self.key.called(id), apart: None })
-    }
-}
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -232,40 +195,5 @@ fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
         Agent::Cursor => cursor::read(file, sink),
         Agent::Generic => generic::read(file, sink),
         Agent::Fixture => fixture::read(file, sink),
-    }
-}
-
-impl Agent {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::ClaudeCode,
-        Self::Codex,
-        Self::Gemini,
-        Self::Aider,
-        Self::OpenCode,
-        Self::Cursor,
-        Self::Generic,
-        Self::Fixture,
-    ];
-
-    /// Its name, which is the `tool_name` of its sessions.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini-cli",
-            Self::Aider => "aider",
-            Self::OpenCode => "opencode",
-            Self::Cursor => "cursor",
-            Self::Generic => "generic",
-            Self::Fixture => "fixture",
-        }
-    }
-
-    /// The agent with this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
 }

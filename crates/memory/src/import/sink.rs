@@ -7,8 +7,26 @@ use serde_json::{Map, Value};
 use super::draft::Draft;
 use super::file::NUMBER;
 use super::time::{self, Millis};
-use super::{Agent, Imported, Key, SessionFile};
+use super::{Agent, Key, SessionFile};
 use crate::{Result, Session};
+
+/// A session with what makes it the same one again.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The session, unredacted.
+    pub session: Session,
+    /// Who, which and what: a session with a key that was stored before needs no storing.
+    pub key: Key,
+    /// The id to give it if another file has its name, where that name is all that it is called by.
+    pub apart: Option<String>,
+}
+
+impl Imported {
+    /// The same under another id.
+    pub(crate) fn called(self, id: &str) -> Result<Self> {
+        Ok(Self { session: self.session.called(id)?, key: self.key.called(id), apart: None })
+    }
+}
 
 /// Takes sessions from an importer.
 pub(crate) struct Sink<'a> {

@@ -13,7 +13,6 @@
 //! Without locks the owner may write meanwhile, so readers ask [`Database::is_still_the_same`] when they are done.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -22,7 +21,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::lines::unreadable;
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 
 /// The first bytes of every SQLite file.
 pub(crate) const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -46,7 +45,7 @@ struct State {
 impl Database {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut first = Vec::new();
-        let file = File::open(path).map_err(|_| unreadable())?;
+        let file = regular::open(path).map_err(|_| unreadable())?;
         file.take(MAGIC.len() as u64).read_to_end(&mut first).map_err(|_| unreadable())?;
         if first != MAGIC {
             return Err(not_a_database());
@@ -110,8 +109,11 @@ enum Locking {
 }
 
 fn connect(path: &Path, how: &str, locking: Locking) -> Result<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Paths are canonical by now, so a link anywhere in one was put there since.
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(uri(path, how), flags)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -148,9 +150,9 @@ fn uri(path: &Path, how: &str) -> String {
 
 impl State {
     fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
+        let metadata = std::fs::symlink_metadata(path).ok()?;
         let mut log = Vec::new();
-        if let Some(file) = log_of(path).and_then(|log| File::open(log).ok()) {
+        if let Some(file) = log_of(path).and_then(|log| regular::open(&log).ok()) {
             file.take(LOG_HEAD).read_to_end(&mut log).ok()?;
         }
         Some(Self { database: (metadata.len(), metadata.modified().ok()), log })

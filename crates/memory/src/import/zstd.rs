@@ -10,6 +10,8 @@ use std::path::Path;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+use crate::regular;
+
 /// The most that one file may unpack to.
 const MOST_UNPACKED: u64 = 1 << 30;
 /// The first bytes of a compressed file.
@@ -21,10 +23,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
 }
 
 fn open_at_most(path: &Path, limit: u64) -> std::io::Result<Box<dyn BufRead>> {
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(Error::new(ErrorKind::IsADirectory, "not a file"));
-    }
+    let mut file = regular::open(path)?;
     let mut first = Vec::with_capacity(MAGIC.len());
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut first)?;
     file.rewind()?;

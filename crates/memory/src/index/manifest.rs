@@ -35,8 +35,14 @@ impl Manifest {
 
     /// The sealed list as it is in the folder; nothing if there is none.
     pub(super) fn bytes(folder: &Path) -> Result<Option<Vec<u8>>> {
-        match std::fs::read(folder.join(FILE)) {
+        let read = crate::regular::open(&folder.join(FILE)).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
+        });
+        match read {
             Ok(bytes) => Ok(Some(bytes)),
+            // Something else stands in its place; the index is made again.
+            Err(error) if crate::regular::is_not_regular(&error) => Ok(Some(Vec::new())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(of_io(&error)),
         }

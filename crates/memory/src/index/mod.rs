@@ -31,9 +31,10 @@ mod writer;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use confidant_seal::Key;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::manifest::Manifest;
 use self::pages::Pages;
@@ -183,7 +184,7 @@ impl Index {
         };
         search()?.or_else(|error| {
             // Damage that shows only now. What was found so far is not used.
-            tracing::warn!(error = %of_tantivy(&error), "the search index is made again");
+            tracing::warn!(error = %of_tantivy(&error), "the search index is being rebuilt");
             let found = self.view().bytes.clone();
             self.reset_if(found.as_ref())?;
             search()?.map_err(|error| of_tantivy(&error))
@@ -254,7 +255,7 @@ impl Index {
             if most > TAIL {
                 return Err(Error::unavailable(
                     "the search index cannot be written, and there are too many memories to search without it",
-                    "make room on the disk, or give this program the right to write to its data folder",
+                    "free some disk space, or give this program write permission for its data folder",
                 ));
             }
             if let Err(error) = self.take_all_in(source, Busy::Wait) {
@@ -278,7 +279,7 @@ impl Index {
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+        self.view.lock()
     }
 
     /// Brings the view up to the list in the folder.
@@ -288,12 +289,12 @@ impl Index {
             let known = bytes.is_some() && bytes == view.bytes;
             let why = match if known { Ok(()) } else { self.open_segments(view, bytes.clone()) } {
                 Ok(()) if view.covered <= source.newest()? => return Ok(()),
-                Ok(()) => "it knows more than the memories do",
+                Ok(()) => "it has entries without memories",
                 // Replaced while it was read.
                 Err(_) if Manifest::bytes(&self.folder)? != bytes => continue,
                 Err(_) => "it does not open",
             };
-            tracing::warn!(why, "the search index is made again");
+            tracing::warn!(why, "the search index is being rebuilt");
             if let Err(error) = self.reset_if(bytes.as_ref()) {
                 tracing::warn!(%error, "the search index cannot be replaced");
                 break;
@@ -354,8 +355,8 @@ impl Index {
 
 fn damaged() -> Error {
     Error::tampered(
-        "a file of the search index is not what was written",
-        "nothing to do: the index is made again from the memories",
+        "a file of the search index is damaged or was changed",
+        "nothing to do: the index is rebuilt from the memories",
     )
 }
 
@@ -364,7 +365,7 @@ fn of_io(error: &io::Error) -> Error {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound => damaged(),
         kind => Error::unavailable(
             format!("the search index cannot be read or written: {kind}"),
-            "look at the disk and the rights of the data folder",
+            "check the disk and the permissions of the data folder",
         ),
     }
 }

@@ -4,7 +4,9 @@
 //! dropped. That keeps what is used often at the cost of one map look-up, without a list to maintain.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::container::PAGE;
 
@@ -25,7 +27,7 @@ impl Pages {
     }
 
     pub(super) fn get(&self, container: u64, number: u64) -> Option<Arc<[u8]>> {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.lock();
         let (young, old) = &mut *generations;
         if let Some(page) = young.get(&(container, number)) {
             return Some(Arc::clone(page));
@@ -36,14 +38,14 @@ impl Pages {
     }
 
     pub(super) fn put(&self, container: u64, number: u64, page: Arc<[u8]>) {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.lock();
         let (young, old) = &mut *generations;
         self.insert(young, old, (container, number), page);
     }
 
     /// Drops all pages of a container.
     pub(super) fn remove(&self, container: u64) {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.lock();
         generations.0.retain(|&(of, _), _| of != container);
         generations.1.retain(|&(of, _), _| of != container);
     }
@@ -67,7 +69,7 @@ mod tests {
         for number in 1..1000 {
             pages.put(1, number, Arc::from([0_u8].as_slice()));
             assert_eq!(pages.get(0, 0).as_deref(), Some([7].as_slice()));
-            let generations = pages.generations.lock().unwrap();
+            let generations = pages.generations.lock();
             assert!(generations.0.len() + generations.1.len() <= 20);
         }
         assert_eq!(pages.get(1, 1), None);

@@ -15,7 +15,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use super::search::Snapshot;
 use super::segment::Segment;
-use super::words::{self, Kind};
+use super::words::{self, TermKind};
 
 /// The terms of a query.
 pub(super) struct Plan {
@@ -50,7 +50,7 @@ impl Plan {
                 found.insert(term.clone(), (1.0, frequency));
             }
             let rare = frequency <= documents / RARE;
-            if rare && *kind == Kind::Word && spelled < SPELLED && term.chars().count() >= SHORTEST {
+            if rare && *kind == TermKind::Word && spelled < SPELLED && term.chars().count() >= SHORTEST {
                 spelled += 1;
                 let last = i + 1 == asked.len();
                 for (other, weight, frequency) in spellings(snapshot, term, last && frequency == 0)? {

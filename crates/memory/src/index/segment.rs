@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use confidant_display::debug_without_content;
 use serde::{Deserialize, Serialize};
 use tantivy::columnar::ColumnValues;
 use tantivy::directory::{Directory as _, OwnedBytes, RamDirectory};
@@ -229,11 +230,7 @@ pub(super) struct Segment {
     index: Index,
 }
 
-impl std::fmt::Debug for Segment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segment").field("documents", &self.info.documents).finish_non_exhaustive()
-    }
-}
+debug_without_content!(Segment { documents: info.documents });
 
 impl Segment {
     /// Opens a segment.

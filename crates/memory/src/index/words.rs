@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 /// What kind of term it is, which says whether a misspelling of it is worth a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TermKind {
     /// The stem of a word.
     Word,
     /// An identifier, as it was written.
@@ -41,8 +41,8 @@ pub(super) fn plain_words(text: &str, each: &mut dyn FnMut(&str)) {
 }
 
 /// Distinct terms of a query, in order, as many as are worth a look.
-pub(super) fn query_terms(text: &str) -> Vec<(String, Kind)> {
-    let mut terms: Vec<(String, Kind)> = Vec::new();
+pub(super) fn query_terms(text: &str) -> Vec<(String, TermKind)> {
+    let mut terms: Vec<(String, TermKind)> = Vec::new();
     let mut each = |term: &str, kind| {
         if terms.len() < QUERY_TERMS && !terms.iter().any(|(seen, _)| seen == term) {
             terms.push((term.to_owned(), kind));
@@ -68,7 +68,7 @@ pub(super) fn tag_term(tag: &str) -> String {
 struct Analysis<'a> {
     /// Whether single characters of scripts without spaces are terms even where they have neighbours.
     singles: bool,
-    each: &'a mut dyn FnMut(&str, Kind),
+    each: &'a mut dyn FnMut(&str, TermKind),
 }
 
 impl Analysis<'_> {
@@ -79,7 +79,7 @@ impl Analysis<'_> {
     }
 
     /// Folding can leave nothing of a character, or make many of one.
-    fn emit(&mut self, term: &str, kind: Kind) {
+    fn emit(&mut self, term: &str, kind: TermKind) {
         let term = cut(term.trim(), TERM_BYTES).trim_end();
         if !term.is_empty() {
             (self.each)(term, kind);
@@ -109,12 +109,12 @@ impl Analysis<'_> {
             if self.singles || folded.len() == 1 {
                 term.clear();
                 term.push(c);
-                self.emit(&term, Kind::Gram);
+                self.emit(&term, TermKind::Gram);
             }
             if let Some(&next) = folded.get(i + 1) {
                 term.clear();
                 term.extend([c, next]);
-                self.emit(&term, Kind::Gram);
+                self.emit(&term, TermKind::Gram);
             }
         }
     }
@@ -130,7 +130,7 @@ impl Analysis<'_> {
         let joined =
             chunk.contains(|c: char| !c.is_alphanumeric() && !APOSTROPHES.contains(&c) && !is_mark(c));
         if joined && chunk.len() <= TERM_BYTES {
-            self.emit(&fold(chunk), Kind::Whole);
+            self.emit(&fold(chunk), TermKind::Whole);
         }
         for part in chunk.split(|c: char| !c.is_alphanumeric() && !is_mark(c)) {
             self.part(part, joined);
@@ -149,7 +149,7 @@ impl Analysis<'_> {
         }
         if start > 0 {
             self.word(&part[start..], true);
-            self.emit(&fold(cut(part, TERM_BYTES)), Kind::Whole);
+            self.emit(&fold(cut(part, TERM_BYTES)), TermKind::Whole);
         } else {
             self.word(part, joined);
         }
@@ -162,9 +162,9 @@ impl Analysis<'_> {
             return;
         }
         if word.bytes().all(|b| b.is_ascii_lowercase()) {
-            self.emit(&Stemmer::new(Algorithm::English).stem(&word), Kind::Word);
+            self.emit(&Stemmer::new(Algorithm::English).stem(&word), TermKind::Word);
         } else {
-            self.emit(&word, Kind::Word);
+            self.emit(&word, TermKind::Word);
         }
     }
 }

@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
 
 use super::container;
 use super::manifest::{LOCK, Manifest, remove, sync_folder};
@@ -33,17 +35,23 @@ impl Index {
     /// Becomes the writer, or finds that another is.
     pub(super) fn hold(&self, busy: Busy) -> Result<Option<Held<'_>>> {
         let here = match busy {
-            Busy::Wait => self.writing.lock().unwrap_or_else(PoisonError::into_inner),
+            Busy::Wait => self.writing.lock(),
             Busy::Leave => match self.writing.try_lock() {
-                Ok(here) => here,
-                Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(std::sync::TryLockError::WouldBlock) => return Ok(None),
+                Some(here) => here,
+                None => return Ok(None),
             },
         };
         let take = || -> io::Result<Option<File>> {
             make_folder(&self.folder)?;
-            let file =
-                OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(LOCK))?;
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).write(true);
+            // A pipe that somebody put in its place is an error at once, and not waited for.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::custom_flags(
+                &mut options,
+                (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed(),
+            );
+            let file = options.open(self.folder.join(LOCK))?;
             match busy {
                 Busy::Wait => file.lock()?,
                 Busy::Leave => match file.try_lock() {
@@ -215,7 +223,7 @@ fn random_name() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .expect("the operating system provides random bytes; without them nothing is safe");
-    bytes.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}"))
+    hex::encode(bytes)
 }
 
 fn make_folder(folder: &std::path::Path) -> io::Result<()> {

@@ -8,6 +8,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use confidant_display::debug_without_content;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStdout, Command};
@@ -90,26 +91,25 @@ impl Adapter {
 
     fn too_slow(&self) -> Error {
         Error::unavailable(
-            format!("the adapter command was not done after {} s and was ended", self.timeout.as_secs_f32()),
+            format!(
+                "the adapter command was not done after {} s and was stopped",
+                self.timeout.as_secs_f32()
+            ),
             "run it by hand with the session's id, and see what it waits for",
         )
     }
 }
 
-/// Arguments may hold anything.
-impl std::fmt::Debug for Adapter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Adapter(***)")
-    }
-}
+// Arguments may hold anything.
+debug_without_content!(Adapter(***));
 
 async fn read_all(stdout: ChildStdout, most: u64) -> Result<Vec<u8>> {
     let mut output = Vec::new();
     stdout.take(most + 1).read_to_end(&mut output).await.map_err(|_| failed())?;
     if output.len() as u64 > most {
         return Err(Error::invalid(
-            format!("the adapter command printed more than {most} bytes and was ended"),
-            "let it leave out large outputs of tools",
+            format!("the adapter command printed more than {most} bytes and was stopped"),
+            "make it leave out large tool outputs",
         ));
     }
     Ok(output)
@@ -124,12 +124,12 @@ fn parse(id: &str, output: &[u8]) -> Result<Option<Session>> {
         Ok(Value::Object(members)) => Session::new(id, members).map(Some).map_err(|_| {
             Error::invalid(
                 "the adapter command printed a session with another session_id",
-                "let it print the session it is asked for, or nothing if it does not know it",
+                "make it print the session it is asked for, or nothing if it does not know it",
             )
         }),
         _ => Err(Error::invalid(
             "the adapter command did not print one JSON object",
-            "let it print the session as JSON on standard output and everything else on standard error",
+            "make it print the session as JSON on standard output, and everything else on standard error",
         )),
     }
 }
@@ -137,7 +137,7 @@ fn parse(id: &str, output: &[u8]) -> Result<Option<Session>> {
 fn cannot_start() -> Error {
     Error::unavailable(
         "the adapter command cannot be started",
-        "check that its program exists and may be run; it is started directly, not by a shell",
+        "check that its program exists and is executable; it is started directly, not by a shell",
     )
 }
 

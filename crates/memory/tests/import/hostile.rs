@@ -88,6 +88,47 @@ fn files_that_cannot_be_read_are_counted_and_the_others_are_read() {
     assert_eq!((report.failed, all.ids()), (1, vec!["b"]));
 }
 
+/// A pipe that nobody writes to would be waited for until the end of the process.
+#[cfg(unix)]
+#[test]
+fn pipes_links_and_devices_are_not_read_and_nothing_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::copy(fixtures().join("generic/plain.jsonl"), at("b.jsonl")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe.jsonl")).status().unwrap().success());
+    std::os::unix::fs::symlink(at("b.jsonl"), at("link.jsonl")).unwrap();
+    std::os::unix::fs::symlink(at("pipe.jsonl"), at("to-pipe.jsonl")).unwrap();
+    let all_agents = Agent::ALL.into_iter().map(Some).chain([None]);
+    for (name, agent) in ["pipe.jsonl", "link.jsonl", "to-pipe.jsonl"]
+        .into_iter()
+        .flat_map(|name| all_agents.clone().map(move |agent| (name, agent)))
+    {
+        let found = discover(&[Root::Path { path: at(name), agent }]);
+        assert_eq!((found.files.len(), found.unreadable, found.missing), (0, 1, false), "{name} {agent:?}");
+    }
+    let found = discover(&[Root::Path { path: "/dev/null".into(), agent: Some(Agent::Generic) }]);
+    assert_eq!((found.files.len(), found.unreadable), (0, 1));
+    // One that becomes a pipe, or a link, after it was found is not waited for or followed either.
+    for becomes in ["pipe", "link"] {
+        let path = at("c.jsonl");
+        std::fs::copy(fixtures().join("generic/plain.jsonl"), &path).unwrap();
+        let files = discover(&[Root::of(Agent::Generic, &path)]).files;
+        std::fs::remove_file(&path).unwrap();
+        if becomes == "pipe" {
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        } else {
+            std::os::unix::fs::symlink(at("b.jsonl"), &path).unwrap();
+        }
+        let mut all = crate::All::default();
+        let report = confidant_memory::import::import(&files, &mut all).unwrap();
+        assert_eq!((report.failed, all.sessions.len()), (1, 0), "{becomes}");
+        std::fs::remove_file(&path).unwrap();
+    }
+    // In a folder they are passed over, and the file beside them is read.
+    let (all, _, _) = run(&[Root::of(Agent::Generic, folder.path())]);
+    assert_eq!(all.ids(), ["b"]);
+}
+
 /// Reads bytes as every agent's file; all that matters is that it ends.
 fn read_as_all(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();

@@ -88,13 +88,13 @@ async fn an_unknown_id_says_where_was_looked() {
     assert_eq!((code, what), ("not_found", "there is no session with this id"));
     assert_eq!(
         hint,
-        "looked in agents' session files, the adapter command, the fixtures: check the id, or give the session inline"
+        "searched agents' session files, the adapter command, the fixtures: check the id, or give the session inline"
     );
     let gone = Sources { roots: vec![Root::path(fixtures().join("gone"))], ..Sources::default() };
     let error = gone.find("nobody").await.unwrap_err();
-    assert!(parts(&error).2.starts_with("looked in agents' session files (1 could not be read): "));
+    assert!(parts(&error).2.starts_with("searched agents' session files (1 could not be read): "));
     let error = Sources::default().find("nobody").await.unwrap_err();
-    assert!(parts(&error).2.starts_with("nowhere was looked"));
+    assert!(parts(&error).2.starts_with("no source of sessions is configured"));
     assert!(!error.to_string().contains("nobody"));
 }
 
@@ -168,7 +168,7 @@ mod adapter {
                 "invalid",
                 "the adapter command printed a session with another session_id",
             ),
-            (huge, "invalid", "the adapter command printed more than 100000 bytes and was ended"),
+            (huge, "invalid", "the adapter command printed more than 100000 bytes and was stopped"),
             (
                 Adapter::new(vec!["/no/such/secret".into()]).unwrap(),
                 "unavailable",
@@ -225,7 +225,7 @@ mod adapter {
         let folder = tempfile::tempdir().unwrap();
         let (adapter, file) = hanging(folder.path());
         let error = ask(adapter.within(Duration::from_millis(1500)), "s").await.unwrap_err();
-        assert_eq!(parts(&error).1, "the adapter command was not done after 1.5 s and was ended");
+        assert_eq!(parts(&error).1, "the adapter command was not done after 1.5 s and was stopped");
         ends(&told(&file).await).await;
     }
 

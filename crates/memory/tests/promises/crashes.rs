@@ -39,7 +39,7 @@ async fn a_folder_that_fails_leaves_nothing_and_says_what_to_do() {
     let own = of(&memory, "alice");
     std::fs::write(blobs.join("incoming"), "in the way").unwrap();
     let error = own.store(&wish()).await.unwrap_err().to_string();
-    assert!(error.contains("a file stands where a folder must be; hint: move that file"), "{error}");
+    assert!(error.contains("there is a file where a folder must be; hint: move that file"), "{error}");
     assert_eq!((own.count().await.unwrap(), place.outbox("put")), (0, 0));
     std::fs::remove_file(blobs.join("incoming")).unwrap();
     assert!(!own.store(&wish()).await.unwrap().already_stored);
@@ -81,7 +81,7 @@ async fn an_upload_that_was_paid_for_is_kept_and_gone_on_with_by_the_same_proces
     for _ in 0..2 {
         let error = own.store(&wish()).await.unwrap_err().to_string();
         assert!(
-            error.contains("does not answer") && error.contains("hint: try again; it is kept"),
+            error.contains("does not answer") && error.contains("hint: try again; the upload is kept"),
             "{error}"
         );
     }
@@ -151,9 +151,12 @@ async fn an_erasure_that_was_cut_off_is_gone_on_with() {
     let memory = place.open();
     of(&memory, "alice").store(&wish()).await.unwrap();
     let his = of(&memory, "bob").store(&wish()).await.unwrap();
-    // As after a crash right behind the first step.
+    // Cut off behind its first steps: the rows do not go.
     let db = rusqlite::Connection::open(place.folder.path().join("memory/memory.db")).unwrap();
-    db.execute("INSERT INTO erasing SELECT owner FROM memories WHERE id = 1", []).unwrap();
+    let stays = "CREATE TRIGGER stays BEFORE DELETE ON memories BEGIN SELECT RAISE(ABORT, 'not now'); END";
+    db.execute_batch(stays).unwrap();
+    assert!(memory.erase(&crate::support::owner("alice")).await.is_err());
+    db.execute_batch("DROP TRIGGER stays").unwrap();
     memory.recover().await.unwrap();
     assert_eq!((of(&memory, "alice").count().await.unwrap(), place.shelf.len()), (0, 1));
     assert!(of(&memory, "bob").retrieve(&his.cascade_uri, None).await.is_ok());

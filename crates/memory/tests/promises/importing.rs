@@ -307,7 +307,7 @@ async fn an_import_that_is_called_off_ends_and_can_go_on() {
         _ => ControlFlow::Break(()),
     };
     let error = own.import(&request, until).await.unwrap_err().to_string();
-    assert!(error.contains("called off") && error.contains("hint"), "{error}");
+    assert!(error.contains("was cancelled") && error.contains("hint"), "{error}");
     let rest = import(&own, files.path(), false).await;
     assert!((1..4).contains(&rest.stored), "{rest:?}");
     assert_eq!(rest.stored + rest.unchanged + rest.unchanged_files, 4, "{rest:?}");

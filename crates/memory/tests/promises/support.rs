@@ -170,6 +170,13 @@ impl Place {
         Memory::open(parts).unwrap()
     }
 
+    /// The same, where it may be refused.
+    pub(crate) fn try_open_with(&self, change: impl FnOnce(&mut Parts)) -> Result<Memory> {
+        let mut parts = self.parts(self.folder.path());
+        change(&mut parts);
+        Memory::open(parts)
+    }
+
     fn try_open_in(&self, folder: &Path) -> Result<Memory> {
         Memory::open(self.parts(folder))
     }
@@ -235,18 +242,27 @@ fn read_all(folder: &Path, all: &mut Vec<u8>) {
     }
 }
 
-/// Copies a folder as a backup would.
+/// Copies a folder as a backup would. Who closed it a moment ago may still be clearing away (the log of a database, a lock,
+/// pieces of the index): then it is copied again, from the start.
 pub(crate) fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
+    while let Err(gone) = try_copy(from, to) {
+        assert_eq!(gone.kind(), std::io::ErrorKind::NotFound, "{gone}");
+        std::fs::remove_dir_all(to).unwrap();
+    }
+}
+
+fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target);
+            try_copy(&path, &target)?;
         } else {
-            std::fs::copy(&path, &target).unwrap();
+            std::fs::copy(&path, &target)?;
         }
     }
+    Ok(())
 }
 
 pub(crate) fn owner(user: &str) -> Owner {

@@ -123,5 +123,90 @@ async fn a_keyring_under_another_master_key_opens_nothing_and_says_so() {
     *place.safe.0.lock().unwrap() = vec![[9; 32]];
     let error = of(&place.open(), "alice").query(&query("JWT")).await.unwrap_err();
     assert_eq!(error.code(), "unavailable");
-    assert!(error.to_string().contains("another master key"), "{error}");
+    assert!(error.to_string().contains("a master key that is not configured"), "{error}");
+}
+
+/// A memory that the version before wrote: Alice has one session in two forms and forgot another, Bob has one.
+#[tokio::test]
+async fn a_memory_of_the_version_before_opens_and_is_numbered_once() {
+    let before: serde_json::Value = serde_json::from_str(include_str!("before.json")).unwrap();
+    let place = Place::new();
+    let root =
+        confidant_seal::MasterKey::from_hex_or_base64(&"07".repeat(32)).unwrap().root().derive("memory");
+    *place.safe.0.lock().unwrap() = vec![*root.dangerously_expose_bytes()];
+    for file in ["memory/memory.db", "keys/memory-keys.db"] {
+        let path = place.folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        Connection::open(path).unwrap().execute_batch(before[file].as_str().unwrap()).unwrap();
+    }
+    for (name, hex) in before["blobs"].as_object().unwrap() {
+        let hex = hex.as_str().unwrap();
+        let bytes = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap());
+        place.shelf.blobs.lock().unwrap().insert(name.clone(), bytes.collect());
+    }
+    let own = |memory: &confidant_memory::Memory, user: &str| {
+        let (tenant, user) =
+            (confidant_seal::TenantId::new("default").unwrap(), confidant_seal::UserId::new(user).unwrap());
+        memory.of(confidant_memory::Owner { tenant, user }, "test")
+    };
+    for _ in 0..2 {
+        let memory = place.open();
+        let checked = memory.verify().await.unwrap();
+        assert!(checked.is_sound(), "{checked:?}");
+        assert_eq!((checked.memories, checked.artifacts), (3, 3));
+        assert_eq!(own(&memory, "alice").export().await.unwrap().len(), 2);
+        assert_eq!(own(&memory, "alice").query(&query("quince")).await.unwrap().hits.len(), 1);
+        assert_eq!(own(&memory, "bob").query(&query("medlar")).await.unwrap().hits.len(), 1);
+    }
+    // What it forgot stays forgotten.
+    let memory = place.open();
+    let file = place.folder.path().join("again.json");
+    std::fs::write(
+        &file,
+        json!({"two": {"session_id": "two", "summary": "Planted quince again."}}).to_string(),
+    )
+    .unwrap();
+    let wish = confidant_memory::api::ImportRequest {
+        roots: vec![confidant_memory::import::Root::of(confidant_memory::import::Agent::Fixture, &file)],
+        tags: vec![],
+        mode: None,
+        dry_run: false,
+        again: false,
+        tell_all: true,
+    };
+    let report = own(&memory, "alice").import(&wish, |_| std::ops::ControlFlow::Continue(())).await.unwrap();
+    assert_eq!((report.forgotten, report.stored), (1, 0));
+    // A key of that time that is put back now has no number.
+    own(&memory, "bob").forget(&Forget::Session("one".to_owned()), false).await.unwrap();
+    drop(memory);
+    let old = Connection::open_in_memory().unwrap();
+    old.execute_batch(before["keys/memory-keys.db"].as_str().unwrap()).unwrap();
+    let keys = Connection::open(place.folder.path().join("keys/memory-keys.db")).unwrap();
+    let mut rows = old.prepare("SELECT id, owner, sealed_key FROM artifacts").unwrap();
+    let mut rows = rows.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let values: [Vec<u8>; 3] = std::array::from_fn(|at| row.get(at).unwrap());
+        keys.execute("INSERT OR IGNORE INTO artifacts (id, owner, sealed_key) VALUES (?1, ?2, ?3)", values)
+            .unwrap();
+    }
+    let checked = place.open().verify().await.unwrap();
+    assert!(!checked.is_sound() && checked.memories == 2, "{checked:?}");
+    assert!(own(&place.open(), "bob").export().await.unwrap().is_empty());
+}
+
+#[test]
+fn files_of_a_newer_version_are_refused_and_left_alone() {
+    for file in ["memory/memory.db", "keys/memory-keys.db"] {
+        let place = Place::new();
+        drop(place.open());
+        let path = place.folder.path().join(file);
+        let newer = Connection::open(&path).unwrap();
+        let version: i64 = newer.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        newer.pragma_update(None, "user_version", version + 1).unwrap();
+        drop(newer);
+        let before = std::fs::read(&path).unwrap();
+        let refused = place.try_open().unwrap_err().to_string();
+        assert!(refused.contains("was written by a newer version of Confidant"), "{file}: {refused}");
+        assert!(std::fs::read(&path).unwrap() == before, "{file} was changed");
+    }
 }

@@ -8,10 +8,39 @@ use memchr::{memchr, memchr_iter};
 
 use super::{Reach, View};
 
+/// Escapes that can stand inside each other: each kind may hide the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Escapes {
+    Backslash,
+    Percent,
+    Entity,
+}
+
+impl Escapes {
+    pub(crate) const ALL: [Self; 3] = [Self::Backslash, Self::Percent, Self::Entity];
+}
+
+/// Which escapes of a view are undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Those {
+    All,
+    /// Those that came out when others were undone.
+    Uncovered,
+}
+
 impl View<'_> {
-    /// The view with backslash escapes undone, if it has any: `\n`, `\"`, `\/`, `\x41`, `\u0041`, Markdown's `\_`.
-    pub(crate) fn unescaped(&self) -> Option<View<'static>> {
-        self.rewritten(b'\\', |text, at| {
+    /// The view with these escapes undone, if it has any.
+    pub(crate) fn undone(&self, escapes: Escapes, which: Those) -> Option<View<'static>> {
+        match escapes {
+            Escapes::Backslash => self.unescaped(which),
+            Escapes::Percent => self.unpercented(which),
+            Escapes::Entity => self.unentitied(which),
+        }
+    }
+
+    /// Backslash escapes: `\n`, `\"`, `\/`, `\x41`, `\u0041`, Markdown's `\_`.
+    fn unescaped(&self, which: Those) -> Option<View<'static>> {
+        self.rewritten(b'\\', which, |text, at| {
             let next = *text.get(at + 1)?;
             let hex = |digits: usize| {
                 let digits = text.get(at + 2..at + 2 + digits)?;
@@ -28,18 +57,21 @@ impl View<'_> {
         })
     }
 
-    /// The view with percent escapes undone, if it has any.
-    pub(crate) fn unpercented(&self) -> Option<View<'static>> {
-        self.rewritten(b'%', |text, at| {
+    /// Percent escapes.
+    fn unpercented(&self, which: Those) -> Option<View<'static>> {
+        self.rewritten(b'%', which, |text, at| {
             let digits = std::str::from_utf8(text.get(at + 1..at + 3)?).ok()?;
             let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)?;
             Some((3, Some(char::from(byte))))
         })
     }
 
-    /// The view with numeric entities of markup undone, if it has any: `&#64;`, `&#x40;`.
-    pub(crate) fn unentitied(&self) -> Option<View<'static>> {
-        self.rewritten(b'&', |text, at| {
+    /// Entities of markup: `&#64;`, `&#x40;`, `&lt;`.
+    fn unentitied(&self, which: Those) -> Option<View<'static>> {
+        self.rewritten(b'&', which, |text, at| {
+            if let Some((name, c)) = NAMED.iter().find(|(name, _)| text[at..].starts_with(name.as_bytes())) {
+                return Some((name.len(), Some(*c)));
+            }
             let entity = text[at..].strip_prefix(b"&#")?;
             let (digits, radix) = match entity {
                 [b'x' | b'X', digits @ ..] => (digits, 16),
@@ -54,7 +86,7 @@ impl View<'_> {
 
     /// The view without the colours of terminals, if it has any.
     pub(crate) fn uncoloured(&self) -> Option<View<'static>> {
-        self.rewritten(ESCAPE, |text, at| {
+        self.rewritten(ESCAPE, Those::All, |text, at| {
             let code = text[at..].strip_prefix(&[ESCAPE, b'['])?;
             let length = code
                 .iter()
@@ -229,6 +261,16 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'+' | b'=' | b'@')
 }
 
+/// The entities in which markup itself is written.
+const NAMED: &[(&str, char)] = &[
+    ("&lt;", '<'),
+    ("&gt;", '>'),
+    ("&amp;", '&'),
+    ("&quot;", '"'),
+    ("&apos;", '\''),
+    ("&nbsp;", ' '),
+    ("&NewLine;", '\n'),
+];
 const ESCAPE: u8 = 0x1b;
 const LONGEST_COLOUR: usize = 16;
 /// A shorter run before a line's end is a word, not a token that was cut; with digits among its letters, a bit less will do.
@@ -256,14 +298,28 @@ mod tests {
         let plain = |text: &'static str| View::plain(text);
         let text =
             |view: Option<View<'_>>| view.map(|view| String::from_utf8(view.bytes().to_vec()).unwrap());
-        assert_eq!(text(plain(r#"a\n\"b\u0041\x42\"#).unescaped()).as_deref(), Some("a\n\"bAB\\"));
-        assert_eq!(text(plain("a%40b%zz%4").unpercented()).as_deref(), Some("a@b%zz%4"));
+        assert_eq!(text(plain(r#"a\n\"b\u0041\x42\"#).unescaped(Those::All)).as_deref(), Some("a\n\"bAB\\"));
+        assert_eq!(text(plain("a%40b%zz%4").unpercented(Those::All)).as_deref(), Some("a@b%zz%4"));
         assert_eq!(text(plain("curl \\\n  -H").joined()).as_deref(), Some("curl -H"));
         let long = "abcdefghijklmnopqrstuvwxyz0123\n456 x\ny";
         assert_eq!(text(plain(long).joined()).as_deref(), Some("abcdefghijklmnopqrstuvwxyz0123456 x\ny"));
-        assert_eq!(text(plain("plain").unescaped()), None);
-        assert_eq!(text(plain("a&#64;b&#x2e;c&amp;&#;").unentitied()).as_deref(), Some("a@b.c&amp;&#;"));
+        assert_eq!(text(plain("plain").unescaped(Those::All)), None);
+        let entities = plain("a&#64;b&#x2e;c&lt;&uml;&#;").unentitied(Those::All);
+        assert_eq!(text(entities).as_deref(), Some("a@b.c<&uml;&#;"));
         assert_eq!(text(plain("a\u{1b}[1;31mb\u{1b}[0m\u{1b}c").uncoloured()).as_deref(), Some("ab\u{1b}c"));
+    }
+
+    #[test]
+    fn what_others_covered_is_told_from_what_stood_there() {
+        let once = View::plain("a%2541 b%42 \\u002541 &lt;")
+            .undone(Escapes::Percent, Those::All)
+            .expect("it has some");
+        assert_eq!(once.bytes(), b"a%41 bB \\u002541 &lt;");
+        let twice = once.undone(Escapes::Percent, Those::Uncovered).expect("one came out");
+        assert_eq!(twice.bytes(), b"aA bB \\u002541 &lt;");
+        assert!(once.undone(Escapes::Entity, Those::Uncovered).is_none());
+        let mixed = once.undone(Escapes::Backslash, Those::All).expect("it has one");
+        assert_eq!(mixed.bytes(), b"a%41 bB %41 &lt;");
     }
 
     #[test]

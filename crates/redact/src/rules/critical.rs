@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::stand_in;
 use super::value::{has_any, is_code, is_filler, is_marked, is_stand_in, secretness};
 use super::{Family, Found, Rule, Trigger};
 use crate::encoded;
@@ -39,7 +40,7 @@ pub(super) static RULES: &[Rule] = &[
         ]),
         concat!(
             r#"(?i)(?:authori[sz]ation|x-auth-token|x-vault-token|private-token|x-access-token)["'`\])\\]{0,4}\s{0,4}"#,
-            r#"(?:[:=,]|=>|:=|\s)(?:>|=)?\s{0,8}(?:["'\\]{0,2}value["'\\]{0,2}\s{0,2}[:=]\s{0,4})?(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
+            r#"(?:[:=,>]|=>|:=|\s)(?:>|=)?\s{0,8}(?:["'\\]{0,2}value["'\\]{0,2}\s{0,2}[:=]\s{0,4})?(?:\(|\[|\\){0,3}["'`\\]{0,4}\s{0,2}"#,
             r#"(?:(?:bearer|basic|token|digest|ntlm|negotiate|api-?key|key|jwt|oauth|hawk|splunk|ssws|genie-?key|bot|apitoken|pve[a-z]{0,9}token|aws4-hmac-sha256|snyk(?: token)?|sharedaccesssignature|discogs|sharedkey|privatekey|zoho-oauthtoken)(?:[\s:=+,]|%20){1,4}["'`\\]{0,3}(?:\*\*|__)?)?"#,
             r#"([A-Za-z0-9$<{\[(%*_.~+/=@:|&!^-][^\s"'`,;\\)\]}>]{3,})"#
         ),
@@ -62,6 +63,13 @@ pub(super) static RULES: &[Rule] = &[
             r#"{"key": "Authorization", "value": "Bot k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz"}"#,
             "- name: Authorization\n  value: k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             "Authorization: Bearer **k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz**",
+            "Authorization: Bearer open-sesame-and-the-secret-key and so on",
+            "Authorization: Bearer opensesame",
+            r#"<header name="Authorization">Bearer opensesame</header>"#,
+            "Authorization: Bearer k3Jd9fQw.example.7eRt5yUi",
+            "Authorization: Bearer k3Jd9fQw..7eRt5yUi",
+            "Authorization: Bearer k3Jd9fQw(7eRt5yUi",
+            r#"{"Authorization": "Bearer \"my-own-word\""}"#,
         ],
         &[
             "Authorization: Bearer $TOKEN",
@@ -80,6 +88,10 @@ pub(super) static RULES: &[Rule] = &[
             "Authorization: Basic authentication, as in RFC7617",
             "Authorization: Bearer xxx",
             "Authorization: Bearer @@TOKEN@@",
+            "Authorization: Bearer ...",
+            "Authorization: Bearer eyJhbGciOi...",
+            "Authorization: Bearer support was added in curl",
+            "-H 'Authorization: Bearer example-access-token'",
             "Authorization: Digest username=\"Mufasa\", realm=\"test\"",
             "\"AWS::AppFabric::AppAuthorization\": \"0f3a9c5b7d1e2f4a6b8c0d9e1f2a3b4c\"",
         ],
@@ -176,7 +188,6 @@ pub(super) static RULES: &[Rule] = &[
         bearer,
         &[
             "Bearer k3Jd9fQw7eRt5yUi1oPa8s",
-            "--oauth2-bearer 'k3Jd9fQw7eRt5yUi1oPa8s'",
             "Bearer -k3Jd9fQw7eRt5yUi1oPa8s",
             "Bearer k3Jd9fQw7eRt",
             "Bearer [k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz]",
@@ -186,6 +197,8 @@ pub(super) static RULES: &[Rule] = &[
             "bearer token: k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             "?auth=Bearer+k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz",
             "request.setBearerAuth(\"k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz\")",
+            r#"request.setValue("Bearer open-sesame-now", forHTTPHeaderField: "Authorization")"#,
+            r#"http.Header{"Authorization": []string{"Bearer open-sesame-now"}}"#,
         ],
         &[
             "the bearer of news",
@@ -221,10 +234,15 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
     let schemed =
         !lead.trim_ascii_end().ends_with(b":") && has_any(lead.get(5..).unwrap_or_default(), SCHEMES);
     if let [b'<' | b'[' | b'(' | b'{', inside @ ..] = value {
-        let real = schemed && inside.len() >= LEAST_BRACKETED && is_opaque(inside);
+        let opaque = is_opaque(inside) || (gives_bearer(found, &lead) && !stand_in::is_plain(value));
+        let real = schemed && inside.len() >= LEAST_BRACKETED && opaque;
         return real.then(|| found.secret.start + 1..found.secret.end);
     }
-    let explicit = lead.iter().any(|byte| matches!(byte, b':' | b'=' | b','));
+    let explicit = lead.iter().any(|byte| matches!(byte, b':' | b'=' | b',' | b'>'));
+    if explicit && gives_bearer(found, &lead) {
+        let real = !stand_in::is_plain(value) && !stand_in::is_prose(value, found.after());
+        return real.then(|| found.secret.clone());
+    }
     if schemed && explicit && is_given(found) {
         return Some(found.secret.clone());
     }
@@ -244,6 +262,18 @@ fn header(found: &Found<'_>) -> Option<Range<usize>> {
         value.len() >= 12 && (secretness(value) > 5.9 || value.starts_with(b"eyJ"))
     };
     real.then(|| found.secret.clone())
+}
+
+/// Whether the value stands behind `Bearer` as the header's own text, and is not what a program puts there
+/// (`"Bearer " + token`).
+fn gives_bearer(found: &Found<'_>, lead: &[u8]) -> bool {
+    let Some(at) = lead.windows(6).rposition(|word| word == b"bearer") else { return false };
+    let quote = lead[at..].iter().find(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let quoted = |quote: &u8| {
+        found.value()[0].is_ascii_alphanumeric()
+            && found.after().iter().find(|byte| **byte != b'\\') == Some(quote)
+    };
+    quote.is_none_or(quoted)
 }
 
 /// What a header gives behind its scheme, however weak: no stand-in, no code, and no word that goes on in a sentence.
@@ -313,7 +343,18 @@ fn bearer(found: &Found<'_>) -> Option<Range<usize>> {
     let least = if value.len() < 16 { 6.4 } else { 5.6 };
     let real =
         !is_stand_in(value) && !is_code(value) && (secretness(value) > least || value.starts_with(b"eyJ"));
-    real.then(|| found.secret.clone())
+    (real || is_set(found)).then(|| found.secret.clone())
+}
+
+/// Whether the value is what a call sets a header to: `setHeader("Authorization", "Bearer …")`, in any order.
+fn is_set(found: &Found<'_>) -> bool {
+    let quote = |byte: Option<&u8>| matches!(byte, Some(b'"' | b'\'' | b'`'));
+    let after = found.after();
+    let strings = quote(found.before(1).first()) && quote(after.first());
+    let named = |part: &[u8]| has_any(part, &["authorization", "authorisation", "authenticationheader"]);
+    strings
+        && (named(found.before(NEAR)) || named(&after[..after.len().min(NEAR)]))
+        && !stand_in::is_plain(found.value())
 }
 
 fn curl_user(found: &Found<'_>) -> Option<Range<usize>> {

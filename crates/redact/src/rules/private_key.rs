@@ -8,10 +8,11 @@ use std::ops::Range;
 use super::critical::critical;
 use super::value::is_filler;
 use super::{Found, Rule, Trigger};
-use crate::opaque;
+use crate::{encoded, opaque};
 
-/// The place of `private_jwk` among the rules.
+/// The places of `private_jwk` and `private_key_body` among the rules.
 pub(super) const JWK: usize = 0;
+pub(super) const BODY: usize = 5;
 
 pub(super) static RULES: &[Rule] = &[
     critical(
@@ -57,6 +58,7 @@ pub(super) static RULES: &[Rule] = &[
             "-----BEGIN PRIVATE KEY-----\nxxxxxxxxxxxxxxxxxxxxxxxx\n-----END PRIVATE KEY-----",
             "-----BEGIN PRIVATE KEY-----\nYOUR PRIVATE KEY HERE\n-----END PRIVATE KEY-----",
             "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----",
+            "> -----BEGIN PRIVATE KEY-----\n> ...\n> -----END PRIVATE KEY-----",
         ],
     ),
     critical(
@@ -96,13 +98,15 @@ pub(super) static RULES: &[Rule] = &[
     critical(
         "private_key_body",
         "PRIVATE_KEY",
-        Trigger::Keyword(&["MII", "b3BlbnNzaC1rZXktdjE", "MC4CAQAw", "MHcCAQEE", "MIGHAgEA", "MIGkAgEB"]),
-        concat!(
-            r"(?:MI[IG][A-Za-z0-9+/]{1,6}(?:IBAAKC|IBAAK[BC]|IBADANBgkqh|AgEAMBMGByqG|AgEAMBAGByqG|AgEBBD)",
-            r"|b3BlbnNzaC1rZXktdjEAAAAA|MC4CAQAwBQYDK2V|MHcCAQEEI)[A-Za-z0-9+/=\r\n\\]{24,}"
-        ),
+        // What is found by decoding goes by this name, too; here are those that hang on a sign of base64.
+        Trigger::Keyword(&["MII", "MIG", "MIH", "MC4CAQ", "MHcCAQ", "b3BlbnNzaC1rZXktdjE"]),
+        r"(?:MI[GHI]|MC4CAQ|MHcCAQ|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/=\r\n\\ ]{16,}",
         key_body,
-        &[concat!("key: MIIEpAIBAAKCAQEA", "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTyUiOpAsDfGhJkLz")],
+        &[
+            concat!("key: MIIEpAIBAAKCAQEA", "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTyUiOpAsDfGhJkLz"),
+            "MIIE pAIB AAKC AQEA k3Jd 9fQw 7eRt 5yUi 1oPa 8sDf 4gHj 6kLz",
+            concat!("+MIIEpAIBAAKCAQEA", "k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz2xCv0bNm3QwErTyUiOpAsDfGhJkLz"),
+        ],
         &["MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ"],
     ),
     critical(
@@ -157,13 +161,13 @@ fn is_empty(body: &[u8]) -> bool {
     find(body, PLACEHOLDER).is_some() || stands_in(inside) || quoted
 }
 
-fn inside(body: &[u8]) -> &[u8] {
+pub(super) fn inside(body: &[u8]) -> &[u8] {
     body[..find(body, b"-----END").unwrap_or(body.len())].trim_ascii()
 }
 
 /// What people write where a key goes.
-fn stands_in(inside: &[u8]) -> bool {
-    let signs = |byte: &u8| matches!(byte, b'.' | b'x' | b'X' | b'*' | b'#') || !byte.is_ascii();
+pub(super) fn stands_in(inside: &[u8]) -> bool {
+    let signs = |byte: &u8| b".xX*#>| \t\r\n".contains(byte) || !byte.is_ascii();
     inside.iter().all(signs)
         || (matches!(inside, [b'<', .., b'>'] | [b'[', .., b']'] | [b'{', .., b'}']) && !has_key(inside))
         || (inside.starts_with(b"YOUR") && inside.ends_with(b"HERE"))
@@ -171,7 +175,7 @@ fn stands_in(inside: &[u8]) -> bool {
 }
 
 /// Words with blanks between them, as no key has.
-fn is_prose(body: &[u8]) -> bool {
+pub(super) fn is_prose(body: &[u8]) -> bool {
     let gaps = body
         .windows(3)
         .filter(|part| part[1] == b' ' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric());
@@ -179,12 +183,12 @@ fn is_prose(body: &[u8]) -> bool {
 }
 
 /// Whether something long enough for a line of a key is in it.
-fn has_key(body: &[u8]) -> bool {
+pub(super) fn has_key(body: &[u8]) -> bool {
     body.split(|byte| !is_base64(*byte))
         .any(|run| run.len() >= SURE_LINE || (run.len() >= LEAST_LINE && opaque::cost(run) > 5.5))
 }
 
-fn is_base64(byte: u8) -> bool {
+pub(super) fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
@@ -242,7 +246,8 @@ fn key_end(found: &Found<'_>) -> Option<Range<usize>> {
 fn key_body(found: &Found<'_>) -> Option<Range<usize>> {
     let key = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=\\\r\n".contains(byte);
     let rest = found.after().iter().take(LONGEST_KEY).take_while(key).count();
-    (!is_filler(found.value())).then(|| found.whole.start..found.whole.end + rest)
+    let real = encoded::begins_key(found.value()) && !is_filler(found.value());
+    real.then(|| found.whole.start..found.whole.end + rest)
 }
 
 /// Whether a member of a JSON web key is what makes it a private one.
@@ -283,15 +288,15 @@ fn jwk(found: &Found<'_>) -> Option<Range<usize>> {
 }
 
 /// The first place of some words, in any case.
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+pub(super) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window.eq_ignore_ascii_case(what))
 }
 
 /// What a key that was taken out has left.
 const PLACEHOLDER: &[u8] = b"<REDACTED:";
-const LEAST_LINE: usize = 14;
+pub(super) const LEAST_LINE: usize = 14;
 /// No word is so long.
 const SURE_LINE: usize = 40;
 /// An RSA key of 16,384 bits, with room.
-const LONGEST_KEY: usize = 16 * 1024;
+pub(super) const LONGEST_KEY: usize = 16 * 1024;
 const NEAR_JWK: usize = 4096;

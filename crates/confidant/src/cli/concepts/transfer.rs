@@ -8,29 +8,30 @@ use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use confidant_concepts::skos::{self, Defaults, Form};
 use confidant_concepts::{Graph as _, SqliteGraph};
+use confidant_memory::regular;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::super::output::{self, counted, note};
-use super::super::{JsonArg, Outcome};
+use super::super::shared::{JsonArg, Outcome};
+use crate::output::{self, counted, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Takes labels, definitions, relations and sources of skos:Concept, and passes over the rest. Every text is checked for
-personal data first. An import that was cut off is taken up where it was; the same file twice changes nothing.
+Reads labels, definitions, relations and sources of skos:Concept, and skips the rest. Every text is checked for
+personal data first. If interrupted, run it again; it resumes. Importing the same file twice changes nothing.
 
 Examples:
   confidant concepts import taxes.ttl
   confidant concepts import eurovoc.rdf --domain LAW --jurisdiction EU")]
 pub(in crate::cli) struct ImportArgs {
-    /// The vocabulary
+    /// The vocabulary file
     file: PathBuf,
-    /// How it is written [default: by the file's name]
+    /// The file's format [default: by its name]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The subject area of concepts that do not say it
+    /// The subject area, for concepts that do not name one
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Whose law it is, for concepts that do not say it
+    /// The jurisdiction, for concepts that do not name one
     #[arg(long, value_name = "CODE")]
     jurisdiction: Option<String>,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(in crate::cli) struct ImportArgs {
 pub(in crate::cli) struct ExportArgs {
     /// The file to write; - is stdout
     file: PathBuf,
-    /// How to write it [default: by the file's name, else Turtle]
+    /// The format to write [default: by the file's name, else Turtle]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
@@ -73,12 +74,12 @@ fn form(format: Option<Format>, file: &Path) -> Option<Form> {
 pub(super) async fn import(args: &ImportArgs, graph: &SqliteGraph) -> anyhow::Result<Outcome> {
     let path = args.file.clone();
     let form = form(args.format, &path).ok_or_else(|| {
-        anyhow!("the file's name does not say how it is written; hint: give --format turtle or rdfxml")
+        anyhow!("the file's name does not show its format; hint: give --format turtle or rdfxml")
     })?;
     let unread = |error: io::Error| {
-        anyhow!("{} cannot be read ({}); hint: check the path", path.display(), error.kind())
+        anyhow!("{} cannot be read ({}); hint: check the path", path.display(), regular::why(&error))
     };
-    let file = File::open(&path).map_err(unread)?;
+    let file = regular::open_linked(&path).map_err(unread)?;
     let size = file.metadata().map_err(unread)?.len();
     let bar = bar(size);
     let defaults = Defaults { domain: args.domain.clone(), jurisdiction: args.jurisdiction.clone() };
@@ -95,11 +96,11 @@ pub(super) async fn import(args: &ImportArgs, graph: &SqliteGraph) -> anyhow::Re
     })
     .await;
     bar.finish_and_clear();
-    let done = done.context("the import was cut off; hint: run it again, it is taken up where it was")??;
+    let done = done.context("the import was interrupted; hint: run it again, it resumes")??;
     if args.output.json {
         output::json(&done)?;
     } else if done.known {
-        note("this very file was imported before; nothing was done");
+        note("this file was imported before; nothing was changed");
     } else {
         output::line(&format!(
             "{} from {}",
@@ -107,13 +108,10 @@ pub(super) async fn import(args: &ImportArgs, graph: &SqliteGraph) -> anyhow::Re
             counted(done.statements, "statement")
         ))?;
         if done.resumed_at > 0 {
-            note(&format!("taken up after {}", counted(done.resumed_at, "statement")));
+            note(&format!("resumed after {}", counted(done.resumed_at, "statement")));
         }
         if done.passed_over > 0 {
-            note(&format!(
-                "{} passed over: not what concepts are made of",
-                counted(done.passed_over, "statement")
-            ));
+            note(&format!("{} skipped: not part of a concept", counted(done.passed_over, "statement")));
         }
         for (reason, count) in &done.refused {
             note(&format!("refused {}: {reason}", counted(*count, "statement")));
@@ -126,7 +124,7 @@ pub(super) async fn import(args: &ImportArgs, graph: &SqliteGraph) -> anyhow::Re
 fn digest(path: &Path, defaults: &Defaults) -> io::Result<Vec<u8>> {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     context.update(format!("{:?} {:?}\n", defaults.domain, defaults.jurisdiction).as_bytes());
-    let mut file = File::open(path)?;
+    let mut file = regular::open_linked(path)?;
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
@@ -147,7 +145,7 @@ pub(super) async fn export(args: &ExportArgs, graph: &SqliteGraph) -> anyhow::Re
             Box::new(BufWriter::new(io::stdout()))
         } else {
             let file = File::create_new(&to).map_err(|error| {
-                anyhow!("{} cannot be made ({}); hint: choose another name", to.display(), error.kind())
+                anyhow!("{} cannot be created ({}); hint: choose another name", to.display(), error.kind())
             })?;
             Box::new(BufWriter::new(file))
         };
@@ -155,7 +153,7 @@ pub(super) async fn export(args: &ExportArgs, graph: &SqliteGraph) -> anyhow::Re
     })
     .await;
     bar.finish_and_clear();
-    let done = done.context("the export was cut off; hint: run it again")??;
+    let done = done.context("the export was interrupted; hint: run it again")??;
     let told = format!("{} in {}", counted(done.concepts, "concept"), counted(done.statements, "statement"));
     match (args.output.json, args.file.as_os_str() == "-") {
         // What was exported is the data then.

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use confidant_mcp::{PROVIDERS, provider};
 use confidant_memory::cost::{Estimate, Prices, Question, estimate_storage_cost};
 
-use super::super::output;
-use super::super::{JsonArg, Outcome};
-use crate::mcp::{PROVIDERS, provider};
+use super::super::shared::{JsonArg, Outcome};
+use crate::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -6,31 +6,31 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use confidant_mcp::import_root;
 use confidant_memory::OwnMemory;
 use confidant_memory::api::{ImportOutcome, ImportReport, ImportRequest, ImportedSession};
 use confidant_memory::import::{Agent, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::super::output::{self, Paint, clean, counted, note};
-use super::super::{JsonArg, Outcome, OwnerArgs};
+use super::super::shared::{JsonArg, Outcome, OwnerArgs};
 use super::ModeArg;
-use crate::mcp::import_root;
+use crate::output::{self, Paint, clean, counted, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines, and changes nothing of
-theirs. It can be run again and again: what has not changed is not read again, what was blocked or refused is tried again,
-and what was forgotten stays forgotten.
+Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, and JSON lines, without changing
+them. It is safe to repeat: unchanged files are skipped, blocked and refused sessions are tried again,
+and forgotten sessions stay forgotten.
 
 Examples:
-  confidant memory import --dry-run              what the agents of this home folder left
+  confidant memory import --dry-run              what the agents in this home folder have
   confidant memory import --tag imported
   confidant memory import ~/project/.aider.chat.history.md
   confidant memory import sessions.jsonl --agent generic --json")]
 pub(in crate::cli) struct ImportArgs {
-    /// A session file, or a folder of such files [default: the agents' places in your home folder]
+    /// A session file, or a folder of them [default: the agents' usual folders in your home folder]
     path: Option<PathBuf>,
-    /// Whose files they are [default: told by content]
+    /// The agent that wrote the files [default: detected from their content]
     #[arg(long, value_name = "AGENT", requires = "path", value_parser = PossibleValuesParser::new(Agent::ALL.map(Agent::name)))]
     agent: Option<String>,
     /// A tag for all of them; may be repeated
@@ -41,7 +41,7 @@ pub(in crate::cli) struct ImportArgs {
     /// Say what would be stored, and store nothing
     #[arg(long)]
     dry_run: bool,
-    /// Read what has not changed, too, as after a change of rules or tags
+    /// Read unchanged files too, as after a change of rules or tags
     #[arg(long)]
     again: bool,
     #[command(flatten)]
@@ -120,7 +120,7 @@ fn told(report: &ImportReport) -> anyhow::Result<()> {
     }
     let not_read = report.unreadable_files + report.unknown_files;
     if not_read > 0 {
-        note(&format!("{} could not be read, or no known agent writes such", counted(not_read, "file")));
+        note(&format!("{} skipped: unreadable, or not written by a known agent", counted(not_read, "file")));
     }
     Ok(())
 }

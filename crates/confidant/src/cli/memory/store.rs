@@ -1,7 +1,7 @@
 //! `confidant memory store`: from a session to its memory.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -9,14 +9,14 @@ use confidant_memory::OwnMemory;
 use confidant_memory::api::{DryRun, Raw, Redaction, StoreRequest, Stored};
 use serde_json::{Map, Value};
 
-use super::super::output::{self, Paint, clean, counted, note};
-use super::super::{JsonArg, Outcome, OwnerArgs};
+use super::super::shared::{JsonArg, Outcome, OwnerArgs};
 use super::{ModeArg, json};
+use crate::output::{self, Paint, clean, counted, note};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A session is JSON: {\"summary\": \"…\", \"messages\": [{\"role\": \"user\", \"content\": \"…\"}], \"tool_name\", \"output\",
-\"error_message\", \"success\", \"timestamp\", \"tags\"}, any of them. Only its card is stored, unless --raw says otherwise.
+\"error_message\", \"success\", \"timestamp\", \"tags\"}, all optional. Only its card is stored, unless you add --raw.
 
 Examples:
   confidant memory store demo-001 --session session.json --dry-run --json | jq -r .preview.sha256
@@ -24,17 +24,17 @@ Examples:
   jq . session.json | confidant memory store demo-001 --session - --tag production --tag bug-fix
   confidant memory store demo-001 --session session.json --raw --i-understand-the-risk
 
-Exit status 2 and a list of rules and places: a private key, an Authorization header or a bearer token is in it.")]
+Exit status 2 with a list of rules and places: it has a private key, an Authorization header or a bearer token.")]
 pub(in crate::cli) struct StoreArgs {
     /// The session's id
     session_id: String,
-    /// The session as JSON; - reads stdin. Without it, it is looked for by its id
+    /// The session as JSON; - reads stdin. If left out, the session is looked up by its id
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
     /// A tag to find it by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// More to keep with it, redacted like the rest; may be repeated
+    /// Extra data to keep with it, redacted like the rest; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE")]
     metadata: Vec<String>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(in crate::cli) struct StoreArgs {
     /// Store the redacted transcript too; asks on a terminal
     #[arg(long, requires = "i_understand_the_risk")]
     raw: bool,
-    /// That redaction may have missed something
+    /// Accept that redaction may have missed something
     #[arg(long, requires = "raw")]
     i_understand_the_risk: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(in crate::cli) struct StoreArgs {
 pub(super) fn request(args: &StoreArgs) -> anyhow::Result<StoreRequest> {
     Ok(StoreRequest {
         session_id: args.session_id.clone(),
-        session: args.session.as_ref().map(session).transpose()?,
+        session: args.session.as_deref().map(session).transpose()?,
         tags: args.tags.clone(),
         metadata: metadata(&args.metadata)?,
         mode: args.mode.name().map(str::to_owned),
@@ -81,7 +81,7 @@ pub(super) async fn run(
     if args.raw && io::stdin().is_terminal() && io::stderr().is_terminal() {
         let shown = own.preview(&request).await?;
         if !agrees(&shown)? {
-            note("nothing was stored; without --raw only the card is");
+            note("nothing was stored; without --raw, only the card is stored");
             return Ok(Outcome::NothingFound);
         }
         request.expect_sha256.get_or_insert(shown.preview.sha256);
@@ -91,11 +91,12 @@ pub(super) async fn run(
 }
 
 /// A session from a file. What is wrong with it is said by place only.
-fn session(path: &PathBuf) -> anyhow::Result<Map<String, Value>> {
+fn session(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let text = output::read(path)?;
     let value: Value = confidant_redact::read_json(text.as_bytes()).map_err(|error| {
         anyhow!(
-            "the session is no JSON (line {}, column {}); hint: `confidant memory store --help` shows its form",
+            "the session is not valid JSON (line {}, column {}); hint: `confidant memory store --help` shows \
+             its format",
             error.line(),
             error.column()
         )
@@ -103,7 +104,7 @@ fn session(path: &PathBuf) -> anyhow::Result<Map<String, Value>> {
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(anyhow!(
-            "the session is no JSON object; hint: `confidant memory store --help` shows its form"
+            "the session is not a JSON object; hint: `confidant memory store --help` shows its format"
         )),
     }
 }
@@ -119,7 +120,7 @@ fn metadata(pairs: &[String]) -> anyhow::Result<Map<String, Value>> {
 /// Shows a person what would be stored besides the card, and asks.
 fn agrees(shown: &DryRun) -> anyhow::Result<bool> {
     preview_head(shown, note);
-    note("This is the whole redacted transcript. Redaction is careful and not perfect.");
+    note("This is the whole redacted transcript. Redaction is careful, but not perfect.");
     prompt("Store it? Type yes: ");
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -151,7 +152,7 @@ fn preview(shown: &DryRun) -> anyhow::Result<Outcome> {
 fn told(stored: &Stored) -> anyhow::Result<Outcome> {
     output::line(&stored.cascade_uri)?;
     let paint = Paint::of_stderr();
-    let done = if stored.already_stored { "was stored already" } else { "stored" };
+    let done = if stored.already_stored { "was already stored" } else { "stored" };
     note(&format!("{} {}", paint.green(done), clean(&stored.memory_card.title)));
     note(&format!(
         "{}, {} sealed with {}; redacted: {}",
@@ -161,7 +162,7 @@ fn told(stored: &Stored) -> anyhow::Result<Outcome> {
         redacted(&stored.redaction)
     ));
     if !stored.indexed {
-        note(&paint.yellow("it is not in the index yet; a search finds it later"));
+        note(&paint.yellow("it is not in the search index yet; searches will find it later"));
     }
     Ok(Outcome::Done)
 }

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use confidant_engine::{
-    Actor, ApprovalRequest, CarryOut, Decider, Decision, Ending, Error, Scope, Session, Standing, TenantId,
-    UserId,
-};
+use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
+use confidant_engine::turn::{CarryOut, Ending, Standing};
+use confidant_engine::{Actor, Error, Scope, Session, TenantId, UserId};
 use serde::Serialize;
 
-use super::super::output::{self, counted, moment, note};
+use super::super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use super::super::turn::{self, Interrupts, Status, described, tell_how_to_decide};
-use super::super::{DEFAULT_TENANT, JsonArg, Outcome, TenantArg, with_engine};
 use super::session;
+use crate::config::DEFAULT_TENANT;
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
+use crate::output::{self, counted, moment, note};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ApprovalsArgs {
-    /// Only this session's
+    /// Only approvals of this session
     session_id: Option<String>,
-    /// Only this tenant's [default: with a session, default; else all]
+    /// Only approvals of this tenant [default: with a session, default; else all]
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
     #[command(flatten)]
@@ -95,7 +95,7 @@ pub(super) async fn list(args: &ApprovalsArgs, opened: &Opened) -> anyhow::Resul
         }
     }
     if waiting.is_empty() {
-        note("no approvals wait");
+        note("no approvals are pending");
         return Ok(Outcome::NothingFound);
     }
     Ok(Outcome::Done)
@@ -199,8 +199,8 @@ async fn leave_to_others(
 ) -> anyhow::Result<Left> {
     match session.approval(&args.approval_id, by).await {
         Ok(_) if !opened.engine.others_alive().await? => return Ok(Left::Everything),
-        // Deciding closes it, and says so.
-        Ok(_) | Err(Error::ApprovalExpired) => {}
+        // Deciding closes it, and says so. Who repeats themself has it carried out, or hears that it was.
+        Ok(_) | Err(Error::ApprovalExpired | Error::DecidedByYou(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let decided =
@@ -227,7 +227,8 @@ async fn wait(opened: &Opened, session: &Session, request_id: String) -> anyhow:
             }
             Standing::Running if alone => {
                 return Err(anyhow!(
-                    "the process that carried it out has ended; hint: the turn is taken up by the next `confidant serve`"
+                    "the process that carried it out has ended; hint: the next `confidant serve` resumes the \
+                     turn"
                 ));
             }
             Standing::Decided | Standing::Running => tokio::time::sleep(LOOK_AGAIN).await,
@@ -242,7 +243,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 fn advised(error: anyhow::Error, args: &DecideArgs) -> anyhow::Error {
     match error.downcast_ref::<Error>() {
         Some(Error::NotYourApproval) if args.person.is_none() => anyhow!(
-            "this approval is not an administrator's to decide; hint: --as USER decides as one of its approvers"
+            "an administrator may not decide this approval; hint: use --as USER to decide as one of its \
+             approvers"
         ),
         _ => error,
     }

@@ -27,12 +27,16 @@ pub(crate) struct DiscordSection {
     pub(crate) mention_only: bool,
     /// How many of a person's messages from before the start are recalled.
     pub(crate) load_past_conversations: usize,
+    /// Whether conversations are stored at all.
+    pub(crate) store_conversations: bool,
     /// What a memory is keyed by.
     pub(crate) isolation: Isolation,
     /// Another server's REST address.
     pub(crate) api_url: Option<String>,
     /// Another server's gateway address.
     pub(crate) gateway_url: Option<String>,
+    /// How many connections it has to the gateway; 0 for as many as Discord recommends.
+    pub(crate) shards: u32,
     /// How many messages are worked on side by side.
     pub(crate) max_concurrent: NonZeroUsize,
 }
@@ -56,9 +60,11 @@ impl Default for DiscordSection {
             listen_to_bots: false,
             mention_only: false,
             load_past_conversations: 0,
+            store_conversations: true,
             isolation: Isolation::Person,
             api_url: None,
             gateway_url: None,
+            shards: 0,
             max_concurrent: MOST,
         }
     }
@@ -87,12 +93,18 @@ impl DiscordSection {
             listen_to_bots: self.listen_to_bots,
             mention_only: self.mention_only,
             load_past_conversations: self.load_past_conversations,
+            keeping: if self.store_conversations {
+                confidant_channel::Keeping::Conversations
+            } else {
+                confidant_channel::Keeping::Nothing
+            },
             isolation: match self.isolation {
                 Isolation::Person => confidant_discord::Isolation::Person,
                 Isolation::Place => confidant_discord::Isolation::Place,
             },
             api_url: self.api_url.clone(),
             gateway_url: self.gateway_url.clone(),
+            shards: std::num::NonZeroU32::new(self.shards),
             room_lines,
             concurrency: self.max_concurrent.get(),
         })

@@ -1,5 +1,6 @@
 //! A secret that may stand in the settings, or in a file beside them.
 
+use confidant_display::debug_without_content;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
@@ -53,8 +54,4 @@ impl PartialEq for Token {
     }
 }
 
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(***)")
-    }
-}
+debug_without_content!(Token(***));

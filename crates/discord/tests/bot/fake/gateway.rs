@@ -8,11 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_websockets::{CloseCode, Message, ServerBuilder, WebSocketStream};
 
-use super::{Fake, GUILD, bot_of, user_json};
+use super::{FAR, Fake, GUILD, bot_of, user_json};
 
 /// A session: it outlives its connection.
 pub(super) struct Session {
     bot: u64,
+    /// Which connection of how many.
+    shard: (u64, u64),
     /// Everything it was told, in order; the sequence is the place in it, counted from 1.
     told: Vec<Value>,
     orders: Option<mpsc::UnboundedSender<Order>>,
@@ -47,7 +49,13 @@ pub(super) async fn serve(fake: Fake, listener: TcpListener) {
 /// Tells every session of something, or those of one bot.
 pub(super) fn dispatch(fake: &Fake, bot: Option<u64>, kind: &str, data: &Value) {
     let mut state = fake.state();
-    let hears = |session: &Session| !session.dead && bot.is_none_or(|bot| session.bot == bot);
+    let guild =
+        data["guild_id"].as_str().or_else(|| kind.starts_with("GUILD_").then(|| data["id"].as_str())?);
+    let guild: u64 = guild.map_or(0, |guild| guild.parse().unwrap());
+    let hears = |session: &Session| {
+        let (number, of) = session.shard;
+        !session.dead && bot.is_none_or(|bot| session.bot == bot) && (guild >> 22) % of == number
+    };
     for session in state.sessions.values_mut().filter(|session| hears(session)) {
         let event = json!({ "op": 0, "t": kind, "s": session.told.len() + 1, "d": data });
         session.told.push(event.clone());
@@ -60,6 +68,14 @@ pub(super) fn dispatch(fake: &Fake, bot: Option<u64>, kind: &str, data: &Value) 
 pub(super) fn each(fake: &Fake, order: Order) {
     let state = fake.state();
     for orders in state.sessions.values().filter_map(|session| session.orders.as_ref()) {
+        let _ = orders.send(order.clone());
+    }
+}
+
+pub(super) fn one(fake: &Fake, number: u64, order: &Order) {
+    let state = fake.state();
+    let its = state.sessions.values().filter(|session| session.shard.0 == number);
+    for orders in its.filter_map(|session| session.orders.as_ref()) {
         let _ = orders.send(order.clone());
     }
 }
@@ -176,24 +192,37 @@ async fn identify(
         return close(stream, 4014).await.is_ok() && drain(stream).await;
     }
     let id = format!("session-{}", fake.id());
-    let in_guild = fake.state().in_guild;
-    let guilds =
-        if in_guild { vec![json!({ "id": GUILD.to_string(), "unavailable": true })] } else { vec![] };
+    let shard: (u64, u64) = serde_json::from_value(data["shard"].clone()).unwrap();
+    let (in_guild, in_far, (_, least)) = {
+        let mut state = fake.state();
+        state.sessions_left = state.sessions_left.checked_sub(1).expect("no more sessions may be begun");
+        (state.in_guild, state.in_far, state.shards)
+    };
+    if shard.1 < u64::from(least) {
+        return close(stream, 4011).await.is_ok() && drain(stream).await;
+    }
+    let guilds = [(GUILD, in_guild), (FAR, in_far)].into_iter();
+    let theirs: Vec<u64> =
+        guilds.filter(|(id, is_in)| *is_in && (id >> 22) % shard.1 == shard.0).map(|(id, _)| id).collect();
+    let guilds: Vec<Value> =
+        theirs.iter().map(|id| json!({ "id": id.to_string(), "unavailable": true })).collect();
     let mut user = user_json(bot);
     user["mfa_enabled"] = json!(false);
     let ready = json!({
-        "v": 10, "user": user, "guilds": guilds, "session_id": id, "shard": [0, 1],
+        "v": 10, "user": user, "guilds": guilds, "session_id": id, "shard": shard,
         "resume_gateway_url": format!("ws://{}", fake.gateway), "application": { "id": bot.to_string(), "flags": 1 << 19 },
         "private_channels": [], "session_type": "normal",
     });
     let mut events = vec![json!({ "op": 0, "t": "READY", "s": 1, "d": ready })];
-    if in_guild {
-        events.push(json!({ "op": 0, "t": "GUILD_CREATE", "s": 2, "d": fake.guild_json() }));
+    for guild in theirs {
+        events.push(
+            json!({ "op": 0, "t": "GUILD_CREATE", "s": events.len() + 1, "d": fake.guild_json(guild) }),
+        );
     }
     {
         let mut state = fake.state();
         // From here on it hears everything; what it hears first is queued before that.
-        let session = Session { bot, told: events.clone(), orders: Some(orders.clone()), dead: false };
+        let session = Session { bot, shard, told: events.clone(), orders: Some(orders.clone()), dead: false };
         for event in events {
             let _ = orders.send(Order::Send(event));
         }

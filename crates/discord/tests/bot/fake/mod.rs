@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use confidant_engine::{Clock as _, SystemClock};
+use confidant_engine::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -22,6 +22,8 @@ pub(crate) const OTHER_TOKEN: &str = "MTAy.fake.token";
 pub(crate) const OTHER: u64 = 102;
 pub(crate) const GUILD: u64 = 7_000;
 pub(crate) const GENERAL: u64 = 7_001;
+/// A server that only tests of several connections know: the second one of two hears of it.
+pub(crate) const FAR: u64 = (1 << 22) + 7_000;
 
 /// A running fake. Clones are the same one.
 #[derive(Clone)]
@@ -73,6 +75,12 @@ struct State {
     resumes: usize,
     acks: bool,
     in_guild: bool,
+    /// Whether the bots are in the far server, too.
+    in_far: bool,
+    /// How many connections are recommended, and how many are asked for at least.
+    shards: (u32, u32),
+    /// How many sessions may be begun.
+    sessions_left: u32,
     dm_refused: bool,
     /// How long Discord takes to hear that a slash command was heard.
     slow_callbacks: Duration,
@@ -91,14 +99,23 @@ struct Room {
     direct: Option<(u64, u64)>,
     /// A thread is a channel that the server lists apart.
     thread: bool,
+    /// The server that it is in.
+    guild: u64,
 }
 
 impl Fake {
     pub(crate) async fn start() -> Self {
         let rest = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut state = State { intents_allowed: true, acks: true, in_guild: true, ..State::default() };
-        state.channels.insert(GENERAL, Room { direct: None, thread: false });
+        let mut state = State {
+            intents_allowed: true,
+            acks: true,
+            in_guild: true,
+            shards: (1, 1),
+            sessions_left: 1000,
+            ..State::default()
+        };
+        state.channels.insert(GENERAL, Room { direct: None, thread: false, guild: GUILD });
         let fake = Self {
             state: Arc::new(Mutex::new(state)),
             changed: Arc::default(),
@@ -143,16 +160,27 @@ impl Fake {
     /// The direct channel of a person with one of the bots.
     pub(crate) fn direct_with(&self, user: u64, bot: u64) -> u64 {
         let channel = bot * 1_000_000_000 + user;
-        self.state().channels.entry(channel).or_insert(Room { direct: Some((user, bot)), thread: false });
+        self.state().channels.entry(channel).or_insert(Room {
+            direct: Some((user, bot)),
+            thread: false,
+            guild: 0,
+        });
         channel
     }
 
     pub(crate) fn add_channel(&self, channel: u64) {
-        self.state().channels.insert(channel, Room { direct: None, thread: false });
+        self.state().channels.insert(channel, Room { direct: None, thread: false, guild: GUILD });
+    }
+
+    /// Puts the bots into the far server, with a channel there.
+    pub(crate) fn add_far(&self, channel: u64) {
+        let mut state = self.state();
+        state.in_far = true;
+        state.channels.insert(channel, Room { direct: None, thread: false, guild: FAR });
     }
 
     pub(crate) fn add_thread(&self, channel: u64) {
-        self.state().channels.insert(channel, Room { direct: None, thread: true });
+        self.state().channels.insert(channel, Room { direct: None, thread: true, guild: GUILD });
     }
 
     /// Says something, and tells whoever listens.
@@ -225,8 +253,8 @@ impl Fake {
     pub(crate) fn delete(&self, id: u64) {
         let post = self.state().posts.remove(&id).unwrap();
         let mut event = json!({ "id": id.to_string(), "channel_id": post.channel.to_string() });
-        if self.is_guild(post.channel) {
-            event["guild_id"] = json!(GUILD.to_string());
+        if let Some(guild) = self.guild_of(post.channel) {
+            event["guild_id"] = json!(guild.to_string());
         }
         self.dispatch("MESSAGE_DELETE", event);
     }
@@ -235,15 +263,15 @@ impl Fake {
     pub(crate) fn slash(&self, user: u64, channel: u64, name: &str) -> String {
         let id = self.id();
         let token = format!("token-{id}");
-        let guild = self.is_guild(channel);
+        let guild = self.guild_of(channel);
         let mut event = json!({
             "id": id.to_string(), "application_id": ME.to_string(), "type": 2, "token": token, "version": 1,
             "attachment_size_limit": 10_000_000, "authorizing_integration_owners": {}, "entitlements": [],
-            "channel": { "id": channel.to_string(), "type": if guild { 0 } else { 1 } },
+            "channel": { "id": channel.to_string(), "type": if guild.is_some() { 0 } else { 1 } },
             "data": { "id": "1", "name": name, "type": 1 },
         });
-        if guild {
-            event["guild_id"] = json!(GUILD.to_string());
+        if let Some(guild) = guild {
+            event["guild_id"] = json!(guild.to_string());
             event["member"] = json!({
                 "user": user_json(user), "roles": [], "joined_at": "2024-01-01T00:00:00.000000+00:00", "deaf": false,
                 "mute": false, "flags": 0, "permissions": "0",
@@ -384,6 +412,21 @@ impl Fake {
         self.state().bucket = Some((messages, per));
     }
 
+    /// Recommends so many connections, and asks for so many at least.
+    pub(crate) fn ask_for_shards(&self, recommended: u32, least: u32) {
+        self.state().shards = (recommended, least);
+    }
+
+    /// Lets so many sessions be begun.
+    pub(crate) fn allow_sessions(&self, left: u32) {
+        self.state().sessions_left = left;
+    }
+
+    /// Cuts one connection without a word.
+    pub(crate) fn cut_shard(&self, number: u64) {
+        gateway::one(self, number, &gateway::Order::Cut);
+    }
+
     pub(crate) fn kick(&self) {
         self.state().in_guild = false;
         gateway::dispatch(self, None, "GUILD_DELETE", &json!({ "id": GUILD.to_string() }));
@@ -391,21 +434,21 @@ impl Fake {
 
     pub(crate) fn invite(&self) {
         self.state().in_guild = true;
-        let guild = self.guild_json();
+        let guild = self.guild_json(GUILD);
         gateway::dispatch(self, None, "GUILD_CREATE", &guild);
     }
 
     // Discord's JSON.
 
-    fn is_guild(&self, channel: u64) -> bool {
-        self.state().channels.get(&channel).is_some_and(|room| room.direct.is_none())
+    fn guild_of(&self, channel: u64) -> Option<u64> {
+        self.state().channels.get(&channel).filter(|room| room.direct.is_none()).map(|room| room.guild)
     }
 
     fn message_json(&self, id: u64) -> Value {
         let post = self.state().posts.get(&id).cloned().unwrap();
         let mut json = self.fetched_json(&post);
-        if self.is_guild(post.channel) {
-            json["guild_id"] = json!(GUILD.to_string());
+        if let Some(guild) = self.guild_of(post.channel) {
+            json["guild_id"] = json!(guild.to_string());
             json["member"] = json!({
                 "roles": [], "joined_at": "2024-01-01T00:00:00.000000+00:00", "deaf": false, "mute": false, "flags": 0,
             });
@@ -437,19 +480,19 @@ impl Fake {
         json
     }
 
-    fn guild_json(&self) -> Value {
+    fn guild_json(&self, guild: u64) -> Value {
         let state = self.state();
         let last = |channel: u64| {
             state.posts.values().rfind(|post| post.channel == channel).map(|post| post.id.to_string())
         };
         let listed = |thread: bool| -> Vec<Value> {
-            let rooms =
-                state.channels.iter().filter(|(_, room)| room.direct.is_none() && room.thread == thread);
+            let theirs = |room: &Room| room.direct.is_none() && room.guild == guild && room.thread == thread;
+            let rooms = state.channels.iter().filter(|(_, room)| theirs(room));
             let kind = if thread { 11 } else { 0 };
             let shown = |id: &u64| json!({ "id": id.to_string(), "type": kind, "name": "general", "last_message_id": last(*id), "position": 0 });
             rooms.map(|(id, _)| shown(id)).collect()
         };
-        json!({ "id": GUILD.to_string(), "name": "A server", "unavailable": false, "channels": listed(false), "threads": listed(true) })
+        json!({ "id": guild.to_string(), "name": "A server", "unavailable": false, "channels": listed(false), "threads": listed(true) })
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Fake, GUILD, ME, Post, Room, bot_of, user_json};
 
 pub(super) async fn serve(fake: Fake, listener: TcpListener) {
     let api = Router::new()
+        .route("/gateway/bot", get(gateway))
         .route("/users/@me", get(me))
         .route("/users/@me/guilds", get(guilds))
         .route("/users/@me/channels", post(open_direct))
@@ -86,6 +87,14 @@ fn too_many(seconds: f64, scope: &'static str) -> Response {
 
 fn error(status: StatusCode, code: u64, message: &str) -> Response {
     (status, Json(json!({ "code": code, "message": message }))).into_response()
+}
+
+async fn gateway(State(fake): State<Fake>) -> Json<Value> {
+    let state = fake.state();
+    Json(json!({
+        "url": format!("ws://{}", fake.gateway), "shards": state.shards.0,
+        "session_start_limit": { "total": 1000, "remaining": state.sessions_left, "reset_after": 3_600_000, "max_concurrency": 16 },
+    }))
 }
 
 async fn me(Extension(Bot(bot)): Extension<Bot>) -> Json<Value> {

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use confidant_display::debug_without_content;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 
 use super::super::{Situation, Slot};
 use crate::audience::Audience;
-use crate::room::one_line;
+use crate::fence::one_line;
 
 /// The category of everything that no other fits.
 pub(super) const GENERAL: &str = "general";
@@ -55,12 +56,16 @@ impl Instruction {
             name: head.line("name")?.unwrap_or_else(|| file.trim_end_matches(".md").to_owned()),
             description: head.line("description")?,
             when: Conditions {
-                categories: head.words("category", "small letters, digits, _ and -", is_category)?,
+                categories: head.words("category", "lower-case letters, digits, _ and -", is_category)?,
                 focus: head.words("focus", "an id such as web.research", is_focus)?,
                 jurisdictions: upper(head.words("jurisdiction", "codes such as IE", is_jurisdiction)?),
                 tenants: head.words("tenant", "the names of tenants", is_name)?,
                 channels: head.words("channel", "the names of channels, such as matrix", is_name)?,
-                languages: head.words("language", "codes of two small letters, such as de", is_language)?,
+                languages: head.words(
+                    "language",
+                    "two-letter codes in lower case, such as de",
+                    is_language,
+                )?,
                 audience: head.audience()?,
             },
             file: file.to_owned(),
@@ -137,15 +142,15 @@ fn parted(content: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The front matter's keys that were not asked for yet.
+/// The keys of the front matter that were not read yet.
 struct Head(BTreeMap<String, Given>);
 
-/// A value as far as it is of use here.
+/// A value, in the forms that keys accept.
 enum Given {
     Text(String),
     Number(i64),
     List(Vec<String>),
-    /// Nothing, or something that no key takes.
+    /// Nothing, or a form that no key accepts.
     Other,
 }
 
@@ -165,11 +170,11 @@ impl Head {
         serde_saphyr::from_str_with_options(yaml, options).map(Self).map_err(|error| {
             let line = error.location().map_or(1, |location| location.line() + 1);
             let what = match error {
-                serde_saphyr::Error::DuplicateMappingKey { .. } => "a key stands twice",
+                serde_saphyr::Error::DuplicateMappingKey { .. } => "duplicate key",
                 _ => "the front matter is not plain YAML",
             };
             format!(
-                "line {line}: {what}; hint: write one `key: value` a line, and put quotes around odd values"
+                "line {line}: {what}; hint: write one `key: value` per line, and quote values with special characters"
             )
         })
     }
@@ -191,7 +196,8 @@ impl Head {
             None => Ok(0),
             Some(Given::Number(order)) => Ok(order),
             Some(_) => {
-                Err("order is not a whole number; hint: lower ones stand first, 0 is usual".to_owned())
+                Err("order is not a whole number; hint: lower numbers come first; the default is 0"
+                    .to_owned())
             }
         }
     }
@@ -210,7 +216,9 @@ impl Head {
         match self.0.remove(key) {
             None => Ok(None),
             Some(Given::Text(text)) if is_line(&text) => Ok(Some(one_line(&text))),
-            Some(_) => Err(format!("{key} is not a line of text; hint: at most {LONGEST_LINE} characters")),
+            Some(_) => {
+                Err(format!("{key} is not valid; hint: write one line of at most {LONGEST_LINE} characters"))
+            }
         }
     }
 
@@ -224,13 +232,13 @@ impl Head {
         };
         if words.is_empty() || words.len() > MOST_WORDS || !words.iter().all(|word| fits(word)) {
             return Err(format!(
-                "{key} is not understood; hint: write {expected}, one or a list, numbers in quotes"
+                "{key} is not valid; hint: write {expected}; one value or a list, numbers in quotes"
             ));
         }
         Ok(words)
     }
 
-    /// Whatever is left was not a key.
+    /// Fails if a key is left: it is unknown.
     fn nothing_left(self) -> Result<(), String> {
         let Some(key) = self.0.into_keys().next() else { return Ok(()) };
         let shown: String = one_line(&key).chars().take(40).collect();
@@ -269,7 +277,7 @@ fn is_line(text: &str) -> bool {
 
 const FENCE: &str = "---";
 const NO_FRONT_MATTER: &str =
-    "there is no front matter; hint: begin with a line ---, then `slot: …`, then another line ---";
+    "the front matter is missing; hint: begin with a line ---, then `slot: …`, then another line ---";
 const KEYS: [&str; 11] = [
     "slot",
     "category",
@@ -361,11 +369,4 @@ impl<'de> Visitor<'de> for GivenVisitor {
     }
 }
 
-impl fmt::Debug for Instruction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Instruction")
-            .field("file", &self.file)
-            .field("slot", &self.slot)
-            .finish_non_exhaustive()
-    }
-}
+debug_without_content!(Instruction { file, slot });

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use super::Fault;
 use super::file::Instruction;
-use crate::room::one_line;
+use crate::fence::one_line;
 
 /// What the folder had when it was last looked at.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Folder {
             Ok(names) => {
                 if names.len() > MOST_FILES {
                     let what = format!(
-                        "there are more than {MOST_FILES} files; hint: remove some, the last by name are left out"
+                        "there are more than {MOST_FILES} files, so the last ones by name are ignored; hint: remove some"
                     );
                     faults.push(Fault { file: FOLDER.to_owned(), what });
                 }
@@ -72,7 +72,8 @@ impl Folder {
                 }
             }
             Err(error) => {
-                let what = format!("it cannot be read ({}); hint: check its owner and mode", error.kind());
+                let what =
+                    format!("it cannot be read ({}); hint: check its owner and permissions", error.kind());
                 faults.push(Fault { file: FOLDER.to_owned(), what });
             }
         }
@@ -124,15 +125,18 @@ impl Folder {
 
     fn read(&self, path: &Path) -> Result<String, String> {
         let unreadable = |error: io::Error| {
-            format!("it cannot be read ({}); hint: check its owner and mode", error.kind())
+            format!("it cannot be read ({}); hint: check its owner and permissions", error.kind())
         };
         let folder = self.path.canonicalize().map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
         if !path.starts_with(&folder) {
-            return Err("it leads out of the folder; hint: copy the file instead of linking to it".to_owned());
+            return Err(
+                "it links to a file outside the folder; hint: copy the file instead of linking to it"
+                    .to_owned(),
+            );
         }
         if !fs::metadata(&path).map_err(unreadable)?.is_file() {
-            return Err("it is not a file; hint: take .md off its name".to_owned());
+            return Err("it is not a file; hint: remove .md from its name".to_owned());
         }
         let mut content = Vec::new();
         let file = File::open(&path).map_err(unreadable)?;

@@ -221,8 +221,8 @@ fn the_catalogue_has_what_this_turn_may_be_offered() {
 fn a_file_with_a_fault_is_named_and_not_quoted() {
     let long = format!("---\nslot: agent\ntenant: [{}]\n---\nwords", vec!["canary"; 33].join(", "));
     for (content, expected) in [
-        ("canary", "there is no front matter"),
-        ("---\nslot: agent\ncanary", "there is no front matter"),
+        ("canary", "the front matter is missing"),
+        ("---\nslot: agent\ncanary", "the front matter is missing"),
         ("---\n---\ncanary", "slot is missing or unknown"),
         ("---\nslot: canary\n---\nx", "slot is missing or unknown"),
         ("---\nslot: conversation_context\n---\nx", "slot is missing or unknown"),
@@ -231,29 +231,29 @@ fn a_file_with_a_fault_is_named_and_not_quoted() {
             "---\nslot: agent\nfocuss: canary\n---\nx",
             "unknown key focuss; hint: known keys are slot, category",
         ),
-        ("---\nslot: agent\nslot: canary\n---\nx", "line 3: a key stands twice"),
+        ("---\nslot: agent\nslot: canary\n---\nx", "line 3: duplicate key"),
         ("---\nslot: agent\ncategory: [canary\n---\nx", "line "),
         ("---\nslot: agent\n<<: {order: 1}\n---\nx", "line 3: the front matter is not plain YAML"),
         ("---\nslot: &a agent\nname: *a\n---\nx", "the front matter is not plain YAML"),
         ("---\n- canary\n---\nx", "the front matter is not plain YAML"),
         (
             "---\nslot: agent\ncategory: Canary Words\n---\nx",
-            "category is not understood; hint: write small letters",
+            "category is not valid; hint: write lower-case letters",
         ),
-        ("---\nslot: agent\ncategory: []\n---\nx", "category is not understood"),
-        ("---\nslot: agent\ntenant: 12\n---\nx", "tenant is not understood"),
-        ("---\nslot: agent\ntenant:\n---\nx", "tenant is not understood"),
-        ("---\nslot: agent\ntenant: {canary: 1}\n---\nx", "tenant is not understood"),
-        ("---\nslot: agent\nfocus: .canary\n---\nx", "focus is not understood"),
-        ("---\nslot: agent\njurisdiction: Canary, the town\n---\nx", "jurisdiction is not understood"),
-        ("---\nslot: agent\nlanguage: canary\n---\nx", "language is not understood"),
+        ("---\nslot: agent\ncategory: []\n---\nx", "category is not valid"),
+        ("---\nslot: agent\ntenant: 12\n---\nx", "tenant is not valid"),
+        ("---\nslot: agent\ntenant:\n---\nx", "tenant is not valid"),
+        ("---\nslot: agent\ntenant: {canary: 1}\n---\nx", "tenant is not valid"),
+        ("---\nslot: agent\nfocus: .canary\n---\nx", "focus is not valid"),
+        ("---\nslot: agent\njurisdiction: Canary, the town\n---\nx", "jurisdiction is not valid"),
+        ("---\nslot: agent\nlanguage: canary\n---\nx", "language is not valid"),
         ("---\nslot: agent\naudience: canary\n---\nx", "audience is unknown"),
         ("---\nslot: agent\norder: canary\n---\nx", "order is not a whole number"),
         ("---\nslot: agent\norder: 1.5\n---\nx", "order is not a whole number"),
         ("---\nslot: agent\norder: 99999999999999999999999\n---\nx", "order is not a whole number"),
-        ("---\nslot: mate\nname: 7\n---\nx", "name is not a line of text"),
+        ("---\nslot: mate\nname: 7\n---\nx", "name is not valid; hint: write one line"),
         ("---\nslot: agent\n---\n\n \n", "there is no text"),
-        (long.as_str(), "tenant is not understood"),
+        (long.as_str(), "tenant is not valid"),
     ] {
         let place = Place::with([("a.md", content), ("fine.md", "---\nslot: agent\n---\nfine")]);
         let faults = place.faults();
@@ -353,8 +353,8 @@ fn nothing_outside_the_folder_is_read() {
     let told = [
         "dangling.md: it cannot be read",
         "folder.md: it is not a file",
-        "link.md: it leads out",
-        "through.md: it leads out",
+        "link.md: it links to a file outside",
+        "through.md: it links to a file outside",
     ];
     assert_eq!(faults.len(), told.len(), "{faults:?}");
     assert!(faults.iter().zip(told).all(|(fault, told)| fault.starts_with(told)), "{faults:?}");

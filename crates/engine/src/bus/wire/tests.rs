@@ -30,6 +30,7 @@ fn errand() -> Errand {
         available_settings: vec!["code.style".to_owned()],
         settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         focus: Some("research".to_owned()),
+        title: Some("t".to_owned()),
         ..TurnRequest::default()
     };
     Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
@@ -291,4 +292,47 @@ fn a_foreign_workers_answer_is_an_answer() {
         );
     }
     assert!(read_response(br#"{"request_id":"r","message_type":"who knows"}"#).is_none());
+}
+
+#[test]
+fn a_foreign_workers_question_keeps_its_options() {
+    let json = json!({
+        "request_id": "r", "message_type": "hitl_request", "content": "Delete 3 records?",
+        "metadata": { "options": ["approve", { "label": "deny" }, 7, "", ["?"], "two\nlines"], "timeout_seconds": 3600 },
+    });
+    let read = read_response(json.to_string().as_bytes()).unwrap();
+    let Heard::Event(Outbound::Final(asked)) = read.heard else { panic!("not a question") };
+    assert_eq!(asked.content, "Delete 3 records?\n\nAnswer with one of: approve, deny, 7, two lines");
+    let question = asked.metadata.asks.unwrap();
+    assert_eq!(question.options, ["approve", "deny", "7", "two lines"]);
+    assert_eq!((&*question.question, question.timeout_seconds), ("Delete 3 records?", Some(3600)));
+    // It may say nothing of options, or all of it in its metadata.
+    let json = json!({
+        "request_id": "r", "message_type": "hitl_request", "metadata": { "question": "Really?", "options": "any" },
+    });
+    let read = read_response(json.to_string().as_bytes()).unwrap();
+    let Heard::Event(Outbound::Final(asked)) = read.heard else { panic!("not a question") };
+    assert_eq!(asked.content, "Really?");
+    assert!(asked.metadata.asks.unwrap().options.is_empty());
+    // Many and long ones are cut.
+    let json = json!({
+        "request_id": "r", "message_type": "hitl_request", "content": "?",
+        "metadata": { "options": vec!["x".repeat(10_000); 1000] },
+    });
+    let read = read_response(json.to_string().as_bytes()).unwrap();
+    let Heard::Event(Outbound::Final(asked)) = read.heard else { panic!("not a question") };
+    assert!(asked.content.len() < 10_000);
+}
+
+#[test]
+fn a_late_end_is_told_in_the_first_systems_words() {
+    let metadata = Box::new(Metadata::new(MemoryState::Kept, Audience::Room));
+    let answer = Final { request_id: "own".to_owned(), content: "done".to_owned(), metadata };
+    let told: Value = serde_json::from_slice(&late("asked", &Ok(Ending::Answer(answer)))).unwrap();
+    assert_eq!(
+        (&told["request_id"], &told["message_type"], &told["content"]),
+        (&json!("asked"), &json!("final_response"), &json!("done"))
+    );
+    let told: Value = serde_json::from_slice(&late("asked", &Err(Error::Interrupted))).unwrap();
+    assert_eq!((&told["message_type"], &told["metadata"]["code"]), (&json!("error"), &json!("interrupted")));
 }

@@ -5,23 +5,26 @@ mod strip;
 
 use std::sync::Arc;
 
+use confidant_model::{Model, ModelError, fresh_fence};
+
+use super::compress;
+use super::draft::Draft;
+use super::outbound::Outbound;
 use super::outlet::Outlet;
-use super::{Draft, Outbound, compress};
 use crate::audit::Action;
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::model::{Model, ModelError};
 use crate::running::Running;
 use crate::session::{Session, Wrote};
 
 pub use enrichment::Enrichment;
-pub(super) use enrichment::{Material, clip, through};
+pub(super) use enrichment::{Material, clip};
 
 /// Does what there is to do after a turn, on a task of its own.
 pub(super) fn later(session: &Session, material: Option<Material>, draft: &Draft, outlet: &Outlet) {
     let inner = &session.inner;
-    let processing = &inner.settings.processing;
-    let Some(small) = inner.models.small().cloned() else { return };
+    let processing = &inner.ledger.settings.processing;
+    let Some(small) = inner.staff.models.small().cloned() else { return };
     let (session, outlet) = (session.clone(), outlet.clone());
     let request_id = draft.request_id.clone();
     let material = material.filter(|_| processing.enrich);
@@ -38,7 +41,7 @@ pub(super) fn later(session: &Session, material: Option<Material>, draft: &Draft
         if let Some(kept_from) = kept_from
             && let Err(error) = compressed(&session, small.as_ref(), kept_from).await
         {
-            tracing::warn!(error = error.code(), "a conversation was not summed up");
+            tracing::warn!(error = error.code(), "a conversation was not summarised");
         }
     });
 }
@@ -50,9 +53,9 @@ pub(super) async fn ask(
     material: &Material,
 ) -> Result<Enrichment, ModelError> {
     let inner = &session.inner;
-    let limit = inner.settings.processing.timeout * ENRICH_PATIENCE;
-    let filled = tokio::time::timeout(limit, small.fill(&material.form())).await;
-    Ok(material.read(&filled.unwrap_or(Err(ModelError::TimedOut))?, &inner.gate))
+    let limit = inner.ledger.settings.processing.timeout * ENRICH_PATIENCE;
+    let filled = tokio::time::timeout(limit, small.fill(&material.form(&fresh_fence()))).await;
+    Ok(material.read(&filled.unwrap_or(Err(ModelError::TimedOut))?, &inner.staff.gate))
 }
 
 async fn enriched(
@@ -80,7 +83,7 @@ pub(super) async fn keep(session: &Session, request_id: &str, made: &Enrichment)
         let owner = held.owner();
         let entry = Entry::Enriched {
             request_id: request_id.to_owned(),
-            at: session.inner.now(),
+            at: session.inner.ledger.now(),
             enrichment: Box::new(made.clone()),
         };
         if held.write(vec![entry], owner, session.record(Action::SessionEnriched)).await? == Wrote::Done {
@@ -90,10 +93,11 @@ pub(super) async fn keep(session: &Session, request_id: &str, made: &Enrichment)
 }
 
 async fn compressed(session: &Session, small: &dyn Model, kept_from: u64) -> Result<(), Error> {
-    let limits = session.inner.settings.history;
+    let limits = session.inner.ledger.settings.history;
     let job = {
         let mut held = session.lock().await?;
-        held.log().await?.and_then(|log| compress::due(log.checkpoint(), kept_from, &limits))
+        let due = held.log().await?.and_then(|log| compress::due(log.checkpoint(), kept_from, &limits));
+        due.map(|job| job.of(held.kid()))
     };
     match job {
         Some(job) => compress::sum_up(session, small, job).await,

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::room::is_invisible;
+use crate::fence::is_invisible;
 
 /// The text with `with` in the place of whatever one of `values` says, as a whole or in one of its lines.
 pub(super) fn stripped(text: &str, values: &[String], with: &str) -> String {
@@ -30,6 +30,11 @@ pub(super) fn stripped(text: &str, values: &[String], with: &str) -> String {
     }
     out.push_str(&text[done..]);
     out
+}
+
+/// Whether a text says what one of `values` does.
+pub(super) fn says(text: &str, values: &[String]) -> bool {
+    stripped(text, values, "") != text
 }
 
 /// A setting as a whole, and line by line; what is too short to be anybody's is left alone.

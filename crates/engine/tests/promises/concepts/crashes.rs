@@ -10,8 +10,8 @@ use super::*;
 
 on_every_store! {
     promise_5_what_a_turn_named_survives_its_process,
-    two_who_bring_the_same_into_scope_do_it_once,
-    what_was_taken_back_does_not_come_into_scope,
+    promise_5_two_who_bring_the_same_into_scope_do_it_once,
+    promise_6_what_was_taken_back_does_not_come_into_scope,
 }
 
 /// A graph that answers when it is let, and counts who asks. A turn asks it when its answer is in the log.
@@ -90,7 +90,7 @@ async fn promise_5_what_a_turn_named_survives_its_process(place: Place) {
     assert_eq!(ids(&alice).await, Vec::<String>::new());
     // Her next turn comes before anybody looked after what was left, and is told.
     rig.turn(&alice, "two", Audience::Private).await;
-    assert_eq!(rig.model.last_system(), PARAGRAPH);
+    assert_eq!(rig.model.last_concepts(), LINES);
     assert_eq!(rig.engine.recover().await.unwrap(), Recovered::default());
     for session in [&alice, &bob] {
         assert_eq!(ids(session).await, BOTH);
@@ -109,7 +109,7 @@ async fn promise_5_what_a_turn_named_survives_its_process(place: Place) {
     assert_eq!(answer.metadata.concepts.unwrap().referenced_nodes, BOTH);
 }
 
-async fn two_who_bring_the_same_into_scope_do_it_once(place: Place) {
+async fn promise_5_two_who_bring_the_same_into_scope_do_it_once(place: Place) {
     let (slow, graph, turn) = held_up(&place, "alice").await;
     let other = rig(&place).await;
     other.engine.recover().await.unwrap();
@@ -125,7 +125,7 @@ async fn two_who_bring_the_same_into_scope_do_it_once(place: Place) {
     assert_eq!(uses(&slow.session("acme", "alice", "alice")).await, [1, 1]);
 }
 
-async fn what_was_taken_back_does_not_come_into_scope(place: Place) {
+async fn promise_6_what_was_taken_back_does_not_come_into_scope(place: Place) {
     let (slow, _, turn) = held_up(&place, "alice").await;
     slow.engine.stop(Duration::ZERO).await;
     assert!(turn.finish().await.is_err());

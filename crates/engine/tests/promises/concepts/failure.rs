@@ -11,7 +11,7 @@ use super::outage::Outage;
 use super::*;
 
 on_every_store! {
-    a_graph_that_fails_costs_the_paragraph_only,
+    promise_8_a_graph_that_fails_costs_the_paragraph_only,
 }
 
 /// A graph that can be taken away.
@@ -54,7 +54,7 @@ impl Graph for Frail {
     }
 }
 
-async fn a_graph_that_fails_costs_the_paragraph_only(place: Place) {
+async fn promise_8_a_graph_that_fails_costs_the_paragraph_only(place: Place) {
     let graph = SqliteGraph::in_memory().unwrap();
     let frail = Arc::new(Frail { graph: graph.clone(), state: AtomicU8::new(WELL) });
     let settings = ConceptSettings { graph_timeout: Duration::from_millis(20), ..ConceptSettings::default() };
@@ -68,7 +68,7 @@ async fn a_graph_that_fails_costs_the_paragraph_only(place: Place) {
         assert_eq!(answer.content, format!("about {}", query.len()));
         assert_eq!(answer.metadata.context_status, ContextStatus::GraphFailed);
         assert_eq!(answer.metadata.failed_aspects, ["conversation_context"]);
-        assert!(!rig.model.last_system().contains("in scope"));
+        assert!(!rig.model.last_text().contains("in scope"));
         // What was captured meanwhile is kept, under the id that it will have.
         assert_eq!(answer.metadata.concepts.unwrap().referenced_nodes, [format!("TAX:IE:AWAY{n}")]);
     }
@@ -119,7 +119,7 @@ async fn promise_8_a_failed_load_is_never_saved_over() {
     );
     let answer = rig.says(&alice, "three", Audience::Private, kinds(["LOST".to_owned()])).await;
     assert_eq!(answer.metadata.context_status, ContextStatus::SaveFailed);
-    assert!(rig.model.last_system().contains("Value-Added Tax"));
+    assert!(rig.model.last_text().contains("Value-Added Tax"));
     table.run("DROP TRIGGER full");
     assert_eq!(table.content(), before);
     // Tampered with: refused, named, and left as it is.
@@ -128,7 +128,7 @@ async fn promise_8_a_failed_load_is_never_saved_over() {
         let damaged = table.content();
         let answer = rig.says(&alice, &format!("four {damage}"), Audience::Private, taxes()).await;
         assert_eq!(answer.metadata.context_status, ContextStatus::LoadFailed);
-        assert!(!rig.model.last_system().contains("FORGED"));
+        assert!(!rig.model.last_text().contains("FORGED"));
         assert_eq!(table.content(), damaged);
         assert!(matches!(alice.concepts_in_scope().await, Err(Error::Tampered(Tampering::RecordRefused))));
     }
@@ -166,7 +166,7 @@ async fn nothing_stored_is_lost(place: Place, steps: Vec<Step>) {
     let mut rig = rig(&place).await;
     let (mut saved, mut later, mut loads, mut saves) = (BTreeSet::new(), BTreeSet::new(), true, true);
     if place.is_served() {
-        let first = rig.session("acme", "c1", "user0");
+        let first = rig.joined("acme", "c1", "user0").await;
         rig.says(&first, "first", Audience::Room, kinds(["FIRST".to_owned()])).await;
         saved.insert("TAX:IE:FIRST".to_owned());
     }
@@ -174,7 +174,7 @@ async fn nothing_stored_is_lost(place: Place, steps: Vec<Step>) {
     for (n, step) in steps.into_iter().enumerate() {
         match step {
             Step::Capture { user, kinds: wanted } => {
-                let session = rig.session("acme", "c1", &format!("user{user}"));
+                let session = rig.joined("acme", "c1", &format!("user{user}")).await;
                 let names: BTreeSet<String> = wanted.iter().map(|kind| format!("K{kind}")).collect();
                 let answer = rig.says(&session, &format!("q{n}"), Audience::Room, kinds(names.clone())).await;
                 match answer.metadata.context_status {
@@ -190,11 +190,11 @@ async fn nothing_stored_is_lost(place: Place, steps: Vec<Step>) {
                 later.extend(names.iter().map(|name| format!("TAX:IE:{name}")));
             }
             Step::Look(user) => {
-                let session = rig.session("acme", "c1", &format!("user{user}"));
+                let session = rig.joined("acme", "c1", &format!("user{user}")).await;
                 rig.turn(&session, &format!("look {n}"), Audience::Room).await;
             }
             Step::Pin(kind) => {
-                let session = rig.session("acme", "c1", "user0");
+                let session = rig.joined("acme", "c1", "user0").await;
                 let _ = session.choose_concept(&format!("TAX:IE:K{kind}"), ConceptChoice::Pin).await;
             }
             Step::LoadsFail(fail) if fail == loads => {
@@ -215,13 +215,13 @@ async fn nothing_stored_is_lost(place: Place, steps: Vec<Step>) {
     if !loads {
         outage.loads(true).await;
     }
-    let found: BTreeSet<String> = ids(&rig.session("acme", "c1", "user0")).await.into_iter().collect();
+    let found: BTreeSet<String> = ids(&rig.joined("acme", "c1", "user0").await).await.into_iter().collect();
     assert!(found.is_superset(&saved), "{found:?} {saved:?}");
     if !saves {
         outage.saves(true).await;
     }
     rig.engine.recover().await.unwrap();
-    let found: BTreeSet<String> = ids(&rig.session("acme", "c1", "user0")).await.into_iter().collect();
+    let found: BTreeSet<String> = ids(&rig.joined("acme", "c1", "user0").await).await.into_iter().collect();
     saved.append(&mut later);
     assert_eq!(found, saved);
 }
@@ -240,19 +240,17 @@ fn try_steps(cases: u32, place: fn() -> Option<Place>) {
 }
 
 macro_rules! lose_no_id {
-    ($($store:ident: $cases:literal, $place:expr;)*) => {$(
-        mod $store {
-            #[test]
-            fn random_loads_failures_and_saves_lose_no_id() {
-                super::try_steps($cases, || $place);
-            }
+    ($($test:ident: $cases:literal, $place:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            try_steps($cases, || $place);
         }
     )*};
 }
 
 lose_no_id! {
-    random_on_sqlite: 24, Some(crate::rig::Place::sqlite());
-    random_on_redis: 12, crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS");
-    random_on_redis_cluster: 6, crate::rig::Place::redis_at("CONFIDANT_TEST_REDIS_CLUSTER");
-    random_on_postgres: 6, crate::rig::Place::postgres_at("CONFIDANT_TEST_POSTGRES");
+    promise_8_random_failures_lose_no_id_on_sqlite: 24, Some(Place::sqlite());
+    promise_8_random_failures_lose_no_id_on_redis: 12, Place::redis_at("CONFIDANT_TEST_REDIS");
+    promise_8_random_failures_lose_no_id_on_a_cluster: 6, Place::redis_at("CONFIDANT_TEST_REDIS_CLUSTER");
+    promise_8_random_failures_lose_no_id_on_postgres: 6, Place::postgres_at("CONFIDANT_TEST_POSTGRES");
 }

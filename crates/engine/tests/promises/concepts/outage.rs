@@ -24,7 +24,7 @@ impl Outage {
             tokio::spawn(connection);
             let schema = &settings.schema;
             let make = format!(
-                "SET search_path = {schema};
+                "SET search_path = {schema}; SET confidant.tenant = '*';
                  CREATE OR REPLACE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$"
             );
             client.batch_execute(&make).await.unwrap();
@@ -41,6 +41,15 @@ impl Outage {
         }
         let [context, index] = names.try_into().unwrap();
         Self::Redis { url, context, index }
+    }
+
+    /// Runs SQL, where there are tables.
+    pub(super) async fn run(&self, sql: &str) {
+        match self {
+            Self::Sqlite(table) => table.run(sql),
+            Self::Postgres(client) => client.batch_execute(sql).await.unwrap(),
+            Self::Redis { .. } => panic!("a Redis has no tables"),
+        }
     }
 
     pub(super) async fn loads(&self, work: bool) {

@@ -1,12 +1,15 @@
-//! What a model must not be able to do: change what is shared, choose ids, plant instructions or people.
+//! Promise 7 for concepts, and what else a model must not be able to do: change what is shared, choose ids, plant
+//! instructions.
+
+use confidant_concepts::skos::{Defaults, Form, import};
 
 use super::*;
 
 on_every_store! {
-    a_poisoned_model_changes_nothing_that_is_shared,
+    promise_7_a_poisoned_model_changes_nothing_that_is_shared,
 }
 
-async fn a_poisoned_model_changes_nothing_that_is_shared(place: Place) {
+async fn promise_7_a_poisoned_model_changes_nothing_that_is_shared(place: Place) {
     let rig = rig(&place).await;
     let text = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix c: <urn:confidant:ns:> .
         <urn:x:vat> a skos:Concept ; skos:prefLabel \"Value-Added Tax\"@en ; skos:definition \"The real one.\"@en ;
@@ -70,4 +73,13 @@ async fn a_poisoned_model_changes_nothing_that_is_shared(place: Place) {
     assert_eq!(answer.metadata.concepts.unwrap().referenced_nodes.len(), 5);
     assert_eq!(rig.audited().await.pop().unwrap(), ("too-many".to_owned(), Some(1)));
     assert_eq!(rig.graph.list(None, "en", 100).unwrap(), before, "the shared graph is as it was");
+}
+
+impl Rig {
+    /// Why concepts were refused, and how many each time.
+    async fn audited(&self) -> Vec<(String, Option<u64>)> {
+        let lines = self.engine.dangerously_administer(Actor::cli()).audit(10_000).await.unwrap();
+        let refused = lines.into_iter().filter(|line| line.record.action == Action::ConceptRefused);
+        refused.map(|line| (line.record.reason.unwrap_or_default(), line.record.count)).collect()
+    }
 }

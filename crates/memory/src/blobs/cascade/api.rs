@@ -157,7 +157,7 @@ impl Api {
         let reply = self.ask(SUPERNODE, || self.supernode.0.get(&url)).await?;
         limited(SUPERNODE, found(reply)?, MAX_BYTES).await?.ok_or_else(|| {
             Error::tampered(
-                "what Cascade has in the place of the artifact is not one that was written here",
+                "what Cascade has in place of the artifact was not written by this program",
                 "try again with another supernode, or forget the memory",
             )
         })
@@ -218,7 +218,7 @@ fn accepted(service: &str, reply: Response) -> Result<Response> {
         )),
         status => Err(Error::unavailable(
             format!("{service} refused the request (HTTP status {status})"),
-            "check that its address is that of the right service",
+            "check that its address is the right one",
         )),
     }
 }
@@ -357,13 +357,13 @@ fn form(boundary: &str, fields: &[(&str, &str)], file_name: &str, bytes: &[u8]) 
 }
 
 fn faulty(service: &str) -> Error {
-    Error::unavailable(format!("{service} has a fault or is overloaded"), "try again later")
+    Error::unavailable(format!("{service} has an error or is overloaded"), "try again later")
 }
 
 fn puzzling(service: &str) -> Error {
     Error::unavailable(
-        format!("{service} gave an answer that is not of its API"),
-        "check that its address is that of the right service",
+        format!("{service} gave an answer that does not fit its API"),
+        "check that its address is the right one",
     )
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use confidant_display::debug_without_content;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
@@ -35,12 +36,8 @@ struct CommandRegistrar {
     limit: Duration,
 }
 
-impl std::fmt::Debug for CommandRegistrar {
-    /// Its arguments may have secrets in them.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommandRegistrar").field("program", &self.argv.first()).finish_non_exhaustive()
-    }
-}
+// Its arguments may have secrets in them.
+debug_without_content!(CommandRegistrar { program: argv.first() });
 
 #[derive(Deserialize)]
 struct Reply {
@@ -64,7 +61,7 @@ impl Registrar for CommandRegistrar {
         let printed =
             tokio::time::timeout(self.limit, self.run(request.as_bytes())).await.unwrap_or_else(|_| {
                 Err(Error::unavailable(
-                    "the command that registers uploads on Cascade did not end in time; it may have paid",
+                    "the command that registers uploads on Cascade did not finish in time; it may have paid",
                     "look at the owner's actions on the chain; raise its time limit",
                 ))
             })?;
@@ -76,7 +73,7 @@ impl Registrar for CommandRegistrar {
 pub(super) fn parse(printed: &[u8]) -> Result<Registered> {
     let reply: Reply = serde_json::from_slice(printed).map_err(|_| {
         Error::unavailable(
-            "the command that registers uploads on Cascade did not print what it should; it may have paid",
+            "the command that registers uploads on Cascade printed something unexpected; it may have paid",
             "it must print {\"action_id\", \"signature\", \"download_signature\"} as JSON, and nothing else",
         )
     })?;
@@ -98,7 +95,7 @@ impl CommandRegistrar {
         let mut group = Group::start(&mut command, &self.hidden).map_err(|_| {
             Error::unavailable(
                 "the command that registers uploads on Cascade cannot be started",
-                "check that the program is there and may be run",
+                "check that the program exists and is executable",
             )
         })?;
         let (stdin, stdout) = (group.child.stdin.take(), group.child.stdout.take());

@@ -17,6 +17,7 @@ use crate::{Error, Result};
 mod api;
 #[path = "command.rs"]
 mod command;
+#[cfg(feature = "fuzzing")]
 #[path = "fuzzing.rs"]
 pub mod fuzzing;
 #[cfg(test)]
@@ -68,15 +69,15 @@ impl Note {
     fn parse(locator: &Locator) -> Result<Self> {
         serde_json::from_str(&locator.0).ok().filter(Self::is_sound).ok_or_else(|| {
             Error::tampered(
-                "the note of where the artifact is on Cascade cannot be read",
-                "restore the memory index from a copy, or forget the memory",
+                "the record of where the artifact is on Cascade cannot be read",
+                "restore memory.db from a backup, or forget the memory",
             )
         })
     }
 
     fn locator(&self) -> Result<Locator> {
         serde_json::to_string(self).map(Locator).map_err(|_| {
-            Error::unavailable("the place of an artifact on Cascade could not be written down", "try again")
+            Error::unavailable("an artifact's place on Cascade could not be recorded", "try again")
         })
     }
 
@@ -141,10 +142,7 @@ impl Cascade {
         let fee = self.in_time(self.api.fee(size_kbs)).await?;
         if fee > self.max_fee {
             return Err(Error::NotAllowed {
-                what: format!(
-                    "Cascade asks {fee} ulume for this artifact; at most {} may be spent",
-                    self.max_fee
-                ),
+                what: format!("Cascade charges {fee} ulume for this artifact; the limit is {}", self.max_fee),
                 hint: "raise the highest fee in the configuration, or keep artifacts elsewhere".into(),
             });
         }
@@ -166,7 +164,7 @@ impl Cascade {
             Task::Done => Ok(()),
             Task::Failed => Err(Error::unavailable(
                 "Cascade could not store the artifact",
-                "try again later; what was paid is used again, or given back when the action expires",
+                "try again later; the payment is reused, or refunded when the action expires",
             )),
         }
     }

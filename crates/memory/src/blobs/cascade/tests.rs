@@ -255,7 +255,7 @@ async fn contract_faults_are_waited_out_ten_times() {
     let error = cascade.get(&pointer, &locator).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Cascade's supernode has a fault or is overloaded; hint: try again later",
+        "Cascade's supernode has an error or is overloaded; hint: try again later",
         "and no body is quoted"
     );
 }
@@ -406,7 +406,7 @@ mod by_command {
             ("exit 3", "the command that registers uploads on Cascade failed with exit status 3; "),
             (
                 "cat >/dev/null; echo CANARY",
-                "the command that registers uploads on Cascade did not print what",
+                "the command that registers uploads on Cascade printed something unexpected",
             ),
             ("kill -9 $$", "the command that registers uploads on Cascade was ended by a signal; "),
         ] {
@@ -417,7 +417,7 @@ mod by_command {
             );
         }
         let error = register("sleep 1000", Duration::from_millis(20)).await.unwrap_err();
-        assert!(error.to_string().contains("did not end in time; it may have paid"), "{error}");
+        assert!(error.to_string().contains("did not finish in time; it may have paid"), "{error}");
         assert!(command(Vec::new(), Vec::new(), Duration::ZERO).is_err());
         let missing = command(vec!["/no/such/program".into()], Vec::new(), Duration::from_secs(60)).unwrap();
         let registration = Registration { data_hash: "", file_name: "", size_kbs: 0, data: &[] };
@@ -442,7 +442,7 @@ mod by_command {
                 registering.abort();
             } else {
                 let error = registering.await.unwrap().unwrap_err();
-                assert!(error.to_string().contains("did not end in time"), "{error}");
+                assert!(error.to_string().contains("did not finish in time"), "{error}");
             }
             let is_there = || {
                 let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();

@@ -80,7 +80,7 @@ async fn a_full_disk_is_said_and_leaves_nothing() {
     let error = local.put(&pointer, &bytes, None, &unnoted).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot keep an artifact: the disk is full; hint: make room, then try again; nothing was left half written"
+        "cannot keep an artifact: the disk is full; hint: free some space, then try again; nothing was left half written"
     );
     assert_eq!(files(folder.path()), BTreeSet::new());
 

@@ -64,7 +64,7 @@ fn s3(
         if virtual_hosted && !host.starts_with(&within) {
             url.set_host(Some(&format!("{within}{host}"))).map_err(|_| {
                 Error::invalid(
-                    "the bucket cannot be a part of the endpoint's host name",
+                    "the bucket cannot be part of the endpoint's host name",
                     "use path addressing, or an endpoint with a host name instead of an address",
                 )
             })?;
@@ -218,7 +218,7 @@ impl Objects {
             Err(Failure::Exists) => match self.read(path).await {
                 Ok(bytes) if bytes == ciphertext => Ok(()),
                 Ok(_) | Err(Failure::TooBig) => {
-                    tracing::warn!(store.kind = "object", "an object was damaged and is replaced");
+                    tracing::warn!(store.kind = "object", "a damaged object is being replaced");
                     self.write(path, &payload, PutMode::Overwrite).await
                 }
                 // It was there a moment ago.

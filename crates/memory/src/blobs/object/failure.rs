@@ -93,13 +93,14 @@ impl Failure {
             Self::Missing => {
                 return Error::not_found(
                     "the artifact is not in the object store",
-                    "was the bucket emptied, or its prefix changed? put the object back, or forget the memory",
+                    "if the bucket was emptied or its prefix changed, put the object back; or forget the \
+                     memory",
                 );
             }
             Self::TooBig => {
                 return Error::tampered(
-                    "what stands in the place of the artifact is not one that was written here",
-                    "restore the object from a copy, or forget the memory",
+                    "what is in place of the artifact was not written by this program",
+                    "restore the object from a backup, or forget the memory",
                 );
             }
             Self::Exists | Self::Conflict => Refused::Conflict,
@@ -122,24 +123,24 @@ impl Refused {
                 "check the access key and its secret, and that they are for this server and region",
             ),
             Self::Permission => (
-                "the credentials may not do this in the object store",
+                "the credentials do not have permission for this in the object store",
                 "allow them to read, write, list and delete objects in the bucket",
             ),
-            Self::Clock => ("the object store finds that the time is wrong", "set this machine's clock"),
+            Self::Clock => ("the object store rejects this machine's time", "set this machine's clock"),
             Self::NoBucket => (
                 "the object store has no such bucket or container",
                 "create it, or correct its name in the URL; it is not created for you",
             ),
             Self::Full => (
                 "the object store is full, or over its quota",
-                "make room or raise the quota, then try again",
+                "free some space or raise the quota, then try again",
             ),
             Self::Redirected => (
-                "the object store says that the bucket is elsewhere",
+                "the object store says that the bucket is at another region or endpoint",
                 "set the bucket's own region and endpoint",
             ),
-            Self::Busy => ("the object store has a fault or is overloaded", "try again later"),
-            Self::Conflict => ("the object store is changing the same object at this moment", "try again"),
+            Self::Busy => ("the object store has an error or is overloaded", "try again later"),
+            Self::Conflict => ("the object store is changing the same object right now", "try again"),
             Self::Other(_) => (
                 "the object store refused the request",
                 "check the endpoint, and that it is the right kind of store",

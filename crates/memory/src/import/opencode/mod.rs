@@ -4,9 +4,8 @@
 //! parent is a sub-agent's and belongs to that parent; what was reverted is still there and has to be left out.
 
 mod db;
+mod pieces;
 mod tree;
-
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -17,15 +16,13 @@ use super::text::{self, member};
 use super::time::{self, Millis};
 use crate::Result;
 
-pub(crate) use tree::{has_database, is_tree, tree_pieces, tree_sessions};
+use pieces::is_info;
+pub(crate) use pieces::tree_pieces;
+pub(crate) use tree::{has_database, is_tree, tree_sessions};
 
 /// Reads the sessions of a database, or the one session of a file.
 pub(crate) fn read(file: &SessionFile, sink: &mut Sink<'_>) -> Result<()> {
     if is_info(file.path()) { tree::read(file, sink) } else { db::read(file.path(), sink) }
-}
-
-fn is_info(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// Whose session it is.
@@ -134,9 +131,4 @@ impl Family {
             next += 1;
         }
     }
-}
-
-/// The folder in which a tree's session file lies.
-fn storage_of(info: &Path) -> Option<PathBuf> {
-    info.parent()?.parent()?.parent().map(Path::to_owned)
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Family, Teller, is_reverted, storage_of, tell_info, tell_message, tell_part};
+use super::pieces::{EntryKind, list, storage_of, todo_of};
+use super::{Family, Teller, is_reverted, tell_info, tell_message, tell_part};
 use crate::Result;
 use crate::import::draft::Draft;
 use crate::import::file::stem;
@@ -30,8 +31,8 @@ pub(crate) fn has_database(tree: &Path) -> bool {
 pub(crate) fn tree_sessions(tree: &Path) -> Vec<(PathBuf, Vec<PathBuf>)> {
     let mut paths = HashMap::new();
     let mut sessions = Vec::new();
-    for project in list(&tree.join("session"), Kind::Folder) {
-        for path in list(&project, Kind::Json) {
+    for project in list(&tree.join("session"), EntryKind::Folder) {
+        for path in list(&project, EntryKind::Json) {
             let id = stem(&path).to_owned();
             let info = whole_json(&path).ok().flatten();
             sessions.push((id.clone(), info.and_then(|info| member(&info, "parentID").map(str::to_owned))));
@@ -42,23 +43,6 @@ pub(crate) fn tree_sessions(tree: &Path) -> Vec<(PathBuf, Vec<PathBuf>)> {
     let path = |id: &String| paths.get(id).cloned();
     let unit = |root: &String| Some((path(root)?, family.below(root).iter().filter_map(path).collect()));
     family.roots.iter().filter_map(unit).collect()
-}
-
-/// Every file behind a session, its own and its sub-agents' aside.
-pub(crate) fn tree_pieces(file: &SessionFile) -> Vec<PathBuf> {
-    let Some(storage) = storage_of(file.path()).filter(|_| super::is_info(file.path())) else {
-        return Vec::new();
-    };
-    let mut pieces = Vec::new();
-    for info in std::iter::once(file.path()).chain(file.parts().iter().map(PathBuf::as_path)) {
-        let messages = list(&storage.join("message").join(stem(info)), Kind::Json);
-        for message in &messages {
-            pieces.extend(list(&storage.join("part").join(stem(message)), Kind::Json));
-        }
-        pieces.extend(messages);
-        pieces.extend(Some(todo_of(&storage, info)).filter(|todo| todo.is_file()));
-    }
-    pieces
 }
 
 /// Reads a session with its sub-agents.
@@ -82,14 +66,14 @@ fn tell(storage: &Path, path: &Path, teller: Teller, draft: &mut Draft, sink: &m
     if teller == Teller::Main {
         tell_info(&info, draft);
     }
-    for message in list(&storage.join("message").join(stem(path)), Kind::Json) {
+    for message in list(&storage.join("message").join(stem(path)), EntryKind::Json) {
         let id = stem(&message);
         if is_reverted(&info, id) {
             continue;
         }
         let Some(data) = json_in(&message, sink) else { continue };
         let said = tell_message(&data, None, draft);
-        for part in list(&storage.join("part").join(id), Kind::Json) {
+        for part in list(&storage.join("part").join(id), EntryKind::Json) {
             if let Some(part) = json_in(&part, sink) {
                 tell_part(&part, &said, teller, draft);
             }
@@ -104,32 +88,3 @@ fn json_in(path: &Path, sink: &mut Sink<'_>) -> Option<Value> {
     }
     value
 }
-
-fn todo_of(storage: &Path, info: &Path) -> PathBuf {
-    storage.join("todo").join(format!("{}.json", stem(info)))
-}
-
-enum Kind {
-    Folder,
-    Json,
-}
-
-/// What is in a folder, in the order of names, links aside.
-fn list(folder: &Path, kind: Kind) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let fits = |entry: &std::fs::DirEntry| {
-        let Ok(found) = entry.file_type() else { return false };
-        match kind {
-            Kind::Folder => found.is_dir(),
-            Kind::Json => {
-                found.is_file() && entry.path().extension().is_some_and(|extension| extension == "json")
-            }
-        }
-    };
-    let entries = entries.take(MOST_ENTRIES).filter_map(std::result::Result::ok);
-    let mut paths: Vec<PathBuf> = entries.filter(fits).map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    paths
-}
-
-const MOST_ENTRIES: usize = 100_000;

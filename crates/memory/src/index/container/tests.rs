@@ -1,5 +1,8 @@
 use super::*;
 
+const HEADER: usize = PageSeal::HEADER;
+const SEALED: usize = PageSeal::SEALED;
+
 fn parts() -> Parts {
     let part = |len: usize, seed: u8| {
         OwnedBytes::new((0..len).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect::<Vec<u8>>())
@@ -37,6 +40,18 @@ fn parts_come_back_in_any_piece() {
     assert!(container.read(0..len * 2).is_err());
 }
 
+/// Made from the description in `docs/FORMAT.md`, by another program.
+#[test]
+fn the_bytes_of_a_file_are_the_described_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = Key::from_bytes(std::array::from_fn(|i| i as u8));
+    let len = write(folder.path(), "x", &key, &parts()).unwrap();
+    let bytes = std::fs::read(folder.path().join("x")).unwrap();
+    let hash = hex::encode(ring::digest::digest(&ring::digest::SHA256, &bytes));
+    assert_eq!(len, 721_616);
+    assert_eq!(hash, "86996f5804d33c500a27927632589bb25c656958abad5d8359f3bbe8e2e3d70c");
+}
+
 #[test]
 fn every_change_has_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -44,10 +59,10 @@ fn every_change_has_the_same_name() {
     write(folder.path(), "x", &key, &parts()).unwrap();
     write(folder.path(), "y", &other, &parts()).unwrap();
     let good = std::fs::read(folder.path().join("x")).unwrap();
-    let page = HEADER..HEADER + PAGE + TAG;
-    let next = page.end..page.end + PAGE + TAG;
+    let page = HEADER..HEADER + SEALED;
+    let next = page.end..page.end + SEALED;
     let mut cases: Vec<Vec<u8>> =
-        vec![Vec::new(), good[..HEADER - 1].to_vec(), good[..good.len() - PAGE - TAG].to_vec()];
+        vec![Vec::new(), good[..HEADER - 1].to_vec(), good[..good.len() - SEALED].to_vec()];
     for at in [0, 8, 15, HEADER, HEADER + PAGE, good.len() - 1] {
         let mut bytes = good.clone();
         bytes[at] ^= 1;

@@ -1,0 +1,127 @@
+//! What lies beside the sessions: the memory with its artifacts, and the channels' inbox.
+
+use std::io::{self, IsTerminal as _};
+
+use confidant_channel::Inbox;
+use confidant_engine::clock::{Clock as _, SystemClock};
+use confidant_memory::{Checked, Memory};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Check, MOST_NAMED};
+use crate::output::counted;
+
+/// Opens every memory, with its artifact.
+pub(super) async fn memories(memory: &Memory) -> Vec<Check> {
+    if let Err(error) = memory.check().await {
+        return vec![Check::fail("memory", &error.to_string())];
+    }
+    let bar = bar();
+    let checked = memory
+        .verify_telling(&|done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        })
+        .await;
+    bar.finish_and_clear();
+    match checked {
+        Ok(checked) => told(&checked),
+        Err(error) => vec![Check::fail("memory", &error.to_string())],
+    }
+}
+
+fn told(checked: &Checked) -> Vec<Check> {
+    let Checked { memories, refused, artifacts, lost, unasked, faults, .. } = checked;
+    let mut checks = Vec::new();
+    if checked.is_sound() {
+        let opens = if *memories == 1 { "1 memory" } else { &format!("{memories} memories") };
+        let with = if *artifacts == 1 { "1 artifact" } else { &format!("{artifacts} artifacts") };
+        checks.push(Check::ok("memory", format!("all open: {opens} and {with}")));
+    }
+    if !refused.is_empty() {
+        checks.push(Check::fail(
+            "memory",
+            &format!(
+                "memories that cannot be opened ({}): {}; hint: restore memory.db and memory-keys.db from a \
+                 backup, or forget them",
+                refused.len(),
+                named(refused)
+            ),
+        ));
+    }
+    if !lost.is_empty() {
+        checks.push(Check::fail(
+            "memory",
+            &format!(
+                "{} missing or damaged in the artifact store: {}; hint: restore that store from a backup, \
+                 store these sessions again, or forget them",
+                counted(lost.len() as u64, "artifact"),
+                named(lost)
+            ),
+        ));
+    }
+    for (what, times) in faults {
+        checks.push(Check::fail(
+            "memory",
+            &format!(
+                "the memory's files were changed by somebody else: {what} ({times}); hint: restore memory.db \
+                 and memory-keys.db from the same backup, or accept the files as they are: confidant doctor \
+                 --accept-restore"
+            ),
+        ));
+    }
+    if *unasked > 0 {
+        let count = counted(*unasked, "artifact");
+        checks.push(Check::warn(
+            "memory",
+            &format!(
+                "{count} could not be checked: the store does not answer; hint: run this again when it does"
+            ),
+        ));
+    }
+    checks
+}
+
+fn named(uris: &[String]) -> String {
+    let named = &uris[..uris.len().min(MOST_NAMED)];
+    let more = if uris.len() > named.len() { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
+}
+
+/// Takes the memory's keys as they are for the truth.
+pub(super) async fn accept_restore(memory: &Memory) -> Check {
+    match memory.accept_restore().await {
+        Ok(changed) => Check::ok(
+            "restore",
+            format!("accepted for the memory: {} had changed", counted(changed, "register")),
+        ),
+        Err(error) => Check::fail("restore", &error.to_string()),
+    }
+}
+
+/// Holds the channels' inbox against what is sealed in it.
+pub(super) async fn inbox(inbox: &Inbox) -> Check {
+    match inbox.verify(SystemClock.now()).await {
+        Ok(faults) if faults.is_empty() => Check::ok("inbox", "channels.db is intact"),
+        Ok(faults) => {
+            let told: Vec<String> = faults.iter().map(|(what, times)| format!("{what} ({times})")).collect();
+            Check::fail(
+                "inbox",
+                &format!(
+                    "channels.db was changed by somebody else: {}; hint: restore it from a backup, or remove \
+                     it to start over; unanswered events are then lost",
+                    told.join(", ")
+                ),
+            )
+        }
+        Err(error) => Check::fail("inbox", &error.to_string()),
+    }
+}
+
+/// A bar, on a terminal only.
+fn bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} artifacts  {elapsed}");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

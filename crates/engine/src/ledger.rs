@@ -1,0 +1,87 @@
+//! What keeps: data and keys, when and for how long, and what this process knows of both.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use confidant_seal::Scope;
+use parking_lot::Mutex;
+
+use crate::anchors::Anchors;
+use crate::audit::AuditRecord;
+use crate::clock::{Clock, Millis};
+use crate::concepts::Concepts;
+use crate::counts::Counters;
+use crate::derived::Derived;
+use crate::erasures::Erasures;
+use crate::error::{Error, StoreError};
+use crate::headroom::{Headroom, RoomLent};
+use crate::keyring::Keyring;
+use crate::notices::Agenda;
+use crate::settings::Settings;
+use crate::slots::Slots;
+use crate::store::{AuditHead, Instance, Naming, Store};
+use crate::turn::LeftOpen;
+
+/// Where things are kept, and what is known of that.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) store: Arc<dyn Store>,
+    /// What the store wants sessions to be called.
+    pub(crate) naming: Naming,
+    pub(crate) keyring: Keyring,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) channel_lifetimes: BTreeMap<String, Duration>,
+    pub(crate) derived: Vec<Arc<dyn Derived>>,
+    pub(crate) concepts: Concepts,
+    pub(crate) headroom: Option<Arc<dyn Headroom>>,
+    /// Up to which key it was looked whether contexts can be found.
+    pub(crate) looked_for_contexts: Mutex<Option<confidant_seal::Tag>>,
+    /// Held by whoever asks every key whose it is.
+    pub(crate) reading_through: tokio::sync::Mutex<()>,
+    /// When what could not be taken up is tried again.
+    pub(crate) unreadable: Agenda,
+    pub(crate) agenda: Agenda,
+    pub(crate) left_open: LeftOpen,
+    /// This engine among those on the same store.
+    pub(crate) instance: Instance,
+    /// Keeps the instance alive in the eyes of others; let go of at the stop.
+    pub(crate) enlisted: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+    pub(crate) slots: Slots,
+    pub(crate) anchors: Arc<Anchors>,
+    pub(crate) counters: Counters,
+    pub(crate) erasures: Erasures,
+}
+
+impl Ledger {
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Room for an erasure on a full disk, for as long as this is held.
+    pub(crate) fn room(&self) -> Option<RoomLent> {
+        self.headroom.clone().map(RoomLent::of)
+    }
+
+    /// Puts a record of its own into the audit log; says where it stands.
+    pub(crate) async fn record(&self, note: AuditRecord) -> Result<AuditHead, Error> {
+        let head = match self.store.record(vec![note.clone().pending(&self.keyring)]).await {
+            // Whoever only looks must be able to on a full disk, and is written down there as well.
+            Err(StoreError::Full) => {
+                let _room = self.room();
+                self.store.record(vec![note.pending(&self.keyring)]).await?
+            }
+            recorded => recorded?,
+        };
+        self.anchors.mark_audit();
+        head.ok_or(Error::Internal)
+    }
+
+    /// When a session of this scope ends if nothing more is said.
+    pub(crate) fn expiry(&self, scope: &Scope, now: Millis) -> Option<Millis> {
+        let own = self.channel_lifetimes.get(scope.channel().as_str()).copied();
+        self.settings.lifetimes.expiry(own, scope, now)
+    }
+}

@@ -1,0 +1,124 @@
+//! An answer in the making, and how far a turn got with it.
+
+use std::sync::Arc;
+
+use confidant_prepare::RunningHarm;
+
+use super::enrich::{Enrichment, Material};
+use super::outbound::{Final, MemoryState, Metadata};
+use super::request::Inbound;
+use crate::about::Note;
+use crate::approval::Work;
+use crate::concepts::InScope;
+use crate::error::Error;
+
+/// An answer in the making: which turn it is for, and what is known of how it came about.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) request_id: String,
+    pub(super) metadata: Metadata,
+    /// Tokens of the prompt, as counted here.
+    pub(super) prompt_tokens: u32,
+    /// Messages of the history that found no place in the prompt.
+    pub(super) left_out: usize,
+    /// The first exchange of the log that found one, or the turn itself.
+    pub(super) kept_from: u64,
+    /// Whether the log is nearly as long as it may be, so that its beginning goes soon.
+    pub(super) crowded: bool,
+    /// What the turn found out about the conversation, for the log.
+    pub(super) note: Note,
+    pub(super) harm: Option<RunningHarm>,
+    /// What something can be made of after the turn.
+    pub(super) material: Option<Material>,
+    /// What the person's settings say, and their names.
+    pub(super) settings: Vec<String>,
+    pub(super) known_settings: Vec<String>,
+    /// The concepts in scope, and what the person said: what is captured is held against both.
+    pub(super) concepts: Arc<InScope>,
+    pub(super) query: String,
+    /// Whether what it names is for everybody in the conversation.
+    pub(super) shared: bool,
+}
+
+impl Draft {
+    pub(super) fn new(inbound: &Inbound, memory: MemoryState) -> Self {
+        let metadata = Metadata::new(memory, inbound.audience);
+        Self {
+            request_id: inbound.request_id.clone(),
+            metadata,
+            prompt_tokens: 0,
+            left_out: 0,
+            kept_from: 0,
+            crowded: false,
+            note: Note::default(),
+            harm: None,
+            material: None,
+            settings: Vec::new(),
+            known_settings: Vec::new(),
+            concepts: Arc::default(),
+            query: String::new(),
+            shared: inbound.request.shared,
+        }
+    }
+}
+
+/// How far a turn got.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// To its answer.
+    Answer(Box<Answered>),
+    /// To something that somebody must decide.
+    Pause(Box<Paused>),
+}
+
+impl Reached {
+    /// The answer of a turn that has no log, and so cannot wait.
+    pub(super) fn into_final(self) -> Result<Final, Error> {
+        match self {
+            Self::Answer(answered) => Ok(answered.into_final()),
+            Self::Pause(_) => Err(Error::AwaitsApproval),
+        }
+    }
+}
+
+/// An answer that is not yet in the log.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) draft: Draft,
+    pub(super) text: String,
+    pub(super) tokens: u32,
+    /// The tools that were called on the way.
+    pub(super) steps: Vec<confidant_model::Step>,
+    /// What was made of it, where that had to be before it was heard.
+    pub(super) enrichment: Option<Enrichment>,
+}
+
+impl Answered {
+    pub(super) fn into_final(self) -> Final {
+        Final {
+            request_id: self.draft.request_id,
+            content: self.text,
+            metadata: Box::new(self.draft.metadata),
+        }
+    }
+}
+
+/// A turn that waits, with the work up to there.
+#[derive(Debug)]
+pub(super) struct Paused {
+    pub(super) request_id: String,
+    pub(super) work: Work,
+}
+
+/// Why a turn has no answer, with the turn it is.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) request_id: String,
+    pub(super) error: Error,
+}
+
+impl From<Unanswered> for Error {
+    fn from(unanswered: Unanswered) -> Self {
+        unanswered.error
+    }
+}

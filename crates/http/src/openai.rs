@@ -1,0 +1,290 @@
+//! A drop-in for OpenAI clients, with memory.
+//!
+//! Memory is kept per `user`, or per session named in `X-Confidant-Session`, which goes first; a user's own token means
+//! that user. Without any of them a turn goes without memory. The client sends only what is new: its last message is the
+//! query, the ones before it are used for this answer and not kept. What cannot be honoured is refused by name rather
+//! than ignored, unless ignoring it changes nothing.
+
+mod request;
+mod stream;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use confidant_engine::access::Permission;
+use confidant_engine::turn::{Ending, MemoryState, TokenUsage};
+use confidant_engine::{Error, Session, Turn, TurnRequest, UserId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answers::Running;
+use super::app::App;
+use super::auth::Caller;
+use super::body::{Json, reply};
+use super::error::ApiError;
+use super::openapi::OpenAiFailures;
+use super::wire::{Approval, Metadata};
+use request::{ChatRequest, Wanted};
+
+/// What a body asks for: the query, and how many messages came before it.
+#[cfg(feature = "fuzzing")]
+pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
+    let wanted = super::body::parse::<ChatRequest>(bytes)?.into_wanted()?;
+    Ok((wanted.query, wanted.brought.len()))
+}
+
+/// Complete a chat
+///
+/// Like OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body
+/// (in a stream: in the last chunk with a choice) say what memory did. If a tool call needs approval, the answer's text asks
+/// for it, and `confidant` has the details; the next message decides: `approve CODE` or `deny CODE`. Errors
+/// are in OpenAI's format. A turn continues if the client leaves, unless it is without memory.
+#[utoipa::path(
+    post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
+    params(
+        ("X-Confidant-Session" = Option<String>, Header, description = "The session to remember in; takes precedence over `user`"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The turn's request_id: a retry gets the recorded answer"),
+    ),
+    request_body = ChatRequest,
+    responses(
+        (status = 200, description = "The answer", content((ChatCompletion = "application/json"), (String = "text/event-stream"))),
+        OpenAiFailures
+    )
+)]
+pub(super) async fn complete(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Json(body): Json<ChatRequest>,
+) -> Result<Response, ApiError> {
+    let wanted = body.into_wanted()?;
+    let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
+    let Wanted { query, instructions, brought, sampling, streaming, .. } = wanted;
+    let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
+    let request =
+        TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
+    let turn = match &session {
+        Some(session) => session.turn(request),
+        None => app.engine.turn_without_memory(Some(caller.tenant().clone()), request),
+    };
+    let about = About::of(&app, &turn);
+    if let Some(streaming) = streaming {
+        return stream::respond(app, turn, about, streaming).await;
+    }
+    let ending = Running::from(turn).end(&app).await?;
+    let memory = memory_header(&ending);
+    let mut response = reply(&about.completion(ending))?;
+    response.headers_mut().insert(MEMORY, memory);
+    Ok(response)
+}
+
+/// Where this is remembered: the named session, the named user's own memory, or nowhere.
+async fn memory(
+    caller: &Caller,
+    headers: &HeaderMap,
+    user: Option<&str>,
+) -> Result<Option<Session>, ApiError> {
+    let scope = if let Some(id) = header_text(headers, SESSION)? {
+        caller.scope(id).map_err(|error| error.at("X-Confidant-Session"))?
+    } else if let Some(user) = user {
+        let user = UserId::new(user).map_err(|error| ApiError::from(Error::from(error)).at("user"))?;
+        caller.person_scope(CHANNEL, user)?
+    } else if let Some(own) = caller.own_user() {
+        caller.person_scope(CHANNEL, own.clone())?
+    } else {
+        return Ok(None);
+    };
+    caller.session(Permission::Talk, scope).await.map(Some)
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> {
+    let Some(value) = headers.get(&name) else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(Some)
+        .map_err(|_| ApiError::invalid(format!("the header {name} is not UTF-8"), "encode it as UTF-8"))
+}
+
+const SESSION: HeaderName = HeaderName::from_static("x-confidant-session");
+const MEMORY: HeaderName = HeaderName::from_static("x-confidant-memory");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The channel of memories that are kept per `user`.
+const CHANNEL: &str = "openai";
+
+fn memory_header(ending: &Ending) -> HeaderValue {
+    let memory = match ending {
+        Ending::Answer(answer) => answer.metadata.memory,
+        // What waits, waits in the log.
+        Ending::Approval(_) => MemoryState::Kept,
+    };
+    HeaderValue::from_static(match memory {
+        MemoryState::Kept => "kept",
+        MemoryState::Off => "off",
+        MemoryState::Unavailable => "unavailable",
+        MemoryState::Forgotten => "forgotten",
+    })
+}
+
+/// What every piece of one answer repeats.
+#[derive(Clone, Debug)]
+struct About {
+    id: String,
+    created: i64,
+    model: String,
+}
+
+impl About {
+    fn of(app: &App, turn: &Turn) -> Self {
+        let id = format!("chatcmpl-{}", turn.request_id());
+        Self { id, created: app.now(), model: app.engine.model_name().to_owned() }
+    }
+
+    fn completion(self, ending: Ending) -> ChatCompletion {
+        let Reply { content, usage, confidant } = ending.into();
+        let message = AssistantMessage { role: "assistant", content, refusal: None };
+        ChatCompletion {
+            id: self.id,
+            object: "chat.completion",
+            created: self.created,
+            model: self.model,
+            choices: vec![Choice { index: 0, message, logprobs: None, finish_reason: "stop" }],
+            usage,
+            confidant,
+        }
+    }
+}
+
+/// What a client gets to see of a turn's end.
+struct Reply {
+    content: String,
+    usage: Usage,
+    confidant: Confidant,
+}
+
+impl From<Ending> for Reply {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Answer(answer) => {
+                let usage = Usage::of(answer.metadata.usage);
+                let confidant = Confidant::Answer(Box::new((*answer.metadata).into()));
+                Self { content: answer.content, usage, confidant }
+            }
+            Ending::Approval(request) => {
+                let content = request.question.clone();
+                let confidant = Confidant::Approval(Box::new((*request).into()));
+                Self { content, usage: Usage::default(), confidant }
+            }
+        }
+    }
+}
+
+/// How an answer was made, or the tool call that somebody must approve first.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum Confidant {
+    Answer(Box<Metadata>),
+    Approval(Box<Approval>),
+}
+
+/// A whole answer.
+#[derive(Serialize, ToSchema)]
+struct ChatCompletion {
+    id: String,
+    /// `chat.completion`.
+    object: &'static str,
+    /// Seconds since 1970.
+    created: i64,
+    /// The model that answers here, whatever the request named.
+    model: String,
+    choices: Vec<Choice>,
+    usage: Usage,
+    /// How the answer was made, or the tool call that somebody must approve first.
+    confidant: Confidant,
+}
+
+/// The one answer.
+#[derive(Serialize, ToSchema)]
+struct Choice {
+    index: u32,
+    message: AssistantMessage,
+    #[schema(value_type = Option<Object>)]
+    logprobs: Option<()>,
+    finish_reason: &'static str,
+}
+
+/// What the agent says.
+#[derive(Serialize, ToSchema)]
+struct AssistantMessage {
+    role: &'static str,
+    content: String,
+    refusal: Option<String>,
+}
+
+/// Tokens that were spent; none for an answer from the log.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+struct Usage {
+    prompt_tokens: u32,
+    completion_tokens: u32,
+    total_tokens: u32,
+}
+
+impl Usage {
+    fn of(usage: Option<TokenUsage>) -> Self {
+        let Some(usage) = usage else { return Self::default() };
+        let total_tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+        Self { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens, total_tokens }
+    }
+}
+
+/// The models that answer here.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ModelList {
+    /// `list`.
+    object: &'static str,
+    data: Vec<ModelObject>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Model)]
+pub(super) struct ModelObject {
+    id: String,
+    /// `model`.
+    object: &'static str,
+    /// Seconds since 1970; unknown here, so 0.
+    created: i64,
+    owned_by: &'static str,
+}
+
+impl ModelObject {
+    fn of(app: &App) -> Self {
+        Self { id: app.engine.model_name().to_owned(), object: "model", created: 0, owned_by: "confidant" }
+    }
+}
+
+/// List the models
+#[utoipa::path(
+    get, path = "/v1/models", operation_id = "list_models", tag = "openai", security(("bearer" = [])),
+    responses((status = 200, description = "The model that answers here", body = ModelList), OpenAiFailures)
+)]
+pub(super) async fn models(State(app): State<App>, _: Caller) -> Result<Response, ApiError> {
+    reply(&ModelList { object: "list", data: vec![ModelObject::of(&app)] })
+}
+
+/// Show a model
+#[utoipa::path(
+    get, path = "/v1/models/{id}", operation_id = "retrieve_model", tag = "openai", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The model's id, percent-encoded")),
+    responses((status = 200, description = "The model", body = ModelObject), OpenAiFailures)
+)]
+pub(super) async fn model(
+    State(app): State<App>,
+    _: Caller,
+    id: Result<Path<String>, axum::extract::rejection::PathRejection>,
+) -> Result<Response, ApiError> {
+    if id.is_ok_and(|Path(id)| id == app.engine.model_name()) {
+        return reply(&ModelObject::of(&app));
+    }
+    let hint = "GET /v1/models names the model that answers here";
+    let error = ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "there is no such model", hint);
+    Err(error.at("model"))
+}

@@ -1,0 +1,285 @@
+//! What an OpenAI client asks for, and what of it can be had.
+
+use confidant_display::debug_without_content;
+use confidant_engine::model::{PromptMessage, Role as MessageRole, Sampling};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// A chat to complete. Parameters that are not listed are ignored, since ignoring them changes nothing.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct ChatRequest {
+    /// Any name; the configured model answers.
+    model: String,
+    /// The last one is the query and must be the user's. Earlier ones are used for this answer only and not kept.
+    messages: Vec<ChatMessage>,
+    /// Whose memory to use.
+    user: Option<String>,
+    /// Answer in chunks.
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    /// 0 to 2.
+    temperature: Option<f64>,
+    /// 0 to 1.
+    top_p: Option<f64>,
+    max_tokens: Option<u32>,
+    max_completion_tokens: Option<u32>,
+    /// Only 1.
+    #[schema(value_type = Option<u32>)]
+    n: Option<Value>,
+    /// Only `{"type": "text"}`.
+    #[schema(value_type = Option<Object>)]
+    response_format: Option<Value>,
+    /// Must be empty.
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Value>,
+    /// Only `none` or `auto`.
+    #[schema(value_type = Option<String>)]
+    tool_choice: Option<Value>,
+    #[schema(ignore)]
+    functions: Option<Value>,
+    #[schema(ignore)]
+    function_call: Option<Value>,
+    #[schema(ignore)]
+    logprobs: Option<Value>,
+    #[schema(ignore)]
+    top_logprobs: Option<Value>,
+    #[schema(ignore)]
+    logit_bias: Option<Value>,
+    #[schema(ignore)]
+    stop: Option<Value>,
+    #[schema(ignore)]
+    presence_penalty: Option<Value>,
+    #[schema(ignore)]
+    frequency_penalty: Option<Value>,
+    #[schema(ignore)]
+    modalities: Option<Value>,
+    #[schema(ignore)]
+    audio: Option<Value>,
+    #[schema(ignore)]
+    prediction: Option<Value>,
+    #[schema(ignore)]
+    web_search_options: Option<Value>,
+}
+
+/// What a stream has besides the answer.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub(super) struct StreamOptions {
+    /// A last chunk without choices says what was spent.
+    pub(super) include_usage: bool,
+}
+
+/// One message.
+#[derive(Deserialize, ToSchema)]
+struct ChatMessage {
+    /// `system`, `developer`, `user` or `assistant`.
+    role: String,
+    /// A text, or parts of type `text`.
+    #[schema(value_type = Option<Content>)]
+    content: Option<Content>,
+    #[schema(ignore)]
+    tool_calls: Option<Value>,
+    #[schema(ignore)]
+    function_call: Option<Value>,
+}
+
+/// A text, or parts.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+/// A part of a message.
+#[derive(Deserialize, ToSchema)]
+struct Part {
+    /// Only `text`.
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+}
+
+/// What is wanted, as far as it can be had.
+pub(super) struct Wanted {
+    pub(super) user: Option<String>,
+    pub(super) query: String,
+    pub(super) instructions: Option<String>,
+    pub(super) brought: Vec<PromptMessage>,
+    pub(super) sampling: Sampling,
+    /// `None` for a whole answer.
+    pub(super) streaming: Option<StreamOptions>,
+}
+
+impl ChatRequest {
+    /// Checks the request; names the first parameter that cannot be honoured.
+    pub(super) fn into_wanted(self) -> Result<Wanted, ApiError> {
+        if self.model.trim().is_empty() {
+            return Err(bad("model", "`model` is empty", "use the name that GET /v1/models gives"));
+        }
+        self.refuse_what_cannot_be_honoured()?;
+        let sampling = self.sampling()?;
+        let streaming = self.stream.unwrap_or(false).then(|| self.stream_options.unwrap_or_default());
+        let spoken = Spoken::of(self.messages)?;
+        let Spoken { instructions, brought, query } = spoken;
+        let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+        Ok(Wanted { user: self.user, query, instructions, brought, sampling, streaming })
+    }
+
+    fn refuse_what_cannot_be_honoured(&self) -> Result<(), ApiError> {
+        let is_zero = |value: &Value| value.as_f64() == Some(0.0);
+        let is_empty = |value: &Value| match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(items) => items.is_empty(),
+            _ => false,
+        };
+        let is_no_choice = |value: &Value| matches!(value.as_str(), Some("none" | "auto"));
+        let is_text = |value: &Value| value.get("type").and_then(Value::as_str) == Some("text");
+        let is_text_only =
+            |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
+        let never = |_: &Value| false;
+        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 16] = [
+            ("n", &self.n, &|n| n.as_u64() == Some(1)),
+            ("tools", &self.tools, &is_empty),
+            ("tool_choice", &self.tool_choice, &is_no_choice),
+            ("functions", &self.functions, &is_empty),
+            ("function_call", &self.function_call, &is_no_choice),
+            ("response_format", &self.response_format, &is_text),
+            ("logprobs", &self.logprobs, &|on| on == &Value::Bool(false)),
+            ("top_logprobs", &self.top_logprobs, &is_zero),
+            ("logit_bias", &self.logit_bias, &is_empty),
+            ("stop", &self.stop, &is_empty),
+            ("presence_penalty", &self.presence_penalty, &is_zero),
+            ("frequency_penalty", &self.frequency_penalty, &is_zero),
+            ("modalities", &self.modalities, &is_text_only),
+            ("audio", &self.audio, &never),
+            ("prediction", &self.prediction, &never),
+            ("web_search_options", &self.web_search_options, &never),
+        ];
+        for (name, value, is_default) in table {
+            if value.as_ref().is_some_and(|value| !is_default(value)) {
+                let message = format!("`{name}` with this value is not supported here");
+                return Err(bad(name, message, "leave it out"));
+            }
+        }
+        Ok(())
+    }
+
+    fn sampling(&self) -> Result<Sampling, ApiError> {
+        let within = |value: Option<f64>, most: f64| value.is_none_or(|value| (0.0..=most).contains(&value));
+        if !within(self.temperature, 2.0) {
+            return Err(bad("temperature", "`temperature` is out of range", "use 0 to 2"));
+        }
+        if !within(self.top_p, 1.0) {
+            return Err(bad("top_p", "`top_p` is out of range", "use 0 to 1"));
+        }
+        for (name, value) in
+            [("max_tokens", self.max_tokens), ("max_completion_tokens", self.max_completion_tokens)]
+        {
+            if value == Some(0) {
+                return Err(bad(name, format!("`{name}` is 0"), "use at least 1, or leave it out"));
+            }
+        }
+        let max_tokens = self.max_completion_tokens.or(self.max_tokens);
+        Ok(Sampling { temperature: self.temperature, top_p: self.top_p, max_tokens })
+    }
+}
+
+/// Whether a value asks for nothing that is not done anyway.
+type IsDefault<'a> = &'a dyn Fn(&Value) -> bool;
+
+/// The messages by what they are for.
+struct Spoken {
+    instructions: Vec<String>,
+    brought: Vec<PromptMessage>,
+    query: String,
+}
+
+impl Spoken {
+    fn of(mut messages: Vec<ChatMessage>) -> Result<Self, ApiError> {
+        let Some(last) = messages.pop() else {
+            return Err(bad("messages", "`messages` is empty", "send at least one message, from the user"));
+        };
+        let (mut instructions, mut brought) = (Vec::new(), Vec::new());
+        let place = messages.len();
+        for (index, message) in messages.into_iter().enumerate() {
+            let role = message.role(index)?;
+            let text = message.text(index)?;
+            match role {
+                Speaker::Operator => instructions.push(text),
+                Speaker::User => brought.push(PromptMessage { role: MessageRole::Human, text }),
+                Speaker::Assistant => brought.push(PromptMessage { role: MessageRole::Ai, text }),
+            }
+        }
+        if last.role(place)? != Speaker::User {
+            let message =
+                format!("`messages[{place}].role` is not `user`, but the last message must be the user's");
+            return Err(bad("messages", message, "end with a message from the user"));
+        }
+        Ok(Self { instructions, brought, query: last.text(place)? })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    Operator,
+    User,
+    Assistant,
+}
+
+impl ChatMessage {
+    fn role(&self, index: usize) -> Result<Speaker, ApiError> {
+        match self.role.as_str() {
+            "system" | "developer" => Ok(Speaker::Operator),
+            "user" => Ok(Speaker::User),
+            "assistant" => Ok(Speaker::Assistant),
+            _ => {
+                let message = format!("`messages[{index}].role` is not supported here");
+                Err(bad("messages", message, "use system, developer, user or assistant"))
+            }
+        }
+    }
+
+    fn text(self, index: usize) -> Result<String, ApiError> {
+        for (name, value) in [("tool_calls", &self.tool_calls), ("function_call", &self.function_call)] {
+            if value.as_ref().is_some_and(|value| value.as_array().is_none_or(|calls| !calls.is_empty())) {
+                let message = format!("`messages[{index}].{name}` is not supported here");
+                return Err(bad("messages", message, "send messages of text only"));
+            }
+        }
+        match self.content {
+            Some(Content::Text(text)) => Ok(text),
+            Some(Content::Parts(parts)) => joined(parts, index),
+            None => Err(bad("messages", format!("`messages[{index}].content` is missing"), "give it text")),
+        }
+    }
+}
+
+fn joined(parts: Vec<Part>, index: usize) -> Result<String, ApiError> {
+    let mut texts = Vec::with_capacity(parts.len());
+    for (at, part) in parts.into_iter().enumerate() {
+        match (part.kind.as_str(), part.text) {
+            ("text", Some(text)) => texts.push(text),
+            (kind, _) => {
+                let known = ["image_url", "input_audio", "file", "refusal", "text"];
+                let kind = known.iter().find(|known| **known == kind).unwrap_or(&"unknown");
+                let message = format!("`messages[{index}].content[{at}]` of type {kind} is not text");
+                return Err(bad("messages", message, "send parts of type text, with a `text`"));
+            }
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+fn bad(
+    param: &'static str,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+    hint: &'static str,
+) -> ApiError {
+    ApiError::invalid(message, hint).at(param)
+}
+
+debug_without_content!(ChatRequest);

@@ -1,0 +1,304 @@
+//! The one port behind which every language model stands.
+//!
+//! A model gets a [`Prompt`], which keeps its parts apart (system text, quoted blocks, history, query), so that the
+//! built-in answerer can tell a room line from a memory and a remote adapter can decide how to flatten them. What is
+//! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
+
+mod choice;
+mod extractive;
+#[cfg(feature = "remote")]
+mod remote;
+pub mod tokens;
+
+use async_trait::async_trait;
+use confidant_display::debug_without_content;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use confidant_redact::Fence;
+
+pub use choice::{ChosenModel, Models, OfferedModel};
+pub use extractive::Extractive;
+#[cfg(feature = "remote")]
+pub use remote::{FormStyle, Provider, Remote, RemoteSettings, RemoteSetupError};
+
+/// A language model, or something that answers like one.
+#[async_trait]
+pub trait Model: Send + Sync + std::fmt::Debug {
+    /// The name that answers, exports and `/v1/models` give.
+    fn name(&self) -> &str;
+
+    /// Answers `prompt`. Each piece of text goes to `deltas` as soon as it is there, in order; their concatenation is
+    /// the answer's text. An answer that calls tools is not the last word: the caller runs them and asks again.
+    async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError>;
+
+    /// Fills in a form: one structured call whose result is a JSON object. What comes back is only known to be JSON;
+    /// whoever asked checks it field by field.
+    async fn fill(&self, form: &Form) -> Result<Value, ModelError> {
+        let _ = form;
+        Err(ModelError::NoForms)
+    }
+
+    /// Whether the model can be reached now, without asking it anything.
+    async fn check(&self) -> Result<(), ModelError>;
+}
+
+/// Where a model puts its answer while it is being made.
+pub type Deltas<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Everything a model is told in one turn.
+#[derive(Clone)]
+pub struct Prompt {
+    /// What the quoted blocks of this turn stand in.
+    pub fence: Fence,
+    /// Instructions of the operator; never holds anything a person said.
+    pub system: String,
+    /// Quoted data, each fenced and labelled as untrusted.
+    pub blocks: Vec<Block>,
+    /// What this person and the agent said before, oldest first.
+    pub history: Vec<PromptMessage>,
+    /// What the person says now.
+    pub query: String,
+    /// What the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// Whether it may call any of it now. Tools that were called stay in the prompt, since providers want to know them.
+    pub calling: Calling,
+    /// What was called in this turn so far, and what came back.
+    pub steps: Vec<Step>,
+    /// How to answer; unset means the model's own default.
+    pub sampling: Sampling,
+}
+
+/// A block of quoted lines, such as the recent room discussion.
+#[derive(Clone)]
+pub struct Block {
+    /// What the lines are, as one sentence for the model.
+    pub intro: String,
+    /// A word that names the fence, such as `room`.
+    pub label: &'static str,
+    /// The lines, oldest first, already sanitised.
+    pub lines: Vec<BlockLine>,
+}
+
+/// One quoted line.
+#[derive(Clone)]
+pub struct BlockLine {
+    /// Who said it, under a name that is unambiguous in its block; empty where nobody did.
+    pub speaker: String,
+    /// Whose words these are, as the asker sees it.
+    pub voice: Voice,
+    /// What was said: one line, without invisible characters or fences.
+    pub text: String,
+}
+
+/// Whose words a quoted line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// The person who asks.
+    Asker,
+    /// Somebody else.
+    Other,
+    /// The agent itself.
+    Agent,
+}
+
+/// A message of the history.
+#[derive(Clone)]
+pub struct PromptMessage {
+    /// Whose message it is.
+    pub role: Role,
+    /// Its text.
+    pub text: String,
+}
+
+/// A tool as a model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its full name, such as `files.read`.
+    pub name: String,
+    /// What it does, as its maker says.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: Value,
+}
+
+/// Whether a model may call tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calling {
+    /// As it likes.
+    #[default]
+    Free,
+    /// Not any more: it is to say its last word.
+    Over,
+}
+
+/// A call that a model wants made.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's own name for the call.
+    pub id: String,
+    /// The tool's full name; whatever the model wrote, so it may not exist.
+    pub name: String,
+    /// The arguments as the model wrote them: not checked yet.
+    pub arguments: Value,
+    /// What a provider wants back with the call, unread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<String>,
+}
+
+/// One round of tools: what the model said, what it called, and what came back, call by call.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What the model said with its calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The calls.
+    pub calls: Vec<ToolCall>,
+    /// The results, as many as calls when the step is done; fenced and bounded.
+    pub results: Vec<String>,
+}
+
+/// A structured call: what is to be filled in, and from what.
+#[derive(Clone)]
+pub struct Form {
+    /// The function's name: letters, digits and underscores.
+    pub name: &'static str,
+    /// What it is for.
+    pub description: &'static str,
+    /// The JSON Schema of the result, an object.
+    pub schema: Value,
+    /// Instructions of ours.
+    pub system: String,
+    /// The data to look at, as one text with its parts fenced and labelled.
+    pub material: String,
+    /// The most tokens that the result may have.
+    pub max_tokens: u32,
+}
+
+/// The two sides of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    Human,
+    /// The agent.
+    Ai,
+}
+
+/// How to answer; unset fields leave the choice to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Randomness, 0 for none.
+    pub temperature: Option<f64>,
+    /// Probability mass to sample from.
+    pub top_p: Option<f64>,
+    /// The most tokens an answer may have.
+    pub max_tokens: Option<u32>,
+}
+
+/// A finished answer.
+#[derive(Clone)]
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// Tools that the model wants called before it goes on.
+    pub calls: Vec<ToolCall>,
+    /// The name of the model that made it.
+    pub model: String,
+    /// Tokens as the provider counted them, if it did.
+    pub usage: Option<Usage>,
+}
+
+/// Tokens as a provider counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// Tokens of the answer.
+    pub completion: u32,
+}
+
+/// Why a model gave no answer. Says nothing of what was asked or answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// No connection.
+    #[error("the model cannot be reached; check model.base_url and that the server runs")]
+    Unreachable,
+    /// Credentials were refused.
+    #[error("the model's server refused the credentials; check its API key variable")]
+    Unauthorised,
+    /// Too many requests.
+    #[error("the model's server is rate-limiting; try again later")]
+    RateLimited,
+    /// Any other refusal, by HTTP status.
+    #[error("the model's server answered with status {0}; check model.model and the server's log")]
+    Refused(u16),
+    /// No answer in time.
+    #[error("the model did not answer in time; raise model.timeout_seconds or use a faster model")]
+    TimedOut,
+    /// A reply that is not one.
+    #[error("the model's reply could not be understood; check that model.provider fits the server")]
+    Malformed,
+    /// The stream ended before the answer did.
+    #[error("the model's answer was cut off; send the turn again")]
+    CutOff,
+    /// It cannot fill in forms.
+    #[error("this model cannot fill in forms; set processing.model to one that can call functions")]
+    NoForms,
+    /// A worker that is not one of ours said so, and not why.
+    #[error("the worker that answers reported an error; look at its log")]
+    Elsewhere,
+}
+
+impl Default for Prompt {
+    /// Nothing to say, in a fence of its own.
+    fn default() -> Self {
+        Self {
+            fence: fresh_fence(),
+            system: String::new(),
+            blocks: Vec::new(),
+            history: Vec::new(),
+            query: String::new(),
+            tools: Vec::new(),
+            calling: Calling::default(),
+            steps: Vec::new(),
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+/// A fence with a new word, which nobody knows before it is there.
+#[must_use]
+pub fn fresh_fence() -> Fence {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random)
+        .expect("the operating system gives random bytes, or nothing here can be safe");
+    Fence::new(random)
+}
+
+impl Block {
+    /// The block as text: intro, opening fence, one `speaker: text` per line, closing fence.
+    #[must_use]
+    pub fn render(&self, fence: &Fence) -> String {
+        let mut text = format!("{}\n{}\n", self.intro, fence.open(self.label));
+        for line in &self.lines {
+            if !line.speaker.is_empty() {
+                text.push_str(&line.speaker);
+                text.push_str(": ");
+            }
+            text.push_str(&line.text);
+            text.push('\n');
+        }
+        text.push_str(&fence.close(self.label));
+        text
+    }
+}
+
+debug_without_content!(Prompt { blocks: blocks.len(), history: history.len() });
+debug_without_content!(ToolCall { name });
+debug_without_content!(Form { name });
+debug_without_content!(Step { calls: calls.len() });
+debug_without_content!(Block { label });
+debug_without_content!(BlockLine { voice });
+debug_without_content!(PromptMessage { role });
+debug_without_content!(Answer { model, usage });
