@@ -25,6 +25,8 @@ pub(crate) struct Reply {
     sent: SentSoFar,
     /// What the answer's names are made of.
     purpose: String,
+    /// A question of it stands above, which somebody may not have decided yet.
+    asked: bool,
     /// The text that the draft shows.
     shown: String,
 }
@@ -60,6 +62,7 @@ impl Reply {
             // Having asked a question is no try to answer.
             again: row.attempts > 1 + u32::from(waits.is_some()),
             sent: SentSoFar(Sent::open(account, row)),
+            asked: waits.as_ref().is_some_and(Waits::is_asked),
             // An answer after a question is another message than the question.
             purpose: waits.map_or(ANSWER.to_owned(), |waits| format!("{ANSWER}/{}", waits.approval_id)),
             shown: String::new(),
@@ -88,8 +91,13 @@ impl Reply {
         let _ = tokio::time::timeout(PATIENCE, self.channel.typing(&self.route)).await;
     }
 
-    /// Shows what there is so far; says whether that changed anything. Trouble is not worth a word: the end comes anyway.
-    pub(crate) async fn draft(&mut self, text: &str) -> bool {
+    /// Shows what there is so far: the answer's text, or what is being done for it. Says whether that changed anything. Trouble is
+    /// not worth a word: the end comes anyway.
+    ///
+    /// Below a question only text is shown. Whether anything is done there is known once it is decided; until then the row stands
+    /// aside again without an answer, and what was shown would stay.
+    pub(crate) async fn draft(&mut self, text: &str, progress: &str) -> bool {
+        let text = if text.is_empty() && !self.asked { progress } else { text };
         let manners = self.channel.manners();
         let Some(first) = split(text, manners.limit, manners.measure).into_iter().next() else {
             return false;

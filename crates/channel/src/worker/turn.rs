@@ -244,8 +244,7 @@ impl Job<'_> {
                     None => return Heard::Silence,
                 },
                 () = tokio::time::sleep(wait), if growing == Growing::Shown => {
-                    let so_far = if text.is_empty() { &progress } else { &text };
-                    self.reply.draft(so_far).await;
+                    self.reply.draft(&text, &progress).await;
                     pacer.shown(clock.now());
                 }
                 () = tokio::time::sleep_until(typed + manners.typing_every), if growing == Growing::Shown => {

@@ -12,7 +12,7 @@ use confidant_engine::tools::{
     Effect, Invocation, Tool, ToolError, ToolOutput, ToolPolicy, ToolRule, Toolbox, Verdict,
 };
 use confidant_engine::turn::CarryOut;
-use confidant_engine::{Actor, Parts};
+use confidant_engine::{Actor, Engine, Parts, TurnRequest};
 use serde_json::json;
 
 use crate::rig::{Bot, Rig, person, says, whispers};
@@ -182,6 +182,43 @@ async fn a_question_outlives_restarts_is_not_asked_again_and_is_answered_where_i
     rig.world
         .until(|shown| shown.iter().any(|one| one.text() == "It is done." && one.reply_to == "e1"))
         .await;
+    bot.idle().await;
+    assert_eq!((rig.world.texts().len(), tools.0.load(Ordering::SeqCst)), (2, 1));
+    bot.stop().await;
+}
+
+/// A process that starts looks at each question again. That takes a while if the session is busy; what it shows meanwhile would stay
+/// below the question, and in the place of the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_waits_on_shows_no_progress() {
+    let rig = Rig::new();
+    let tools = Arc::new(Deletes::default());
+    let bot = start(&rig, &tools, vec![Approver::Asker]).await;
+    bot.take(says("e1", "alice", "delete my notes")).await;
+    asked(&rig, 1).await;
+    bot.idle().await;
+    bot.kill().await;
+    let asking = asking(&rig, &tools, vec![Approver::Asker]);
+    *rig.model.call.lock().unwrap() = None;
+    rig.model.shut();
+    let prompts = rig.model.prompts.lock().unwrap().len();
+    let _ = tokio::time::timeout(Duration::ZERO, rig.world.typed.notified()).await;
+    let busy = async |engine: Engine| {
+        let request = TurnRequest { query: "what else is there?".to_owned(), ..TurnRequest::default() };
+        tokio::spawn(engine.session(person("alice"), Actor::cli()).turn(request).finish());
+        rig.model.until(prompts + 1).await;
+    };
+    let bot = rig.start_after(asking, busy).await;
+    rig.world.typed.notified().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    rig.model.open();
+    bot.idle().await;
+    assert_eq!(rig.world.texts().len(), 1, "{:?}", rig.world.texts());
+    let session = bot.engine.session(person("alice"), Actor::cli());
+    let approval = session.approvals().await.unwrap().remove(0);
+    let by = Decider::Person("alice".to_owned());
+    session.decide(&approval.approval_id, Decision::Approve, by, CarryOut::Here).finish().await.unwrap();
+    rig.world.until(|shown| shown.iter().any(|one| one.text() == "It is done.")).await;
     bot.idle().await;
     assert_eq!((rig.world.texts().len(), tools.0.load(Ordering::SeqCst)), (2, 1));
     bot.stop().await;

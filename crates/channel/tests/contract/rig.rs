@@ -41,6 +41,8 @@ pub(crate) struct World {
     /// The next send is carried out, and its sender never hears of it.
     pub(crate) swallow: Mutex<bool>,
     pub(crate) swallowed: Notify,
+    /// Somebody was told that the bot is typing.
+    pub(crate) typed: Notify,
     /// How long a message takes once it can be seen, until its sender hears so.
     pub(crate) slowness: Mutex<Duration>,
     pub(crate) room: Mutex<Vec<(String, String)>>,
@@ -194,6 +196,7 @@ impl Channel for Double {
     }
 
     async fn typing(&self, _: &Route) -> Result<(), Trouble> {
+        self.world.typed.notify_one();
         Ok(())
     }
 
@@ -269,6 +272,15 @@ impl Rig {
     }
 
     pub(crate) async fn start_with(&self, change: impl FnOnce(Parts) -> Parts) -> Bot {
+        self.start_after(change, async |_| ()).await
+    }
+
+    /// The same, with something that the engine does before the channel is up.
+    pub(crate) async fn start_after(
+        &self,
+        change: impl FnOnce(Parts) -> Parts,
+        first: impl AsyncFnOnce(Engine),
+    ) -> Bot {
         // A restart is a later moment.
         self.clock.advance(Duration::from_secs(1));
         let folder = self.folder.path();
@@ -279,6 +291,7 @@ impl Rig {
         let parts = Parts { derived: vec![Arc::new(inbox.clone())], clock: Arc::clone(&clock), ..parts };
         let engine = Engine::open(change(parts)).await.unwrap();
         inbox.attach(&engine);
+        first(engine.clone()).await;
         let runtime = Runtime::new(engine.clone(), inbox.clone(), clock, tenant());
         let double = Arc::new(Double {
             world: Arc::clone(&self.world),
