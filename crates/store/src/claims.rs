@@ -1,9 +1,14 @@
 //! Who answers open turns, and who takes over those of a process that ended.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use confidant_seal::Tag;
 
 use super::Result;
+
+/// How long an instance counts as alive after its last sign, on a store that several processes share.
+pub const LEASE: Duration = Duration::from_secs(15);
 
 /// Open turns and the processes that answer them.
 #[async_trait]

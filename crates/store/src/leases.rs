@@ -12,8 +12,6 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::{Instance, Result, StoreError};
 
-/// How long an instance counts as alive after its last sign.
-pub const LEASE: Duration = Duration::from_secs(15);
 const RENEWED: Duration = Duration::from_secs(4);
 
 /// What a lease is for.

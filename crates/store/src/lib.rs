@@ -16,6 +16,7 @@
 #![expect(missing_docs, reason = "only the engine uses it; what is not plain by its name and type is said")]
 
 mod audit;
+#[cfg(any(feature = "redis", feature = "postgres"))]
 mod certificates;
 mod claims;
 pub mod clock;
@@ -23,28 +24,31 @@ pub mod contexts;
 mod error;
 mod keys;
 mod lane;
+#[cfg(any(feature = "redis", feature = "postgres"))]
 mod lanes;
+#[cfg(any(feature = "redis", feature = "postgres"))]
 mod leases;
 mod logs;
 pub mod memory;
 mod names;
+#[cfg_attr(not(feature = "postgres"), path = "postgres/disabled.rs")]
 pub mod postgres;
+#[cfg_attr(not(feature = "redis"), path = "redis/disabled.rs")]
 pub mod redis;
 pub mod sqlite;
 mod tokens;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "redis", feature = "postgres"))]
 mod conformance;
 
 use async_trait::async_trait;
 
 pub use audit::{Audit, AuditHead, AuditLane, AuditPlace, PendingAudit};
-pub use claims::{Claims, Instance, Owner};
+pub use claims::{Claims, Instance, LEASE, Owner};
 use contexts::{ContextUpkeep, Contexts};
 pub use error::StoreError;
 pub use keys::{Anchor, Anchors, Created, DataKeys, KeyRow, KeyStore, LaneAnchor, Rotation, SystemKeys};
 pub use lane::Lane;
-pub use leases::LEASE;
 pub use logs::{Append, Appended, Find, Listed, Loaded, Logs};
 pub use names::{KeyName, Known, NameSealer, Names, Naming};
 pub use tokens::{TokenRow, Tokens};

@@ -11,8 +11,9 @@ use super::PostgresStore;
 use super::data::tag;
 use super::lanes::{get, odd};
 use super::pool::{For, Pool};
+use crate::claims::LEASE;
 use crate::error::StoreError;
-use crate::leases::{LEASE, LeaseKeeper, Work};
+use crate::leases::{LeaseKeeper, Work};
 use crate::{Claims, Instance, Owner, Result};
 
 #[async_trait]

@@ -14,6 +14,7 @@
 //! What is easy to get wrong: connections of the pool work for the system unless told otherwise; a function that is called for
 //! a session narrows its own transaction to the session's tenant before it looks at anything.
 
+mod address;
 mod contexts;
 mod data;
 mod keys;
@@ -31,10 +32,11 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use super::Result;
+pub use address::PostgresAddress;
 pub use data::PostgresStore;
 pub use keys::PostgresKeys;
 use pool::Pool;
-pub use settings::{PostgresAddress, PostgresSettings};
+pub use settings::PostgresSettings;
 
 /// The data half and the key half in one database.
 pub async fn open(settings: &PostgresSettings) -> Result<(PostgresStore, PostgresKeys)> {

@@ -15,7 +15,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
 
-use super::settings::{PostgresSettings, Tls};
+use super::PostgresSettings;
+use super::address::Tls;
 use super::tls::MakeTls;
 use crate::Result;
 use crate::error::StoreError;

@@ -9,7 +9,8 @@ use redis::Cmd;
 
 use super::link::{For, Link};
 use super::names::KeySpace;
-use crate::leases::{LEASE, LeaseKeeper, Work};
+use crate::claims::LEASE;
+use crate::leases::{LeaseKeeper, Work};
 use crate::{Instance, Result};
 
 /// How long the list of instances outlives the last sign of any.

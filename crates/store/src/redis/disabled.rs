@@ -1,0 +1,81 @@
+//! What stands in for Redis where it is not built in: no address can be had, so nothing of the rest can be called.
+
+#[path = "settings.rs"]
+mod settings;
+
+use std::convert::Infallible;
+
+use super::Result;
+use crate::memory::{MemoryKeys, MemoryStore};
+
+pub use settings::{RedisNames, RedisSettings};
+
+/// The address of a Redis, which this program was built without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisAddress(Infallible);
+
+impl RedisAddress {
+    /// Says that there is none.
+    pub fn parse(_: &str) -> std::result::Result<Self, String> {
+        Err("this program was built without Redis; hint: `scripts/run --all` or `cargo build --release -p confidant` builds it, \
+             or use another address"
+            .to_owned())
+    }
+
+    #[must_use]
+    pub fn with_password(self, _: &str) -> Self {
+        self
+    }
+
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.never()
+    }
+
+    /// There is no such address.
+    pub fn never(&self) -> ! {
+        match self.0 {}
+    }
+}
+
+pub async fn open(settings: &RedisSettings) -> Result<(MemoryStore, MemoryKeys)> {
+    settings.address.never()
+}
+
+pub async fn open_keys(settings: &RedisSettings) -> Result<MemoryKeys> {
+    settings.address.never()
+}
+
+pub async fn is_there(settings: &RedisSettings) -> Result<bool> {
+    settings.address.never()
+}
+
+/// Checkpoints of the first system, which are on a Redis.
+#[derive(Debug)]
+pub struct Checkpoints(RedisAddress);
+
+impl Checkpoints {
+    pub async fn connect(settings: &RedisSettings) -> Result<Self> {
+        settings.address.never()
+    }
+
+    pub async fn ids(&self) -> Result<Vec<String>> {
+        self.0.never()
+    }
+
+    pub async fn others(&self) -> Result<Vec<(String, String)>> {
+        self.0.never()
+    }
+
+    pub async fn row(&self, _: &str) -> Result<Option<Vec<u8>>> {
+        self.0.never()
+    }
+
+    pub async fn set_aside(&self, _: &str) -> Result<()> {
+        self.0.never()
+    }
+
+    pub async fn remove(&self, _: &str) -> Result<()> {
+        self.0.never()
+    }
+}
