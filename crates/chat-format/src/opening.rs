@@ -180,20 +180,17 @@ pub enum Item {
 }
 
 impl Chat {
-    /// Checks what the server sent, in the order of the format. `None` for a chat that has a floor is `withheld`.
+    /// Checks what the server sent, in the order of the format. `None` is `withheld`; a chat without a floor is
+    /// `list-refused`.
     pub fn open(
         account: &Account,
         id: &ChatId,
         sent: Option<&SentChat>,
         seen: &SeenChat,
     ) -> Result<Self, Refused> {
-        let floor = account.floors.get(id).copied();
-        let sent = match (sent, floor) {
-            (Some(sent), _) => sent,
-            (None, _) => return Err(Refused::Withheld),
-        };
+        let sent = sent.ok_or(Refused::Withheld)?;
         // Deleted, and put back.
-        let floor = floor.ok_or(Refused::ListRefused)?;
+        let floor = account.floors.get(id).copied().ok_or(Refused::ListRefused)?;
         let ring = Ring::open(&account.ak, &account.id, RingOf::Chat(id), &sent.ring)?;
         let (head, mark) = open_head(&account.id, id, &ring, sent, floor, seen)?;
         let mut list = List::new();
