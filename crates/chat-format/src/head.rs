@@ -111,8 +111,10 @@ impl Head {
 
 confidant_display::debug_without_content!(Head { key, kid, count, live, chain });
 
-/// What a device remembers of a sealed head or manifest: its revision, and the hash of its envelope.
+/// A sealed head or manifest, by its revision and the hash of its envelope: what a device remembers, and what a floor says
+/// of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mark {
     /// The revision.
     pub rev: u32,
@@ -169,6 +171,19 @@ impl Trail {
         let whole = u32::try_from(self.steps.len()) == Ok(now.rev - seen.rev);
         let last = self.steps.last().is_some_and(|step| step.live == *live_now);
         if whole && last && at == (*chain_now, now.envelope) { Ok(()) } else { Err(Refused::Forked) }
+    }
+
+    /// Whether the way from the remembered head passes through this one; else `forked`. One from before the remembered
+    /// head cannot be told.
+    pub(crate) fn passes(&self, seen: &Mark, through: &Mark) -> Result<(), Refused> {
+        let there = match through.rev.checked_sub(seen.rev) {
+            None => return Ok(()),
+            Some(0) => Some(seen.envelope),
+            Some(after) => {
+                usize::try_from(after - 1).ok().and_then(|at| self.steps.get(at)).map(|step| step.envelope)
+            }
+        };
+        if there == Some(through.envelope) { Ok(()) } else { Err(Refused::Forked) }
     }
 }
 

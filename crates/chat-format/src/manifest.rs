@@ -1,12 +1,12 @@
 //! Floors and manifest: which chats an account has, and how far each one is.
 //!
 //! ```text
-//! floor 0 … f   {chat: revision of its head at least}, a chat on the shelf of the first hex digit of H(chat id)
+//! floor 0 … f   {chat: a head that it has reached}, a chat on the shelf of the first hex digit of H(chat id)
 //! manifest      {g, uk, box, box_pub, floors: 16 × H(envelope), chain, …}
 //! ```
 //!
 //! Owns the two records. Easy to get wrong: a floor late. A chat gets its floor in the write that creates it and loses it
-//! in the write that deletes it; a chat without a floor is refused. Only the revision may lag, by up to 60 seconds.
+//! in the write that deletes it; a chat without a floor is refused. Only the head may be ahead, by up to 60 seconds.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,20 @@ use zeroize::Zeroizing;
 
 use crate::bytes::{Digest, PublicKey, hash};
 use crate::error::Refused;
+use crate::head::Mark;
 use crate::ids::{ChatId, DeviceId};
 use crate::json::{self, Record};
 use crate::record::Shelf;
 
-/// The chats of one shelf, each with a revision that its head has reached.
+/// The chats of one shelf, each with a head that it has reached.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
     /// Version, 1.
     pub v: u32,
-    /// Chat to revision.
-    pub chats: BTreeMap<ChatId, u32>,
+    /// Chat to head. With the envelope's hash and not only the revision, a device that remembers nothing cannot be shown
+    /// another head of the same revision.
+    pub chats: BTreeMap<ChatId, Mark>,
 }
 
 /// What is sealed as an account's manifest.

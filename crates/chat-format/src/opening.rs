@@ -21,7 +21,7 @@ use crate::ids::{AccountId, ChatId, ItemId, MessageId};
 use crate::mailbox::BoxKey;
 use crate::manifest::{Floor, Manifest};
 use crate::record::{Message, Place, Shelf, Text, open_record};
-use crate::ring::{AccountKey, Entry, Ring, RingOf};
+use crate::ring::{AccountKey, Entry, Held, Ring, RingOf};
 
 /// What the server sent about an account.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct Account {
     boxes: Vec<BoxKey>,
     manifest: Manifest,
     mark: Mark,
-    floors: BTreeMap<ChatId, u32>,
+    floors: BTreeMap<ChatId, Mark>,
 }
 
 impl Account {
@@ -128,8 +128,8 @@ impl Account {
         self.mark
     }
 
-    /// Every chat, and the revision that its head has at least.
-    pub fn floors(&self) -> &BTreeMap<ChatId, u32> {
+    /// Every chat, and a head that it has reached.
+    pub fn floors(&self) -> &BTreeMap<ChatId, Mark> {
         &self.floors
     }
 }
@@ -141,7 +141,7 @@ pub struct SentChat {
     pub ring: Vec<Entry>,
     /// The head.
     pub head: Sealed,
-    /// How it follows from what the device remembers.
+    /// How it follows from the head that the device remembers, or else from the one in the floor.
     pub trail: Trail,
     /// Every item and the hash of its envelope.
     pub list: Vec<(ItemId, Digest)>,
@@ -192,7 +192,7 @@ impl Chat {
         // Deleted, and put back.
         let floor = account.floors.get(id).copied().ok_or(Refused::ListRefused)?;
         let ring = Ring::open(&account.ak, &account.id, RingOf::Chat(id), &sent.ring)?;
-        let (head, mark) = open_head(&account.id, id, &ring, sent, floor, seen)?;
+        let (head, mark) = open_head(account, id, &ring, sent, &floor, seen)?;
         let mut list = List::new();
         for (item, envelope) in &sent.list {
             if list.insert(item.clone(), *envelope).is_some() {
@@ -294,11 +294,14 @@ fn open_manifest(
     if manifest.g != ak.generation() {
         return Err(Refused::KeyRefused);
     }
-    // Sealed under the newest key, or a lost device that still has an older one could have written it.
-    if manifest.uk != ring.newest().n() || opened.held.n() != manifest.uk {
-        return Err(Refused::RingForked);
+    // Sealed under the newest key, which this generation made: a lost device has older ones, and a server could keep the
+    // newest entry back.
+    let newest = ring.writer().map(Held::n);
+    if newest == Some(manifest.uk) && newest == Some(opened.held.n()) {
+        Ok((manifest, mark))
+    } else {
+        Err(Refused::RingForked)
     }
-    Ok((manifest, mark))
 }
 
 fn open_boxes(
@@ -308,7 +311,7 @@ fn open_boxes(
     sent: &SentAccount,
 ) -> Result<Vec<BoxKey>, Refused> {
     let ring = Ring::open(ak, id, RingOf::Box, &sent.box_ring)?;
-    if manifest.box_n != ring.newest().n() {
+    if ring.writer().map(Held::n) != Some(manifest.box_n) {
         return Err(Refused::RingForked);
     }
     let boxes: Vec<BoxKey> = ring.iter().map(BoxKey::of).collect();
@@ -325,7 +328,7 @@ fn open_floors(
     ring: &Ring,
     manifest: &Manifest,
     sent: &[Sealed],
-) -> Result<BTreeMap<ChatId, u32>, Refused> {
+) -> Result<BTreeMap<ChatId, Mark>, Refused> {
     if sent.len() != manifest.floors.len() {
         return Err(Refused::ListRefused);
     }
@@ -342,24 +345,30 @@ fn open_floors(
 }
 
 fn open_head(
-    account: &AccountId,
+    account: &Account,
     id: &ChatId,
     ring: &Ring,
     sent: &SentChat,
-    floor: u32,
+    floor: &Mark,
     seen: &SeenChat,
 ) -> Result<(Head, Mark), Refused> {
     let kid = sent.head.kid().ok_or(Refused::RecordRefused)?;
     if ring.find(crate::ring::Sub::Meta, kid).is_none() {
         return Err(Refused::RingForked);
     }
-    let opened = open_record(ring, account, &Place::Head(id), &sent.head)?;
+    let opened = open_record(ring, &account.id, &Place::Head(id), &sent.head)?;
     let head = Head::from_json(&opened.json)?;
     let mark = Mark { rev: opened.rev, envelope: Digest::of(sent.head.as_bytes()) };
-    if mark.rev < floor {
+    if mark.rev < floor.rev {
         return Err(Refused::RolledBack);
     }
-    sent.trail.check(seen.head.as_ref(), &mark, &head.chain, &head.live)?;
+    let from = seen.head.as_ref().unwrap_or(floor);
+    sent.trail.check(Some(from), &mark, &head.chain, &head.live)?;
+    sent.trail.passes(from, floor)?;
+    // Written since the floor, so in this generation: no honest writer used an older key, a lost device has no other.
+    if mark.rev > floor.rev && opened.held.born() != account.ak.generation() {
+        return Err(Refused::KeyRefused);
+    }
     let newest = ring.newest();
     let named = head.key == newest.n() && head.kid == newest.key().kid() && opened.held.n() == head.key;
     let kept = seen.key.is_none_or(|(n, kid)| ring.get(n).is_some_and(|held| held.key().kid() == kid));

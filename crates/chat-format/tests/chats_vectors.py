@@ -209,8 +209,10 @@ def shelf(chat):
 def read_floor(value):
     fields(value, ["v", "chats"])
     need(isinstance(value["chats"], dict))
-    for chat, rev in value["chats"].items():
-        an_id("chat", chat), number(rev), need(shelf(chat) == shelf("chat_" + base32(b"\1" * 16)))
+    for chat, mark in value["chats"].items():
+        an_id("chat", chat), need(shelf(chat) == shelf("chat_" + base32(b"\1" * 16)))
+        need(isinstance(mark, dict) and set(mark) == {"rev", "envelope"})
+        number(mark["rev"]), bytes32(mark["envelope"])
 
 
 def read_text(value):

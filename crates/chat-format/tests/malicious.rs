@@ -231,6 +231,56 @@ fn a_retired_account_key() {
     device.sync(&world).unwrap();
 }
 
+/// A lost device has every key of the generation before, and the server helps it.
+#[test]
+fn a_thief_with_the_keys_of_the_generation_before() {
+    let (mut world, mut device, one, _) = story();
+    let before = world.clone();
+    world.rotate();
+    device.sync(&world).unwrap();
+    // The new entries kept back, and a manifest under the old key that names the new generation.
+    let mut forged = world.clone();
+    forged.ring.pop();
+    forged.box_ring.pop();
+    forged.box_pub = before.box_pub;
+    forged.publish();
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::RingForked));
+    assert_eq!(device.clone().sync(&forged).err(), Some(Refused::RingForked));
+    // A head under the old chat key, which is the chat's newest until somebody writes.
+    let mut forged = world.clone();
+    forged.chats.get_mut(&one).unwrap().leaf = None;
+    forged.write_under_the_newest(&one);
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::KeyRefused));
+    assert_eq!(device.clone().sync(&forged).err(), Some(Refused::KeyRefused));
+    // The same, in place of the newest head.
+    let mut forged = world;
+    let room = forged.chats.get_mut(&one).unwrap();
+    room.heads.pop();
+    room.leaf = None;
+    forged.write_under_the_newest(&one);
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::Forked));
+    assert_eq!(device.sync(&forged).err(), Some(Refused::Forked));
+}
+
+#[test]
+fn another_head_for_a_device_that_remembers_nothing() {
+    let (mut world, _, one, _) = story();
+    let mut other = world.clone();
+    world.say(&one, "left");
+    world.publish();
+    other.say(&one, "right");
+    other.say(&one, "right again");
+    let mut sent = world.send(&Device::default());
+    let mut forked = other.send(&Device::default()).chats[&one].clone();
+    for trail in
+        [Trail::NONE, forked.0.trail.clone(), other.chats[&one].heads.trail(Some(&world.published[&one]))]
+    {
+        forked.0.trail = trail;
+        sent.chats.insert(one.clone(), forked.clone());
+        assert_eq!(Device::default().take(&sent).err(), Some(Refused::Forked));
+    }
+}
+
 #[test]
 fn account_key_wraps() {
     let account = AccountId::from_bits(&[1; 16]);

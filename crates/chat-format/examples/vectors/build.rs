@@ -255,7 +255,9 @@ fn records() -> Vec<RecordCase> {
     let (chat, message) = (chat(1), a_message(Role::User, None, "Grüße, \u{1f44b}"));
     let text = Text { v: 1, body: "a title".to_owned() }.to_json();
     let title = FieldName::parse("title").expect("a name");
-    let floor = Floor { v: 1, chats: [(chat.clone(), 7)].into() }.to_json();
+    let floor =
+        Floor { v: 1, chats: [(chat.clone(), Mark { rev: 7, envelope: Digest::of(b"head") })].into() }
+            .to_json();
     let message_item = ItemId::Message(id);
     let (embed_item, title_item) = (ItemId::Embed(embed), ItemId::Field(title.clone()));
     vec![

@@ -159,6 +159,7 @@ fn bad_json() -> Vec<BadJson> {
         case("padded base64", "head", &head, r#"","chain""#, r#"=","chain""#),
         case("fifteen floors", "manifest", &manifest, r#""floors":[""#, r#""floors":[],"x":[""#),
         case("a chat twice", "floor", r#"{"v":1,"chats":{}}"#, "{}", &twice()),
+        case("a revision alone", "floor", r#"{"v":1,"chats":{}}"#, "{}", &format!(r#"{{"{}":1}}"#, chat(1))),
         case("a revision below zero", "floor", r#"{"v":1,"chats":{}}"#, "{}", &one_chat("-1")),
         case(
             "a chat of another shelf",
@@ -171,11 +172,13 @@ fn bad_json() -> Vec<BadJson> {
 }
 
 fn one_chat(rev: &str) -> String {
-    format!(r#"{{"{}":{rev}}}"#, chat(1))
+    let envelope = serde_json::to_string(&Digest::of(b"head")).expect("plain data");
+    format!(r#"{{"{}":{{"rev":{rev},"envelope":{envelope}}}}}"#, chat(1))
 }
 
 fn twice() -> String {
-    format!(r#"{{"{0}":1,"{0}":2}}"#, chat(1))
+    let one = one_chat("1");
+    format!("{},{}", &one[..one.len() - 1], &one[1..])
 }
 
 /// Messages that do not open where they are put.

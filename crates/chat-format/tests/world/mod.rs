@@ -17,6 +17,8 @@ pub(crate) struct World {
     pub(crate) manifests: Log,
     pub(crate) floors: Vec<Sealed>,
     pub(crate) chats: BTreeMap<ChatId, Room>,
+    /// The heads that the floors name.
+    pub(crate) published: BTreeMap<ChatId, Mark>,
     ids: u8,
 }
 
@@ -68,6 +70,16 @@ impl Log {
         self.newest = Some(sealed);
     }
 
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { rev: self.rev(), envelope: self.steps.last().unwrap().envelope }
+    }
+
+    /// Takes the newest away, as a server can.
+    pub(crate) fn pop(&mut self) {
+        self.steps.pop();
+        self.chains.pop();
+    }
+
     /// What leads from the remembered revision to the newest.
     pub(crate) fn trail(&self, seen: Option<&Mark>) -> Trail {
         match seen {
@@ -96,6 +108,7 @@ impl World {
             manifests: Log::default(),
             floors: vec![],
             chats: BTreeMap::new(),
+            published: BTreeMap::new(),
             ids: 0,
         };
         world.publish();
@@ -124,11 +137,12 @@ impl World {
         let held = uk.newest();
         let floor = |shelf| {
             let here = self.chats.iter().filter(|(chat, _)| Shelf::of(chat) == shelf);
-            let chats = here.map(|(chat, room)| (chat.clone(), room.heads.rev())).collect();
+            let chats = here.map(|(chat, room)| (chat.clone(), room.heads.mark())).collect();
             let json = Floor { v: 1, chats }.to_json();
             seal_record(held, &self.account, &Place::Floor(shelf), rev, &json)
         };
         self.floors = Shelf::all().map(floor).collect();
+        self.published = self.chats.iter().map(|(chat, room)| (chat.clone(), room.heads.mark())).collect();
         let floors: [Digest; 16] = std::array::from_fn(|at| Digest::of(self.floors[at].as_bytes()));
         let live = Manifest::live(&floors);
         let manifest = Manifest {
@@ -189,6 +203,11 @@ impl World {
     /// Writes the head of what is there.
     pub(crate) fn write(&mut self, chat: &ChatId) {
         self.ready(chat);
+        self.write_under_the_newest(chat);
+    }
+
+    /// The same, whatever generation made the key: what a thief can do.
+    pub(crate) fn write_under_the_newest(&mut self, chat: &ChatId) {
         let (ring, account) = (self.ck(chat), self.account.clone());
         let held = ring.newest();
         let room = self.chats.get_mut(chat).unwrap();
@@ -313,7 +332,7 @@ impl World {
             floors: self.floors.clone(),
         };
         let chat = |(id, room): (&ChatId, &Room)| {
-            let seen = device.chats.get(id).and_then(|seen| seen.head.as_ref());
+            let seen = device.chats.get(id).and_then(|seen| seen.head.as_ref()).or(self.published.get(id));
             let sent = SentChat {
                 ring: room.ring.clone(),
                 head: room.heads.newest.clone().unwrap(),
