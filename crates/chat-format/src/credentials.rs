@@ -126,7 +126,9 @@ impl RecoveryCode {
     /// Reads what a person typed: either case, with spaces or hyphens anywhere. Else `login-refused`.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let kept = text.chars().filter(|c| !c.is_whitespace() && *c != '-').map(|c| c.to_ascii_lowercase());
-        let digits = Zeroizing::new(kept.take(33).collect::<String>());
+        // Reserved for the longest characters: a growing buffer leaves copies behind.
+        let mut digits = Zeroizing::new(String::with_capacity(4 * 33));
+        digits.extend(kept.take(33));
         from_base32(&digits).map(Self::from_bytes).ok_or(Refused::LoginRefused)
     }
 

@@ -32,11 +32,12 @@
 //! let wrap = ak.wrap(&Root::from_recovery(&code).kek(), &account, Wrap::Recovery, 1);
 //!
 //! let kek = Root::from_recovery(&code).kek();
-//! let (same, _) = AccountKey::open(&kek, &account, 1, Wrap::Recovery, Some(&wrap), 0)?;
+//! let (same, _) = AccountKey::open(&kek, &account, 1, Wrap::Recovery, Some(&wrap), SeenWrap::default())?;
 //! let rows = [Entry::seal(&same, &account, RingOf::Chat(&chat), 1, &Key::random(), 1)];
 //! let ring = Ring::open(&same, &account, RingOf::Chat(&chat), &rows)?;
 //! assert_eq!(ring.newest().n(), 1);
-//! assert_eq!(AccountKey::open(&kek, &account, 1, Wrap::Recovery, None, 0), Err(Refused::AccountMissing));
+//! let none = AccountKey::open(&kek, &account, 1, Wrap::Recovery, None, SeenWrap::default());
+//! assert_eq!(none, Err(Refused::AccountMissing));
 //! # Ok::<(), Refused>(())
 //! ```
 
@@ -74,6 +75,6 @@ pub use manifest::{Floor, Manifest};
 pub use opening::{Account, Chat, Item, SeenAccount, SeenChat, SentAccount, SentChat};
 pub use pairing::{NewDevice, Pairing, PairingSecret};
 pub use record::{Message, Opened, Place, Role, Shared, Shelf, Text, open_record, seal_record};
-pub use ring::{AccountKey, Entry, Held, Ring, RingOf, Wrap, check_append};
+pub use ring::{AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap, check_append};
 pub use rotation::{check_commit, restage, rings_digest};
 pub use transcript::{Kind, Said, Transcript, adopt};

@@ -40,7 +40,9 @@ impl PairingSecret {
     /// Reads the 26 digits, in either case, with spaces or hyphens; else `pair-refused`.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let kept = text.chars().filter(|c| !c.is_whitespace() && *c != '-').map(|c| c.to_ascii_lowercase());
-        let digits = Zeroizing::new(kept.take(27).collect::<String>());
+        // Reserved for the longest characters: a growing buffer leaves copies behind.
+        let mut digits = Zeroizing::new(String::with_capacity(4 * 27));
+        digits.extend(kept.take(27));
         from_base32(&digits).map(Self::from_bytes).ok_or(Refused::PairRefused)
     }
 

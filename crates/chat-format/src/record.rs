@@ -151,7 +151,7 @@ pub struct Message {
     pub model: Option<String>,
     /// What it shows.
     pub refs: Vec<EmbedId>,
-    /// The server's proof that its model or tool said this ([`crate::transcript`]).
+    /// The server's proof that its model or tool said this ([`crate::Transcript::prove`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Digest>,
     /// What else the client sent in clear for this turn, by consent.

@@ -38,6 +38,15 @@ impl Wrap<'_> {
     }
 }
 
+/// What a device remembers of the wrap of its credential. A new device remembers nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SeenWrap {
+    /// The newest generation of the account key.
+    pub generation: u32,
+    /// The newest revision of the wrap.
+    pub rev: u32,
+}
+
 /// The key above all keys of an account, and its generation, which counts from 1.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountKey {
@@ -56,21 +65,25 @@ impl AccountKey {
         Self { key, generation }
     }
 
-    /// Opens a wrap. Not there: `account-missing`. Does not open: `key-refused`. Made before the wrap of revision
-    /// `seen_rev` that this device has used: `rolled-back`.
+    /// Opens a wrap; gives its revision too, to remember. Not there: `account-missing`. Of a generation before the one that
+    /// this device has seen, or does not open: `key-refused`. Made before the wrap that this device has used:
+    /// `rolled-back`.
     pub fn open(
         kek: &Key,
         account: &AccountId,
         generation: u32,
         wrap: Wrap<'_>,
         sealed: Option<&Sealed>,
-        seen_rev: u32,
+        seen: SeenWrap,
     ) -> Result<(Self, u32), Refused> {
         let sealed = sealed.ok_or(Refused::AccountMissing)?;
+        if generation < seen.generation {
+            return Err(Refused::KeyRefused);
+        }
         let (object, field) = (object(generation), wrap.field());
         let opened = open_suite_1(kek, &key_context(account, "", &object, &field), sealed);
         let (rev, data) = opened.ok_or(Refused::KeyRefused)?;
-        if rev < seen_rev {
+        if rev < seen.rev {
             return Err(Refused::RolledBack);
         }
         let bytes = <[u8; 32]>::try_from(data.as_slice()).map_err(|_| Refused::KeyRefused)?;

@@ -247,6 +247,7 @@ def verify(case):
 
 def unwrap(case, field):
     need(case["sealed"] is not None, "account-missing")
+    need(case["generation"] >= case["seen_generation"], "key-refused")
     context = ["key", case["account"], "", f"account:{case['generation']}", field]
     rev, data = open_envelope(unhex(case["kek"]), context, unhex(case["sealed"]), "key-refused")
     need(rev >= case["seen_rev"], "rolled-back")

@@ -288,14 +288,18 @@ fn account_key_wraps() {
     let old = ak.wrap(&kek, &account, Wrap::Password, 3);
     let new = ak.wrap(&kek, &account, Wrap::Password, 7);
     let open = |wrap, sealed: Option<&Sealed>, seen| {
-        AccountKey::open(&kek, &account, 1, wrap, sealed, seen).map(|(_, rev)| rev)
+        AccountKey::open(&kek, &account, 1, wrap, sealed, SeenWrap { generation: 1, rev: seen })
+            .map(|(_, rev)| rev)
     };
     assert_eq!(open(Wrap::Password, Some(&new), 7), Ok(7));
     assert_eq!(open(Wrap::Password, Some(&old), 7), Err(Refused::RolledBack), "from before a change");
     assert_eq!(open(Wrap::Recovery, Some(&new), 7), Err(Refused::KeyRefused));
     assert_eq!(open(Wrap::Password, None, 7), Err(Refused::AccountMissing), "no account key, make one");
-    let other = AccountKey::open(&kek, &account, 2, Wrap::Password, Some(&new), 0);
+    let other = AccountKey::open(&kek, &account, 2, Wrap::Password, Some(&new), SeenWrap::default());
     assert_eq!(other.err(), Some(Refused::KeyRefused), "another generation");
+    let seen = SeenWrap { generation: 2, rev: 9 };
+    let older = AccountKey::open(&kek, &account, 1, Wrap::Password, Some(&new), seen);
+    assert_eq!(older.err(), Some(Refused::KeyRefused), "who saw g + 1 refuses g");
     let context =
         Context { purpose: "key", owner: account.as_str(), container: "", object: "account:1", field: "pw" };
     let suite_2 =

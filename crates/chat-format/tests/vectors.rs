@@ -124,8 +124,14 @@ fn wraps_and_rings() {
         };
         let account = AccountId::parse(&case.account).unwrap();
         let sealed = envelope(&case.sealed);
-        let opened =
-            AccountKey::open(&key(&case.kek), &account, case.generation, wrap, Some(&sealed), case.rev);
+        let opened = AccountKey::open(
+            &key(&case.kek),
+            &account,
+            case.generation,
+            wrap,
+            Some(&sealed),
+            SeenWrap { generation: case.generation, rev: case.rev },
+        );
         assert_eq!(opened, Ok((AccountKey::new(key(&case.account_key), case.generation), case.rev)));
     }
     for bad in vectors.must_fail.wraps {
@@ -137,7 +143,7 @@ fn wraps_and_rings() {
             bad.generation,
             Wrap::Password,
             sealed.as_ref(),
-            bad.seen_rev,
+            SeenWrap { generation: bad.seen_generation, rev: bad.seen_rev },
         );
         assert_eq!(opened.err(), refused(&bad.error), "{}", bad.name);
     }

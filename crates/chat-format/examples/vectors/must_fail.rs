@@ -53,6 +53,7 @@ fn bad_wraps() -> Vec<BadWrap> {
         account: good.account.clone(),
         generation,
         sealed,
+        seen_generation: 0,
         seen_rev,
         error: error.to_owned(),
     };
@@ -66,6 +67,10 @@ fn bad_wraps() -> Vec<BadWrap> {
         case("of the recovery code", Some(wrap_case(1, "rec", 7).sealed), 1, 0, "key-refused"),
         case("suite 2", Some(suite_2), 1, 0, "key-refused"),
         case("31 bytes", Some(short), 1, 0, "key-refused"),
+        BadWrap {
+            seen_generation: 2,
+            ..case("of the generation before", Some(good.sealed.clone()), 1, 8, "key-refused")
+        },
     ]
 }
 

@@ -90,7 +90,7 @@ shapes! {
     BadProfile { profile: u32, error: String }
     BadProof { name: String, case: Proof, error: String }
     BadWrap {
-        name: String, kek: String, account: String, generation: u32, sealed: Option<String>, seen_rev: u32,
+        name: String, kek: String, account: String, generation: u32, sealed: Option<String>, seen_generation: u32, seen_rev: u32,
         error: String,
     }
     Row { n: u32, kid: String, subs: Vec<String>, sealed: String }
