@@ -195,3 +195,73 @@ fn kid_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kid, D::Er
     let text = String::deserialize(deserializer)?;
     Kid::from_hex(&text).ok_or_else(|| D::Error::custom("not the id of a key"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(rev: u32, name: &str) -> Mark {
+        Mark { rev, envelope: Digest::of(name.as_bytes()) }
+    }
+
+    #[test]
+    fn a_trail_has_a_step_for_every_revision_and_ends_in_the_list() {
+        let (seen, live) = (mark(3, "third"), Digest::of(b"live"));
+        let (before, now) = (Digest::of(b"chain"), mark(4, "fourth"));
+        let trail = Trail { chain: before, steps: vec![Step { live, envelope: now.envelope }] };
+        let right = chain(&before, &seen.envelope, &live);
+        assert_eq!(trail.check(Some(&seen), &now, &right, &live), Ok(()));
+        let far = Mark { rev: 5, ..now };
+        assert_eq!(
+            trail.check(Some(&seen), &far, &right, &live),
+            Err(Refused::Forked),
+            "a revision without a step"
+        );
+        assert_eq!(
+            trail.check(Some(&seen), &now, &right, &Digest::ZERO),
+            Err(Refused::Forked),
+            "another list"
+        );
+        assert_eq!(trail.check(Some(&seen), &now, &before, &live), Err(Refused::Forked), "another chain");
+        let other = Mark { envelope: Digest::ZERO, ..now };
+        assert_eq!(trail.check(Some(&seen), &other, &right, &live), Err(Refused::Forked), "another envelope");
+    }
+
+    #[test]
+    fn the_first_revision_follows_from_nothing() {
+        let live = Digest::of(b"live");
+        let right = chain(&Digest::ZERO, &Digest::ZERO, &live);
+        let check = |rev, chain| Trail::NONE.check(None, &mark(rev, "x"), chain, &live);
+        assert_eq!(check(1, &right), Ok(()));
+        assert_eq!(check(1, &live), Err(Refused::Forked));
+        assert_eq!(check(2, &live), Ok(()), "without memory nothing more can be told");
+    }
+
+    #[test]
+    fn a_head_has_the_count_the_list_and_the_leaf() {
+        let id = MessageId::from_bits(&[1; 16]);
+        let list: List = [(ItemId::Message(id.clone()), Digest::ZERO)].into();
+        let head = Head {
+            v: 1,
+            key: 1,
+            kid: Kid::from_bytes([0; 8]),
+            count: 1,
+            live: live(&list),
+            chain: Digest::ZERO,
+            leaf: Some(id),
+            pending: vec![],
+            at: 0,
+            device: DeviceId::from_bits(&[0; 16]),
+        };
+        assert_eq!(head.check_list(&list), Ok(()));
+        let empty = Head { count: 0, live: live(&List::new()), ..head.clone() };
+        for (head, list) in [
+            (Head { count: 2, ..head.clone() }, &list),
+            (Head { live: Digest::ZERO, ..head.clone() }, &list),
+            (Head { leaf: Some(MessageId::from_bits(&[2; 16])), ..head.clone() }, &list),
+            (empty, &List::new()),
+        ] {
+            assert_eq!(head.check_list(list), Err(Refused::ListRefused));
+        }
+    }
+}

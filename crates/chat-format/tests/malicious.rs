@@ -246,10 +246,23 @@ fn a_thief_with_the_keys_of_the_generation_before() {
     forged.publish();
     assert_eq!(Device::default().sync(&forged).err(), Some(Refused::RingForked));
     assert_eq!(device.clone().sync(&forged).err(), Some(Refused::RingForked));
+    // The same with the mailbox of now; and under the old key with the number of the new one.
+    let mut forged = world.clone();
+    forged.ring.pop();
+    forged.publish();
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::RingForked));
+    let mut forged = world.clone();
+    forged.publish_under(1);
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::RingForked));
+    let mut forged = world.clone();
+    forged.box_ring.pop();
+    forged.box_pub = before.box_pub;
+    forged.publish();
+    assert_eq!(Device::default().sync(&forged).err(), Some(Refused::RingForked), "the mailbox of before");
     // A head under the old chat key, which is the chat's newest until somebody writes.
     let mut forged = world.clone();
     forged.chats.get_mut(&one).unwrap().leaf = None;
-    forged.write_under_the_newest(&one);
+    forged.write_under(&one, 1);
     assert_eq!(Device::default().sync(&forged).err(), Some(Refused::KeyRefused));
     assert_eq!(device.clone().sync(&forged).err(), Some(Refused::KeyRefused));
     // The same, in place of the newest head.
@@ -257,9 +270,68 @@ fn a_thief_with_the_keys_of_the_generation_before() {
     let room = forged.chats.get_mut(&one).unwrap();
     room.heads.pop();
     room.leaf = None;
-    forged.write_under_the_newest(&one);
+    forged.write_under(&one, 1);
     assert_eq!(Device::default().sync(&forged).err(), Some(Refused::Forked));
     assert_eq!(device.sync(&forged).err(), Some(Refused::Forked));
+}
+
+#[test]
+fn keys_of_a_chat_that_are_not_the_newest() {
+    let (mut world, device, one, _) = story();
+    let before = world.clone();
+    world.rotate_chat(&one);
+    let mut forged = world.clone();
+    forged.write_under(&one, 1);
+    assert_eq!(
+        device.clone().sync(&forged).err(),
+        Some(Refused::RingForked),
+        "an older key than the head names"
+    );
+    // The first key was seen; now another one has its number.
+    let row = Entry::seal(&world.ak, &world.account, RingOf::Chat(&one), 1, &Key::random(), 1);
+    assert_ne!(row.kid, before.chats[&one].ring[0].kid);
+    let other = |sent: &mut Sent| sent.chats.get_mut(&one).unwrap().0.ring[0] = row.clone();
+    assert_eq!(both(&device, other, &world).0, Some(Refused::RingForked));
+}
+
+#[test]
+fn a_head_that_does_not_pass_through_the_floor() {
+    let (mut world, device, one, _) = story();
+    let mut other = world.clone();
+    world.say(&one, "left");
+    let between = world.clone();
+    world.say(&one, "left again");
+    world.publish();
+    for words in ["right", "right again", "and again"] {
+        other.say(&one, words);
+    }
+    let chat = |from: &World| {
+        let mut sent = world.send(&device);
+        sent.chats.insert(one.clone(), from.send(&device).chats[&one].clone());
+        device.clone().take(&sent).err()
+    };
+    assert_eq!(chat(&world), None);
+    assert_eq!(chat(&between), Some(Refused::RolledBack), "newer than seen, older than the floor");
+    assert_eq!(chat(&other), Some(Refused::Forked), "follows from what was seen, past the floor");
+}
+
+#[test]
+fn an_older_envelope_in_a_newer_list() {
+    let (mut world, mut device, one, _) = story();
+    let before = world.clone();
+    let leaf = world.chats[&one].leaf.clone().unwrap();
+    world.edit(&one, &leaf, "newer");
+    world.publish();
+    device.sync(&world).unwrap();
+    let id = ItemId::Message(leaf);
+    let item = |sent: &mut Sent| {
+        let older = before.chats[&one].items[&id].clone();
+        sent.chats.get_mut(&one).unwrap().1.insert(id.clone(), older);
+    };
+    assert_eq!(both(&device, item, &world), everyone(Refused::RecordRefused));
+    let at = Shelf::of(&one).index();
+    let floor = |sent: &mut Sent| sent.account.floors[at] = before.floors[at].clone();
+    assert_eq!(both(&device, floor, &world), everyone(Refused::ListRefused));
 }
 
 #[test]
@@ -313,6 +385,10 @@ fn another_mailbox_key() {
     let evil = BoxKey::from_key(&Key::from_bytes([9; 32])).public_key();
     let public = |sent: &mut Sent| sent.account.box_pub = evil;
     assert_eq!(both(&device, public, &world), everyone(Refused::BoxRefused));
+    let mut written = world.clone();
+    written.box_pub = evil;
+    written.publish();
+    assert_eq!(Device::default().sync(&written).err(), Some(Refused::BoxRefused), "not that of the ring");
     let before = world.clone();
     world.rotate();
     let row = |sent: &mut Sent| {

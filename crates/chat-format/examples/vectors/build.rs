@@ -394,6 +394,10 @@ pub(crate) fn letter_case(json: &[u8], rev: u32) -> MailboxCase {
 }
 
 pub(crate) fn pairing() -> PairingCase {
+    pairing_case(0)
+}
+
+pub(crate) fn pairing_case(envelope_rev: u32) -> PairingCase {
     let bytes: [u8; 16] = std::array::from_fn(|at| 0xc0 + at as u8);
     let secret = PairingSecret::from_bytes(bytes);
     let (origin, account) = (Origin::parse("https://chat.example").expect("an origin"), account());
@@ -419,7 +423,7 @@ pub(crate) fn pairing() -> PairingCase {
         manifest: hex(manifest.as_bytes()),
         salt: hex(&[13; 24]),
         key: key_hex(&key),
-        wire: hex(old_pub.as_bytes()) + &sealed(&key, &context, 0, 13, &data),
+        wire: hex(old_pub.as_bytes()) + &sealed(&key, &context, envelope_rev, 13, &data),
     }
 }
 

@@ -300,6 +300,7 @@ fn bad_pairings() -> Vec<BadPairing> {
             BadPairing { account: AccountId::from_bits(&[2; 16]).to_string(), ..base.clone() },
         ),
         case("another generation", BadPairing { generation: 3, ..base.clone() }),
+        case("revision 1", BadPairing { wire: pairing_case(1).wire, ..base.clone() }),
         case("an all-zero shared secret", BadPairing { wire: zero, ..base.clone() }),
         case("cut", BadPairing { wire: good.wire[..good.wire.len() - 2].to_owned(), ..base }),
     ]

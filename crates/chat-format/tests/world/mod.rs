@@ -133,8 +133,13 @@ impl World {
 
     /// Writes every floor and the manifest.
     pub(crate) fn publish(&mut self) {
+        self.publish_under(u32::try_from(self.ring.len()).unwrap());
+    }
+
+    /// The same under any key of the ring.
+    pub(crate) fn publish_under(&mut self, n: u32) {
         let (uk, rev) = (self.uk(), self.manifests.rev() + 1);
-        let held = uk.newest();
+        let held = uk.get(n).unwrap();
         let floor = |shelf| {
             let here = self.chats.iter().filter(|(chat, _)| Shelf::of(chat) == shelf);
             let chats = here.map(|(chat, room)| (chat.clone(), room.heads.mark())).collect();
@@ -148,7 +153,7 @@ impl World {
         let manifest = Manifest {
             v: 1,
             g: self.ak.generation(),
-            uk: held.n(),
+            uk: uk.newest().n(),
             box_n: u32::try_from(self.box_ring.len()).unwrap(),
             box_pub: self.box_pub,
             floors,
@@ -203,21 +208,21 @@ impl World {
     /// Writes the head of what is there.
     pub(crate) fn write(&mut self, chat: &ChatId) {
         self.ready(chat);
-        self.write_under_the_newest(chat);
+        self.write_under(chat, u32::try_from(self.chats[chat].ring.len()).unwrap());
     }
 
-    /// The same, whatever generation made the key: what a thief can do.
-    pub(crate) fn write_under_the_newest(&mut self, chat: &ChatId) {
+    /// The same under any key of the ring, whatever generation made it: what a thief can do.
+    pub(crate) fn write_under(&mut self, chat: &ChatId, n: u32) {
         let (ring, account) = (self.ck(chat), self.account.clone());
-        let held = ring.newest();
+        let (held, newest) = (ring.get(n).unwrap(), ring.newest());
         let room = self.chats.get_mut(chat).unwrap();
         let list: List =
             room.items.iter().map(|(id, sealed)| (id.clone(), Digest::of(sealed.as_bytes()))).collect();
         let live = live(&list);
         let head = Head {
             v: 1,
-            key: held.n(),
-            kid: held.key().kid(),
+            key: newest.n(),
+            kid: newest.key().kid(),
             count: u32::try_from(list.len()).unwrap(),
             live,
             chain: room.heads.chain(&live),
