@@ -46,6 +46,11 @@ fn a_dropped_tail_branch_or_chat() {
     assert_eq!(both(&device, chat, &world), everyone(Refused::Withheld));
     let item = |sent: &mut Sent| drop(sent.chats.get_mut(&one).unwrap().0.list.pop());
     assert_eq!(both(&device, item, &world), everyone(Refused::ListRefused));
+    let twice = |sent: &mut Sent| {
+        let list = &mut sent.chats.get_mut(&one).unwrap().0.list;
+        list.push(list[0].clone());
+    };
+    assert_eq!(both(&device, twice, &world), everyone(Refused::ListRefused), "an item twice");
     let envelope = |sent: &mut Sent| drop(sent.chats.get_mut(&one).unwrap().1.pop_last());
     assert_eq!(both(&device, envelope, &world), everyone(Refused::Withheld));
     let floor = |sent: &mut Sent| drop(sent.account.floors.pop());
@@ -199,6 +204,15 @@ fn a_key_that_says_another_name() {
     assert_eq!(open(&entry(1, 0, Suite::Aes256Gcm)), Some(Refused::KeyRefused), "born before the first");
     assert_eq!(open(&entry(1, 2, Suite::Aes256Gcm)), Some(Refused::KeyRefused), "born after this generation");
     assert_eq!(open(&entry(2, 2, Suite::Aes256Gcm)), Some(Refused::KeyRefused), "another generation");
+    // A mailbox's row has no sub-keys to compare.
+    let object = format!("1:{}", named.kid());
+    let context =
+        Context { purpose: "key", owner: account.as_str(), container: "", object: &object, field: "box" };
+    let data = [&key.dangerously_expose_bytes()[..], &1_u32.to_be_bytes()].concat();
+    let wrap = world.ak.key().derive("wrap");
+    let sealed = seal_with_salt_insecure_for_testing(&wrap, Suite::Aes256Gcm, &context, 1, &data, &[1; 24]);
+    let row = Entry { n: 1, kid: named.kid(), subs: vec![], sealed };
+    assert_eq!(Ring::open(&world.ak, &account, RingOf::Box, &[row]).err(), Some(Refused::KeyRefused));
 }
 
 #[test]
