@@ -155,6 +155,11 @@ impl Sealed {
         self.parts().ok().map(|parts| parts.rev)
     }
 
+    /// Which suite the record claims. A reader that takes one suite only asks before it opens.
+    pub fn suite(&self) -> Option<Suite> {
+        self.parts().ok().map(|parts| parts.suite)
+    }
+
     /// The last 16 bytes, which name this record in the next one's context.
     pub fn tag(&self) -> Option<[u8; 16]> {
         self.parts().ok()?;

@@ -26,6 +26,8 @@ fn first_vector_of_the_specification() {
     let opened = open(&key(), &CONTEXT, &sealed).unwrap();
     assert_eq!((opened.rev, opened.data.as_slice()), (3, &[0][..]));
     assert_eq!((sealed.rev(), sealed.kid()), (Some(3), Some(key().kid())));
+    assert_eq!(sealed.suite(), Some(Suite::Aes256Gcm));
+    assert_eq!(Sealed(vec![2; 150]).suite(), None);
     assert_eq!(sealed.tag().unwrap()[..2], [0x1b, 0x2d]);
     assert_eq!(Sealed::from_base64url(&sealed.to_base64url()), Ok(sealed));
 }
