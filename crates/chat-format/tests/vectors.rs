@@ -1,11 +1,11 @@
 //! The committed vectors are what the code writes, and every case holds through the public API.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "../examples/vectors/build.rs"]
+#[path = "../examples/chats_vectors/build.rs"]
 mod build;
-#[path = "../examples/vectors/must_fail.rs"]
+#[path = "../examples/chats_vectors/must_fail.rs"]
 mod must_fail;
-#[path = "../examples/vectors/shape.rs"]
+#[path = "../examples/chats_vectors/shape.rs"]
 mod shape;
 
 use build::{hex, sealed};
@@ -52,7 +52,10 @@ fn refused(name: &str) -> Option<Refused> {
 #[test]
 fn the_committed_file_is_what_the_code_writes() {
     let same = COMMITTED == build::text();
-    assert!(same, "run `cargo run -p confidant-chat-format --example vectors` and look at what changed");
+    assert!(
+        same,
+        "run `cargo run -p confidant-chat-format --example chats_vectors` and look at what changed"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) fn text() -> String {
     let vectors = Vectors {
         about: "Vectors of client-sealed chats; section 10 of docs/FORMAT.md describes them. Bytes are lower-case \
                 hexadecimal, texts and JSON are text; `context` lists purpose, owner, container, object, field. \
-                Regenerate with `cargo run -p confidant-chat-format --example vectors`."
+                Regenerate with `cargo run -p confidant-chat-format --example chats_vectors`."
             .to_owned(),
         ids: [[0; 16], [0xff; 16], std::array::from_fn(|at| at as u8)].map(id_case).into(),
         refused_ids: refused_ids(),

@@ -1,4 +1,4 @@
-//! Writes `vectors/chats-v1.json` anew: `cargo run -p confidant-chat-format --example vectors`.
+//! Writes `vectors/chats-v1.json` anew: `cargo run -p confidant-chat-format --example chats_vectors`.
 
 mod build;
 mod must_fail;
