@@ -38,7 +38,8 @@ pub mod redis;
 pub mod sqlite;
 mod tokens;
 
-#[cfg(all(test, feature = "redis", feature = "postgres"))]
+#[cfg(test)]
+#[cfg(all(feature = "redis", feature = "postgres"))]
 mod conformance;
 
 use async_trait::async_trait;
