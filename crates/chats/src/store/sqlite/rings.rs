@@ -1,0 +1,108 @@
+//! Rings as rows: read, and appended to.
+
+use confidant_chat_format::{ChatId, Entry, Refused};
+use confidant_seal::Kid;
+use rusqlite::{Connection, Row, params};
+
+use super::super::checks::Kids;
+use super::super::rings::{RingEntry, RingName};
+use super::Work;
+use super::rows::{all, kid_at, parsed_at, run, sealed_at};
+
+/// How a ring is named in a row: container and kind.
+pub(super) fn key(of: &RingName) -> (&str, i64) {
+    match of {
+        RingName::Chat(chat) => (chat.as_str(), 0),
+        RingName::Account => ("", 1),
+        RingName::Box => ("", 2),
+    }
+}
+
+/// A row that begins with container and kind.
+pub(super) fn ring_entry_at(row: &Row<'_>) -> rusqlite::Result<RingEntry> {
+    let of = match row.get(1)? {
+        0 => RingName::Chat(parsed_at(row, 0, ChatId::parse)?),
+        1 => RingName::Account,
+        2 => RingName::Box,
+        other => return Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
+    };
+    Ok(RingEntry { of, entry: entry_at(row, 2)? })
+}
+
+/// n, kid, subs and sealed, from this column on.
+fn entry_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Entry> {
+    let subs = row.get_ref(at + 2)?.as_blob()?;
+    let (subs, rest) = subs.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    Ok(Entry {
+        n: row.get(at)?,
+        kid: kid_at(row, at + 1)?,
+        subs: subs.iter().copied().map(Kid::from_bytes).collect(),
+        sealed: sealed_at(row, at + 3)?,
+    })
+}
+
+/// The entries of a ring.
+pub(super) fn entries(c: &Connection, account: i64, of: &RingName) -> rusqlite::Result<Vec<Entry>> {
+    let (container, kind) = key(of);
+    let sql = "SELECT n, kid, subs, sealed FROM rings WHERE account = ?1 AND container = ?2 AND kind = ?3 ORDER BY n";
+    all(c, sql, params![account, container, kind], |row| entry_at(row, 0))
+}
+
+/// The ids of a ring's keys. Numbers that are not 1, 2, … are `ring-gap`.
+pub(super) fn kids(c: &Connection, account: i64, of: &RingName) -> Work<Kids> {
+    // Without what is sealed, which nothing here looks at.
+    let (container, kind) = key(of);
+    let sql =
+        "SELECT n, kid, subs, x'' FROM rings WHERE account = ?1 AND container = ?2 AND kind = ?3 ORDER BY n";
+    let entries = all(c, sql, params![account, container, kind], |row| entry_at(row, 0))?;
+    if !entries.iter().map(|entry| entry.n).eq((1..).take(entries.len())) {
+        return Err(Refused::RingGap.into());
+    }
+    let (kids, subs) = entries.into_iter().map(|entry| (entry.kid, entry.subs)).unzip();
+    Ok(Kids { kids, subs })
+}
+
+/// Checks the next entry of a ring and writes it.
+pub(super) fn append(
+    c: &Connection,
+    account: i64,
+    ring: &mut Kids,
+    of: &RingName,
+    entry: &Entry,
+) -> Work<()> {
+    ring.append(of, entry)?;
+    put(c, Table::Rings, account, of, entry)?;
+    Ok(())
+}
+
+/// Where an entry is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Table {
+    Rings,
+    Staged,
+}
+
+pub(super) fn put(
+    c: &Connection,
+    table: Table,
+    account: i64,
+    of: &RingName,
+    entry: &Entry,
+) -> rusqlite::Result<()> {
+    let sql = match table {
+        Table::Rings => {
+            "INSERT INTO rings (account, container, kind, n, kid, subs, sealed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        }
+        Table::Staged => {
+            "INSERT OR REPLACE INTO staged (account, container, kind, n, kid, subs, sealed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        }
+    };
+    let (container, kind) = key(of);
+    let subs = entry.subs.iter().flat_map(|kid| *kid.as_bytes()).collect::<Vec<u8>>();
+    let kid = entry.kid.as_bytes();
+    run(c, sql, params![account, container, kind, entry.n, kid, subs, entry.sealed.as_bytes()]).map(drop)
+}
