@@ -30,6 +30,9 @@ mod sessions;
 pub mod sqlite;
 mod time;
 
+#[cfg(test)]
+mod conformance;
+
 use async_trait::async_trait;
 
 pub use accounts::{
