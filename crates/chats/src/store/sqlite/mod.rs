@@ -25,6 +25,9 @@ mod sessions;
 mod upkeep;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
