@@ -11,5 +11,20 @@
 //! ```
 //!
 //! So far the crate has the [`store`]: where accounts, chats, sessions and one-use codes are kept.
+//!
+//! ```
+//! use confidant_chat_format::AccountId;
+//! use confidant_chats::store::sqlite::SqliteChats;
+//! use confidant_chats::store::{ChatStore, Phase, StoreError};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let store: Box<dyn ChatStore> = Box::new(SqliteChats::open(folder.path())?);
+//! let nobody = AccountId::random();
+//! assert_eq!(store.lines(&nobody, Phase::Recent).await, Err(StoreError::NotFound));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod store;

@@ -4,7 +4,7 @@
 //! itself, so a manifest that does not follow is refused before anybody relies on it.
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, Digest, FieldName, Shelf, Trail};
+use confidant_chat_format::{AccountId, Digest, Entry, FieldName, Shelf, Trail};
 use confidant_seal::Sealed;
 
 use super::rings::RingEntry;
@@ -13,10 +13,8 @@ use super::{Millis, Result};
 /// Floors, manifest, account data.
 #[async_trait]
 pub trait Lists: Send + Sync + std::fmt::Debug {
-    /// The manifest, and the floors whose revision is not the one that the caller has (by shelf; 0 for none).
-    async fn list(&self, account: &AccountId, have: [u32; 16]) -> Result<AccountList>;
-    /// How the manifest follows from the one with revision `from`.
-    async fn list_trail(&self, account: &AccountId, from: u32) -> Result<Trail>;
+    /// What a device lacks to check which chats there are, in one consistent view.
+    async fn list(&self, account: &AccountId, have: HaveList) -> Result<AccountList>;
     /// Writes floors and manifest, and entries of the account's and the mailbox's ring with them. Returns the number of the
     /// change.
     async fn write_list(&self, write: ListWrite) -> Result<u64>;
@@ -72,13 +70,28 @@ pub struct ListWrite {
     pub now: Millis,
 }
 
+/// What a device has of its account's list already; all zero for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HaveList {
+    /// The revision of each floor, shelf 0 first.
+    pub floors: [u32; 16],
+    /// Where the trail begins: at the manifest that the device remembers. 0: no trail.
+    pub trail_from: u32,
+}
+
 /// What a device needs to know which chats there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountList {
     /// The manifest.
     pub manifest: ManifestRow,
-    /// Floors that the caller does not have.
+    /// How it follows from the one that the device has named.
+    pub trail: Trail,
+    /// Floors whose revision is not the one that the device has.
     pub floors: Vec<FloorRow>,
+    /// The account's ring.
+    pub ring: Vec<Entry>,
+    /// The mailbox's ring.
+    pub box_ring: Vec<Entry>,
 }
 
 /// A manifest as stored.

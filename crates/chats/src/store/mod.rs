@@ -47,7 +47,8 @@ pub use delays::{Attempts, FREE_ATTEMPTS, LONGEST_DELAY};
 pub use error::{Result, StoreError};
 pub use feed::{Change, Changed, Changes, ChatLine, Feed, Phase};
 pub use lists::{
-    AccountList, DataRow, FloorPut, FloorRow, ListPut, ListWrite, Lists, ManifestPut, ManifestRow, PutData,
+    AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestPut, ManifestRow,
+    PutData,
 };
 pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings};
 pub use sessions::{Device, NewDevice, Session, Sessions};

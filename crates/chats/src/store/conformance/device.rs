@@ -261,23 +261,20 @@ impl Device {
     pub(crate) async fn pull(&mut self, store: &dyn ChatStore) {
         let row = store.account(&self.id).await.unwrap();
         assert_eq!(row.generation, self.ak.generation());
-        let list = store.list(&self.id, std::array::from_fn(|at| self.floors[at].0)).await.unwrap();
         let seen = self.manifest.map(|(mark, _)| mark);
-        let trail = match seen {
-            Some(mark) => store.list_trail(&self.id, mark.rev).await.unwrap(),
-            None => Trail::NONE,
-        };
+        let floors = std::array::from_fn(|at| self.floors[at].0);
+        let have = HaveList { floors, trail_from: seen.map_or(0, |mark| mark.rev) };
+        let list = store.list(&self.id, have).await.unwrap();
         for floor in list.floors {
             self.floors[floor.shelf.index()] = (floor.rev, floor.envelope, BTreeMap::new());
         }
-        self.ring = store.ring(&self.id, &RingName::Account).await.unwrap();
-        self.boxes = store.ring(&self.id, &RingName::Box).await.unwrap();
+        (self.ring, self.boxes) = (list.ring, list.box_ring);
         let sent = SentAccount {
             ring: self.ring.clone(),
             box_ring: self.boxes.clone(),
             box_pub: self.box_pub,
             manifest: list.manifest.envelope.clone(),
-            trail,
+            trail: list.trail,
             floors: self.floors.iter().map(|(_, floor, _)| floor.clone()).collect(),
         };
         let seen = SeenAccount { generation: self.ak.generation(), manifest: seen };

@@ -59,7 +59,8 @@ backends! {
             changes_are_numbered_without_gaps
             chats_come_in_phases;
         interleavings:
-            two_devices_never_break_an_invariant;
+            two_devices_never_break_an_invariant
+            two_devices_at_once_lose_nothing;
         rotation:
             a_rotation_replaces_every_entry_in_one_commit
             a_rotation_that_is_not_committed_changes_nothing

@@ -1,7 +1,7 @@
 //! Chats as rows: reading, drafts. Writing is in `write.rs`.
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId, ItemId, Trail};
+use confidant_chat_format::{AccountId, ChatId, ItemId};
 use rusqlite::{Connection, params};
 
 use super::super::chats::{
@@ -92,13 +92,8 @@ fn delta(c: &Connection, whose: &AccountId, id: &ChatId, have: Have) -> Work<Cha
             })?
         }
     };
-    let trail = match have.trail_from {
-        0 => Trail::NONE,
-        from => {
-            let sql = "SELECT live, chain, hash, rev FROM steps WHERE chat = ?1 AND rev >= ?2 ORDER BY rev";
-            lists::trail(c, sql, n, from)?
-        }
-    };
+    let sql = "SELECT live, chain, hash, rev FROM steps WHERE chat = ?1 AND rev >= ?2 ORDER BY rev";
+    let trail = lists::trail(c, sql, n, have.trail_from)?;
     let draft = if row.draft_v == have.draft_v {
         None
     } else {

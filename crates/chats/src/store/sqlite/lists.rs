@@ -6,17 +6,17 @@ use rusqlite::{Connection, params};
 
 use super::super::checks::{Kids, Link, Sub, check_manifest, envelope, grows};
 use super::super::lists::{
-    AccountList, DataRow, FloorPut, FloorRow, ListPut, ListWrite, Lists, ManifestRow, PutData,
+    AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestRow, PutData,
 };
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, Result, StoreError, limits};
-use super::rings::{append, kids};
+use super::rings::{append, entries, kids};
 use super::rows::{account, all, digest_at, note, one, parsed_at, run, sealed_at, value};
 use super::{SqliteChats, Work};
 
 #[async_trait]
 impl Lists for SqliteChats {
-    async fn list(&self, whose: &AccountId, have: [u32; 16]) -> Result<AccountList> {
+    async fn list(&self, whose: &AccountId, have: HaveList) -> Result<AccountList> {
         let whose = whose.clone();
         self.read_with(move |c| {
             let n = account(c, &whose)?.n;
@@ -25,25 +25,22 @@ impl Lists for SqliteChats {
                 Ok(ManifestRow { rev: row.get(0)?, envelope: sealed_at(row, 1)?, chain: digest_at(row, 2)? })
             })?;
             let mut floors = Vec::new();
-            for shelf in Shelf::all() {
+            for (shelf, rev) in Shelf::all().zip(have.floors) {
                 let sql = "SELECT rev, envelope FROM floors WHERE account = ?1 AND shelf = ?2 AND rev <> ?3";
-                let at = shelf.index();
-                let floor = one(c, sql, params![n, at, have.get(at)], |row| {
+                let floor = one(c, sql, params![n, shelf.index(), rev], |row| {
                     Ok(FloorRow { shelf, rev: row.get(0)?, envelope: sealed_at(row, 1)? })
                 })?;
                 floors.extend(floor);
             }
-            Ok(AccountList { manifest: manifest.ok_or(StoreError::NotFound)?, floors })
-        })
-        .await
-    }
-
-    async fn list_trail(&self, whose: &AccountId, from: u32) -> Result<Trail> {
-        let whose = whose.clone();
-        self.read_with(move |c| {
             let sql =
                 "SELECT live, chain, hash, rev FROM list_steps WHERE account = ?1 AND rev >= ?2 ORDER BY rev";
-            Ok(trail(c, sql, account(c, &whose)?.n, from)?)
+            Ok(AccountList {
+                manifest: manifest.ok_or(StoreError::NotFound)?,
+                trail: trail(c, sql, n, have.trail_from)?,
+                floors,
+                ring: entries(c, n, &RingName::Account)?,
+                box_ring: entries(c, n, &RingName::Box)?,
+            })
         })
         .await
     }
@@ -166,18 +163,20 @@ fn put_data(c: &Connection, put: &PutData) -> Work<u64> {
     Ok(note(c, found.n, &Changed::Data(put.kind.clone(), put.name.clone()))?)
 }
 
-/// Steps from one revision on: the chain at it, then what each later write left. Not there: nothing.
+/// Steps from one revision on: the chain at it, then what each later write left. From 0 on, or from one that is not there:
+/// nothing.
 pub(super) fn trail(c: &Connection, sql: &str, of: i64, from: u32) -> rusqlite::Result<Trail> {
-    let steps = all(c, sql, params![of, from], |row| {
+    if from == 0 {
+        return Ok(Trail::NONE);
+    }
+    let mut steps = all(c, sql, params![of, from], |row| {
         let step = Step { live: digest_at(row, 0)?, envelope: digest_at(row, 2)? };
         Ok((row.get::<_, u32>(3)?, digest_at(row, 1)?, step))
     })?;
-    let chain = match steps.first() {
-        Some((rev, chain, _)) if *rev == from => *chain,
-        _ => Digest::ZERO,
-    };
-    Ok(Trail {
-        chain,
-        steps: steps.into_iter().filter(|(rev, ..)| *rev > from).map(|(.., step)| step).collect(),
-    })
+    match steps.first() {
+        Some((rev, chain, _)) if *rev == from => {
+            Ok(Trail { chain: *chain, steps: steps.drain(1..).map(|(.., step)| step).collect() })
+        }
+        _ => Ok(Trail::NONE),
+    }
 }
