@@ -80,11 +80,11 @@ impl Sub {
 }
 
 impl Kids {
-    /// Checks and adds the next entry. Not the next one: `conflict`; a key that the ring has: `ring-forked`; another number of
+    /// Checks and adds the next entry. Not the next one: `conflict`, which names the revision that is `there`; a key that the ring has: `ring-forked`; another number of
     /// sub-keys than its kind of ring has: `key-refused`.
-    pub(crate) fn append(&mut self, of: &RingName, entry: &Entry) -> Result<()> {
+    pub(crate) fn append(&mut self, of: &RingName, entry: &Entry, there: u32) -> Result<()> {
         let length = u32::try_from(self.kids.len()).unwrap_or(u32::MAX);
-        check_append(length, entry).map_err(|_| StoreError::Conflict { now: length })?;
+        check_append(length, entry).map_err(|_| StoreError::Conflict { now: there })?;
         if length >= limits::RING_ENTRIES {
             return Err(StoreError::TooMany("keys"));
         }

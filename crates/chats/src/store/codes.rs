@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, Digest};
+use confidant_display::debug_without_content;
 use confidant_seal::{Sealed, Tag};
 
 use super::delays::Attempts;
@@ -55,7 +56,7 @@ pub enum CodeKind {
 }
 
 /// A code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Code {
     /// What it is for.
     pub kind: CodeKind,
@@ -71,11 +72,15 @@ pub struct Code {
     pub expires_at: Millis,
 }
 
+debug_without_content!(Code { kind, expires_at });
+
 /// A pairing slot that has no answer yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Slot {
     /// What the new device has left.
     pub offer: Vec<u8>,
     /// When it closes.
     pub expires_at: Millis,
 }
+
+debug_without_content!(Slot { expires_at });

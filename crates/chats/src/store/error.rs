@@ -15,10 +15,11 @@ pub enum StoreError {
     /// Refused by name, as a client would refuse it.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Somebody else wrote first; carries the revision (of head, manifest, account or draft) that is there now.
+    /// Somebody else wrote first, or rotates the account key; carries what is there now: the revision of the head, manifest,
+    /// account, draft or data that was to be replaced.
     #[error("another device wrote first; hint: load again and repeat")]
     Conflict {
-        /// The revision that the store has.
+        /// The revision that the store has; 0 for none.
         now: u32,
     },
     /// It is not there, or belongs to somebody else.

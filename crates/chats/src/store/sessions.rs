@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, DeviceId, Digest};
+use confidant_display::debug_without_content;
 use confidant_seal::Sealed;
 
 use super::{Millis, Result};
@@ -57,7 +58,7 @@ pub struct Device {
 }
 
 /// A web session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Session {
     /// The hash of its id.
     pub id: Digest,
@@ -76,3 +77,5 @@ pub struct Session {
     /// The day on which it was last seen.
     pub seen_day: u32,
 }
+
+debug_without_content!(Session { epoch, created_at, expires_at, seen_day });

@@ -77,6 +77,9 @@ pub(super) async fn a_write_that_is_wrong_anywhere_changes_nothing(fresh: &Fresh
     spoil(&|write| write.puts[0].envelope = Sealed::from_bytes(vec![1; 20]), Refused::RecordRefused.into());
     spoil(&|write| write.head = suite_2.clone(), Refused::RecordRefused.into());
     spoil(&|write| write.append = None, Refused::KeyRefused.into());
+    // A key that the ring lists, and not the newest.
+    let old_key = ana.seal(&chat, &Place::Head(&chat), 2, b"{}");
+    spoil(&|write| write.head = old_key.clone(), Refused::KeyRefused.into());
     spoil(&|write| write.append.as_mut().unwrap().n = 3, conflict.clone());
     spoil(&|write| write.append.as_mut().unwrap().n = 1, conflict.clone());
     spoil(&|write| write.removes = vec![old.clone()], StoreError::Malformed("an item is there twice"));

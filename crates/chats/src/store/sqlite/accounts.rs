@@ -58,7 +58,7 @@ impl Accounts for SqliteChats {
     async fn change_account(&self, change: ChangeAccount) -> Result<u32> {
         self.write_with(move |c| {
             let found = account(c, &change.account)?;
-            found.not_frozen(change.now)?;
+            found.not_frozen(change.now, found.rev)?;
             if found.rev != change.expected {
                 return Err(StoreError::Conflict { now: found.rev }.into());
             }
@@ -106,7 +106,7 @@ fn register(c: &Connection, new: &NewAccount) -> Work<()> {
         return Err(StoreError::Malformed("a new account has a key of its own and one of its mailbox").into());
     }
     for RingEntry { of, entry } in &new.rings {
-        rings::append(c, n, &mut Kids { kids: Vec::new(), subs: Vec::new() }, of, entry)?;
+        rings::append(c, n, &mut Kids { kids: Vec::new(), subs: Vec::new() }, (of, entry), 0)?;
     }
     if new.floors.len() != 16 {
         return Err(StoreError::Malformed("there are sixteen floors").into());

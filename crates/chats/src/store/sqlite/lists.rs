@@ -48,15 +48,14 @@ impl Lists for SqliteChats {
     async fn write_list(&self, write: ListWrite) -> Result<u64> {
         self.write_with(move |c| {
             let found = account(c, &write.account)?;
-            if !write.append.is_empty() {
-                found.not_frozen(write.now)?;
-            }
             for RingEntry { of, entry } in &write.append {
                 if matches!(of, RingName::Chat(_)) {
                     return Err(StoreError::Malformed("a chat's key comes with the chat").into());
                 }
+                let there = value(c, "SELECT rev FROM manifests WHERE account = ?1", params![found.n])?;
+                found.not_frozen(write.now, there)?;
                 let mut ring = kids(c, found.n, of)?;
-                append(c, found.n, &mut ring, of, entry)?;
+                append(c, found.n, &mut ring, (of, entry), there)?;
             }
             put_list(c, found.n, &write.list)?;
             Ok(note(c, found.n, &Changed::List)?)

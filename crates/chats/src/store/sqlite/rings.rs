@@ -65,15 +65,16 @@ pub(super) fn kids(c: &Connection, account: i64, of: &RingName) -> Work<Kids> {
     Ok(Kids { kids, subs })
 }
 
-/// Checks the next entry of a ring and writes it.
+/// Checks the next entry of a ring and writes it. A conflict names the revision that is `there`.
 pub(super) fn append(
     c: &Connection,
     account: i64,
     ring: &mut Kids,
-    of: &RingName,
-    entry: &Entry,
+    new: (&RingName, &Entry),
+    there: u32,
 ) -> Work<()> {
-    ring.append(of, entry)?;
+    let (of, entry) = new;
+    ring.append(of, entry, there)?;
     put(c, Table::Rings, account, of, entry)?;
     Ok(())
 }

@@ -122,7 +122,7 @@ pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     }
     for RingEntry { of, entry } in &commit.append {
         let mut ring = kids(c, found.n, of)?;
-        append(c, found.n, &mut ring, of, entry)?;
+        append(c, found.n, &mut ring, (of, entry), found.rev)?;
     }
     if commit.list.floors.len() != 16 {
         return Err(StoreError::Malformed("a rotation writes all sixteen floors").into());

@@ -109,9 +109,9 @@ impl Account {
         self.frozen_until.is_some_and(|until| now.0 < until)
     }
 
-    /// `conflict` while a rotation is under way.
-    pub(super) fn not_frozen(&self, now: Millis) -> Result<(), StoreError> {
-        if self.is_frozen(now) { Err(StoreError::Conflict { now: self.rev }) } else { Ok(()) }
+    /// `conflict` while a rotation is under way; it names the revision that is `there`.
+    pub(super) fn not_frozen(&self, now: Millis, there: u32) -> Result<(), StoreError> {
+        if self.is_frozen(now) { Err(StoreError::Conflict { now: there }) } else { Ok(()) }
     }
 }
 

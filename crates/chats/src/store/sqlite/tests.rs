@@ -312,6 +312,20 @@ async fn a_table_that_an_erasure_forgets_is_noticed() {
     }
 }
 
+/// One that an old copy of the file brings back, say.
+#[tokio::test]
+async fn a_session_of_another_epoch_is_not_valid_even_if_its_row_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (ana, ..) = person(&store).await;
+    add_the_rest(&store, &ana).await;
+    let id = Digest::of(b"session");
+    assert!(store.session(id, NOW).await.unwrap().is_some());
+    store.write_with(|c| Ok(c.execute_batch("UPDATE accounts SET epoch = 2")?)).await.unwrap();
+    assert_eq!(store.session(id, NOW).await.unwrap(), None);
+    assert_eq!(store.sessions(&ana.id, NOW).await.unwrap(), []);
+}
+
 #[test]
 fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,8 +26,8 @@ pub(super) fn write(c: &Connection, write: &Write) -> Work<Written> {
     let of = RingName::Chat(write.chat.clone());
     let mut ring = rings::kids(c, found.n, &of)?;
     if let Some(entry) = &write.append {
-        found.not_frozen(write.now)?;
-        rings::append(c, found.n, &mut ring, &of, entry)?;
+        found.not_frozen(write.now, chat.rev)?;
+        rings::append(c, found.n, &mut ring, (&of, entry), chat.rev)?;
     }
     ring.newest(head.kid)?;
     for put in &write.puts {
@@ -74,7 +74,7 @@ fn begin(c: &Connection, account: &Account, write: &Write) -> Work<Chat> {
         Some(chat) => Err(StoreError::Conflict { now: chat.rev }.into()),
         None if write.expected > 0 => Err(StoreError::NotFound.into()),
         None => {
-            account.not_frozen(write.now)?;
+            account.not_frozen(write.now, 0)?;
             create(c, account.n, &write.chat, write.now)
         }
     }
@@ -167,8 +167,8 @@ fn touches_title(write: &Write) -> std::result::Result<bool, Refused> {
 pub(super) fn delete(c: &Connection, delete: &DeleteChat) -> Work<u64> {
     has_shelf(Some(&delete.list), &delete.chat)?;
     let found = account(c, &delete.account)?;
-    found.not_frozen(delete.now)?;
     let chat = chat(c, found.n, &delete.chat)?;
+    found.not_frozen(delete.now, chat.rev)?;
     if chat.rev != delete.expected {
         return Err(StoreError::Conflict { now: chat.rev }.into());
     }
