@@ -26,6 +26,8 @@ mod upkeep;
 mod write;
 
 #[cfg(test)]
+mod kills;
+#[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use rusqlite::types::Value;
 
 use super::super::conformance::device::{Device, Edit, NOW, message, sealed, tag, title};
 use super::super::*;
+use super::kills::audit;
 use super::{Halt, NAME, SqliteChats, rotation, write};
 
 fn open(folder: &Path) -> SqliteChats {
@@ -108,6 +109,7 @@ async fn a_write_that_fails_at_any_table_leaves_nothing() {
     ana.pull(&store).await;
     store.write(write).await.unwrap();
     ana.pull(&store).await;
+    assert_eq!(audit(folder.path()), (1, 3));
 }
 
 /// A caller that goes away at any moment: the write ends as a whole, or was never begun.
@@ -239,6 +241,7 @@ async fn after_an_erasure_no_byte_of_the_account_is_in_the_files() {
     assert_eq!(found(folder.path(), &kept), kept.len(), "and all of the other's");
     dora.pull(&store).await;
     store.check().await.unwrap();
+    audit(folder.path());
 }
 
 /// Creates, writes, edits, removes and deletes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use confidant_sqlite::{PATIENCE, truncate_journal};
-use rusqlite::params;
+use rusqlite::{ErrorCode, params};
 
 use super::super::delays::FORGOTTEN_AFTER;
 use super::super::{Millis, Result, StoreError, Upkeep};
@@ -42,8 +42,14 @@ impl Upkeep for SqliteChats {
         blocking(move || {
             let _held = held;
             let connection = FILE.join(&path)?;
-            // The copy on the way has what is kept, and nothing erased; in memory it could be too large.
-            connection.execute_batch("PRAGMA temp_store = FILE; VACUUM")?;
+            // The copy on the way has what is kept, and nothing erased. In memory it could be too large, so it is there only
+            // where no temporary file can be made.
+            match connection.execute_batch("PRAGMA temp_store = FILE; VACUUM") {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+                    connection.execute_batch("PRAGMA temp_store = MEMORY; VACUUM")?;
+                }
+                done => done?,
+            }
             match truncate_journal(&connection, PATIENCE)? {
                 true => Ok(()),
                 false => Err(StoreError::Busy.into()),
