@@ -20,6 +20,14 @@ use super::{Millis, Result};
 #[async_trait]
 pub trait Chats: Send + Sync + std::fmt::Debug {
     /// Creates or continues a chat; all of it happens, or none. `conflict` carries the revision of the head that is there.
+    ///
+    /// | refused with | because |
+    /// |---|---|
+    /// | `conflict` | head, item, floor or manifest has another revision; the ring another length, or is frozen; an id was deleted |
+    /// | `key-refused` | an item's key is none that the ring lists for such items; the head's is not the newest, or older than the account key |
+    /// | `list-refused`, `forked` | the list after the write is not the one claimed; the chain does not follow |
+    /// | `record-refused`, `rolled-back` | no envelope of suite 1; its revision does not grow |
+    /// | `ring-gap`, `ring-forked` | a new chat has no key; a key is in the ring already |
     async fn write(&self, write: Write) -> Result<Written>;
     /// Deletes a chat with its items, drafts and ring. Its id stays taken. Returns the number of the change.
     async fn delete_chat(&self, delete: DeleteChat) -> Result<u64>;

@@ -59,6 +59,10 @@ pub(crate) fn grows(rev: u32, expected: u32, there: u32) -> Result<()> {
 pub(crate) struct Kids {
     pub(crate) kids: Vec<Kid>,
     pub(crate) subs: Vec<Vec<Kid>>,
+    /// The generation of the account key when the newest entry was appended.
+    pub(crate) born: u32,
+    /// The generation now.
+    pub(crate) generation: u32,
 }
 
 /// Which sub-key seals a record of a chat.
@@ -94,6 +98,7 @@ impl Kids {
         }
         self.kids.push(entry.kid);
         self.subs.push(entry.subs.clone());
+        self.born = self.generation;
         Ok(())
     }
 
@@ -103,10 +108,15 @@ impl Kids {
         if listed { Ok(()) } else { Err(Refused::KeyRefused.into()) }
     }
 
-    /// Whether the newest entry lists this key; else `key-refused`. Every device refuses a head or manifest under an older one.
+    /// Whether the newest entry lists this key, and was appended under the account key of now; else `key-refused`. Every device
+    /// refuses a head or manifest under another: whoever has only keys from before a rotation cannot spoil a chat.
     pub(crate) fn newest(&self, kid: Kid) -> Result<()> {
         let newest = self.subs.last().and_then(|subs| Self::pick(subs, Sub::Meta));
-        if newest == Some(kid) { Ok(()) } else { Err(Refused::KeyRefused.into()) }
+        if newest == Some(kid) && self.born == self.generation {
+            Ok(())
+        } else {
+            Err(Refused::KeyRefused.into())
+        }
     }
 
     /// An account's ring has one sub-key, `meta`; a chat's has three.

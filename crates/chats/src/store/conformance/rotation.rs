@@ -1,6 +1,6 @@
 //! Laws about the rotation of the account key.
 
-use confidant_chat_format::{DeviceId, Digest, Entry, Refused, RingOf, Shelf, restage, rings_digest};
+use confidant_chat_format::{DeviceId, Digest, Entry, Place, Refused, RingOf, Shelf, restage, rings_digest};
 use confidant_seal::Key;
 
 use super::super::*;
@@ -125,7 +125,12 @@ pub(super) async fn a_rotation_replaces_every_entry_in_one_commit(fresh: &Fresh)
     assert!(staged.iter().all(|row| paged.contains(row)));
     let mut device = after;
     device.pull(store).await;
-    // The next write to each chat appends a key of the new generation.
+    // The next write to each chat appends a key of the new generation; without one it is refused, as every device would.
+    let chat = device.chats.keys().next().unwrap().clone();
+    let (mut old_key, _) = device.write(&chat, &Edit::default());
+    assert!(old_key.append.take().is_some());
+    old_key.head = device.seal(&chat, &Place::Head(&chat), old_key.expected + 1, b"{}");
+    assert_eq!(store.write(old_key).await, Err(Refused::KeyRefused.into()));
     for chat in device.chats.keys().cloned().collect::<Vec<_>>() {
         device.put(store, &chat, &Edit { puts: vec![message()], ..Edit::default() }).await.unwrap();
     }

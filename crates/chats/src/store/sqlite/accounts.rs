@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, params};
 use super::super::accounts::{
     AccountRow, AccountState, Accounts, ChangeAccount, Erased, NewAccount, OtherSessions, Pass,
 };
-use super::super::checks::{Kids, sized};
+use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
@@ -100,20 +100,22 @@ fn register(c: &Connection, new: &NewAccount) -> Work<()> {
     let row = params![new.account.as_str(), new.login.as_bytes(), new.record.as_bytes()];
     taken(run(c, sql, row))?;
     let n = c.last_insert_rowid();
+    let made = Account::new(n);
     put_credentials(c, n, None, &new.credentials)?;
     let [first, second] = &new.rings;
     if (&first.of, &second.of) != (&RingName::Account, &RingName::Box) {
         return Err(StoreError::Malformed("a new account has a key of its own and one of its mailbox").into());
     }
     for RingEntry { of, entry } in &new.rings {
-        rings::append(c, n, &mut Kids { kids: Vec::new(), subs: Vec::new() }, (of, entry), 0)?;
+        let mut ring = rings::kids(c, &made, of)?;
+        rings::append(c, &made, &mut ring, (of, entry), 0)?;
     }
     if new.floors.len() != 16 {
         return Err(StoreError::Malformed("there are sixteen floors").into());
     }
     let floors = Shelf::all().zip(&new.floors);
     let floors = floors.map(|(shelf, envelope)| FloorPut { shelf, expected: 0, envelope: envelope.clone() });
-    lists::put_list(c, n, &ListPut { floors: floors.collect(), manifest: new.manifest.clone() })?;
+    lists::put_list(c, &made, &ListPut { floors: floors.collect(), manifest: new.manifest.clone() })?;
     note(c, n, &Changed::Account)?;
     Ok(())
 }

@@ -130,12 +130,12 @@ fn read_items(
 }
 
 fn put_draft(c: &Connection, put: &PutDraft) -> Work<u64> {
-    let account = account(c, &put.account)?.n;
-    let chat = chat(c, account, &put.chat)?;
+    let found = account(c, &put.account)?;
+    let chat = chat(c, found.n, &put.chat)?;
     let rev = match &put.envelope {
         Some(sealed) => {
             let header = envelope(sealed, limits::DRAFT_BYTES, "draft")?;
-            rings::kids(c, account, &RingName::Chat(put.chat.clone()))?.lists(Sub::Meta, header.kid)?;
+            rings::kids(c, &found, &RingName::Chat(put.chat.clone()))?.lists(Sub::Meta, header.kid)?;
             header.rev
         }
         None => put.expected.saturating_add(1),
@@ -151,5 +151,5 @@ fn put_draft(c: &Connection, put: &PutDraft) -> Work<u64> {
         }
     }
     run(c, "UPDATE chats SET draft_v = ?2 WHERE n = ?1", params![chat.n, rev])?;
-    Ok(note(c, account, &Changed::Draft(put.chat.clone()))?)
+    Ok(note(c, found.n, &Changed::Draft(put.chat.clone()))?)
 }

@@ -11,7 +11,7 @@ use super::super::lists::{
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, Result, StoreError, limits};
 use super::rings::{append, entries, kids};
-use super::rows::{account, all, digest_at, note, one, parsed_at, run, sealed_at, value};
+use super::rows::{Account, account, all, digest_at, note, one, parsed_at, run, sealed_at, value};
 use super::{SqliteChats, Work};
 
 #[async_trait]
@@ -54,10 +54,10 @@ impl Lists for SqliteChats {
                 }
                 let there = value(c, "SELECT rev FROM manifests WHERE account = ?1", params![found.n])?;
                 found.not_frozen(write.now, there)?;
-                let mut ring = kids(c, found.n, of)?;
-                append(c, found.n, &mut ring, (of, entry), there)?;
+                let mut ring = kids(c, &found, of)?;
+                append(c, &found, &mut ring, (of, entry), there)?;
             }
-            put_list(c, found.n, &write.list)?;
+            put_list(c, &found, &write.list)?;
             Ok(note(c, found.n, &Changed::List)?)
         })
         .await
@@ -86,9 +86,10 @@ impl Lists for SqliteChats {
 }
 
 /// Checks and writes floors and manifest. New entries of the account's ring are there already.
-pub(super) fn put_list(c: &Connection, account: i64, list: &ListPut) -> Work<()> {
+pub(super) fn put_list(c: &Connection, whose: &Account, list: &ListPut) -> Work<()> {
+    let account = whose.n;
     let manifest = check_manifest(&list.manifest)?;
-    let ring = kids(c, account, &RingName::Account)?;
+    let ring = kids(c, whose, &RingName::Account)?;
     ring.newest(manifest.kid)?;
     let mut shelves: Vec<Shelf> = list.floors.iter().map(|floor| floor.shelf).collect();
     shelves.sort_unstable();
@@ -144,7 +145,7 @@ fn put_data(c: &Connection, put: &PutData) -> Work<u64> {
     let rev = match &put.envelope {
         Some(sealed) => {
             let sealed = envelope(sealed, limits::HEAD_BYTES, "piece of data")?;
-            kids(c, found.n, &RingName::Account)?.lists(Sub::Meta, sealed.kid)?;
+            kids(c, &found, &RingName::Account)?.lists(Sub::Meta, sealed.kid)?;
             sealed.rev
         }
         None => put.expected.saturating_add(1),

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use super::super::checks::Kids;
 use super::super::rings::{RingEntry, RingName};
 use super::Work;
-use super::rows::{all, kid_at, parsed_at, run, sealed_at};
+use super::rows::{Account, all, kid_at, parsed_at, run, sealed_at};
 
 /// How a ring is named in a row: container and kind.
 pub(super) fn key(of: &RingName) -> (&str, i64) {
@@ -52,58 +52,49 @@ pub(super) fn entries(c: &Connection, account: i64, of: &RingName) -> rusqlite::
 }
 
 /// The ids of a ring's keys. Numbers that are not 1, 2, … are `ring-gap`.
-pub(super) fn kids(c: &Connection, account: i64, of: &RingName) -> Work<Kids> {
+pub(super) fn kids(c: &Connection, account: &Account, of: &RingName) -> Work<Kids> {
     // Without what is sealed, which nothing here looks at.
     let (container, kind) = key(of);
-    let sql =
-        "SELECT n, kid, subs, x'' FROM rings WHERE account = ?1 AND container = ?2 AND kind = ?3 ORDER BY n";
-    let entries = all(c, sql, params![account, container, kind], |row| entry_at(row, 0))?;
-    if !entries.iter().map(|entry| entry.n).eq((1..).take(entries.len())) {
+    let sql = "SELECT n, kid, subs, x'', born FROM rings WHERE account = ?1 AND container = ?2 AND kind = ?3 ORDER BY n";
+    let rows = all(c, sql, params![account.n, container, kind], |row| {
+        Ok((entry_at(row, 0)?, row.get::<_, u32>(4)?))
+    })?;
+    if !rows.iter().map(|(entry, _)| entry.n).eq((1..).take(rows.len())) {
         return Err(Refused::RingGap.into());
     }
-    let (kids, subs) = entries.into_iter().map(|entry| (entry.kid, entry.subs)).unzip();
-    Ok(Kids { kids, subs })
+    let born = rows.last().map_or(0, |(_, born)| *born);
+    let (kids, subs) = rows.into_iter().map(|(entry, _)| (entry.kid, entry.subs)).unzip();
+    Ok(Kids { kids, subs, born, generation: account.generation })
 }
 
 /// Checks the next entry of a ring and writes it. A conflict names the revision that is `there`.
 pub(super) fn append(
     c: &Connection,
-    account: i64,
+    account: &Account,
     ring: &mut Kids,
     new: (&RingName, &Entry),
     there: u32,
 ) -> Work<()> {
     let (of, entry) = new;
     ring.append(of, entry, there)?;
-    put(c, Table::Rings, account, of, entry)?;
+    let (container, kind) = key(of);
+    let sql = "INSERT INTO rings (account, container, kind, n, kid, subs, born, sealed)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let (kid, subs, sealed) = (entry.kid.as_bytes(), subs(entry), entry.sealed.as_bytes());
+    run(c, sql, params![account.n, container, kind, entry.n, kid, subs, account.generation, sealed])?;
     Ok(())
 }
 
-/// Where an entry is written.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Table {
-    Rings,
-    Staged,
+/// Keeps an entry aside that is to take the place of the one with its number.
+pub(super) fn stage(c: &Connection, account: i64, of: &RingName, entry: &Entry) -> rusqlite::Result<()> {
+    let (container, kind) = key(of);
+    let sql = "INSERT OR REPLACE INTO staged (account, container, kind, n, kid, subs, sealed)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let kid = entry.kid.as_bytes();
+    run(c, sql, params![account, container, kind, entry.n, kid, subs(entry), entry.sealed.as_bytes()])
+        .map(drop)
 }
 
-pub(super) fn put(
-    c: &Connection,
-    table: Table,
-    account: i64,
-    of: &RingName,
-    entry: &Entry,
-) -> rusqlite::Result<()> {
-    let sql = match table {
-        Table::Rings => {
-            "INSERT INTO rings (account, container, kind, n, kid, subs, sealed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-        Table::Staged => {
-            "INSERT OR REPLACE INTO staged (account, container, kind, n, kid, subs, sealed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-    };
-    let (container, kind) = key(of);
-    let subs = entry.subs.iter().flat_map(|kid| *kid.as_bytes()).collect::<Vec<u8>>();
-    let kid = entry.kid.as_bytes();
-    run(c, sql, params![account, container, kind, entry.n, kid, subs, entry.sealed.as_bytes()]).map(drop)
+fn subs(entry: &Entry) -> Vec<u8> {
+    entry.subs.iter().flat_map(|kid| *kid.as_bytes()).collect()
 }

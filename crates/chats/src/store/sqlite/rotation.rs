@@ -10,9 +10,9 @@ use rusqlite::{Connection, params};
 use super::super::checks::{check_entry, sized};
 use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings};
 use super::super::{Changed, Millis, Result, StoreError, limits};
-use super::rings::{Table, append, entries, key, kids, put, ring_entry_at};
+use super::rings::{append, entries, key, kids, ring_entry_at};
 use super::rows::{Account, account, all, many, note, number, one, run, value};
-use super::{SqliteChats, Work, accounts, lists};
+use super::{SqliteChats, Work, accounts, lists, rings};
 
 #[async_trait]
 impl Rings for SqliteChats {
@@ -90,7 +90,7 @@ pub(super) fn stage(
         if one(c, sql, params![found.n, container, kind, entry.n, kid], |_| Ok(()))?.is_none() {
             return Err(StoreError::Conflict { now: found.rev }.into());
         }
-        put(c, Table::Staged, found.n, of, entry)?;
+        rings::stage(c, found.n, of, entry)?;
     }
     Ok(())
 }
@@ -110,9 +110,12 @@ pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     if lacking > 0 || staged != there {
         return Err(conflict.into());
     }
-    run(c, "DELETE FROM rings WHERE account = ?1", params![found.n])?;
-    run(c, "INSERT INTO rings SELECT * FROM staged WHERE account = ?1", params![found.n])?;
+    let sql = "UPDATE rings SET sealed = s.sealed FROM staged AS s WHERE rings.account = ?1 AND s.account = rings.account
+               AND s.container = rings.container AND s.kind = rings.kind AND s.n = rings.n";
+    run(c, sql, params![found.n])?;
     thaw(c, found.n)?;
+    let mut next = found;
+    next.generation = found.generation.saturating_add(1);
     let [first, second] = &commit.append;
     if (&first.of, &second.of) != (&RingName::Account, &RingName::Box) {
         return Err(StoreError::Malformed(
@@ -121,17 +124,17 @@ pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
         .into());
     }
     for RingEntry { of, entry } in &commit.append {
-        let mut ring = kids(c, found.n, of)?;
-        append(c, found.n, &mut ring, (of, entry), found.rev)?;
+        let mut ring = kids(c, &next, of)?;
+        append(c, &next, &mut ring, (of, entry), found.rev)?;
     }
     if commit.list.floors.len() != 16 {
         return Err(StoreError::Malformed("a rotation writes all sixteen floors").into());
     }
-    lists::put_list(c, found.n, &commit.list)?;
+    lists::put_list(c, &next, &commit.list)?;
     sized(commit.record.as_bytes(), limits::RECORD_BYTES, "account record")?;
     accounts::put_credentials(c, found.n, commit.login, &commit.credentials)?;
     let sql = "UPDATE accounts SET rev = rev + 1, generation = generation + 1, record = ?2 WHERE n = ?1 RETURNING rev";
-    let rev = value(c, sql, params![found.n, commit.record.as_bytes()])?;
+    let rev = value(c, sql, params![next.n, commit.record.as_bytes()])?;
     note(c, found.n, &Changed::Account)?;
     note(c, found.n, &Changed::List)?;
     Ok(rev)

@@ -100,10 +100,16 @@ pub(super) struct Account {
     pub(super) n: i64,
     pub(super) rev: u32,
     pub(super) epoch: u32,
+    pub(super) generation: u32,
     frozen_until: Option<u64>,
 }
 
 impl Account {
+    /// One that was just made.
+    pub(super) fn new(n: i64) -> Self {
+        Self { n, rev: 1, epoch: 1, generation: 1, frozen_until: None }
+    }
+
     /// Whether a rotation is under way.
     pub(super) fn is_frozen(&self, now: Millis) -> bool {
         self.frozen_until.is_some_and(|until| now.0 < until)
@@ -117,10 +123,15 @@ impl Account {
 
 /// Finds an account; else `not-found`.
 pub(super) fn account(c: &Connection, account: &AccountId) -> Work<Account> {
-    let sql = "SELECT n, rev, epoch, frozen_until FROM accounts WHERE account = ?1";
+    let sql = "SELECT n, rev, epoch, generation, frozen_until FROM accounts WHERE account = ?1";
     let found = one(c, sql, params![account.as_str()], |row| {
-        let frozen_until = row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned);
-        Ok(Account { n: row.get(0)?, rev: row.get(1)?, epoch: row.get(2)?, frozen_until })
+        Ok(Account {
+            n: row.get(0)?,
+            rev: row.get(1)?,
+            epoch: row.get(2)?,
+            generation: row.get(3)?,
+            frozen_until: row.get::<_, Option<i64>>(4)?.map(i64::cast_unsigned),
+        })
     })?;
     found.ok_or(StoreError::NotFound.into())
 }

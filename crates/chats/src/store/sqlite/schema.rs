@@ -40,6 +40,7 @@ CREATE TABLE rings (
     n INTEGER NOT NULL,
     kid BLOB NOT NULL,
     subs BLOB NOT NULL,
+    born INTEGER NOT NULL,
     sealed BLOB NOT NULL,
     PRIMARY KEY (account, container, kind, n)
 ) STRICT, WITHOUT ROWID;

@@ -24,10 +24,10 @@ pub(super) fn write(c: &Connection, write: &Write) -> Work<Written> {
     let found = account(c, &write.account)?;
     let mut chat = begin(c, &found, write)?;
     let of = RingName::Chat(write.chat.clone());
-    let mut ring = rings::kids(c, found.n, &of)?;
+    let mut ring = rings::kids(c, &found, &of)?;
     if let Some(entry) = &write.append {
         found.not_frozen(write.now, chat.rev)?;
-        rings::append(c, found.n, &mut ring, (&of, entry), chat.rev)?;
+        rings::append(c, &found, &mut ring, (&of, entry), chat.rev)?;
     }
     ring.newest(head.kid)?;
     for put in &write.puts {
@@ -61,7 +61,7 @@ pub(super) fn write(c: &Connection, write: &Write) -> Work<Written> {
     )?;
     let mut seq = note(c, found.n, &Changed::Chat(write.chat.clone()))?;
     if let Some(list) = &write.list {
-        lists::put_list(c, found.n, list)?;
+        lists::put_list(c, &found, list)?;
         seq = note(c, found.n, &Changed::List)?;
     }
     Ok(Written { rev: head.rev, seq })
@@ -172,7 +172,7 @@ pub(super) fn delete(c: &Connection, delete: &DeleteChat) -> Work<u64> {
     if chat.rev != delete.expected {
         return Err(StoreError::Conflict { now: chat.rev }.into());
     }
-    lists::put_list(c, found.n, &delete.list)?;
+    lists::put_list(c, &found, &delete.list)?;
     run(c, "DELETE FROM chats WHERE n = ?1", params![chat.n])?;
     let name = delete.chat.as_str();
     run(c, "DELETE FROM rings WHERE account = ?1 AND container = ?2 AND kind = 0", params![found.n, name])?;
