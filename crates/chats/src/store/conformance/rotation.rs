@@ -132,7 +132,10 @@ pub(super) async fn a_rotation_replaces_every_entry_in_one_commit(fresh: &Fresh)
     old_key.head = device.seal(&chat, &Place::Head(&chat), old_key.expected + 1, b"{}");
     assert_eq!(store.write(old_key).await, Err(Refused::KeyRefused.into()));
     for chat in device.chats.keys().cloned().collect::<Vec<_>>() {
-        device.put(store, &chat, &Edit { puts: vec![message()], ..Edit::default() }).await.unwrap();
+        device
+            .put(store, &chat, &Edit { puts: vec![message()], floor: true, ..Edit::default() })
+            .await
+            .unwrap();
     }
     device.pull(&*fresh.other).await;
 }

@@ -37,6 +37,8 @@ pub(super) fn audit(folder: &Path) -> (usize, usize) {
         let list: List = write::list(&c, *chat).unwrap();
         let count: usize = value(&c, "SELECT count FROM chats WHERE n = ?1", params![chat]).unwrap();
         assert_eq!(list.len(), count);
+        let sql = "SELECT gone = (SELECT count(*) FROM tombstones WHERE chat = n) FROM chats WHERE n = ?1";
+        assert!(value::<bool, _>(&c, sql, params![chat]).unwrap());
         let steps = "SELECT rev, live, chain, hash FROM steps WHERE chat = ?1 ORDER BY rev";
         chained(&c, *chat, steps, "SELECT rev, chain, hash, head FROM chats WHERE n = ?1", &live(&list));
     }

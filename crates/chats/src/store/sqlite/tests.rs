@@ -233,7 +233,13 @@ async fn after_an_erasure_no_byte_of_the_account_is_in_the_files() {
         }
         store.erase(&person.id).await.unwrap();
     }
+    let free = || -> i64 {
+        let raw = Connection::open(folder.path().join(NAME)).unwrap();
+        raw.query_row("PRAGMA freelist_count", [], |row| row.get(0)).unwrap()
+    };
+    assert!(free() > 0);
     store.scrub().await.unwrap();
+    assert_eq!(free(), 0, "the file is written anew");
     assert_eq!(found(folder.path(), &all), 0, "of {} markers", all.len());
     let rest = [sealed("a label of ana's"), sealed("an answer of ana's"), sealed("a code of ana's.")];
     let rest = rest.iter().filter_map(|sealed| sealed.as_bytes().first_chunk::<16>().copied()).collect();
@@ -313,6 +319,22 @@ async fn a_table_that_an_erasure_forgets_is_noticed() {
     for (table, rows) in dump(folder.path()) {
         assert!(rows.is_empty(), "{table} has {} rows", rows.len());
     }
+}
+
+/// Deleted items count, so that a chat does not grow for ever; and yet deleting is never refused.
+#[tokio::test]
+async fn deleted_items_count_when_something_new_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (mut ana, chat, _) = person(&store).await;
+    let full = format!("UPDATE chats SET gone = {}", limits::ITEMS_EVER - 2);
+    store.write_with(move |c| Ok(c.execute_batch(&full)?)).await.unwrap();
+    let old: Vec<ItemId> = ana.chats[&chat].items.keys().cloned().collect();
+    let new = ana.put(&store, &chat, &Edit { puts: vec![message()], ..Edit::default() }).await;
+    assert_eq!(new, Err(StoreError::TooMany("items in this chat, deleted ones included")));
+    let edit = Edit { puts: old[..1].to_vec(), removes: old[1..].to_vec(), ..Edit::default() };
+    ana.put(&store, &chat, &edit).await.unwrap();
+    ana.pull(&store).await;
 }
 
 /// One that an old copy of the file brings back, say.
