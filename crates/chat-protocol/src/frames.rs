@@ -1,0 +1,34 @@
+//! What travels: an event with its number, the same on a socket, as a server-sent event and as a posted body.
+//!
+//! ```text
+//! client ──▶ {"id": 7, "event": {"type": "delete_draft", …}}
+//! server ◀── {"re": 7, "seq": 815, "event": {"type": "draft_deleted", …}}
+//! ```
+//!
+//! On a socket a frame is one text message; as a server-sent event it is one `data:` line, with `seq` as `id:`; posted,
+//! it is the body, and the answers are the lines of the answer. Easy to get wrong: `id` and `seq`. `id` is the client's
+//! own count, on one connection; `seq` is the account's, for good.
+
+use crate::events::{ClientEvent, ServerEvent};
+use crate::limits::MAX_FRAME;
+use crate::shapes::objects;
+
+objects! {
+    /// A request of a client.
+    pub struct ClientFrame (limit MAX_FRAME) {
+        /// The client's number for it; answers have it as `re`.
+        pub id: u32,
+        /// The event.
+        pub event: ClientEvent,
+    }
+
+    /// An answer, or news.
+    pub struct ServerFrame (limit MAX_FRAME) {
+        /// The `id` of the request that it answers; left out for news.
+        pub re: Option<u32>,
+        /// The number of the change in the account, which grows by one with each; left out where nothing changed.
+        pub seq: Option<u64>,
+        /// The event.
+        pub event: ServerEvent,
+    }
+}
