@@ -83,15 +83,24 @@ objects! {
     }
 
     /// Another device wrote first; nothing was stored. Load what is newer and write again.
+    ///
+    /// Fields that say nothing about the request are left out. If `head` is the hash of the head that was sent, the
+    /// write was stored before and only its answer was lost.
     pub struct WriteConflict {
-        /// The chat; left out when only the account's own records were written.
+        /// The chat.
         pub chat: Option<ChatId>,
         /// The revision of the chat's head now; 0 if there is no such chat.
-        pub messages_v: u32,
-        /// The revision of the manifest now.
-        pub manifest: u32,
+        pub messages_v: Option<u32>,
+        /// The hash of the head's envelope now.
+        pub head: Option<Digest>,
         /// How many entries the ring has now.
-        pub ring: u32,
+        pub ring: Option<u32>,
+        /// The revision of the chat's draft now.
+        pub draft_v: Option<u32>,
+        /// The revision of the manifest now.
+        pub manifest: Option<u32>,
+        /// The revision of the piece of account data now.
+        pub data: Option<u32>,
     }
 
     /// Another device of this account wrote to a chat. Ciphertext only.
@@ -122,7 +131,8 @@ objects! {
         pub seq: u64,
         /// The hash of its envelope.
         pub hash: Digest,
-        /// The sealed item; left out where only the list was asked for, and for embeds, which `request_embed` fetches.
+        /// The sealed item. Left out for embeds, which `request_embed` fetches, and where the frame would be too large:
+        /// then ask with `request_chat_content_batch`.
         pub envelope: Option<Envelope<MAX_EMBED>>,
     }
 

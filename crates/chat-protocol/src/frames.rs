@@ -12,6 +12,7 @@
 use crate::events::{ClientEvent, ServerEvent};
 use crate::limits::MAX_FRAME;
 use crate::shapes::objects;
+use crate::wire::peek;
 
 objects! {
     /// A request of a client.
@@ -30,5 +31,13 @@ objects! {
         pub seq: Option<u64>,
         /// The event.
         pub event: ServerEvent,
+    }
+}
+
+impl ClientFrame {
+    /// The `id` of a frame that could not be read, so that the refusal says what it answers. `None` if it has none
+    /// either, or is over the limit.
+    pub fn id_of(json: &[u8]) -> Option<u32> {
+        if json.len() > MAX_FRAME { None } else { peek(json, &["id"])?.parse().ok() }
     }
 }

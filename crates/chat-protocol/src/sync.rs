@@ -17,6 +17,7 @@ use crate::limits::{
     MAX_RING, SHELVES,
 };
 use crate::lists::{List, Map};
+use crate::malformed::Why;
 use crate::shapes::{choices, objects, words};
 use crate::values::{Envelope, Secret};
 
@@ -41,7 +42,7 @@ objects! {
         pub v: u32,
         /// The ticket from `POST /chats/ticket`: good once, for 30 seconds, for this session and origin.
         pub ticket: Secret,
-        /// The last `seq` that this device has handled; left out by a new device.
+        /// The last `seq` that this device has handled, which the server notes; left out by a new device.
         pub seq: Option<u64>,
     }
 
@@ -103,6 +104,9 @@ objects! {
         pub floors: List<FloorSent, SHELVES>,
         /// Every chat of the account.
         pub chats: Map<ChatId, Versions, MAX_CHATS>,
+        /// Whether more of it follows, in another one of these: floors, chats and the steps of the trail are joined.
+        /// Check it after the last part.
+        pub more: bool,
     }
 
     /// A floor as the server has it.
@@ -129,7 +133,8 @@ objects! {
         pub versions: Versions,
         /// Whether this is everything: the device forgets what is not listed. Else it is what changed.
         pub whole: bool,
-        /// Whether more items of this chat follow, in the next one of these. Check it after the last part.
+        /// Whether more of this chat follows, in the next one of these: items, removals and the steps of the trail are
+        /// joined. Check it after the last part.
         pub more: bool,
         /// The chat's ring.
         pub ring: List<KeyEntry, MAX_RING>,
@@ -186,7 +191,7 @@ objects! {
     }
 
     /// Asks for chats that are older than one. Answer: `load_more_chats_response`.
-    pub struct LoadMoreChats {
+    pub struct LoadMoreChats (check check_limit) {
         /// The oldest chat that the device has; left out to begin with the newest.
         pub before: Option<ChatId>,
         /// How many, at most 100.
@@ -271,7 +276,7 @@ objects! {
         pub results: List<OfflineResult, MAX_RESULTS>,
     }
 
-    /// A mark of the account's other records: where a device is.
+    /// Another device changed credentials, rings, floors or manifest. Sync to get them.
     pub struct AccountUpdated {
         /// The revision of the account now.
         pub account_rev: u32,
@@ -295,8 +300,8 @@ choices! {
         Draft(ChatId) = "draft",
         /// A piece of account data.
         Data(DataName) = "data",
-        /// Credentials, rings, floors or manifest; `true`.
-        Account(bool) = "account",
+        /// Credentials, rings, floors or manifest; the manifest's revision now.
+        Account(u32) = "account",
         /// This device, or its sessions.
         Device(DeviceId) = "device",
     }
@@ -312,4 +317,9 @@ choices! {
         /// It was refused.
         Refused(RefusedSent) = "refused",
     }
+}
+
+fn check_limit(request: &LoadMoreChats) -> Result<(), (&'static str, Why)> {
+    let most = u64::try_from(MAX_BATCH).expect("100 is a number");
+    if u64::from(request.limit) <= most { Ok(()) } else { Err(("limit", Why::OutOfRange(most))) }
 }

@@ -147,7 +147,7 @@ impl<'a> At<'a> {
 
     /// The name of the event in this message.
     pub(crate) fn event(&self) -> Option<&'a str> {
-        self.reading.event.get_or_init(|| peek(self.reading.json)).as_deref()
+        self.reading.event.get_or_init(|| peek(self.reading.json, &["event", TYPE])).as_deref()
     }
 
     /// Remembers the first mistake, with its place.
@@ -258,16 +258,16 @@ impl<T: Wire> Serialize for Out<'_, T> {
     }
 }
 
-/// The name of the event, wherever it stands in its object: a first look over the bytes, no further than the name, that
-/// keeps nothing else. What is wrong with them is found by the second look.
-fn peek(json: &[u8]) -> Option<String> {
+/// A text or number that stands under these names, wherever it stands in its object: a look over the bytes, no further
+/// than to it, that keeps nothing else. What is wrong with them is found when they are read.
+pub(crate) fn peek(json: &[u8], names: &'static [&'static str]) -> Option<String> {
     let found = RefCell::new(None);
     let mut from = serde_json::Deserializer::from_slice(json);
-    let _stopped = Inner { names: &["event", TYPE], found: &found }.deserialize(&mut from);
+    let _stopped = Inner { names, found: &found }.deserialize(&mut from);
     found.take()
 }
 
-/// Follows the names down to a text, and stops there.
+/// Follows the names down to a text or number, and stops there.
 struct Inner<'a> {
     names: &'static [&'static str],
     found: &'a RefCell<Option<String>>,
@@ -277,7 +277,7 @@ impl<'de> DeserializeSeed<'de> for Inner<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        if self.names.is_empty() { from.deserialize_str(self) } else { from.deserialize_map(self) }
+        if self.names.is_empty() { from.deserialize_any(self) } else { from.deserialize_map(self) }
     }
 }
 
@@ -291,6 +291,10 @@ impl<'de> Visitor<'de> for Inner<'_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         self.found.replace(Some(text.chars().take(MAX_NAME).collect()));
         Err(E::custom("found"))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
+        self.visit_str(&number.to_string())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {

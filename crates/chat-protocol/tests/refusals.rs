@@ -59,7 +59,8 @@ fn an_unknown_event_is_named_but_not_at_length() {
     let (path, why) = refused(&frame(&format!(r#"{{"type":"{long}"}}"#)));
     assert_eq!((path.as_str(), why), ("event.type", Why::UnknownEvent("x".repeat(40))));
     assert_eq!(refused(&frame("{}")), ("event.type".into(), Why::Missing));
-    assert_eq!(refused(&frame(r#"{"type":7}"#)), ("event.type".into(), Why::Missing));
+    assert_eq!(refused(&frame(r#"{"type":7}"#)), ("event.type".into(), Why::UnknownEvent("7".into())));
+    assert_eq!(refused(&frame(r#"{"type":["ping"]}"#)), ("event.type".into(), Why::Missing));
     assert_eq!(refused(r#"{"id":1}"#), ("event".into(), Why::Missing));
     // A server's event is none of a client's.
     assert_eq!(refused(&frame(r#"{"type":"pong"}"#)).1, Why::UnknownEvent("pong".into()));
@@ -302,4 +303,29 @@ fn a_refusal_says_where_and_what_to_do_but_not_what_was_sent() {
     assert_eq!((error.path(), error.to_string().contains("marker")), ("event.chat", false));
     let none = ClientFrame::read(frame(r#"{"type":"set_active_chat"}"#).as_bytes()).unwrap();
     assert_eq!(none.event, ClientEvent::SetActiveChat(SetActiveChat { chat: None }));
+}
+
+#[test]
+fn a_refusal_can_say_which_request_it_answers() {
+    for (json, id) in [
+        (r#"{"id":7,"event":{"type":"dance"}}"#, Some(7)),
+        (r#"{"event":{"id":8,"x":[{"id":9}]},"id":7}"#, Some(7)),
+        (r#"{"id":7,"broken"#, Some(7)),
+        (r#"{"id":4294967296}"#, None),
+        (r#"{"id":"x"}"#, None),
+        (r#"{"id":-1}"#, None),
+        (r#"{"id":{}}"#, None),
+        (r#"{"event":{"id":8}}"#, None),
+        ("[7]", None),
+        ("", None),
+    ] {
+        assert_eq!(ClientFrame::id_of(json.as_bytes()), id, "{json}");
+    }
+}
+
+#[test]
+fn a_device_asks_for_at_most_a_hundred_chats() {
+    let ask = |limit: u32| frame(&format!(r#"{{"type":"load_more_chats","limit":{limit}}}"#));
+    assert!(ClientFrame::read(ask(100).as_bytes()).is_ok());
+    assert_eq!(refused(&ask(101)), ("event.limit".into(), Why::OutOfRange(100)));
 }
