@@ -60,6 +60,22 @@ impl ErrorName {
             Self::Request(failure) => failure.name(),
         }
     }
+
+    /// The status of an HTTP answer with this error.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Content(Refused::LoginRefused) | Self::Request(Failure::Unauthorised) => 401,
+            Self::Content(Refused::Conflict | Refused::Duplicate) | Self::Request(Failure::TooMany) => 409,
+            Self::Content(Refused::BadId | Refused::TwoCredentials) | Self::Request(Failure::Malformed) => {
+                400
+            }
+            Self::Content(_) => 422,
+            Self::Request(Failure::NotFound) => 404,
+            Self::Request(Failure::TooLarge) => 413,
+            Self::Request(Failure::Rate) => 429,
+            Self::Request(Failure::Stopping | Failure::Unavailable) => 503,
+        }
+    }
 }
 
 impl Wire for ErrorName {

@@ -41,3 +41,40 @@ impl ClientFrame {
         if json.len() > MAX_FRAME { None } else { peek(json, &["id"])?.parse().ok() }
     }
 }
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal),+ $(,)?) => {
+        /// Why a server closes a socket: the code of the close frame, which says nothing else.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum CloseCode {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl CloseCode {
+            /// Every code, with what it means.
+            pub const ALL: &[(Self, &str)] = &[$((Self::$name, concat!($($doc),+))),+];
+
+            /// The number.
+            pub const fn code(self) -> u16 {
+                match self {
+                    $(Self::$name => $code,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The server stops. Connect again, perhaps elsewhere.
+    Stopping = 1001,
+    /// A frame was over the limit.
+    TooLarge = 1009,
+    /// `hello` had no good ticket, or the first frame was something else.
+    Unauthorised = 4401,
+    /// The session is over; `force_logout` came before.
+    LoggedOut = 4403,
+    /// No `hello` within five seconds.
+    Late = 4408,
+    /// Too many frames.
+    Rate = 4429,
+}

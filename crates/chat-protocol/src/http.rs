@@ -3,6 +3,8 @@
 //! Everything about chats goes over the socket; these are the requests that come before a session, or need a proof. A
 //! refusal is [`crate::RefusedSent`] with the status of its kind.
 
+use confidant_chat_format::Purpose;
+
 #[cfg(feature = "describe")]
 use crate::describe::{Book, Dice, Made};
 use crate::limits::MAX_FRAME;
@@ -31,8 +33,8 @@ pub enum Who {
     Anybody,
     /// Whoever has a session.
     Session,
-    /// Whoever signs. The body is `Signed`, with the request inside.
-    Proof,
+    /// Whoever signs, for this purpose. The body is `Signed`, with the request inside.
+    Proof(Purpose),
 }
 
 #[cfg(feature = "describe")]
@@ -62,9 +64,9 @@ macro_rules! routes {
         /// Every request.
         pub const ROUTES: &[Route] = &[$(Route {
             path: $path,
-            who: Who::$who,
+            who: routes!(@$who $request),
             about: $about,
-            limit: limit(Who::$who, <crate::$request as crate::Body>::LIMIT),
+            limit: limit(routes!(@$who $request), <crate::$request as crate::Body>::LIMIT),
             #[cfg(feature = "describe")]
             types: Types {
                 request: Type::of::<crate::$request>(),
@@ -72,6 +74,9 @@ macro_rules! routes {
             },
         }),+];
     };
+    (@Anybody $request:ident) => { Who::Anybody };
+    (@Session $request:ident) => { Who::Session };
+    (@Proof $request:ident) => { Who::Proof(<crate::$request as crate::Provable>::PURPOSE) };
 }
 
 routes! {
@@ -104,8 +109,8 @@ routes! {
 const fn limit(who: Who, limit: usize) -> usize {
     match who {
         Who::Anybody | Who::Session => limit,
-        Who::Proof if 2 * limit + MAX_PROOF < MAX_FRAME => 2 * limit + MAX_PROOF,
-        Who::Proof => MAX_FRAME,
+        Who::Proof(_) if 2 * limit + MAX_PROOF < MAX_FRAME => 2 * limit + MAX_PROOF,
+        Who::Proof(_) => MAX_FRAME,
     }
 }
 

@@ -76,7 +76,7 @@ pub use drafts::{
 };
 pub use errors::{ErrorName, Failure, RefusedSent};
 pub use events::{ClientEvent, RESERVED, ServerEvent};
-pub use frames::{ClientFrame, ServerFrame};
+pub use frames::{ClientFrame, CloseCode, ServerFrame};
 pub use http::{ROUTES, Route, Who};
 pub use keys::{HeadPut, KeyEntry, MailboxPut, RingKind, RingRows, StepSent, TrailSent};
 pub use lists::{List, Map, MapKey};

@@ -69,7 +69,7 @@ pub trait Body: Wire {
         read(json, Self::LIMIT)
     }
 
-    /// Its JSON. Refuses to write what nobody would read.
+    /// Its JSON. Refuses to write more bytes than a reader takes.
     fn write(&self) -> Result<Vec<u8>, Malformed> {
         write(self, Self::LIMIT)
     }

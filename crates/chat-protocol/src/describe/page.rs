@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use confidant_chat_format::Refused;
 use serde::Serialize;
 
 use super::{Book, Content, Described, Dice, Field, joined};
 use crate::events::{ClientEvent, RESERVED, ServerEvent};
-use crate::frames::{ClientFrame, ServerFrame};
+use crate::frames::{ClientFrame, CloseCode, ServerFrame};
 use crate::http::{ROUTES, Who};
+use crate::limits::MAX_FRAME;
 use crate::wire::Wire as _;
-use crate::{Failure, Signed};
+use crate::{ErrorName, Signed};
 
 /// The page, made from the types.
 pub fn page() -> String {
@@ -49,14 +49,22 @@ Samples have made-up bytes. They show the shape, and do not open.
 
 ";
 
+const FRAMES: &str = "\
+An event travels in a frame, the same on each transport: one text message on the socket `/ws`, one `data:` line of a
+server-sent event (with `seq` as its `id:`), or the body of a POST to `/chats/events`, whose answers are frames, one per line.
+
+- The first frame on a socket is `hello`. Anything else closes it.
+- A request is answered by one or more frames with its `id` as `re`, in order. Requests may be sent before earlier ones are
+  answered.
+- A frame that cannot be read is answered with `refused`, with `re` if its `id` can be found. A frame over the limit closes the
+  socket.
+- A device that finds a gap in `seq` asks with `sync_status_request`.
+
+";
+
 fn frames(out: &mut String, book: &mut Book) {
     out.push_str("## Frames\n\n");
-    out.push_str(
-        "An event travels in a frame, the same on each transport: one text message on the socket `/ws`, one `data:` line of a \
-         server-sent event (with `seq` as its `id:`), or the body of a POST to `/chats/events`, whose answers are frames, one per \
-         line.\n\nThe first frame on a socket is `hello`. A frame that cannot be read is answered with `refused` and does not \
-         close the socket; one over the limit does.\n\n",
-    );
+    out.push_str(FRAMES);
     for (title, name) in
         [("Client to server", ClientFrame::describe(book)), ("Server to client", ServerFrame::describe(book))]
     {
@@ -64,7 +72,12 @@ fn frames(out: &mut String, book: &mut Book) {
         let _ = writeln!(out, "### {title}\n");
         object(out, book, name);
     }
-    let _ = writeln!(out, "A frame has at most {} bytes.\n", super::thousands(crate::limits::MAX_FRAME));
+    let _ = writeln!(out, "A frame has at most {} bytes.\n", super::thousands(MAX_FRAME));
+    out.push_str("### Closing\n\nThe server closes a socket with one of these codes:\n\n| code | meaning |\n|---|---|\n");
+    for (close, doc) in CloseCode::ALL {
+        let _ = writeln!(out, "| {} | {} |", close.code(), doc.trim());
+    }
+    out.push('\n');
 }
 
 /// Gives the types that are described with an event, and where.
@@ -108,7 +121,8 @@ fn routes(out: &mut String, book: &mut Book) {
     out.push_str("## Accounts, over HTTP\n\n");
     out.push_str(
         "Each is a POST with a JSON body. *Session* means the session's cookie with the header `Confidant-Session`, at the server's \
-         own origin. *Proof* means that the body is a [Signed](#signed) request: what stands below is the JSON inside its `body`.\n\n",
+         own origin. *Proof* means that the body is a [Signed](#signed) request, signed for that purpose: what stands below is the \
+         JSON inside its `body`. A refusal is the fields of [`refused`](#refused), with the status of its [error](#errors).\n\n",
     );
     Signed::describe(book);
     out.push_str("### Signed\n\n");
@@ -133,11 +147,11 @@ fn routes(out: &mut String, book: &mut Book) {
     }
 }
 
-fn who(who: Who) -> &'static str {
+fn who(who: Who) -> String {
     match who {
-        Who::Anybody => "anybody",
-        Who::Session => "session",
-        Who::Proof => "proof",
+        Who::Anybody => "anybody".to_owned(),
+        Who::Session => "session".to_owned(),
+        Who::Proof(purpose) => format!("proof for `{}`", purpose.name()),
     }
 }
 
@@ -186,11 +200,20 @@ fn fenced(out: &mut String, json: &str) {
 }
 
 fn errors(out: &mut String) {
-    out.push_str("## Errors\n\nThe names in `error` of `refused`. What is wrong with content has the names of the format:\n\n");
-    let names: Vec<String> = Refused::ALL.iter().map(|refused| format!("`{}`", refused.name())).collect();
-    let _ = writeln!(out, "{}.\n\nAll else:", names.join(" "));
-    let names: Vec<String> = Failure::ALL.iter().map(|failure| format!("`{}`", failure.name())).collect();
-    let _ = writeln!(out, "{} ([Failure](#failure)).\n", names.join(" "));
+    out.push_str(
+        "## Errors\n\nThe names in `error` of `refused`, with the status that they have over HTTP. ",
+    );
+    out.push_str("Those of content are the format's ([FORMAT.md](FORMAT.md), section 10); ");
+    out.push_str("the others are [Failure](#failure).\n\n| status | errors |\n|---|---|\n");
+    let mut statuses: Vec<u16> = ErrorName::all().map(ErrorName::status).collect();
+    statuses.sort_unstable();
+    statuses.dedup();
+    for status in statuses {
+        let names = ErrorName::all().filter(|error| error.status() == status);
+        let names: Vec<String> = names.map(|error| format!("`{}`", error.name())).collect();
+        let _ = writeln!(out, "| {status} | {} |", names.join(" "));
+    }
+    out.push('\n');
 }
 
 fn reserved(out: &mut String) {
