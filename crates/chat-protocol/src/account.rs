@@ -8,7 +8,7 @@ use confidant_chat_format::{AccountId, CredentialId, PublicKey};
 use crate::chats::FloorPut;
 use crate::keys::{HeadPut, KeyEntry, MailboxPut, RingRows};
 use crate::limits::{
-    MAX_BATCH, MAX_CREDENTIALS, MAX_FLOOR, MAX_KEY, MAX_RECEIPT, MAX_RINGS, MAX_SIGNED, SHELVES,
+    MAX_BATCH, MAX_CREDENTIALS, MAX_FRAME, MAX_KEY, MAX_RECEIPT, MAX_RINGS, MAX_SIGNED, SHELVES,
 };
 use crate::lists::List;
 use crate::shapes::{objects, words};
@@ -138,7 +138,7 @@ objects! {
     }
 
     /// The account is erased.
-    pub struct Erased {
+    pub struct Erased (limit MAX_FRAME) {
         /// The receipt, as `confidant receipt verify` reads it.
         pub receipt: Text<MAX_RECEIPT>,
     }
@@ -173,10 +173,10 @@ objects! {
         pub chats: u32,
     }
 
-    /// The first floors of a new account, and its manifest.
-    pub struct FirstManifest (limit MAX_SIGNED) {
+    /// The first floors of a new account, which are empty, and its manifest.
+    pub struct FirstManifest {
         /// All sixteen floors, shelf 0 first.
-        pub floors: List<Envelope<MAX_FLOOR>, SHELVES, SHELVES>,
+        pub floors: List<Envelope<MAX_KEY>, SHELVES, SHELVES>,
         /// The manifest.
         pub manifest: HeadPut,
     }

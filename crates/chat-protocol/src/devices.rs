@@ -5,7 +5,7 @@
 
 use confidant_chat_format::DeviceId;
 
-use crate::limits::{MAX_DEVICES, MAX_KEY};
+use crate::limits::{MAX_DEVICES, MAX_FRAME, MAX_KEY};
 use crate::lists::List;
 use crate::shapes::objects;
 use crate::values::{Bytes, Envelope, Secret};
@@ -15,7 +15,7 @@ objects! {
     pub struct RequestDevices {}
 
     /// The account's devices and sessions.
-    pub struct Devices {
+    pub struct Devices (limit MAX_FRAME) {
         /// The devices.
         pub devices: List<Device, MAX_DEVICES>,
         /// The sessions that are open.

@@ -7,6 +7,8 @@
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 /// A body of a request or answer that has no list of chats or keys, in bytes of JSON.
 pub const MAX_BODY: usize = 64 * 1024;
+/// What opens an account, in bytes of JSON: it comes from somebody who has none, and has empty floors.
+pub const MAX_REGISTER: usize = 256 * 1024;
 /// The JSON text inside a signed request, in bytes.
 pub const MAX_SIGNED: usize = 4 * 1024 * 1024;
 /// A message's envelope, in bytes.

@@ -18,7 +18,7 @@ use crate::account::{
 };
 use crate::devices::{RevokeDevice, RevokeSession};
 use crate::keys::KeyEntry;
-use crate::limits::{MAX_CREDENTIALS, MAX_FRAME, MAX_INVITE, MAX_KEY, MAX_SIGNED};
+use crate::limits::{MAX_CREDENTIALS, MAX_FRAME, MAX_INVITE, MAX_KEY, MAX_REGISTER, MAX_SIGNED};
 use crate::lists::List;
 use crate::malformed::Malformed;
 use crate::pairing::PairSend;
@@ -87,7 +87,7 @@ objects! {
     }
 
     /// Opens an account: the signed body of `register`.
-    pub struct Register (limit MAX_SIGNED) {
+    pub struct Register (limit MAX_REGISTER) {
         /// The id that was offered.
         pub account: AccountId,
         /// Its login.
@@ -144,10 +144,10 @@ objects! {
 
     /// A request with a proof.
     ///
-    /// The proof signs the hash of the request's bytes. Two JSON writers may order fields, space and escapes in other
-    /// ways, so a request that was read and written again could have another hash, and a server that signs what it
-    /// wrote would check another request than it carries out. So the request travels as a text, and the bytes of this
-    /// text are what is signed, hashed and read.
+    /// The proof signs the hash of the request's bytes. Two JSON libraries may write one request in two ways: another
+    /// order, other spaces and escapes. If the server checked the proof over its own writing of the request, an honest
+    /// proof could fail; if it checked one text and carried out another, a proof could cover what nobody asked for. So
+    /// the request travels as a text, and the bytes of this text are what is signed, checked and read.
     pub struct Signed (limit MAX_FRAME) {
         /// The JSON text of the request.
         pub body: Text<MAX_SIGNED>,

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use confidant_chat_format::{ChatId, Digest, FieldName, ItemId, PublicKey, Shelf};
 use confidant_chat_protocol::describe::Dice;
 use confidant_chat_protocol::limits::{
-    MAX_CHATS, MAX_EMBED, MAX_FLOOR, MAX_KEY, MAX_MESSAGE, MAX_RECORD, MAX_RING, MAX_STEPS,
+    MAX_CHATS, MAX_CREDENTIALS, MAX_DEVICES, MAX_EMBED, MAX_FLOOR, MAX_KEY, MAX_MESSAGE, MAX_RECEIPT,
+    MAX_RECORD, MAX_RING, MAX_STEPS,
 };
 use confidant_chat_protocol::{
-    AccountState, Body, ClientEvent, ClientFrame, EncryptedChatMetadata, Envelope, FirstManifest, FloorSent,
-    HeadPut, KeyEntry, List, Map, Put, Register, ServerEvent, ServerFrame, StepSent, TrailSent, Versions,
-    Wire as _, item_limit,
+    AccountState, Body, ChangeCredentials, ClientEvent, ClientFrame, Device, Devices, EncryptedChatMetadata,
+    Envelope, Erased, FirstManifest, FloorSent, HeadPut, KeyEntry, List, Map, NewCredential, Put, Register,
+    ServerEvent, ServerFrame, Session, StepSent, Text, TrailSent, Versions, Wire as _, item_limit,
 };
 use confidant_seal::Sealed;
 
@@ -77,11 +78,23 @@ fn the_largest_item_and_the_largest_floor_fit_in_a_write() {
 }
 
 #[test]
-fn a_registration_with_the_largest_floors_fits_in_its_proof() {
-    let floors = (0..16).map(|_| envelope::<MAX_FLOOR>()).collect();
+fn the_largest_registration_and_list_of_devices_fit() {
+    let floors = (0..16).map(|_| envelope::<MAX_KEY>()).collect();
     let manifest = HeadPut { envelope: envelope(), ..HeadPut::make(&mut Dice::sample()) };
     let first = FirstManifest { floors: List::new(floors).unwrap(), manifest };
-    fits(&Register { first, ..Register::make(&mut Dice::sample()) });
+    let credential = || NewCredential { wrap: envelope(), ..NewCredential::make(&mut Dice::sample()) };
+    let credentials = List::new((0..MAX_CREDENTIALS).map(|_| credential()).collect()).unwrap();
+    fits(&Register { first, credentials: credentials.clone(), ..Register::make(&mut Dice::sample()) });
+    fits(&ChangeCredentials { credentials, ..ChangeCredentials::make(&mut Dice::sample()) });
+
+    let device = || Device { label: Some(envelope()), ..Device::make(&mut Dice::sample()) };
+    let session = || Session::make(&mut Dice::sample());
+    fits(&Devices {
+        devices: List::new((0..MAX_DEVICES).map(|_| device()).collect()).unwrap(),
+        sessions: List::new((0..MAX_DEVICES).map(|_| session()).collect()).unwrap(),
+    });
+    let receipt = Text::new("\u{1}".repeat(MAX_RECEIPT)).unwrap();
+    fits(&Erased { receipt });
 }
 
 #[test]
