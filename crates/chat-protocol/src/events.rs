@@ -37,8 +37,8 @@ macro_rules! events {
         }
     )+) => {$(
         $(#[doc = $doc])+
+        // Not `non_exhaustive`: whoever handles events does not compile until a new one is handled too.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum $name {
             $($(#[doc = $event_doc])+ $variant($type),)+
         }

@@ -66,17 +66,24 @@ fn an_unknown_event_is_named_but_not_at_length() {
     assert_eq!(refused(&frame(r#"{"type":"pong"}"#)).1, Why::UnknownEvent("pong".into()));
 }
 
-#[test]
-fn every_field_is_there_once_and_no_other() {
+type Read = fn(&[u8]) -> Option<Malformed>;
+
+/// A frame with each event, and how it is read.
+fn samples() -> Vec<(Value, Read)> {
     let client = ClientEvent::one_of_each(&mut Dice::sample()).into_iter().map(|event| {
         let frame = ClientFrame { id: 1, event };
-        (serde_json::to_value(&frame).unwrap(), (|json| ClientFrame::read(json).err()) as fn(&[u8]) -> _)
+        (serde_json::to_value(&frame).expect("plain data"), (|json| ClientFrame::read(json).err()) as Read)
     });
     let server = ServerEvent::one_of_each(&mut Dice::sample()).into_iter().map(|event| {
         let frame = ServerFrame { re: Some(1), seq: Some(1), event };
-        (serde_json::to_value(&frame).unwrap(), (|json| ServerFrame::read(json).err()) as fn(&[u8]) -> _)
+        (serde_json::to_value(&frame).expect("plain data"), (|json| ServerFrame::read(json).err()) as Read)
     });
-    for (good, read) in client.chain(server) {
+    client.chain(server).collect()
+}
+
+#[test]
+fn every_field_is_there_once_and_no_other() {
+    for (good, read) in samples() {
         let mut places = Vec::new();
         objects(&good, String::new(), &mut places);
         let read_value = |value: &Value| -> Option<Malformed> { read(&serde_json::to_vec(value).unwrap()) };
@@ -101,7 +108,7 @@ fn every_field_is_there_once_and_no_other() {
 }
 
 /// The text of `good` with one field written twice.
-fn twice(good: &Value, place: &str, name: &str, read: fn(&[u8]) -> Option<Malformed>) {
+fn twice(good: &Value, place: &str, name: &str, read: Read) {
     let mut marked = good.clone();
     let object = at(&mut marked, place);
     let value = object[name].to_string();
@@ -110,6 +117,54 @@ fn twice(good: &Value, place: &str, name: &str, read: fn(&[u8]) -> Option<Malfor
     let text = marked.to_string().replacen("\"\\u0001\"", &doubled, 1);
     let error = read(text.as_bytes()).unwrap_or_else(|| panic!("{place}/{name} twice"));
     assert_eq!(error.why(), &Why::Twice, "{place}/{name}: {error}");
+}
+
+#[test]
+fn no_list_and_no_text_is_without_a_limit() {
+    let (mut lists, mut texts) = (0, 0);
+    for (good, read) in samples() {
+        let mut places = Vec::new();
+        leaves(&good, String::new(), &mut places);
+        for place in places {
+            let mut grown = good.clone();
+            let value = grown.pointer_mut(&place).unwrap();
+            let count = match value {
+                Value::Array(items) => {
+                    let count = (500_000 / items[0].to_string().len()).min(10_001);
+                    *items = vec![items[0].clone(); count];
+                    lists += 1;
+                    count
+                }
+                text => {
+                    *text = Value::from("x".repeat(200_000));
+                    texts += 1;
+                    0
+                }
+            };
+            match read(grown.to_string().as_bytes()).map(|error| error.why().clone()) {
+                Some(Why::TooMany(_)) => assert_ne!(count, 0, "{place}"),
+                // Too few of them fit here to reach the limit.
+                None | Some(Why::Twice) => assert!((1..10_001).contains(&count), "{place} has no limit"),
+                Some(why) => assert_eq!(count, 0, "{place}: {why:?}"),
+            }
+        }
+    }
+    assert!(lists > 40 && texts > 200, "{lists} lists and {texts} texts");
+}
+
+/// The places of all lists and texts.
+fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| leaves(value, format!("{path}/{name}"), out));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| leaves(item, format!("{path}/{at}"), out));
+            out.push(path);
+        }
+        Value::String(_) => out.push(path),
+        _ => {}
+    }
 }
 
 fn objects(value: &Value, path: String, out: &mut Vec<String>) {
