@@ -35,8 +35,6 @@ macro_rules! objects {
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
                         use $crate::wire::{NameSeed, TYPE};
-                        #[allow(unused_imports, clippy::allow_attributes, reason = "some objects have no fields")]
-                        use $crate::wire::{Seed, Wire};
                         use $crate::malformed::Why;
                         let at = self.0;
                         let mut tag = false;
@@ -48,7 +46,7 @@ macro_rules! objects {
                                     if $field.is_some() {
                                         return Err(at.fail(Why::Twice));
                                     }
-                                    $field = Some(map.next_value_seed(Seed::new(at))?);
+                                    $field = Some(map.next_value_seed($crate::wire::Seed::new(at))?);
                                 })*
                                 _ => {
                                     if tag {
@@ -60,7 +58,7 @@ macro_rules! objects {
                             }
                         }
                         let value = $name {
-                            $($field: match $field.or_else(<$type as Wire>::when_missing) {
+                            $($field: match $field.or_else(<$type as $crate::wire::Wire>::when_missing) {
                                 Some(value) => value,
                                 None => return Err(at.field(stringify!($field)).fail(Why::Missing)),
                             },)*

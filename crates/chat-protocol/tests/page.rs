@@ -54,3 +54,22 @@ fn every_link_of_the_page_leads_somewhere() {
         assert!(anchors.iter().any(|known| known == anchor), "{anchor}");
     }
 }
+
+#[test]
+fn the_seeds_of_the_fuzzer_are_frames_of_today() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/chats_frames");
+    let mut frames = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let seed = std::fs::read(&path).unwrap();
+        let read = match seed[0] {
+            0 => ClientFrame::read(&seed[1..]).map(drop),
+            4 => ServerFrame::read(&seed[1..]).map(drop),
+            8 => Signed::read(&seed[1..]).map(drop),
+            _ => continue,
+        };
+        frames += 1;
+        assert_eq!(read, Ok(()), "{}", path.display());
+    }
+    assert!(frames > 20);
+}
