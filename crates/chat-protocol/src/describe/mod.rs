@@ -3,12 +3,11 @@
 //! Only with the feature `describe`; no program has it. Easy to get wrong: a description by hand. What is said about a
 //! field is its doc comment, its limit is the constant that the reader has, and a sample is a value that was written.
 
+mod bodies;
 mod page;
 
+pub use bodies::{bodies, read_body};
 pub use page::page;
-
-use crate::http::ROUTES;
-use crate::malformed::Malformed;
 
 /// Types with fields, in the order in which they are met.
 #[derive(Debug, Default)]
@@ -59,20 +58,6 @@ pub struct Made {
     pub pretty: String,
     /// What `Debug` shows of it.
     pub debug: String,
-}
-
-/// For tests: the request and the answer of every route.
-pub fn bodies(dice: &mut Dice<'_>) -> Vec<(&'static str, Made, Made)> {
-    let made = ROUTES
-        .iter()
-        .map(|route| (route.path, (route.types.request.make)(dice), (route.types.answer.make)(dice)));
-    made.collect()
-}
-
-/// For tests: reads the request (or the answer) of a route.
-pub fn read_body(path: &str, answer: bool, json: &[u8]) -> Option<Result<(), Malformed>> {
-    let route = ROUTES.iter().find(|route| route.path == path)?;
-    Some((if answer { route.types.answer.read } else { route.types.request.read })(json))
 }
 
 impl Book {
