@@ -30,7 +30,7 @@ pub const CHATS_EVER: u32 = 100_000;
 /// Items that one write puts and removes.
 pub const ITEMS_A_WRITE: usize = 1_000;
 /// Entries of a ring. A chat gets one with the first write after each rotation; at a limit nobody could write to it again.
-pub const RING_ENTRIES: u32 = 1_024;
+pub const RING_ENTRIES: u32 = 256;
 /// Entries that are staged in one call.
 pub const STAGED_A_CALL: usize = 1_000;
 /// Pieces of account data.
