@@ -33,10 +33,22 @@ pub(crate) fn scrub(connection: &Connection) -> Result<()> {
     if confidant_sqlite::truncate_journal(connection, Duration::ZERO).map_err(failed)? {
         return Ok(());
     }
-    Err(Error::unavailable(
+    Err(still_read())
+}
+
+/// The same, and leaves no copy of them in any page: for keys.
+pub(crate) fn rewrite(connection: &Connection) -> Result<()> {
+    if confidant_sqlite::rewrite(connection, Duration::ZERO).map_err(failed)? {
+        return Ok(());
+    }
+    Err(still_read())
+}
+
+fn still_read() -> Error {
+    Error::unavailable(
         "erased data may still be in a journal, because another process is reading it",
         "close the process that has the file open; Confidant keeps trying",
-    ))
+    )
 }
 
 /// What a failure of SQLite means, without a word of what it was working on.

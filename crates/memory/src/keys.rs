@@ -303,7 +303,7 @@ impl Keys {
             let some = rewrap_names(&tx, &roots, current)? + rewrap_owners(&tx, &roots, current)?;
             tx.commit().map_err(db::failed)?;
             if some == 0 {
-                db::scrub(&db)?;
+                db::rewrite(&db)?;
                 return Ok(done);
             }
             done += some;

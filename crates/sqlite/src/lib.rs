@@ -69,6 +69,20 @@ pub fn truncate_journal(connection: &Connection, patience: Duration) -> rusqlite
     }
 }
 
+/// Writes every page anew, then does the same as [`truncate_journal`]. For files that hold keys: `secure_delete` clears what is
+/// deleted where it lies, but when SQLite splits or joins pages it leaves copies of rows in the unused part of a page, and a later
+/// deletion does not find those. Takes as long as copying the file, and writers wait meanwhile.
+///
+/// Where the disk has no room for the copy, only the journal is truncated, so that erasing works on a full disk; the next call makes
+/// good for it.
+pub fn rewrite(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
+    match connection.execute_batch("VACUUM") {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {}
+        done => done?,
+    }
+    truncate_journal(connection, patience)
+}
+
 /// Whether others had the file for too long.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))

@@ -71,7 +71,7 @@ impl Keys {
         Self::mark(&tx, &owner.book(), &mut register, marks)?;
         self.save(&tx, &owner.book(), &register)?;
         tx.commit().map_err(db::failed)?;
-        db::scrub(&db)?;
+        db::rewrite(&db)?;
         drop(db);
         self.keep_anchor(&owner.book(), &register)
     }
@@ -141,7 +141,7 @@ impl Keys {
         self.drop_opened(tag);
         self.save(&tx, &book, &register)?;
         tx.commit().map_err(db::failed)?;
-        db::scrub(&db)?;
+        db::rewrite(&db)?;
         drop(db);
         self.truth.drop_anchor(tag)?;
         self.keep_anchor(&book, &register)?;
@@ -210,7 +210,7 @@ impl Keys {
         self.truth.vouch(&names.derive(super::TASKS))?;
         self.save(&tx, &book, &register)?;
         tx.commit().map_err(db::failed)?;
-        db::scrub(&db)?;
+        db::rewrite(&db)?;
         drop(db);
         self.truth.drop_marks()?;
         self.keep_anchor(&book, &register)

@@ -253,7 +253,7 @@ impl Anchors for SqliteKeys {
 #[async_trait]
 impl Upkeep for SqliteKeys {
     async fn scrub(&self) -> Result<()> {
-        self.readers.scrub().await
+        self.readers.rewrite().await
     }
 
     async fn check(&self) -> Result<String> {

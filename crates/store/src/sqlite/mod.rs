@@ -2,8 +2,9 @@
 //! bytes only.
 //!
 //! Writes share commits (`writer.rs`); reads take a connection from a small pool; `records.rs` says how logs lie in their
-//! file. What is easy to get wrong: `secure_delete` clears pages in the database, but erased bytes live on in the WAL
-//! until it is truncated, which is what `scrub` is for.
+//! file. What is easy to get wrong: `secure_delete` clears rows in the database, but erased bytes live on in the WAL until it is
+//! truncated, and as copies in unused parts of pages until those are written anew. `scrub` does the first, and for keys both:
+//! without its key, what is left of a log opens for nobody.
 
 mod audit;
 mod contexts;
@@ -22,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use confidant_seal::{Kid, Sealed, Tag};
-use confidant_sqlite::{OpenError, PATIENCE, Privacy, truncate_journal};
+use confidant_sqlite::{OpenError, PATIENCE, Privacy, rewrite, truncate_journal};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode};
 
@@ -96,6 +97,14 @@ impl File {
         }
     }
 
+    /// Leaves nothing of deleted rows in the journal or in any page: for keys, which open what others may have copies of.
+    fn rewrite(self, connection: &Connection) -> Result<()> {
+        match rewrite(connection, PATIENCE).map_err(|e| self.error(&e))? {
+            true => Ok(()),
+            false => Err(StoreError::Busy),
+        }
+    }
+
     fn check(self, connection: &Connection) -> Result<()> {
         let verdict: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -138,6 +147,11 @@ impl Readers {
     async fn scrub(self: &Arc<Self>) -> Result<()> {
         let file = self.file;
         self.read(move |c| Ok(file.scrub(c))).await?
+    }
+
+    async fn rewrite(self: &Arc<Self>) -> Result<()> {
+        let file = self.file;
+        self.read(move |c| Ok(file.rewrite(c))).await?
     }
 
     async fn check(self: &Arc<Self>) -> Result<String> {

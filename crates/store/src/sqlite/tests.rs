@@ -9,8 +9,8 @@ use super::{Durability, SqliteKeys, SqliteStore, records};
 use crate::error::StoreError;
 use crate::lane::Lane;
 use crate::{
-    Anchors as _, Append, Appended, Audit as _, Claims as _, Find, Instance, LaneAnchor, Logs as _, Names,
-    PendingAudit, Upkeep as _,
+    Anchors as _, Append, Appended, Audit as _, Claims as _, DataKeys as _, Find, Instance, LaneAnchor,
+    Logs as _, Names, PendingAudit, Upkeep as _,
 };
 
 fn tag(n: u8) -> Tag {
@@ -75,6 +75,51 @@ async fn scrubbing_waits_for_readers_and_says_when_it_could_not() {
     drop(reader);
     store.scrub().await.unwrap();
     assert_eq!(journal(), 0);
+}
+
+/// SQLite leaves copies of rows in the unused part of pages that it splits or joins, whatever `secure_delete` says.
+#[tokio::test]
+async fn of_a_destroyed_key_no_copy_is_left_in_any_page() {
+    for seed in 1..=4 {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = SqliteKeys::open(folder.path()).unwrap();
+        let file = folder.path().join("keyring.db");
+        let other = Connection::open(&file).unwrap();
+        let mut bytes = Bytes(seed);
+        let mut rows: Vec<(Tag, Vec<u8>)> = Vec::new();
+        for n in 0..600 {
+            let (scope, key) = (bytes.take(16), bytes.take(150));
+            let sql = "INSERT INTO session_keys VALUES (?1, 1, x'01', x'02', ?2, ?3, 0, NULL)";
+            let length = [80, 120, 200][n % 3];
+            other.execute(sql, rusqlite::params![scope, key, bytes.take(length)]).unwrap();
+            rows.push((Tag::from_bytes(scope.try_into().unwrap()), key));
+        }
+        drop(other);
+        let (gone, kept) = rows.split_at(200);
+        let destroyed: Vec<Tag> = gone.iter().map(|(scope, _)| *scope).collect();
+        assert_eq!(keys.destroy(&destroyed).await.unwrap(), 200);
+        keys.scrub().await.unwrap();
+        let mut left = std::fs::read(&file).unwrap();
+        left.extend(std::fs::read(folder.path().join("keyring.db-wal")).unwrap_or_default());
+        let is_left = |(_, key): &&(Tag, Vec<u8>)| left.windows(32).any(|window| *window == key[..32]);
+        assert_eq!(gone.iter().filter(is_left).count(), 0, "seed {seed}");
+        assert!(kept.iter().all(|row| is_left(&row)));
+    }
+}
+
+/// Bytes that look random, and are the same in every run.
+struct Bytes(u64);
+
+impl Bytes {
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let next = || {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0]
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
 }
 
 /// A walk ends wherever a pointer does not lead down to a record of the same log, and never elsewhere than there.

@@ -1,0 +1,65 @@
+//! How large anything may be. Readers stop at these limits while they read.
+//!
+//! Easy to get wrong: a limit that a full account does not fit in. A floor has a line of about 103 bytes for each chat
+//! on its shelf; 10,000 chats are about 625 a shelf, which is more than 64 KiB.
+
+/// A frame, or a large body, in bytes of JSON. An embed of the greatest size fits, in base64url.
+pub const MAX_FRAME: usize = 8 * 1024 * 1024;
+/// A body of a request or answer that has no list of chats or keys, in bytes of JSON.
+pub const MAX_BODY: usize = 64 * 1024;
+/// What opens an account, in bytes of JSON: it comes from somebody who has none, and has empty floors.
+pub const MAX_REGISTER: usize = 256 * 1024;
+/// The JSON text inside a signed request, in bytes.
+pub const MAX_SIGNED: usize = 4 * 1024 * 1024;
+/// A message's envelope, in bytes.
+pub const MAX_MESSAGE: usize = 256 * 1024;
+/// An embed's envelope, in bytes.
+pub const MAX_EMBED: usize = 4 * 1024 * 1024;
+/// The envelope of a head, a manifest, a chat's field or a piece of account data, in bytes.
+pub const MAX_RECORD: usize = 64 * 1024;
+/// A floor's envelope, in bytes.
+pub const MAX_FLOOR: usize = 160 * 1024;
+/// A draft's envelope, in bytes.
+pub const MAX_DRAFT: usize = 128 * 1024;
+/// The envelope of a key or a device's label, in bytes.
+pub const MAX_KEY: usize = 1024;
+/// Items that one write puts or removes.
+pub const MAX_PUTS: usize = 1_000;
+/// Items of a chat.
+pub const MAX_ITEMS: usize = 5_000;
+/// Entries of one ring of keys.
+pub const MAX_RING: usize = 256;
+/// Chats of an account.
+pub const MAX_CHATS: usize = 10_000;
+/// Chats in one frame, or in one request for chats.
+pub const MAX_BATCH: usize = 100;
+/// Writes between what a device has seen and what the server has, in one frame.
+pub const MAX_STEPS: usize = 10_000;
+/// Changes in one answer about what changed.
+pub const MAX_CHANGES: usize = 1_000;
+/// Writes, and drafts, that a device sends at once after it was offline.
+pub const MAX_OFFLINE: usize = 100;
+/// Results of what a device sent at once: its writes and its drafts.
+pub const MAX_RESULTS: usize = 2 * MAX_OFFLINE;
+/// Pieces of account data in one frame.
+pub const MAX_DATA: usize = 100;
+/// Devices, and sessions, of an account.
+pub const MAX_DEVICES: usize = 100;
+/// Credentials of an account.
+pub const MAX_CREDENTIALS: usize = 16;
+/// Rings in one step of a rotation or a restore.
+pub const MAX_RINGS: usize = 1_000;
+/// Floors of an account: always all of them.
+pub const SHELVES: usize = 16;
+/// What happened, or what to do, in an error; in bytes.
+pub const MAX_WORDS: usize = 512;
+/// An invitation, in bytes.
+pub const MAX_INVITE: usize = 128;
+/// What one device seals for another while pairing, in bytes.
+pub const MAX_PAIRING: usize = 1024;
+/// A receipt of erasure, in bytes.
+pub const MAX_RECEIPT: usize = 16 * 1024;
+/// The greatest number: above it, programs that keep numbers as doubles lose digits.
+pub const MAX_NUMBER: u64 = (1 << 53) - 1;
+/// How much of an unknown event's name an error repeats, in characters.
+pub const MAX_NAME: usize = 40;

@@ -1,0 +1,75 @@
+//! The laws that every back end keeps, each a sentence. A new back end is one more line in `backends!`; a new promise is one
+//! more law, and all answer for it.
+
+mod accounts;
+mod chats;
+pub(crate) mod device;
+mod interleavings;
+mod rotation;
+mod sessions;
+
+use super::ChatStore;
+use super::sqlite::SqliteChats;
+
+/// A back end on a fresh namespace of its own, gone when this is.
+struct Fresh {
+    store: Box<dyn ChatStore>,
+    /// The same store as another process has it.
+    other: Box<dyn ChatStore>,
+    _folder: tempfile::TempDir,
+}
+
+fn sqlite() -> Fresh {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Box::new(SqliteChats::open(folder.path()).unwrap());
+    Fresh { store: open(), other: open(), _folder: folder }
+}
+
+macro_rules! backends {
+    ($($backend:ident)+ : $laws:tt) => { $(backends!(@ $backend $laws);)+ };
+    (@ $backend:ident { $($file:ident: $($law:ident)+;)+ }) => {
+        mod $backend {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $law() {
+                    super::$file::$law(&super::$backend()).await;
+                }
+            )+)+
+        }
+    };
+}
+
+backends! {
+    sqlite: {
+        accounts:
+            an_account_is_found_by_its_tags_and_changed_by_compare_and_set
+            a_registration_is_whole_or_not_at_all
+            a_pass_is_used_up_by_the_account_that_it_makes
+            erasing_leaves_nothing_of_one_account_and_all_of_another
+            data_is_compare_and_set_and_its_revision_never_goes_back;
+        chats:
+            a_chat_is_written_read_and_checked_by_another_device
+            a_write_that_is_wrong_anywhere_changes_nothing
+            deleted_ids_are_not_used_again
+            of_two_writers_of_one_head_one_wins
+            another_accounts_ids_are_not_found
+            sizes_and_counts_are_limited
+            drafts_are_not_part_of_the_head
+            floors_and_manifest_follow_from_those_before
+            changes_are_numbered_without_gaps
+            chats_come_in_phases;
+        interleavings:
+            two_devices_never_break_an_invariant
+            two_devices_at_once_lose_nothing;
+        rotation:
+            a_rotation_replaces_every_entry_in_one_commit
+            a_rotation_that_is_not_committed_changes_nothing
+            an_early_or_wrong_commit_is_a_conflict
+            rings_are_frozen_until_the_rotation_ends;
+        sessions:
+            sessions_end_by_time_by_epoch_and_with_their_device
+            a_code_counts_once_for_all_processes
+            a_pairing_slot_is_answered_and_taken_once
+            failures_are_counted_per_login_and_network;
+    }
+}

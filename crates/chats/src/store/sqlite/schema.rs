@@ -1,0 +1,212 @@
+//! The tables of `chats.db`.
+//!
+//! ```text
+//! accounts ─┬─ credentials, devices, sessions, codes, pairings
+//!           ├─ rings, staged, floors, manifests, list_steps, data, feed, deleted_chats
+//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts
+//! attempts  (by keyed tags)
+//! ```
+//!
+//! Rows name accounts and chats by number; the numbers are never shown. Everything ends with its account or chat by
+//! `ON DELETE CASCADE`. Items lie apart from their envelopes, so that a list of (id, hash) is read without its contents.
+
+/// One after the other; only ever added to.
+pub(super) const STEPS: &[&str] = &[FIRST];
+
+const FIRST: &str = "
+CREATE TABLE accounts (
+    n INTEGER PRIMARY KEY,
+    account TEXT NOT NULL UNIQUE,
+    login BLOB NOT NULL UNIQUE,
+    rev INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    seq INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    frozen_until INTEGER,
+    record BLOB NOT NULL
+) STRICT;
+CREATE INDEX accounts_frozen ON accounts (frozen_until) WHERE frozen_until IS NOT NULL;
+CREATE TABLE credentials (
+    tag BLOB PRIMARY KEY,
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX credentials_account ON credentials (account);
+
+CREATE TABLE rings (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    container TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    kid BLOB NOT NULL,
+    subs BLOB NOT NULL,
+    born INTEGER NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (account, container, kind, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE staged (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    container TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    kid BLOB NOT NULL,
+    subs BLOB NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (account, container, kind, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE floors (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    shelf INTEGER NOT NULL,
+    rev INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    envelope BLOB NOT NULL,
+    PRIMARY KEY (account, shelf)
+) STRICT;
+CREATE TABLE manifests (
+    account INTEGER PRIMARY KEY REFERENCES accounts (n) ON DELETE CASCADE,
+    rev INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    envelope BLOB NOT NULL
+) STRICT;
+CREATE TABLE list_steps (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    rev INTEGER NOT NULL,
+    live BLOB NOT NULL,
+    chain BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account, rev)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE data (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    rev INTEGER NOT NULL,
+    envelope BLOB,
+    PRIMARY KEY (account, kind, name)
+) STRICT;
+
+CREATE TABLE chats (
+    n INTEGER PRIMARY KEY,
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    chat TEXT NOT NULL,
+    rev INTEGER NOT NULL,
+    title_v INTEGER NOT NULL,
+    draft_v INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    head BLOB NOT NULL,
+    UNIQUE (account, chat)
+) STRICT;
+CREATE INDEX chats_updated ON chats (account, updated_at, chat);
+CREATE INDEX chats_opened ON chats (account, opened_at, chat);
+CREATE TABLE deleted_chats (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    chat TEXT NOT NULL,
+    PRIMARY KEY (account, chat)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE items (
+    chat INTEGER NOT NULL REFERENCES chats (n) ON DELETE CASCADE,
+    item TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    rev INTEGER NOT NULL,
+    put_at INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    envelope INTEGER NOT NULL,
+    PRIMARY KEY (chat, item)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE envelopes (
+    n INTEGER PRIMARY KEY,
+    chat INTEGER NOT NULL REFERENCES chats (n) ON DELETE CASCADE,
+    envelope BLOB NOT NULL
+) STRICT;
+CREATE INDEX envelopes_chat ON envelopes (chat);
+CREATE TABLE steps (
+    chat INTEGER NOT NULL REFERENCES chats (n) ON DELETE CASCADE,
+    rev INTEGER NOT NULL,
+    live BLOB NOT NULL,
+    chain BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (chat, rev)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tombstones (
+    chat INTEGER NOT NULL REFERENCES chats (n) ON DELETE CASCADE,
+    item TEXT NOT NULL,
+    removed_at INTEGER NOT NULL,
+    PRIMARY KEY (chat, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tombstones_removed ON tombstones (chat, removed_at);
+CREATE TABLE drafts (
+    chat INTEGER PRIMARY KEY REFERENCES chats (n) ON DELETE CASCADE,
+    envelope BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE feed (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    what INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (account, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE devices (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    device TEXT NOT NULL,
+    label BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    seen_day INTEGER NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (account, device)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE sessions (
+    id BLOB PRIMARY KEY,
+    secret BLOB NOT NULL,
+    account INTEGER NOT NULL,
+    device TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    seen_day INTEGER NOT NULL,
+    FOREIGN KEY (account, device) REFERENCES devices (account, device) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_device ON sessions (account, device);
+CREATE INDEX sessions_expires ON sessions (expires_at);
+
+CREATE TABLE codes (
+    kind INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    account INTEGER REFERENCES accounts (n) ON DELETE CASCADE,
+    login BLOB,
+    carries BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX codes_account ON codes (account) WHERE account IS NOT NULL;
+CREATE INDEX codes_login ON codes (login) WHERE login IS NOT NULL;
+CREATE INDEX codes_expires ON codes (expires_at);
+CREATE TABLE pairings (
+    id BLOB PRIMARY KEY,
+    account INTEGER REFERENCES accounts (n) ON DELETE CASCADE,
+    offer BLOB NOT NULL,
+    answer BLOB,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pairings_expires ON pairings (expires_at);
+CREATE INDEX pairings_account ON pairings (account) WHERE account IS NOT NULL;
+CREATE TABLE attempts (
+    login BLOB NOT NULL,
+    network BLOB NOT NULL,
+    failures INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (login, network)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attempts_last ON attempts (last);
+";
