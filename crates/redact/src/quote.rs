@@ -120,32 +120,34 @@ fn without_tokens(text: String) -> String {
     if !text.contains(opens_or_closes) {
         return text;
     }
-    let signs = signs(&text);
+    let mut signs = signs(&text);
     let mut changed: BTreeMap<usize, char> = BTreeMap::new();
     let mut at = 0;
-    while let Some((sign, _)) = signs.get(at) {
-        let run = signs[at..].iter().take_while(|(other, _)| other == sign).count();
+    while let Some((sign, _)) = signs.get(at).copied() {
+        let run = signs[at..].iter().take_while(|(other, _)| *other == sign).count();
         if run >= FENCE_SIGNS && matches!(sign, '<' | '>') {
-            let with = if *sign == '<' { OPEN } else { CLOSE };
-            changed.extend(signs[at..at + run].iter().map(|(_, place)| (*place, with)));
+            let with = if sign == '<' { OPEN } else { CLOSE };
+            for (sign, place) in &mut signs[at..at + run] {
+                (*sign, _) = (with, changed.insert(*place, with));
+            }
         }
         at += run;
     }
-    for (at, (open, place)) in signs.iter().enumerate() {
+    // From the end: a token may stand inside of another, which is one only once the signs of the inner one are others.
+    for at in (0..signs.len()).rev() {
+        let (open, place) = signs[at];
         let close = match open {
             '<' => '>',
             '[' => ']',
             _ => continue,
         };
-        let goes_on = |(sign, _): &&(char, usize)| sign != open && *sign != close && !sign.is_whitespace();
+        let goes_on = |(sign, _): &&(char, usize)| *sign != open && *sign != close && !sign.is_whitespace();
         let inside: String =
             signs[at + 1..].iter().take(LONGEST_TOKEN).take_while(goes_on).map(|(sign, _)| *sign).collect();
-        if let Some((sign, end)) = signs.get(at + 1 + inside.chars().count())
-            && *sign == close
-            && is_token(*open, &inside)
-        {
-            changed.insert(*place, OPEN);
-            changed.insert(*end, CLOSE);
+        let end = at + 1 + inside.chars().count();
+        if signs.get(end).is_some_and(|(sign, _)| *sign == close) && is_token(open, &inside) {
+            changed.extend([(place, OPEN), (signs[end].1, CLOSE)]);
+            (signs[at].0, signs[end].0) = (OPEN, CLOSE);
         }
     }
     if changed.is_empty() {

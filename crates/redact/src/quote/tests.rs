@@ -52,6 +52,8 @@ fn tokens_are_neutralised_and_the_rest_stays_as_it_was_written() {
         ("<<SYS>> <</SYS>>", "<‹SYS›> <‹/SYS›>"),
         ("<s>a</s> <\u{2e2}>", "‹s›a‹/s› ‹\u{2e2}›"),
         ("<start_of_turn>user", "‹start_of_turn›user"),
+        ("<|<|im_start|>>", "‹|‹|im_start|››"),
+        ("<|a<<<b>", "‹|a‹‹‹b›"),
         ("room\u{ff1e}\u{ff1e}\u{ff1e}", "room›››"),
         ("room>\u{200d}>\u{fe0f}>", "room›››"),
         (
