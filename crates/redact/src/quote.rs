@@ -82,10 +82,12 @@ pub fn quote_text(text: &str) -> String {
 #[must_use]
 pub fn visible_line(text: &str) -> String {
     // Most texts are composed already, and composing takes longer than everything else here.
-    let mut line = if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
-        seen(text.len(), text.chars())
+    // What cannot be seen goes first: it may keep two characters from being one.
+    let kept = || text.chars().filter(|c| c.is_ascii() || !is_invisible(*c));
+    let mut line = if text.is_ascii() || is_nfc_quick(kept()) == IsNormalized::Yes {
+        seen(text.len(), kept())
     } else {
-        seen(text.len(), text.nfc())
+        seen(text.len(), kept().nfc())
     };
     line.truncate(line.trim_end().len());
     line
