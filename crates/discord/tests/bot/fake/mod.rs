@@ -136,9 +136,9 @@ impl Fake {
     fn id(&self) -> u64 {
         let now = SystemClock.now().0;
         let wanted = u64::try_from(now - 1_420_070_400_000).unwrap() << 22;
-        let next = |last: u64| Some(wanted.max(last + 1));
-        self.ids.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).unwrap();
-        self.ids.load(Ordering::SeqCst)
+        let next = |last: u64| wanted.max(last + 1);
+        // What it was before, of which ours is the next: by now another may be there.
+        next(self.ids.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).unwrap())
     }
 
     fn count(&self, what: &'static str) {
