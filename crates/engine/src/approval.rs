@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::audience::Audience;
 use crate::clock::Millis;
-use crate::entry::is_default;
+use crate::ledger::entry::is_default;
 use crate::store::random_id;
 
 /// Who may decide.

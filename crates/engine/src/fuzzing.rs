@@ -91,7 +91,8 @@ pub fn bus_response(json: &[u8]) -> Option<(String, Option<Vec<u8>>)> {
 /// What is taken over of a conversation of the first system: questions, each with what was said to it.
 #[must_use]
 pub fn checkpoint(json: &[u8]) -> Option<Vec<(String, Vec<String>)>> {
-    let taken = crate::legacy::messages::conversation(json, "import")?.exchanges;
-    let said = |replies: Vec<crate::entry::Reply>| replies.into_iter().map(|reply| reply.content).collect();
+    let taken = crate::ledger::legacy::messages::conversation(json, "import")?.exchanges;
+    let said =
+        |replies: Vec<crate::ledger::entry::Reply>| replies.into_iter().map(|reply| reply.content).collect();
     Some(taken.into_iter().map(|(question, replies)| (question, said(replies))).collect())
 }

@@ -23,49 +23,25 @@
 //! `examples/remember.rs` does the same with files that last.
 
 mod about;
-pub mod access;
-mod amend;
-mod anchors;
 pub mod approval;
 pub mod aspects;
 mod audience;
-pub mod audit;
 pub mod bus;
-mod channel_keys;
-mod checkpoint;
 pub mod concepts;
-mod copy;
 mod counts;
-mod derived;
 mod engine;
-mod entry;
-mod epoch;
-mod erased;
-mod erasures;
 mod error;
-mod expire;
 mod fence;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod headroom;
 mod inner;
-mod keyring;
 mod ledger;
-mod legacy;
-mod lifetimes;
-mod log;
 mod notices;
-mod owed;
-mod retention;
-pub mod rights;
 pub mod room;
 mod running;
-mod session;
 mod settings;
-mod slots;
 mod staff;
-pub mod storage;
 pub mod tools;
 pub mod turn;
 
@@ -75,28 +51,31 @@ pub use confidant_model as model;
 pub use confidant_prepare as prepare;
 pub use confidant_store::clock;
 
+pub use ledger::{access, audit, rights, storage};
+
 pub use about::{About, FocusChange};
-pub use audit::Actor;
 pub use confidant_seal::{ChannelName, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
 pub use counts::Counts;
 pub use engine::{Engine, Parts, Stopped, WeakEngine};
-pub use epoch::Epoch;
 pub use error::{Error, OpenError, StoreError, Tampering};
 pub use fence::{Fence, is_invisible};
-pub use keyring::StaticKeys;
-pub use lifetimes::Lifetimes;
+pub use ledger::audit::Actor;
+pub use ledger::epoch::Epoch;
+pub use ledger::keyring::StaticKeys;
+pub use ledger::lifetimes::Lifetimes;
+pub use ledger::session::Session;
+pub use ledger::storage::Storage;
 pub use notices::Notice;
-pub use session::Session;
 pub use settings::{HistoryLimits, Processing, Recovery, Settings};
-pub use storage::Storage;
 pub use turn::{Recovered, Turn, TurnRequest};
 
 /// Where master keys come from, and the state of the keys that they seal.
 pub mod keys {
     pub use confidant_seal::{KeyError, Kid};
 
-    pub use crate::channel_keys::ChannelKeys;
     pub use crate::engine::KeyStatus;
     pub use crate::error::KeySourceError;
-    pub use crate::keyring::{KeySource, MasterKeys, Rotated};
+    pub use crate::ledger::accounts::AccountKeys;
+    pub use crate::ledger::channel_keys::ChannelKeys;
+    pub use crate::ledger::keyring::{KeySource, MasterKeys, Rotated};
 }

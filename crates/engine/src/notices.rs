@@ -9,9 +9,9 @@ use confidant_seal::{Scope, Tag};
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use crate::checkpoint::Exchange;
 use crate::clock::Millis;
 use crate::error::Error;
+use crate::ledger::checkpoint::Exchange;
 use crate::store::Owner;
 use crate::turn::Ending;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lifetimes::Lifetimes;
+use crate::ledger::lifetimes::Lifetimes;
 use crate::room::RoomLimits;
 use crate::tools::ToolLimits;
 

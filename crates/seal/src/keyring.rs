@@ -175,7 +175,7 @@ mod tests {
     use crate::scope::{ChannelName, TenantId, UserId};
 
     fn scope(user: &str) -> Scope {
-        let (tenant, channel) = (TenantId::new("acme").unwrap(), ChannelName::new("web").unwrap());
+        let (tenant, channel) = (TenantId::new("acme").unwrap(), ChannelName::new("discord").unwrap());
         Scope::person(tenant, channel, UserId::new(user).unwrap())
     }
 

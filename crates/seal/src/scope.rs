@@ -47,8 +47,16 @@ impl Scope {
     }
 
     /// Reads a session id back. Strict: only the exact text that [`Scope::session_id`] prints is accepted, so
-    /// that no two spellings name one memory.
+    /// that no two spellings name one memory. Names that only Confidant uses are refused, as by [`ChannelName::new`].
     pub fn parse(tenant: TenantId, session_id: &str) -> Result<Self, ScopeError> {
+        let scope = Self::parse_any(tenant, session_id)?;
+        ChannelName::new(scope.channel.as_str())?;
+        UserId::new(scope.user.as_str())?;
+        Ok(scope)
+    }
+
+    /// The same, also for names that only Confidant uses. Not for what somebody else has sent.
+    pub fn parse_any(tenant: TenantId, session_id: &str) -> Result<Self, ScopeError> {
         let scope = if session_id.starts_with('!') {
             parse_matrix(tenant, session_id)?
         } else {
@@ -183,6 +191,12 @@ pub enum ScopeError {
         /// Which id.
         part: &'static str,
     },
+    /// A name that only Confidant uses.
+    #[error("the {part} is one that Confidant keeps for chats that only their owner can open; use another")]
+    Reserved {
+        /// Which id.
+        part: &'static str,
+    },
     /// A channel name of other characters.
     #[error("the channel name is not a lower-case word; use a letter a-z, then letters, digits, `_` or `-`")]
     ChannelName,
@@ -204,14 +218,14 @@ pub enum ScopeError {
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $part:literal, $rule:path) => {
+    ($(#[$doc:meta])* $name:ident::$new:ident, $part:literal, $rule:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
 
         impl $name {
             /// Normalises the text to NFC and checks it.
-            pub fn new(text: &str) -> Result<Self, ScopeError> {
+            pub fn $new(text: &str) -> Result<Self, ScopeError> {
                 $rule($part, text).map(Self)
             }
 
@@ -220,9 +234,9 @@ macro_rules! id {
                 &self.0
             }
 
-            /// Like `new`, but refuses text that normalising would change.
+            /// The same, but refuses text that normalising would change.
             fn exact(text: &str) -> Result<Self, ScopeError> {
-                let id = Self::new(text)?;
+                let id = Self::$new(text)?;
                 if id.as_str() == text { Ok(id) } else { Err(ScopeError::Canonical) }
             }
         }
@@ -233,24 +247,43 @@ macro_rules! id {
 
 id!(
     /// A customer or installation; from the caller's token, never from a request.
-    TenantId, "tenant", checked_text
+    TenantId::new, "tenant", checked_text
 );
 id!(
-    /// A way to talk to the agent: `matrix`, `discord`, `web`, …
-    ChannelName, "channel name", checked_channel
+    /// A way to talk to the agent: `matrix`, `discord`, … [`ChannelName::any`] also takes those of Confidant's own, and is not
+    /// for what somebody else has sent.
+    ChannelName::any, "channel name", checked_channel
 );
 id!(
     /// A room, server channel or chat.
-    PlaceId, "place", checked_text
+    PlaceId::new, "place", checked_text
 );
 id!(
     /// A thread inside a place; `main` outside of any.
-    ThreadId, "thread", checked_text
+    ThreadId::new, "thread", checked_text
 );
 id!(
-    /// A person, as the channel names them.
-    UserId, "user", checked_text
+    /// A person, as the channel names them. [`UserId::any`] also takes accounts, and is not for what somebody else has sent.
+    UserId::any, "user", checked_text
 );
+
+impl ChannelName {
+    /// A channel. Those of Confidant's own are refused: chats that only their owner can open, the keys of these, and those of
+    /// conversations.
+    pub fn new(text: &str) -> Result<Self, ScopeError> {
+        let reserved = ["web", "accounts", "concepts"].contains(&text);
+        if reserved { Err(ScopeError::Reserved { part: "channel name" }) } else { Self::any(text) }
+    }
+}
+
+impl UserId {
+    /// A person. Ids of accounts are refused, since Confidant makes them: whoever else could call themself by one would be that
+    /// person, on every channel.
+    pub fn new(text: &str) -> Result<Self, ScopeError> {
+        let user = Self::any(text)?;
+        if user.as_str().starts_with("acct_") { Err(ScopeError::Reserved { part: "user" }) } else { Ok(user) }
+    }
+}
 
 fn checked_text(part: &'static str, text: &str) -> Result<Arc<str>, ScopeError> {
     // NFC shrinks text to no less than a third, so what is refused here unread could not have fitted.
@@ -294,10 +327,10 @@ fn parse_matrix(tenant: TenantId, session_id: &str) -> Result<Scope, ScopeError>
     };
     Ok(Scope::place(
         tenant,
-        ChannelName::new(MATRIX)?,
+        ChannelName::any(MATRIX)?,
         PlaceId::new(place)?,
         ThreadId::new(thread)?,
-        UserId::new(user)?,
+        UserId::any(user)?,
     ))
 }
 
@@ -307,14 +340,14 @@ fn parse_encoded(tenant: TenantId, session_id: &str) -> Result<Scope, ScopeError
     match [(); 5].map(|()| parts.next()) {
         [Some(head), Some(user), None, ..] => {
             let channel = head.strip_suffix(PERSON_SUFFIX).ok_or(ScopeError::UnknownForm)?;
-            Ok(Scope::person(tenant, ChannelName::new(channel)?, UserId::new(&decode(user)?)?))
+            Ok(Scope::person(tenant, ChannelName::any(channel)?, UserId::any(&decode(user)?)?))
         }
         [Some(channel), Some(place), Some(thread), Some(user), None] => Ok(Scope::place(
             tenant,
-            ChannelName::new(channel)?,
+            ChannelName::any(channel)?,
             PlaceId::new(&decode(place)?)?,
             ThreadId::new(&decode(thread)?)?,
-            UserId::new(&decode(user)?)?,
+            UserId::any(&decode(user)?)?,
         )),
         _ => Err(ScopeError::UnknownForm),
     }

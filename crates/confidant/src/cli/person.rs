@@ -90,7 +90,7 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
 }
 
 async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow::Result<Outcome> {
-    let (tenant, user) = (args.tenant.id()?, UserId::new(&args.user)?);
+    let (tenant, user) = (args.tenant.id()?, UserId::any(&args.user)?);
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     if args.dry_run {
         let sessions = administrator.count_person(&tenant, &user).await?;

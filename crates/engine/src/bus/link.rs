@@ -7,7 +7,7 @@ mod enabled;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::storage::RedisSettings;
+use crate::ledger::storage::RedisSettings;
 
 #[cfg(not(feature = "redis"))]
 pub(super) use disabled::BusLink;

@@ -23,10 +23,10 @@ use super::Speech;
 use crate::approval::ApprovalRequest;
 use crate::aspects::Profile;
 use crate::audience::Audience;
-use crate::audit::Actor;
 use crate::clock::Millis;
-use crate::epoch::Epoch;
 use crate::error::{Error, StoreError, Tampering};
+use crate::ledger::audit::Actor;
+use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 use crate::turn::{
     Ending, Enrichment, Errand, Final, MemoryState, Metadata, Outbound, PastChat, Question, Restore, Spoken,
@@ -306,6 +306,8 @@ pub(super) fn read_request(
     };
     let tenant = tenant.map_err(|error| unreadable(error.into()))?;
     let scope = match (session_id, &tenant, id(&metadata.room_id), id(&metadata.user_id)) {
+        // What was sealed is from another of our processes, which knows what is its own.
+        (Some(id), Some(tenant), ..) if sealed => Some(Scope::parse_any(tenant.clone(), &id)),
         (Some(id), Some(tenant), ..) => Some(Scope::parse(tenant.clone(), &id)),
         // Requests of the first system's first version name room and person only.
         (None, Some(tenant), Some(room), Some(user)) => {

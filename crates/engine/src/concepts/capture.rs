@@ -12,8 +12,8 @@ use confidant_prepare::injection_chance;
 use serde_json::{Map, Value, json};
 
 use super::context::Captured;
-use crate::audit::{Action, AuditRecord};
-use crate::session::Session;
+use crate::ledger::audit::{Action, AuditRecord};
+use crate::ledger::session::Session;
 use crate::tools::{Effect, Tool};
 
 pub(crate) const NAME: &str = "capture_concepts";

@@ -11,8 +11,8 @@ use super::context::Event;
 use super::parts::Stored;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
-use crate::keyring::Keyring;
-use crate::session::Session;
+use crate::ledger::keyring::Keyring;
+use crate::ledger::session::Session;
 use crate::store::Names;
 use crate::store::contexts::{CaptureRow, ContextRow, ConversationName};
 
@@ -64,7 +64,7 @@ impl Conversation {
     fn of_place(keyring: &Keyring, tenant: &TenantId, place: PlaceId) -> Self {
         let scope = Scope::place(
             tenant.clone(),
-            ChannelName::new(OWN_CHANNEL).expect(FIXED),
+            ChannelName::any(OWN_CHANNEL).expect(FIXED),
             place,
             ThreadId::new(WHOLE).expect(FIXED),
             UserId::new("confidant").expect(FIXED),
@@ -93,7 +93,7 @@ impl Conversation {
         let place = self.scope.place_id().expect("the scope of a conversation has a place");
         let scope = Scope::place(
             self.scope.tenant().clone(),
-            ChannelName::new(OWN_CHANNEL).expect(FIXED),
+            ChannelName::any(OWN_CHANNEL).expect(FIXED),
             place.clone(),
             ThreadId::new(&format!("{PART}{by}")).expect(FIXED),
             UserId::new(&person.to_string()).expect(FIXED),

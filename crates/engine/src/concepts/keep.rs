@@ -16,12 +16,12 @@ use super::conversation::{Conversation, PartName, capture_row, content, key_of, 
 use super::members::{Seat, shared_of};
 use super::parts::{PartKeys, Stored};
 use super::{ConceptSettings, Shared, lifetime};
-use crate::audit::{Action, Actor, AuditRecord};
 use crate::clock::Millis;
-use crate::epoch::Epoch;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
-use crate::session::Session;
+use crate::ledger::audit::{Action, Actor, AuditRecord};
+use crate::ledger::epoch::Epoch;
+use crate::ledger::session::Session;
 use crate::store::Anchor;
 use crate::store::contexts::{CaptureRow, CapturesOf, ContextRow, ConversationName, Put, PutContext};
 

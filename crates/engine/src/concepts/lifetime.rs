@@ -16,9 +16,9 @@ use super::members::Seat;
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::inner::Inner;
-use crate::keyring::Keyring;
+use crate::ledger::keyring::Keyring;
+use crate::ledger::session::Session;
 use crate::running::Running;
-use crate::session::Session;
 use crate::store::contexts::{CapturesOf, ConversationName};
 use crate::store::{Anchor, DataKeys, Logs, Store};
 

@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 
 use super::conversation::{Conversation, PartName};
 use super::{keep, lifetime};
-use crate::audit::Action;
 use crate::error::Error;
 use crate::inner::Inner;
-use crate::session::Session;
+use crate::ledger::audit::Action;
+use crate::ledger::session::Session;
 use crate::store::KeyRow;
 
 /// Where a session's concepts are kept: with those of the others in the conversation, or alone.

@@ -4,7 +4,7 @@ use super::context::ConversationContext;
 use super::keep::load;
 use super::shared::{CaptureWhen, ContextStatus, InScope, ScopeNode, Shared};
 use crate::audience::{Audience, Sharing};
-use crate::session::Session;
+use crate::ledger::session::Session;
 
 /// Loads what is in scope for an answer that `audience` will read. Never fails: what cannot be had is left out, and said.
 pub(crate) async fn recall(session: &Session, audience: Audience, sharing: Sharing, asked: bool) -> InScope {

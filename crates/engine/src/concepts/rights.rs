@@ -14,11 +14,11 @@ use super::keep::{self, Merge};
 use super::members::Seat;
 use super::{ContextStatus, InScope, Shared};
 use crate::audience::{Audience, Sharing};
-use crate::audit::Action;
 use crate::clock::Millis;
 use crate::error::Error;
-use crate::rights::Administrator;
-use crate::session::Session;
+use crate::ledger::audit::Action;
+use crate::ledger::rights::Administrator;
+use crate::ledger::session::Session;
 use crate::store::contexts::CapturesOf;
 
 /// What is in scope of a conversation, as one of those who speak in it may see it.

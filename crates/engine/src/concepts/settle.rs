@@ -12,10 +12,10 @@ use confidant_seal::Kid;
 use super::context::{Captured, Event, Used, What};
 use super::keep::{self, Merge};
 use super::{ConceptsOfTurn, ContextStatus, InScope, Shared, Uncertainty};
-use crate::entry::Capture;
 use crate::error::Error;
+use crate::ledger::entry::Capture;
+use crate::ledger::session::{Held, Session, Wrote};
 use crate::running::Running;
-use crate::session::{Held, Session, Wrote};
 
 /// Brings what a turn named into scope, now that it is in the log, and says what became of it. Never fails the turn.
 pub(crate) async fn note(

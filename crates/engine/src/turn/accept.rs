@@ -10,11 +10,11 @@ use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
 use super::{cancel, commit};
 use crate::approval::ApprovalRequest;
-use crate::audit::Action;
-use crate::checkpoint::{Checkpoint, Exchange, Outcome};
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::session::{Held, Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::{Checkpoint, Exchange, Outcome};
+use crate::ledger::entry::Entry;
+use crate::ledger::session::{Held, Session, Wrote};
 
 /// What became of a request.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ async fn attempt(
         // What was said before is said again from the log as it is now: it may have gone on elsewhere, or be erased.
         held.cool();
     }
-    let checkpoint = held.log().await?.map(crate::log::Log::checkpoint);
+    let checkpoint = held.log().await?.map(crate::ledger::log::Log::checkpoint);
     if let Some(before) = checkpoint.map(|checkpoint| recorded(checkpoint, inbound)).transpose()?.flatten() {
         return Ok(Some(before));
     }

@@ -21,11 +21,11 @@ use crate::about::{FocusChange, Note};
 use crate::approval::Work;
 use crate::aspects::Slot;
 use crate::audience::Sharing;
-use crate::checkpoint::Checkpoint;
 use crate::concepts;
-use crate::entry::ReplyFrom;
 use crate::inner::Inner;
-use crate::session::{Held, Session};
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::entry::ReplyFrom;
+use crate::ledger::session::{Held, Session};
 
 /// Makes the answer of a turn. Ends early when the turn is cancelled.
 pub(super) async fn answer(
@@ -88,7 +88,7 @@ async fn produce(
     let mut known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();
     known.titled |= goes_on(checkpoint, &inbound);
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
-    let work = exchange.and_then(crate::checkpoint::Exchange::work).cloned();
+    let work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
     draft.metadata.pending_approvals = held.as_deref().map_or(0, |held| held.pending());
     inbound.request.focus = inbound.request.focus.or_else(|| known.focus.clone());
     let available = std::mem::take(&mut inbound.request.available_settings);

@@ -18,11 +18,11 @@ use super::request::{Inbound, TurnRequest};
 use super::spoken::SpokenCommand;
 use super::{cancel, recall, run, scope};
 use crate::audience::Audience;
-use crate::erasures::Asked;
 use crate::error::Error;
 use crate::inner::Inner;
+use crate::ledger::erasures::Asked;
+use crate::ledger::session::{Held, Place, Session};
 use crate::running;
-use crate::session::{Held, Place, Session};
 
 /// A turn under way. Dropping it lets the turn go on by itself; one without memory is cancelled, since nobody could ever
 /// hear of it.

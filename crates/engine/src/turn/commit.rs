@@ -10,13 +10,13 @@ use super::outlet::Outlet;
 use crate::about::Note;
 use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
-use crate::audit::{Action, AuditRecord};
-use crate::checkpoint::{Checkpoint, Exchange};
 use crate::concepts::{self, ContextStatus};
-use crate::entry::{Capture, Entry, Reply, ReplyFrom};
 use crate::error::Error;
-use crate::owed::Debt;
-use crate::session::{AFTER_APPROVAL, Held, Session, Wrote};
+use crate::ledger::audit::{Action, AuditRecord};
+use crate::ledger::checkpoint::{Checkpoint, Exchange};
+use crate::ledger::entry::{Capture, Entry, Reply, ReplyFrom};
+use crate::ledger::owed::Debt;
+use crate::ledger::session::{AFTER_APPROVAL, Held, Session, Wrote};
 
 /// Appends what became of the turn. The answer that counts is the one in the log: if another process was faster, its
 /// answer is returned and this one dropped; if the session was erased meanwhile, nothing is kept.

@@ -17,8 +17,8 @@ use crate::audience::Audience;
 use crate::concepts::InScope;
 use crate::fence::{FENCE_TOKENS, Fence, one_line};
 use crate::inner::Inner;
+use crate::ledger::session::Session;
 use crate::room::Asker;
-use crate::session::Session;
 use crate::tools::Tool;
 
 /// The share of the budget that a room may have; history gets what it leaves.

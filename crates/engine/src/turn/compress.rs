@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::enrich::clip;
 use crate::about::Summary;
 use crate::audience::Audience;
-use crate::audit::Action;
-use crate::checkpoint::{Checkpoint, Exchange};
-use crate::entry::{Entry, ReplyFrom};
 use crate::error::Error;
 use crate::fence::one_line;
-use crate::session::{Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::{Checkpoint, Exchange};
+use crate::ledger::entry::{Entry, ReplyFrom};
+use crate::ledger::session::{Session, Wrote};
 use crate::settings::HistoryLimits;
 
 /// What is to be summed up: the exchanges of one audience that no longer fit, and the summary up to them.

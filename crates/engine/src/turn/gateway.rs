@@ -9,8 +9,8 @@ use confidant_seal::{Scope, TenantId};
 use super::outbound::Ending;
 use super::outlet::Outlet;
 use super::request::TurnRequest;
-use crate::audit::Actor;
 use crate::error::Error;
+use crate::ledger::audit::Actor;
 
 /// A turn that is asked for.
 #[derive(Debug)]

@@ -54,8 +54,8 @@ use request::Inbound;
 
 use crate::concepts::ContextStatus;
 use crate::error::Error;
-use crate::owed::Debt;
-use crate::session::Session;
+use crate::ledger::owed::Debt;
+use crate::ledger::session::Session;
 
 pub use after::decide::CarryOut;
 pub use after::elsewhere::Standing;

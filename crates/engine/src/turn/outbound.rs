@@ -12,7 +12,7 @@ use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
 use crate::concepts::{ConceptsOfTurn, ContextStatus};
 use crate::error::Error;
-use crate::rights::Receipt;
+use crate::ledger::rights::Receipt;
 
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
 /// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.

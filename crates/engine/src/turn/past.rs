@@ -7,10 +7,10 @@
 use super::remember;
 use super::request::{Inbound, PastChat};
 use crate::audience::Audience;
-use crate::audit::Action;
-use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::session::{self, Session};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::session::{self, Session};
 use crate::store::Find;
 
 /// Those that fit the query best, best first. Whatever fails, the turn goes on without.

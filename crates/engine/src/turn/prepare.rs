@@ -18,9 +18,9 @@ use super::enrich::Enrichment;
 use super::{focus, safety};
 use crate::aspects::FocusMode;
 use crate::audience::{Audience, Sharing};
-use crate::checkpoint::Checkpoint;
 use crate::inner::Inner;
-use crate::session::Session;
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::session::Session;
 use crate::store::random_id;
 use crate::tools::{Caller, Effect, Tool};
 

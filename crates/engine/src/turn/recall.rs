@@ -8,11 +8,11 @@ use super::calls::NOT_CALLED;
 use super::compress;
 use super::enrich::clip;
 use super::request::Inbound;
-use crate::checkpoint::{Exchange, Outcome};
-use crate::entry::{Reply, ReplyFrom};
 use crate::error::Error;
 use crate::fence::{one_line, unfenced};
-use crate::session::Held;
+use crate::ledger::checkpoint::{Exchange, Outcome};
+use crate::ledger::entry::{Reply, ReplyFrom};
+use crate::ledger::session::Held;
 use crate::settings::HistoryLimits;
 
 /// What is recalled for a turn.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::calls::text_of;
 use super::request::Restore;
 use crate::audience::Audience;
-use crate::checkpoint::Checkpoint;
-use crate::entry::ReplyFrom;
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::entry::ReplyFrom;
 use crate::tools::{Effect, Tool, ToolOutput};
 
 pub(super) const NAME: &str = "memory.search";

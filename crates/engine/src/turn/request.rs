@@ -10,7 +10,7 @@ use super::spoken::Spoken;
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
-use crate::epoch::Epoch;
+use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 
 /// What a channel asks for.

@@ -12,13 +12,13 @@ use crate::about::{FocusChange, Note};
 use crate::approval::Decider;
 use crate::aspects::Situation;
 use crate::audience::{Audience, Sharing};
-use crate::audit::Action;
 use crate::concepts::InScope;
-use crate::entry::Entry;
-use crate::erasures::Asked;
 use crate::error::Error;
-use crate::log::Log;
-use crate::session::{Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::entry::Entry;
+use crate::ledger::erasures::Asked;
+use crate::ledger::log::Log;
+use crate::ledger::session::{Session, Wrote};
 use crate::settings::Settings;
 
 /// Turns a request into one that later stages need not doubt.

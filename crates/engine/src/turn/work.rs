@@ -18,13 +18,13 @@ use super::{focus, remember};
 use crate::approval::{Approval, Current, Decision, Work, canonical};
 use crate::aspects::{Situation, Slot};
 use crate::audience::Audience;
-use crate::audit::Action;
 use crate::concepts;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::fence::tool_said;
 use crate::inner::Inner;
-use crate::session::{Held, Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::entry::Entry;
+use crate::ledger::session::{Held, Session, Wrote};
 use crate::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, misfit};
 
 /// Where a turn's calls are made: on whose behalf, with what.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use confidant_engine::clock::{ManualClock, Millis};
-use confidant_engine::{Actor, Engine, OpenError, Parts};
+use confidant_engine::{Actor, Engine, OpenError, Parts, TenantId};
 
 use crate::rig::*;
 
@@ -13,6 +13,7 @@ on_every_store! {
     a_rotation_that_was_cut_off_goes_on,
     a_wrong_key_is_refused_and_nothing_lost,
     a_keyring_knows_its_age,
+    keys_of_accounts_move_to_a_new_root,
 }
 
 async fn engine_with(place: &Place, source: &Arc<TestKeys>) -> Result<Engine, OpenError> {
@@ -123,5 +124,23 @@ async fn a_keyring_knows_its_age(place: Place) {
     source.set(&[2, 1]);
     engine.rotate_keys(&Actor::cli(), &|_, _| {}).await.unwrap();
     assert_eq!(age(&engine).await, Some(Millis(1_001_000)));
+    stop(engine).await;
+}
+
+async fn keys_of_accounts_move_to_a_new_root(place: Place) {
+    let source = keys(&[1]);
+    let account = "acct_aeaqcaibaeaqcaibaeaqcaibae";
+    let engine = engine_with(&place, &source).await.unwrap();
+    let before = engine.account_keys(TenantId::new("acme").unwrap());
+    let (key, login) = (before.key_or_new(account, None).await.unwrap(), before.tag("login", b"alice"));
+    source.set(&[2, 1]);
+    engine.rotate_keys(&Actor::cli(), &|_, _| {}).await.unwrap();
+    stop(engine).await;
+    // The old master key is not there any more.
+    source.set(&[2]);
+    let engine = engine_with(&place, &source).await.unwrap();
+    let after = engine.account_keys(TenantId::new("acme").unwrap());
+    assert_eq!(after.key(account, None).await.unwrap().map(|key| key.kid()), Some(key.kid()));
+    assert_eq!(after.tag("login", b"alice"), login, "everybody still logs in");
     stop(engine).await;
 }

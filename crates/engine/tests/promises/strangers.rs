@@ -5,7 +5,7 @@
 //! somebody else's words; what is refused or hidden is named by the check of everything; erasing one person touches no
 //! other; and what a receipt says is gone stays gone, also when it is put back.
 
-mod dump;
+pub(super) mod dump;
 mod laws;
 mod redis_dump;
 

@@ -8,7 +8,7 @@ const BOBS: &str = "bob-marker-4711";
 async fn inhabited() -> Server {
     let server = Server::builtin().await;
     for user in ["alice", "bob"] {
-        for session in [format!("web_conv:{user}"), format!("web:room:main:{user}")] {
+        for session in [format!("app_conv:{user}"), format!("app:room:main:{user}")] {
             let body = json!({ "query": format!("my secret is {user}-marker-4711"), "audience": "private" });
             server.post(&turns(&session), &body, &[]).await.ok();
         }
@@ -24,7 +24,7 @@ async fn the_audit_log_is_read_by_administrators_and_of_their_own_tenant() {
     let server = inhabited().await;
     server.ask(Method::GET, "/api/v1/person/alice/export", None).await.ok();
     let turn = json!({ "query": "hello", "audience": "private" });
-    server.ask_as(&server.elsewhere, Method::POST, &turns("web_conv:carol"), Some(turn)).await.ok();
+    server.ask_as(&server.elsewhere, Method::POST, &turns("app_conv:carol"), Some(turn)).await.ok();
     let all = async |token: &str, limit: usize| {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
@@ -73,40 +73,40 @@ fn chat() -> Value {
 
 /// Every way to reach somebody's memory, with what an agent may do with it and what another tenant finds.
 const WAYS: [(&str, Ask, u16, u16); 12] = [
-    ("export", |user| (Method::GET, format!("/api/v1/session/web_conv:{user}/export"), None, None), 403, 404),
+    ("export", |user| (Method::GET, format!("/api/v1/session/app_conv:{user}/export"), None, None), 403, 404),
     (
         "room export",
-        |user| (Method::GET, format!("/api/v1/session/web:room:main:{user}/export"), None, None),
+        |user| (Method::GET, format!("/api/v1/session/app:room:main:{user}/export"), None, None),
         403,
         404,
     ),
     (
         "turn",
-        |user| (Method::POST, turns(&format!("web_conv:{user}")), said("what is my secret?"), None),
+        |user| (Method::POST, turns(&format!("app_conv:{user}")), said("what is my secret?"), None),
         200,
         200,
     ),
     (
         "room turn",
-        |user| (Method::POST, turns(&format!("web:room:main:{user}")), said("what?"), None),
+        |user| (Method::POST, turns(&format!("app:room:main:{user}")), said("what?"), None),
         200,
         200,
     ),
     (
         "approvals",
-        |user| (Method::GET, format!("/api/v1/session/web_conv:{user}/approvals"), None, None),
+        |user| (Method::GET, format!("/api/v1/session/app_conv:{user}/approvals"), None, None),
         200,
         200,
     ),
     (
         "cancel",
-        |user| (Method::DELETE, format!("{}/r1", turns(&format!("web_conv:{user}"))), None, None),
+        |user| (Method::DELETE, format!("{}/r1", turns(&format!("app_conv:{user}"))), None, None),
         200,
         200,
     ),
     (
         "would erase",
-        |user| (Method::DELETE, format!("/api/v1/session/web_conv:{user}?dry_run=true"), None, None),
+        |user| (Method::DELETE, format!("/api/v1/session/app_conv:{user}?dry_run=true"), None, None),
         403,
         200,
     ),
@@ -130,12 +130,12 @@ const WAYS: [(&str, Ask, u16, u16); 12] = [
     (
         "chat by session",
         |user| {
-            (Method::POST, "/v1/chat/completions".to_owned(), Some(chat()), Some(format!("web_conv:{user}")))
+            (Method::POST, "/v1/chat/completions".to_owned(), Some(chat()), Some(format!("app_conv:{user}")))
         },
         200,
         200,
     ),
-    ("erase", |user| (Method::DELETE, format!("/api/v1/session/web:room:main:{user}"), None, None), 403, 200),
+    ("erase", |user| (Method::DELETE, format!("/api/v1/session/app:room:main:{user}"), None, None), 403, 200),
 ];
 
 async fn go(server: &Server, token: Option<&str>, way: Ask, user: &str) -> Reply {
@@ -264,4 +264,44 @@ async fn a_token_has_a_rate_and_strangers_do_too() {
     assert_eq!((statuses[0], statuses[39]), (401, 429));
     let known = server.ask_as(&server.agent, Method::GET, "/v1/models", None).await;
     assert_eq!(known.status, 200, "a known token is not locked out by strangers");
+}
+
+/// Accounts of chats that only their owner can open are nobody's to speak for, whatever the role. Administrators may count and
+/// erase them.
+#[tokio::test]
+async fn what_belongs_to_accounts_is_refused_to_every_role() {
+    const ACCOUNT: &str = "acct_aeaqcaibaeaqcaibaeaqcaibae";
+    let server = inhabited().await;
+    for token in [&server.admin, &server.agent, &server.alice] {
+        for (name, way, ..) in WAYS {
+            let reply = go(&server, Some(token), way, ACCOUNT).await;
+            let counts = name == "would erase person";
+            let expected = if counts && *token == server.admin {
+                200
+            } else if counts || name == "person" && *token != server.admin {
+                403
+            } else {
+                400
+            };
+            assert_eq!(reply.status, expected, "{name}: {reply:?}");
+        }
+        for id in [
+            "web_conv:alice",
+            "web:chat:main:alice",
+            "accounts:x:account:confidant",
+            "concepts:x:context:confidant",
+        ] {
+            for (method, path, body) in [
+                (Method::POST, turns(id), said("hello")),
+                (Method::GET, format!("/api/v1/session/{id}/export"), None),
+                (Method::DELETE, format!("/api/v1/session/{id}"), None),
+            ] {
+                let reply = server.ask_as(token, method, &path, body).await;
+                assert_eq!(reply.error().0, 400, "{path}: {reply:?}");
+                assert!(reply.text.contains("only their owner can open"), "{reply:?}");
+            }
+        }
+    }
+    // An administrator may erase one.
+    server.ask(Method::DELETE, &format!("/api/v1/person/{ACCOUNT}"), None).await.ok();
 }

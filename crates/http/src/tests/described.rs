@@ -109,7 +109,7 @@ fn export() -> Value {
         })
     };
     json!({
-        "format": "confidant/export/v1", "session_id": "web_conv:x", "exported_at": 2, "version": 3,
+        "format": "confidant/export/v1", "session_id": "app_conv:x", "exported_at": 2, "version": 3,
         "messages": [message("human"), message("ai"), message("tool")], "about": about(),
         "summaries": [{ "audience": "private", "timestamp": 4, "content": "In short." }],
         "concepts": [{ "at": 5 }],
@@ -216,9 +216,9 @@ async fn what_an_erasure_leaves() {
 
     let text = serde_json::to_string(&read::<engine::rights::Receipt>(receipt())).unwrap();
     let start = text.strip_suffix('}').unwrap();
-    let session = wire::Receipt::of_session(read(receipt()), "web_conv:x".to_owned());
+    let session = wire::Receipt::of_session(read(receipt()), "app_conv:x".to_owned());
     let session = serde_json::to_string(&session).unwrap();
-    assert_eq!(session, format!("{start},\"deleted\":true,\"session_id\":\"web_conv:x\"}}"));
+    assert_eq!(session, format!("{start},\"deleted\":true,\"session_id\":\"app_conv:x\"}}"));
     let person = wire::Receipt::of_person(read(receipt()), "alice".to_owned());
     let person = serde_json::to_string(&person).unwrap();
     assert_eq!(person, format!("{start},\"deleted\":true,\"user_id\":\"alice\"}}"));

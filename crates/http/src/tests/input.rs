@@ -31,20 +31,20 @@ async fn malformed_json_is_located_and_never_quoted() {
         "{\"query\": \"x\", \"request_id\": \"canary-7f3a with spaces\"}",
         "{\"query\": \"canary-7f3a \u{0} \\ud800\"}",
     ];
-    for path in [turns("web_conv:alice"), "/v1/chat/completions".to_owned()] {
+    for path in [turns("app_conv:alice"), "/v1/chat/completions".to_owned()] {
         for body in bodies {
             let reply = server.send(raw(&server, &path, "application/json").body(Body::from(body))).await;
             assert_eq!(reply.status, 400, "{path} {body}: {reply:?}");
             assert!(!reply.text.contains(CANARY), "{path} {body}: {reply:?}");
         }
     }
-    let invalid_utf8 = raw(&server, &turns("web_conv:alice"), "application/json")
+    let invalid_utf8 = raw(&server, &turns("app_conv:alice"), "application/json")
         .body(Body::from(&b"{\"query\": \"\xff\"}"[..]));
     assert_eq!(server.send(invalid_utf8).await.status, 400);
     let deep = "[".repeat(60_000);
     assert_eq!(
         server
-            .send(raw(&server, &turns("web_conv:a"), "application/json").body(Body::from(deep)))
+            .send(raw(&server, &turns("app_conv:a"), "application/json").body(Body::from(deep)))
             .await
             .status,
         400
@@ -65,7 +65,7 @@ async fn a_fault_names_the_field() {
         (json!({ "query": "  " }), "the query is empty"),
     ];
     for (body, words) in cases {
-        let reply = server.post(&turns("web_conv:alice"), &body, &[]).await;
+        let reply = server.post(&turns("app_conv:alice"), &body, &[]).await;
         assert_eq!(reply.error(), (400, "invalid_request".to_owned()));
         assert!(reply.json()["error"]["message"].as_str().unwrap().contains(words), "{reply:?}");
     }
@@ -77,25 +77,25 @@ async fn fifty_megabytes_are_refused_unread() {
     // Announced: not a byte is waited for, since this body never comes.
     let never = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
     let announced =
-        raw(&server, &turns("web_conv:a"), "application/json").header(header::CONTENT_LENGTH, 50 << 20);
+        raw(&server, &turns("app_conv:a"), "application/json").header(header::CONTENT_LENGTH, 50 << 20);
     let reply = server.send(announced.body(never)).await;
     assert_eq!(reply.error(), (413, "body_too_large".to_owned()));
     // Not announced: refused as soon as it is past the limit, since this body never ends.
     let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 8192])));
-    for path in [turns("web_conv:a"), "/v1/chat/completions".to_owned()] {
+    for path in [turns("app_conv:a"), "/v1/chat/completions".to_owned()] {
         let reply = server
             .send(raw(&server, &path, "application/json").body(Body::from_stream(endless.clone())))
             .await;
         assert_eq!(reply.status, 413);
     }
-    server.ask(Method::POST, &turns("web_conv:a"), said("still there?")).await.ok();
+    server.ask(Method::POST, &turns("app_conv:a"), said("still there?")).await.ok();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_not_waited_for_forever() {
     let server = Server::builtin().await;
     let never = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-    let reply = server.send(raw(&server, &turns("web_conv:a"), "application/json").body(never)).await;
+    let reply = server.send(raw(&server, &turns("app_conv:a"), "application/json").body(never)).await;
     assert_eq!(reply.error(), (408, "body_timeout".to_owned()));
 }
 
@@ -104,13 +104,13 @@ async fn only_json_is_read() {
     let server = Server::builtin().await;
     for media in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"] {
         let reply = server
-            .send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
+            .send(raw(&server, &turns("app_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
             .await;
         assert_eq!(reply.error(), (415, "unsupported_media_type".to_owned()), "{media}");
     }
     for media in ["application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"] {
         let reply = server
-            .send(raw(&server, &turns("web_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
+            .send(raw(&server, &turns("app_conv:a"), media).body(Body::from("{\"query\":\"x\"}")))
             .await;
         assert_eq!(reply.status, 200, "{media}");
     }
@@ -122,24 +122,24 @@ async fn bad_ids_and_parameters_are_refused_with_a_hint() {
     for id in [
         "nonsense",
         "!:::",
-        "web:a:b",
-        "web_conv:",
+        "app:a:b",
+        "app_conv:",
         "Web_conv:x",
-        "web:a%2525b:main",
+        "app:a%2525b:main",
         "%FF%FE",
-        "web_conv:a%0Ab",
+        "app_conv:a%0Ab",
     ] {
         let reply = server.ask(Method::POST, &format!("/api/v1/session/{id}/turns"), said("x")).await;
         assert_eq!(reply.error().0, 400, "{id}: {reply:?}");
     }
     let reply = server.ask(Method::GET, &format!("/api/v1/person/{}/export", "x".repeat(600)), None).await;
     assert_eq!(reply.error().0, 400);
-    server.ask(Method::POST, &turns("web_conv:a"), said("x")).await.ok();
+    server.ask(Method::POST, &turns("app_conv:a"), said("x")).await.ok();
     for query in ["dry_run=1", "dryrun=true", "dry_run=yes", "dry-run", "dry_run=true&x=1"] {
-        let reply = server.ask(Method::DELETE, &format!("/api/v1/session/web_conv:a?{query}"), None).await;
+        let reply = server.ask(Method::DELETE, &format!("/api/v1/session/app_conv:a?{query}"), None).await;
         assert_eq!(reply.error(), (400, "invalid_request".to_owned()), "{query}");
     }
-    server.ask(Method::GET, "/api/v1/session/web_conv:a/export", None).await.ok();
+    server.ask(Method::GET, "/api/v1/session/app_conv:a/export", None).await.ok();
 }
 
 #[tokio::test]

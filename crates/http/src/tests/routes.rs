@@ -25,7 +25,7 @@ async fn a_turn_answers_and_is_remembered_for_that_session_only() {
 #[tokio::test]
 async fn escapes_inside_an_id_survive_the_path() {
     let server = Server::builtin().await;
-    let session = "web:a%3Ab%25/c:main:ünïcode";
+    let session = "app:a%3Ab%25/c:main:ünïcode";
     server.ask(Method::POST, &turns(session), said("hello")).await.ok();
     let export =
         server.ask(Method::GET, &format!("/api/v1/session/{}/export", encoded(session)), None).await.ok();
@@ -72,7 +72,7 @@ async fn a_stream_has_progress_deltas_and_one_end() {
     let headers = [("accept", "application/json;q=0.1, text/event-stream")];
     let by_accept = server.post(&turns(SESSION), &body, &headers).await;
     assert_eq!(by_accept.header("cache-control"), "no-store");
-    let by_query = server.post(&format!("{}?stream=true", turns("web_conv:bob")), &body, &[]).await;
+    let by_query = server.post(&format!("{}?stream=true", turns("app_conv:bob")), &body, &[]).await;
     for (reply, count) in [(by_accept, 1), (by_query, 2)] {
         let events = reply.events();
         let data: Vec<Value> = events.iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect();
@@ -195,13 +195,13 @@ async fn a_session_is_exported_and_erased_with_a_receipt() {
 #[tokio::test]
 async fn a_person_is_exported_and_erased_everywhere() {
     let server = Server::builtin().await;
-    for session in ["web_conv:alice", "web:room:main:alice", "web_conv:bob"] {
+    for session in ["app_conv:alice", "app:room:main:alice", "app_conv:bob"] {
         server.ask(Method::POST, &turns(session), said("hello")).await.ok();
     }
     let exported = server.ask(Method::GET, "/api/v1/person/alice/export", None).await.ok();
     let ids: Vec<&Value> =
         exported["sessions"].as_array().unwrap().iter().map(|s| &s["session_id"]).collect();
-    assert_eq!(ids, ["web:room:main:alice", "web_conv:alice"]);
+    assert_eq!(ids, ["app:room:main:alice", "app_conv:alice"]);
     let would = server.ask(Method::DELETE, "/api/v1/person/alice?dry_run=true", None).await.ok();
     assert_eq!(would, json!({ "dry_run": true, "erased": "person", "sessions": 2 }));
     let receipt = server.ask(Method::DELETE, "/api/v1/person/alice", None).await.ok();
@@ -209,7 +209,7 @@ async fn a_person_is_exported_and_erased_everywhere() {
     assert_eq!((&receipt["deleted"], &receipt["user_id"]), (&json!(true), &json!("alice")));
     let empty = server.ask(Method::GET, "/api/v1/person/alice/export", None).await.ok();
     assert_eq!(empty["sessions"], json!([]));
-    server.ask(Method::GET, "/api/v1/session/web_conv:bob/export", None).await.ok();
+    server.ask(Method::GET, "/api/v1/session/app_conv:bob/export", None).await.ok();
     let gone = server.ask_as(&server.alice, Method::GET, "/v1/models", None).await;
     assert_eq!(gone.status, 401, "her token went with her");
 }

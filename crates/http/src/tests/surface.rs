@@ -7,7 +7,7 @@ use axum::routing::get;
 
 use super::*;
 
-const SESSION: &str = "web:marker-place:main:marker-user";
+const SESSION: &str = "app:marker-place:main:marker-user";
 
 #[tokio::test]
 async fn the_description_lists_exactly_what_is_routed() {
@@ -49,7 +49,7 @@ async fn the_description_lists_exactly_what_is_routed() {
     ]);
     assert_eq!(described, expected);
     for (path, methods) in &expected {
-        let path = path.replace("{session_id}", "web_conv:x");
+        let path = path.replace("{session_id}", "app_conv:x");
         let names = ["{user_id}", "{id}", "{request_id}", "{approval_id}", "{conversation_id}", "{node_id}"];
         let path = names.iter().fold(path, |path, name| path.replace(name, "x"));
         for method in ["get", "post", "delete", "put", "patch"] {

@@ -545,11 +545,11 @@ fn key_hex(key: &Key) -> String {
 
 fn place(channel: &str, place: &str, thread: &str, user: &str) -> Scope {
     let (place, thread) = (PlaceId::new(place).expect("valid"), ThreadId::new(thread).expect("valid"));
-    Scope::place(tenant(), ChannelName::new(channel).expect("valid"), place, thread, user_id(user))
+    Scope::place(tenant(), ChannelName::any(channel).expect("valid"), place, thread, user_id(user))
 }
 
 fn person(channel: &str, user: &str) -> Scope {
-    Scope::person(tenant(), ChannelName::new(channel).expect("valid"), user_id(user))
+    Scope::person(tenant(), ChannelName::any(channel).expect("valid"), user_id(user))
 }
 
 fn tenant() -> TenantId {
@@ -557,7 +557,7 @@ fn tenant() -> TenantId {
 }
 
 fn user_id(user: &str) -> UserId {
-    UserId::new(user).expect("valid")
+    UserId::any(user).expect("valid")
 }
 
 const MESSAGE: [&str; 5] = ["message", "u_1", "c_1", "m_1", "content"];

@@ -9,15 +9,15 @@ fn tenant() -> TenantId {
 fn place(channel: &str, place: &str, thread: &str, user: &str) -> Scope {
     Scope::place(
         tenant(),
-        ChannelName::new(channel).unwrap(),
+        ChannelName::any(channel).unwrap(),
         PlaceId::new(place).unwrap(),
         ThreadId::new(thread).unwrap(),
-        UserId::new(user).unwrap(),
+        UserId::any(user).unwrap(),
     )
 }
 
 fn person(channel: &str, user: &str) -> Scope {
-    Scope::person(tenant(), ChannelName::new(channel).unwrap(), UserId::new(user).unwrap())
+    Scope::person(tenant(), ChannelName::any(channel).unwrap(), UserId::any(user).unwrap())
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn session_ids_read_as_documented_and_parse_back() {
     ];
     for (scope, id) in cases {
         assert_eq!(scope.session_id(), id);
-        assert_eq!(Scope::parse(tenant(), id), Ok(scope.clone()), "{id}");
+        assert_eq!(Scope::parse_any(tenant(), id), Ok(scope.clone()), "{id}");
         assert_eq!(Scope::from_canonical(&scope.canonical()), Ok(scope));
     }
 }
@@ -89,7 +89,7 @@ fn other_spellings_are_refused() {
         (":main:@alice", ScopeError::UnknownForm),
     ];
     for (id, error) in cases {
-        assert_eq!(Scope::parse(tenant(), id), Err(error), "{id:?}");
+        assert_eq!(Scope::parse_any(tenant(), id), Err(error), "{id:?}");
     }
 }
 
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn both_forms_are_undone_exactly(scope in scopes()) {
-        prop_assert_eq!(Scope::parse(tenant(), &scope.session_id()), Ok(scope.clone()));
+        prop_assert_eq!(Scope::parse_any(tenant(), &scope.session_id()), Ok(scope.clone()));
         prop_assert_eq!(Scope::from_canonical(&scope.canonical()), Ok(scope));
     }
 
@@ -195,7 +195,7 @@ proptest! {
 
     #[test]
     fn any_text_that_parses_prints_the_same(id in prop_oneof![tricky(), ".*"]) {
-        if let Ok(scope) = Scope::parse(tenant(), &id) {
+        if let Ok(scope) = Scope::parse_any(tenant(), &id) {
             prop_assert_eq!(scope.session_id(), id);
         }
     }
@@ -206,4 +206,22 @@ proptest! {
             prop_assert_eq!(scope.canonical(), bytes);
         }
     }
+}
+
+#[test]
+fn what_is_confidants_own_is_taken_from_nobody_else() {
+    let reserved = |part| Err(ScopeError::Reserved { part });
+    for channel in ["web", "accounts", "concepts"] {
+        assert_eq!(ChannelName::new(channel).map(drop), reserved("channel name"));
+        for id in [format!("{channel}_conv:alice"), format!("{channel}:place:main:alice")] {
+            assert_eq!(Scope::parse(tenant(), &id).map(drop), reserved("channel name"), "{id}");
+            let scope = Scope::parse_any(tenant(), &id).unwrap();
+            assert_eq!(Scope::from_canonical(&scope.canonical()), Ok(scope), "what is stored opens");
+        }
+    }
+    let account = "acct_aeaqcaibaeaqcaibaeaqcaibae";
+    assert_eq!(UserId::new(account).map(drop), reserved("user"));
+    assert_eq!(Scope::parse(tenant(), &format!("discord_conv:{account}")).map(drop), reserved("user"));
+    // Neither other spellings of them nor names that only look alike.
+    assert!(ChannelName::new("web2").is_ok() && UserId::new("acct").is_ok() && UserId::new("Acct_x").is_ok());
 }

@@ -113,7 +113,7 @@ async fn scopes(args: &ApprovalsArgs, opened: &Opened) -> anyhow::Result<Vec<Sco
     let mut scopes = Vec::new();
     for one in sessions.into_iter().filter(|one| one.open_turn) {
         if let (Some(id), Some(tenant)) = (one.session_id, one.tenant) {
-            scopes.push(Scope::parse(TenantId::new(&tenant)?, &id).map_err(Error::from)?);
+            scopes.push(Scope::parse_any(TenantId::new(&tenant)?, &id).map_err(Error::from)?);
         }
     }
     Ok(scopes)

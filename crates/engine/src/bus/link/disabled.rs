@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{BusAddress, Reach, Subscription, Way};
 use crate::bus::seals::Payload;
 use crate::error::StoreError;
-use crate::storage::RedisAddress;
+use crate::ledger::storage::RedisAddress;
 
 #[derive(Debug)]
 pub(in crate::bus) struct BusLink(RedisAddress);

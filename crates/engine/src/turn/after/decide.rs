@@ -9,13 +9,13 @@ use super::elsewhere::{self, Standing};
 use super::resume::carry_on;
 use super::{remote, unfinished};
 use crate::approval::{Approval, ApprovalRequest, Decided, Decider, Decision};
-use crate::audit::Action;
-use crate::checkpoint::{Checkpoint, Exchange};
 use crate::clock::Millis;
-use crate::entry::{Entry, Reply};
-use crate::erasures::Asked;
 use crate::error::{Error, StoreError};
-use crate::session::{Held, Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::{Checkpoint, Exchange};
+use crate::ledger::entry::{Entry, Reply};
+use crate::ledger::erasures::Asked;
+use crate::ledger::session::{Held, Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
 use crate::turn::commit;
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
@@ -34,7 +34,7 @@ impl Session {
     /// The approvals that wait in this session, oldest first.
     pub fn approvals(&self) -> BoxFuture<'_, Result<Vec<ApprovalRequest>, Error>> {
         Box::pin(async move {
-            let Some((log, _)) = crate::session::open(self).await? else { return Ok(Vec::new()) };
+            let Some((log, _)) = crate::ledger::session::open(self).await? else { return Ok(Vec::new()) };
             self.inner.ledger.record(self.record(Action::SessionViewed)).await?;
             let now = self.inner.ledger.now();
             let waiting = log.checkpoint().waiting().iter();
@@ -54,7 +54,7 @@ impl Session {
         by: &'a Decider,
     ) -> BoxFuture<'a, Result<ApprovalRequest, Error>> {
         Box::pin(async move {
-            let (log, _) = crate::session::open(self).await?.ok_or(Error::NoSuchApproval)?;
+            let (log, _) = crate::ledger::session::open(self).await?.ok_or(Error::NoSuchApproval)?;
             let meant = Meant::Id(approval_id.to_owned());
             let mut waiting = log.checkpoint().waiting().iter();
             let found =
@@ -94,7 +94,7 @@ impl Session {
             }
             running += usize::from(elsewhere::call_off(self, request_id).await?);
             // Looked at without waiting for the session's order: a turn that runs on does not hold this up.
-            let Some((log, _)) = crate::session::open(self).await? else { return Ok(running) };
+            let Some((log, _)) = crate::ledger::session::open(self).await? else { return Ok(running) };
             if waiting(log.checkpoint(), request_id).is_empty() {
                 // It may wait for the session's order in another process: when that is its turn, it is not run.
                 if let Some(unknown) = request_id.filter(|id| running == 0 && !log.checkpoint().knows(id)) {

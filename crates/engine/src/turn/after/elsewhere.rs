@@ -6,12 +6,12 @@
 use futures_util::future::BoxFuture;
 
 use super::resume::carry_on;
-use crate::audit::Action;
-use crate::checkpoint::Outcome;
-use crate::entry::Entry;
-use crate::erasures::Asked;
 use crate::error::Error;
-use crate::session::{Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::Outcome;
+use crate::ledger::entry::Entry;
+use crate::ledger::erasures::Asked;
+use crate::ledger::session::{Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
 use crate::turn::commit;
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
@@ -33,7 +33,7 @@ impl Session {
     /// How a turn stands, for whoever waits for what another process does with it.
     pub fn standing<'a>(&'a self, request_id: &'a str) -> BoxFuture<'a, Result<Standing, Error>> {
         Box::pin(async move {
-            let (log, _) = crate::session::open(self).await?.ok_or(Error::Erased)?;
+            let (log, _) = crate::ledger::session::open(self).await?.ok_or(Error::Erased)?;
             if log.checkpoint().is_settled(request_id) {
                 return Err(Error::AnswerGone);
             }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Millis;
 use crate::error::Error;
 use crate::inner::Inner;
-use crate::rights::Receipt;
-use crate::session::Session;
+use crate::ledger::rights::Receipt;
+use crate::ledger::session::Session;
 
 /// The rows of the keyring that they are in, by the first digit of the turn's name.
 pub(crate) const SHELVES: [&str; 16] = [

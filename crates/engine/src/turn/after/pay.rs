@@ -1,15 +1,15 @@
-//! Telling logs what they have yet to hear: see [`Owed`](crate::owed::Owed).
+//! Telling logs what they have yet to hear: see [`Owed`](crate::ledger::owed::Owed).
 
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use crate::audit::{Action, Actor};
-use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::inner::Inner;
-use crate::owed::Debt;
-use crate::session::{Held, Session, Wrote};
+use crate::ledger::audit::{Action, Actor};
+use crate::ledger::entry::{Entry, Given};
+use crate::ledger::owed::Debt;
+use crate::ledger::session::{Held, Session, Wrote};
 use crate::turn::request::Inbound;
 
 /// The entries that accept a request.

@@ -7,11 +7,11 @@ use confidant_seal::TenantId;
 use tokio::time::Instant;
 
 use super::elsewhere::{Standing, call_off, note_called_off};
-use crate::audit::Actor;
-use crate::erasures::Asked;
 use crate::error::Error;
-use crate::rights::Receipt;
-use crate::session::{Place, Session};
+use crate::ledger::audit::Actor;
+use crate::ledger::erasures::Asked;
+use crate::ledger::rights::Receipt;
+use crate::ledger::session::{Place, Session};
 use crate::turn::begin::Arrived;
 use crate::turn::cancel;
 use crate::turn::gateway::{Errand, Gateway};

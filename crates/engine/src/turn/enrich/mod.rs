@@ -11,11 +11,11 @@ use super::compress;
 use super::draft::Draft;
 use super::outbound::Outbound;
 use super::outlet::Outlet;
-use crate::audit::Action;
-use crate::entry::Entry;
 use crate::error::Error;
+use crate::ledger::audit::Action;
+use crate::ledger::entry::Entry;
+use crate::ledger::session::{Session, Wrote};
 use crate::running::Running;
-use crate::session::{Session, Wrote};
 
 pub use enrichment::Enrichment;
 pub(super) use enrichment::{Material, clip};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use confidant_seal::Tag;
 
-use crate::audit::{Actor, may_be_gone};
 use crate::concepts;
 use crate::error::Error;
-use crate::expire::expire;
 use crate::inner::Inner;
-use crate::session::{self, Session};
+use crate::ledger::audit::{Actor, may_be_gone};
+use crate::ledger::expire::expire;
+use crate::ledger::session::{self, Session};
 use crate::store::Anchor;
 use crate::turn::forgotten;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::Lane;
 use crate::clock::Millis;
-use crate::epoch::Epoch;
+use crate::ledger::audit::Lane;
+use crate::ledger::epoch::Epoch;
 
 /// Proof of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use crate::about::{About, Made, Summary};
 use crate::approval::{Approval, Decided, Decision, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
-use crate::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::error::Error;
+use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
 
 /// A request and all that it caused.
@@ -158,7 +158,7 @@ pub(crate) struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lives: Option<Lives>,
     /// How many messages came with the conversation when it was taken over from another system: as many are kept.
-    #[serde(default, skip_serializing_if = "crate::entry::is_default")]
+    #[serde(default, skip_serializing_if = "crate::ledger::entry::is_default")]
     taken_over: u64,
     /// Requests that were called off before they were accepted, newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]

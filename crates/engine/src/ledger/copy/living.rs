@@ -8,8 +8,8 @@ use super::is_over;
 use crate::clock::{Clock as _, SystemClock};
 use crate::concepts::Until;
 use crate::error::OpenError;
-use crate::keyring::Keyring;
-use crate::storage::Storage;
+use crate::ledger::keyring::Keyring;
+use crate::ledger::storage::Storage;
 use crate::store::KeyRow;
 
 /// A key as it goes over; nothing if what it opens is over.

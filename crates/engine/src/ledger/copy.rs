@@ -17,10 +17,10 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use crate::clock::{Clock as _, Millis, SystemClock};
-use crate::erasures;
 use crate::error::{OpenError, StoreError};
-use crate::keyring::{KeySource, Keyring, NAMED, ROTATED};
-use crate::storage::Storage;
+use crate::ledger::erasures;
+use crate::ledger::keyring::{KeySource, Keyring, NAMED, ROTATED};
+use crate::ledger::storage::Storage;
 use crate::store::{
     Append, Appended, Audit, AuditHead, Created, DataKeys, Find, Instance, KeyRow, Known, LEASE, Listed,
     Loaded, Logs, Owner, Store, Tokens,

@@ -11,11 +11,11 @@ use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Scope, Sealed, Suite, open, seal};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
-use crate::entry::Entry;
-use crate::epoch::Epoch;
 use crate::error::Tampering;
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::entry::Entry;
+use crate::ledger::epoch::Epoch;
 use crate::store::Loaded;
 
 /// A fold drops what is more than a conversation keeps. Beyond that it only makes opening quicker, by less than half, and

@@ -1,4 +1,35 @@
 //! What keeps: data and keys, when and for how long, and what this process knows of both.
+//!
+//! ```text
+//! session ── the only door to a conversation     keyring ── root ─▶ named keys, data keys     rights ── export, erasure, receipts
+//!    └ log ── sealed entries ─▶ checkpoint          └ anchors ── how far each log has come     audit ── who did what
+//! ```
+
+pub mod access;
+pub(crate) mod accounts;
+pub(crate) mod amend;
+pub(crate) mod anchors;
+pub mod audit;
+pub(crate) mod channel_keys;
+pub(crate) mod checkpoint;
+pub(crate) mod copy;
+pub(crate) mod derived;
+pub(crate) mod entry;
+pub(crate) mod epoch;
+pub(crate) mod erased;
+pub(crate) mod erasures;
+pub(crate) mod expire;
+pub(crate) mod headroom;
+pub(crate) mod keyring;
+pub(crate) mod legacy;
+pub(crate) mod lifetimes;
+pub(crate) mod log;
+pub(crate) mod owed;
+pub(crate) mod retention;
+pub mod rights;
+pub(crate) mod session;
+pub(crate) mod slots;
+pub mod storage;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,19 +39,20 @@ use std::time::Duration;
 use confidant_seal::Scope;
 use parking_lot::Mutex;
 
-use crate::anchors::Anchors;
-use crate::audit::AuditRecord;
 use crate::clock::{Clock, Millis};
 use crate::concepts::Concepts;
 use crate::counts::Counters;
-use crate::derived::Derived;
-use crate::erasures::Erasures;
 use crate::error::{Error, StoreError};
-use crate::headroom::{Headroom, RoomLent};
-use crate::keyring::Keyring;
+use crate::ledger::accounts::is_account_key;
+use crate::ledger::anchors::Anchors;
+use crate::ledger::audit::AuditRecord;
+use crate::ledger::derived::Derived;
+use crate::ledger::erasures::Erasures;
+use crate::ledger::headroom::{Headroom, RoomLent};
+use crate::ledger::keyring::Keyring;
+use crate::ledger::slots::Slots;
 use crate::notices::Agenda;
 use crate::settings::Settings;
-use crate::slots::Slots;
 use crate::store::{AuditHead, Instance, Naming, Store};
 use crate::turn::LeftOpen;
 
@@ -81,6 +113,9 @@ impl Ledger {
 
     /// When a session of this scope ends if nothing more is said.
     pub(crate) fn expiry(&self, scope: &Scope, now: Millis) -> Option<Millis> {
+        if is_account_key(scope) {
+            return None;
+        }
         let own = self.channel_lifetimes.get(scope.channel().as_str()).copied();
         self.settings.lifetimes.expiry(own, scope, now)
     }

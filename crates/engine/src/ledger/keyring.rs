@@ -14,9 +14,9 @@ use confidant_seal::{
 use parking_lot::RwLock;
 
 use crate::clock::Millis;
-use crate::copy::mark::is_unfinished;
-use crate::epoch::Epoch;
 use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
+use crate::ledger::copy::mark::is_unfinished;
+use crate::ledger::epoch::Epoch;
 use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming, SystemKeys};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
@@ -75,6 +75,7 @@ pub(crate) struct Keyring {
     tokens: Key,
     bus: Key,
     channels: Key,
+    logins: Key,
 }
 
 /// A session's data key with what the keyring knows of its log.
@@ -126,7 +127,9 @@ impl Keyring {
         let tokens = named_key(&*store, &roots, "tokens").await?;
         let bus = named_key(&*store, &roots, "bus").await?;
         let channels = named_key(&*store, &roots, "channels").await?;
-        Ok(Self { store, source, roots: RwLock::new(Arc::new(roots)), names, audit, tokens, bus, channels })
+        let logins = named_key(&*store, &roots, "logins").await?;
+        let roots = RwLock::new(Arc::new(roots));
+        Ok(Self { store, source, roots, names, audit, tokens, bus, channels, logins })
     }
 
     /// The names under which a store knows this scope.
@@ -207,6 +210,10 @@ impl Keyring {
 
     pub(crate) fn channel_key(&self) -> &Key {
         &self.channels
+    }
+
+    pub(crate) fn login_key(&self) -> &Key {
+        &self.logins
     }
 
     pub(crate) fn store(&self) -> &dyn KeyStore {
@@ -511,7 +518,7 @@ pub struct Rotated {
 ///
 /// In the order in which they are made, so that only the last ones can be missing: where a first start was cut off, or in
 /// a keyring from before there were these.
-pub(crate) const NAMED: [&str; 5] = ["names", "audit", "tokens", "bus", "channels"];
+pub(crate) const NAMED: [&str; 6] = ["names", "audit", "tokens", "bus", "channels", "logins"];
 /// So many of them every keyring in use has had.
 const FIRST_NAMED: usize = 3;
 /// Where the keyring says when it was last rotated. No key: it opens nothing.

@@ -12,8 +12,8 @@ use confidant_display::debug_without_content;
 use confidant_seal::{Kid, Tag};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::audit::AuditRecord;
-use crate::entry::Entry;
+use crate::ledger::audit::AuditRecord;
+use crate::ledger::entry::Entry;
 
 /// What is still to be written to the logs of sessions.
 #[derive(Default)]

@@ -10,13 +10,13 @@ use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Action, Actor};
 use crate::clock::Millis;
 use crate::engine::Engine;
-use crate::epoch::Epoch;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
-use crate::rights::{Administrator, Whose};
+use crate::ledger::audit::{Action, Actor};
+use crate::ledger::epoch::Epoch;
+use crate::ledger::rights::{Administrator, Whose};
 use crate::store::random_id;
 use crate::store::{PendingAudit, TokenRow};
 

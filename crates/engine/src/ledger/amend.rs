@@ -9,11 +9,11 @@ use confidant_model::tokens;
 use confidant_seal::Tag;
 use futures_util::future::BoxFuture;
 
-use crate::audit::Action;
 use crate::concepts;
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::session::{Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::entry::Entry;
+use crate::ledger::session::{Session, Wrote};
 use crate::turn::pay;
 
 impl Session {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use confidant_seal::Tag;
 
-use crate::audit::{Action, Actor, AuditRecord};
 use crate::concepts;
 use crate::error::Error;
 use crate::inner::Inner;
+use crate::ledger::audit::{Action, Actor, AuditRecord};
 
 /// Ends one session whose lifetime is over: its key first, so that it is dead from that moment on.
 pub(crate) async fn expire(inner: &Arc<Inner>, scope: Tag) -> Result<(), Error> {

@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use confidant_seal::{Context, Key, Sealed, Suite, Tag, open, seal};
 use parking_lot::Mutex;
 
-use crate::epoch::Epoch;
 use crate::error::{Error, Tampering};
 use crate::ledger::Ledger;
+use crate::ledger::epoch::Epoch;
 use crate::store::Names;
 
 /// What a process knows of erasures.
@@ -350,14 +350,14 @@ mod tests {
 
     use super::*;
     use crate::audience::Audience;
-    use crate::audit::Actor;
     use crate::clock::Millis;
     use crate::engine::{Engine, Parts};
-    use crate::entry::Entry;
-    use crate::keyring::StaticKeys;
-    use crate::log::Log;
-    use crate::session::Session;
-    use crate::storage::Storage;
+    use crate::ledger::audit::Actor;
+    use crate::ledger::entry::Entry;
+    use crate::ledger::keyring::StaticKeys;
+    use crate::ledger::log::Log;
+    use crate::ledger::session::Session;
+    use crate::ledger::storage::Storage;
     use crate::store::Append;
     use crate::turn::TurnRequest;
     use confidant_model::Extractive;

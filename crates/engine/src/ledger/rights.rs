@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::about::{About, Summary};
 use crate::audience::Audience;
-use crate::audit::Action;
-use crate::checkpoint::{Exchange, Outcome};
 use crate::clock::Millis;
 use crate::concepts;
-pub use crate::derived::Derived;
-use crate::entry::{Entry, Reply, ReplyFrom};
 use crate::error::Error;
-use crate::session::{self, Session, Wrote};
+use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::{Exchange, Outcome};
+pub use crate::ledger::derived::Derived;
+use crate::ledger::entry::{Entry, Reply, ReplyFrom};
+use crate::ledger::session::{self, Session, Wrote};
 pub use administrator::{
     Administrator, AuditCursor, AuditEnd, AuditPage, ReceiptProof, SessionSummary, Verified,
 };

@@ -6,8 +6,8 @@ use super::{AT_ONCE, differs, is_over, living};
 use crate::clock::{Clock as _, SystemClock};
 use crate::concepts::is_conversation;
 use crate::error::{OpenError, StoreError};
-use crate::keyring::Keyring;
-use crate::storage::Storage;
+use crate::ledger::keyring::Keyring;
+use crate::ledger::storage::Storage;
 use crate::store::contexts::{CapturesOf, ContextRow, Contexts, ConversationName, WholeContext};
 use crate::store::{DataKeys, KeyRow};
 

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 use crate::error::Error;
-use crate::keyring::Keyring;
-use crate::log::tag_text;
+use crate::ledger::keyring::Keyring;
+use crate::ledger::log::tag_text;
 use crate::store::{Audit, AuditHead, AuditLane, AuditPlace, LaneAnchor, PendingAudit};
 
 /// What was done.

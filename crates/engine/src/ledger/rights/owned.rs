@@ -11,6 +11,7 @@ use confidant_seal::{Scope, Tag, TenantId, UserId};
 use crate::concepts::is_conversation;
 use crate::error::Error;
 use crate::inner::Inner;
+use crate::ledger::accounts::is_account_key;
 use crate::store::{Find, Listed, Names};
 
 /// The sessions of a person in a tenant.
@@ -18,6 +19,8 @@ use crate::store::{Find, Listed, Names};
 pub(super) struct Theirs {
     /// Those whose keys say so.
     pub(super) scopes: Vec<Scope>,
+    /// Keys of an account and its chats, which no session belongs to.
+    pub(super) account: Vec<Scope>,
     /// Those that lie under the person's tag and have no key any more: nothing opens them, whosever they were.
     pub(super) without_key: Vec<Names>,
     /// How many lie under the person's tag with a key that does not say whose it is. They are left as they are: it may be
@@ -31,7 +34,7 @@ impl Theirs {
     }
 
     pub(super) fn names(&self, inner: &Inner) -> Vec<Names> {
-        let known = self.scopes.iter().map(|scope| inner.ledger.keyring.names(scope));
+        let known = self.scopes.iter().chain(&self.account).map(|scope| inner.ledger.keyring.names(scope));
         known.chain(self.without_key.iter().copied()).collect()
     }
 }
@@ -47,7 +50,8 @@ pub(super) async fn all_of(inner: &Arc<Inner>, tenant: &TenantId, user: &UserId)
             keys.push(owned.row.scope);
             let Ok(scope) = owned.scope else { return unsaid.push(owned.row.scope) };
             if scope.tenant() == tenant && scope.user() == user && !is_conversation(&scope) {
-                theirs.scopes.push(scope);
+                let of = if is_account_key(&scope) { &mut theirs.account } else { &mut theirs.scopes };
+                of.push(scope);
             }
         })
         .await?;

@@ -10,13 +10,13 @@ use serde::Serialize;
 use super::erasure::{Subject, Whose, erase, incomplete, is_signed};
 use super::receipt::Receipt;
 use super::{FORMAT, PersonExport, owned};
-use crate::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::clock::Millis;
 use crate::concepts;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
-use crate::keyring::{Owned, born};
-use crate::session::{self, Session};
+use crate::ledger::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
+use crate::ledger::keyring::{Owned, born};
+use crate::ledger::session::{self, Session};
 use crate::store::{Anchor, AuditHead, Find, KeyRow, Listed};
 
 /// The handle that can see and erase what is not its own. Everything it does is audited.
@@ -451,12 +451,13 @@ impl Administrator {
             }
             // By the keys, not by the lists: a log that was taken out of these, or away, is missed.
             for (tag, scope) in owners {
-                let opened = match concepts::is_conversation(&scope) {
-                    true => concepts::check(inner, scope).await.map(|()| false),
-                    false => {
-                        let session = Session::new(Arc::clone(inner), scope, self.actor.clone());
-                        session::open(&session).await.map(|opened| opened.is_some())
-                    }
+                let opened = if concepts::is_conversation(&scope) {
+                    concepts::check(inner, scope).await.map(|()| false)
+                } else if is_account_key(&scope) {
+                    Ok(false)
+                } else {
+                    let session = Session::new(Arc::clone(inner), scope, self.actor.clone());
+                    session::open(&session).await.map(|opened| opened.is_some())
                 };
                 match opened {
                     Ok(there) => {
@@ -502,6 +503,10 @@ impl Administrator {
                         }
                         scope => scope?,
                     };
+                    // Its record says which revision it is, and is not ours to read.
+                    if is_account_key(&scope) {
+                        continue;
+                    }
                     let version = if concepts::is_conversation(&scope) {
                         concepts::stored_version(&self.inner, scope).await?
                     } else {

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::clock::Millis;
-use crate::log::Log;
-use crate::owed::Owed;
+use crate::ledger::log::Log;
+use crate::ledger::owed::Owed;
 use crate::store::Owner;
 
 /// What is kept warm of a session.

@@ -2,10 +2,10 @@
 
 use confidant_seal::Key;
 
-use crate::epoch::Epoch;
-use crate::erasures::{self, Asked};
 use crate::error::Error;
-use crate::session::Session;
+use crate::ledger::epoch::Epoch;
+use crate::ledger::erasures::{self, Asked};
+use crate::ledger::session::Session;
 
 /// A session's data key, made if it has none, with the last erasure before it. What was asked before an erasure gets none.
 pub(crate) async fn data_key(session: &Session, asked: &mut Asked) -> Result<(Key, Epoch), Error> {

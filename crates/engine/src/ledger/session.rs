@@ -13,19 +13,19 @@ use confidant_seal::{Kid, Scope};
 use futures_util::FutureExt as _;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::audit::{Action, Actor, AuditRecord};
-use crate::checkpoint::Checkpoint;
 use crate::clock::Millis;
-use crate::entry::{Capture, Entry};
-use crate::epoch::Epoch;
-use crate::erased;
-use crate::erasures::Asked;
 use crate::error::{Error, Tampering};
-use crate::expire::expire;
 use crate::inner::Inner;
-use crate::keyring::DataKey;
-use crate::log::Log;
-use crate::slots::Slot;
+use crate::ledger::audit::{Action, Actor, AuditRecord};
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::entry::{Capture, Entry};
+use crate::ledger::epoch::Epoch;
+use crate::ledger::erased;
+use crate::ledger::erasures::Asked;
+use crate::ledger::expire::expire;
+use crate::ledger::keyring::DataKey;
+use crate::ledger::log::Log;
+use crate::ledger::slots::Slot;
 use crate::store::{Anchor, Append, Appended, KeyName, Known, Loaded, Names, Owner};
 
 /// The handle for one scope, on behalf of somebody.

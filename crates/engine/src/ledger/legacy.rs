@@ -11,12 +11,12 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use crate::audience::Audience;
-use crate::audit::Actor;
 use crate::engine::Engine;
 use crate::error::{Error, OpenError};
-use crate::keyring::MasterKeys;
-use crate::session::Session;
-use crate::storage::RedisSettings;
+use crate::ledger::audit::Actor;
+use crate::ledger::keyring::MasterKeys;
+use crate::ledger::session::Session;
+use crate::ledger::storage::RedisSettings;
 use crate::store::redis::Checkpoints;
 use messages::{Conversation, conversation};
 

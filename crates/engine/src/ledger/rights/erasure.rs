@@ -10,12 +10,12 @@ use confidant_display::Hinted as _;
 use confidant_seal::{Kid, Tag, TenantId, UserId};
 
 use super::receipt::Receipt;
-use crate::access::end_tokens;
-use crate::audit::{Action, Actor, AuditRecord};
 use crate::concepts;
-use crate::epoch::Epoch;
 use crate::error::Error;
 use crate::inner::Inner;
+use crate::ledger::access::end_tokens;
+use crate::ledger::audit::{Action, Actor, AuditRecord};
+use crate::ledger::epoch::Epoch;
 use crate::store::{KeyName, Known, Names};
 
 /// Whose data ends.

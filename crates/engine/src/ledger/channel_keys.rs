@@ -10,13 +10,13 @@ use confidant_seal::{Context, Key, Scope, Sealed, Suite, Tag, TenantId, UserId, 
 use futures_util::future::BoxFuture;
 use zeroize::Zeroizing;
 
-use crate::audit::Actor;
 use crate::engine::Engine;
-use crate::erased;
-use crate::erasures::Asked;
 use crate::error::Error;
 use crate::inner::Inner;
-use crate::session::Session;
+use crate::ledger::audit::Actor;
+use crate::ledger::erased;
+use crate::ledger::erasures::Asked;
+use crate::ledger::session::Session;
 
 /// The names and the key that channels work with.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::printed;
-use crate::entry::{Reply, ReplyFrom};
+use crate::ledger::entry::{Reply, ReplyFrom};
 
 /// A question and what was said to it.
 pub(crate) type Exchange = (String, Vec<Reply>);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use crate::copy::{Copied, copy};
 use crate::error::{OpenError, StoreError};
-pub use crate::headroom::{Headroom, RoomLent};
-pub use crate::legacy::{Imported, LeftBecause, LeftRow, Way, import_checkpoints};
+pub use crate::ledger::copy::{Copied, copy};
+pub use crate::ledger::headroom::{Headroom, RoomLent};
+pub use crate::ledger::legacy::{Imported, LeftBecause, LeftRow, Way, import_checkpoints};
 use crate::store::memory::{MemoryKeys, MemoryStore};
 use crate::store::postgres;
 pub use crate::store::postgres::{PostgresAddress, PostgresSettings};

@@ -1,0 +1,158 @@
+//! Keys of accounts whose chats only their owner can open.
+//!
+//! What the server keeps of such an account is sealed by its owner. The server seals it once more, under a key of the account
+//! or of one of its chats: without the keyring, a stolen database is no basis for guessing passwords, and an erasure destroys
+//! a key, whatever copies there are. These keys are scopes of their own:
+//!
+//! ```text
+//! accounts : <account> : account     : <account>      the account's record and its own rings
+//! accounts : <account> : <chat>      : <account>      the ring of one chat
+//! ```
+//!
+//! The account is the person of these scopes, so erasing the person ends every one of them, leaves a mark by which none comes
+//! back, and names them in the receipt. The anchor of the first is the highest revision of the record that was seen.
+//!
+//! Easy to get wrong: a lifetime. These keys have none, whatever the settings say of sessions.
+
+use std::sync::Arc;
+
+use confidant_seal::{ChannelName, Key, PlaceId, Scope, Tag, TenantId, ThreadId, UserId};
+use futures_util::future::BoxFuture;
+
+use crate::engine::Engine;
+use crate::error::{Error, Tampering};
+use crate::inner::Inner;
+use crate::ledger::audit::Actor;
+use crate::ledger::erased;
+use crate::ledger::erasures::Asked;
+use crate::ledger::keyring::DataKey;
+use crate::ledger::session::Session;
+use crate::store::Anchor;
+
+/// The keys of a tenant's accounts.
+#[derive(Clone, Debug)]
+pub struct AccountKeys {
+    inner: Arc<Inner>,
+    tenant: TenantId,
+}
+
+impl Engine {
+    /// The keys of a tenant's accounts.
+    #[must_use]
+    pub fn account_keys(&self, tenant: TenantId) -> AccountKeys {
+        AccountKeys { inner: Arc::clone(self.inner()), tenant }
+    }
+}
+
+impl AccountKeys {
+    /// Whose accounts they are.
+    #[must_use]
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// A name for something that tells nothing of it: a login, a credential, a network. The same for ever, on every gateway.
+    #[must_use]
+    pub fn tag(&self, label: &str, bytes: &[u8]) -> Tag {
+        self.of_tenant().tag(label, bytes)
+    }
+
+    /// 32 bytes that only the server can make of these.
+    #[must_use]
+    pub fn mac(&self, label: &str, bytes: &[u8]) -> [u8; 32] {
+        self.of_tenant().mac(label, bytes)
+    }
+
+    /// The key of an account, or of one of its chats; nothing if there is none. One that came back after an erasure is refused.
+    pub fn key<'a>(
+        &'a self,
+        account: &'a str,
+        chat: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Key>, Error>> {
+        Box::pin(async move {
+            let session = self.session(account, chat)?;
+            Ok(self.found(&session).await?.map(|found| found.key))
+        })
+    }
+
+    /// The same, made if there is none.
+    pub fn key_or_new<'a>(
+        &'a self,
+        account: &'a str,
+        chat: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Key, Error>> {
+        Box::pin(async move {
+            let session = self.session(account, chat)?;
+            let (key, _) = erased::data_key(&session, &mut Asked::now(&self.inner.ledger, None)).await?;
+            Ok(key)
+        })
+    }
+
+    /// The highest revision of an account's record that was seen; 0 if none was.
+    pub fn anchor<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<u64, Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            Ok(self.found(&session).await?.map_or(0, |found| found.anchor))
+        })
+    }
+
+    /// Notes that a revision was seen. It never goes back.
+    pub fn raise<'a>(&'a self, account: &'a str, rev: u64) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
+            let (scope, kid) = (session.names.scope, found.key.kid());
+            let anchor = Anchor { scope, kid, version: rev, expires_at: None };
+            Ok(self.inner.ledger.keyring.store().anchor(&[anchor], &[]).await?)
+        })
+    }
+
+    /// Destroys the keys of chats, beyond recovery. Those of a whole account go with its person.
+    pub fn destroy_chats<'a>(
+        &'a self,
+        account: &'a str,
+        chats: &'a [&'a str],
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let sessions: Result<Vec<_>, _> =
+                chats.iter().map(|chat| self.session(account, Some(chat))).collect();
+            let tags: Vec<Tag> = sessions?.iter().map(|session| session.names.scope).collect();
+            self.inner.ledger.keyring.destroy(&tags).await?;
+            Ok(())
+        })
+    }
+
+    async fn found(&self, session: &Session) -> Result<Option<DataKey>, Error> {
+        let ledger = &self.inner.ledger;
+        let Some(found) = ledger.keyring.data_key(&session.scope, &session.names).await? else {
+            return Ok(None);
+        };
+        if found.born < ledger.last_erasure(&session.names).await? {
+            return Err(Tampering::PutBack.into());
+        }
+        Ok(Some(found))
+    }
+
+    fn session(&self, account: &str, chat: Option<&str>) -> Result<Session, Error> {
+        let thread = ThreadId::new(chat.unwrap_or(WHOLE))?;
+        let (place, user) = (PlaceId::new(account)?, UserId::any(account)?);
+        let scope = Scope::place(self.tenant.clone(), ChannelName::any(CHANNEL)?, place, thread, user);
+        Ok(Session::new(Arc::clone(&self.inner), scope, Actor::system()))
+    }
+
+    /// Two tenants may have people with one login.
+    fn of_tenant(&self) -> Key {
+        let tenant = self.inner.ledger.keyring.tenant(&self.tenant);
+        self.inner.ledger.keyring.login_key().derive(&format!("tenant {tenant}"))
+    }
+}
+
+/// Whether a scope is that of an account's key, which no log belongs to.
+pub(crate) fn is_account_key(scope: &Scope) -> bool {
+    scope.channel().as_str() == CHANNEL
+}
+
+/// The channel under which the keyring has the keys of accounts; no session is on it.
+const CHANNEL: &str = "accounts";
+/// What stands in the place of a chat in the scope of an account's own key. No chat is called so: their ids have a prefix.
+const WHOLE: &str = "account";
