@@ -15,6 +15,10 @@ use confidant_engine::{Actor, Engine, Parts, Scope, StaticKeys, Storage, TenantI
 use confidant_redact::{Options, Redactor};
 use serde_json::{Value, json};
 
+/// As the program's, so that what is measured is what runs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TURNS: usize = 400;
 const LENGTHS: [usize; 3] = [2, 20, 100];
 

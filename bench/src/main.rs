@@ -26,6 +26,10 @@ use folder::Kind;
 use meter::Cost;
 use ours::{Grown, Plan, Point, Seeded, Spaced};
 
+/// As the program's, so that what is measured is what runs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[expect(clippy::print_stderr, reason = "progress and errors of a command")]
 fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
