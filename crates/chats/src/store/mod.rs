@@ -31,7 +31,7 @@ pub mod sqlite;
 mod time;
 
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 
 use async_trait::async_trait;
 
@@ -50,7 +50,7 @@ pub use lists::{
     AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestPut, ManifestRow,
     PutData,
 };
-pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings};
+pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 pub use sessions::{Device, NewDevice, Session, Sessions};
 pub use time::Millis;
 

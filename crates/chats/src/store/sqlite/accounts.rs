@@ -12,7 +12,7 @@ use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
-use super::rows::{Account, account, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value};
+use super::rows::{Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value};
 use super::{SqliteChats, Work, codes, lists, rings};
 
 #[async_trait]
@@ -73,6 +73,19 @@ impl Accounts for SqliteChats {
             Ok(rev)
         })
         .await
+    }
+
+    async fn mark_erasing(&self, whose: &AccountId) -> Result<()> {
+        let whose = whose.clone();
+        self.write_with(move |c| {
+            run(c, "UPDATE accounts SET erasing = 1 WHERE n = ?1", params![account(c, &whose)?.n])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn erasing(&self) -> Result<Vec<AccountId>> {
+        self.read_with(|c| Ok(all(c, "SELECT account FROM accounts WHERE erasing = 1 ORDER BY n", [], id_at)?)).await
     }
 
     async fn erase(&self, whose: &AccountId) -> Result<Erased> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use confidant_chat_format::{ChatId, DeviceId, Digest, EmbedId, ItemId, Place};
+use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId, ItemId, Place, Shelf};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -153,13 +153,13 @@ async fn a_rotation_that_is_killed_at_any_step_changes_nothing() {
     let staged = store.rings(&ana.id, None).await.unwrap();
     let (path, id, part) = (folder.path().to_owned(), ana.id.clone(), staged.clone());
     let left = store.write_with(move |c| {
-        rotation::stage(c, &id, frozen.epoch, &part, NOW)?;
+        rotation::stage(c, &stage(&id, frozen.epoch, part))?;
         let left = killed(&path);
         Ok(left)
     });
     let left = left.await.unwrap();
     assert_eq!(dump(left.path())["staged"], Vec::<Vec<Value>>::new());
-    store.stage(&ana.id, frozen.epoch, staged, NOW).await.unwrap();
+    store.stage(stage(&ana.id, frozen.epoch, staged)).await.unwrap();
     // Staged, committed to the file, and killed: after a start nothing is in force, and in time nothing is left.
     let left = killed(folder.path());
     assert_eq!(rings(left.path()), before);
@@ -168,6 +168,12 @@ async fn a_rotation_that_is_killed_at_any_step_changes_nothing() {
     after.scrub().await.unwrap();
     assert_eq!(dump(left.path())["staged"], Vec::<Vec<Value>>::new());
     ana.clone().pull(&after).await;
+}
+
+fn stage(account: &AccountId, epoch: u32, entries: Vec<RingEntry>) -> Stage {
+    let wrap = entries[0].entry.sealed.kid();
+    let floors = vec![(Shelf::all().next().unwrap(), sealed("a staged floor"))];
+    Stage { account: account.clone(), epoch, wrap, entries, floors, now: NOW }
 }
 
 /// Sixteen bytes of everything that could tell that somebody was here.
@@ -314,7 +320,9 @@ async fn a_table_that_an_erasure_forgets_is_noticed() {
         BeginRotation { account: ana.id.clone(), expected: 1, session: Digest::of(b"session"), now: NOW };
     let frozen = store.begin_rotation(begin).await.unwrap();
     let staged = store.rings(&ana.id, None).await.unwrap();
-    store.stage(&ana.id, frozen.epoch, staged, NOW).await.unwrap();
+    store.stage(stage(&ana.id, frozen.epoch, staged)).await.unwrap();
+    store.mark_erasing(&ana.id).await.unwrap();
+    assert_eq!(store.erasing().await, Ok(vec![ana.id.clone()]));
     store.erase(&ana.id).await.unwrap();
     for (table, rows) in dump(folder.path()) {
         assert!(rows.is_empty(), "{table} has {} rows", rows.len());
