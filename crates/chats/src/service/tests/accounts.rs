@@ -1,6 +1,6 @@
 //! Registering, logging in, changing, recovering, pairing, erasing.
 
-use confidant_chat_format::{Mark, NewDevice, Pairing, PairingSecret, SeenAccount};
+use confidant_chat_format::{NewDevice, Pairing, PairingSecret};
 use confidant_chat_protocol::{
     AccountChanged, Blob, ChangeCredentials, Devices, Erase, Erased, Export, Logout, PairFetch, PairFetched,
     PairOffer, PairOffered, PairSend, PairTake, PairTaken, PairingId, Recover, RequestDevices, RevokeSession,
@@ -225,7 +225,7 @@ async fn a_new_device_is_paired_once() {
     let (fetched, cookie): (PairFetched, _) = world.post_as(path, &world.caller(None), &fetch).await.unwrap();
     let (ak, seen) =
         pairing.receive(&new, fetched.session.generation, fetched.sealed.as_bytes()).unwrap();
-    assert_eq!((&ak, seen), (&ana.device.ak, SeenAccount { generation: 1, manifest: Some(Mark { ..mark }) }));
+    assert_eq!((&ak, seen.generation, seen.manifest), (&ana.device.ak, 1, Some(mark)));
     assert_eq!(fetched.session.wrap, None);
     let mut paired = ana.clone();
     paired.take_session(&fetched.session, cookie);
