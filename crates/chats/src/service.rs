@@ -170,13 +170,16 @@ pub enum Cookie {
 
 debug_without_content!(Cookie(***));
 
+/// Writes the receipt of an erasure: whose it was, and what was removed.
+pub type Receipt = dyn Fn(&AccountId, &Erased) -> String + Send + Sync;
+
 /// What others are told, or asked, as the service works.
 #[derive(Clone, Default)]
 pub struct Hooks {
     /// Hears of every change, to tell other gateways.
     pub news: Option<Arc<dyn News>>,
     /// Writes the receipt of an erasure; without it, it is a plain list of what was removed.
-    pub receipt: Option<Arc<dyn Fn(&AccountId, &Erased) -> String + Send + Sync>>,
+    pub receipt: Option<Arc<Receipt>>,
 }
 
 debug_without_content!(Hooks);

@@ -67,7 +67,12 @@ impl Inner {
         Ok(answer)
     }
 
-    async fn change(&self, known: &Known, record: &AccountRecord, sessions: OtherSessions) -> Answer<Answered> {
+    async fn change(
+        &self,
+        known: &Known,
+        record: &AccountRecord,
+        sessions: OtherSessions,
+    ) -> Answer<Answered> {
         check_set(&record.credentials)?;
         let account = &known.account;
         let room = self.hub.room(account);

@@ -60,7 +60,7 @@ impl Inner {
     pub(crate) async fn revoke_device(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
         let Proven { known, request, .. } = self.proven::<RevokeDevice>(caller, body).await?;
         self.drop_device(&known.account, &request.device).await?;
-        self.publish_devices(&known.account, None);
+        self.publish_devices(&known.account).await?;
         Answered::done()
     }
 
@@ -70,13 +70,16 @@ impl Inner {
         let session = sessions.iter().find(|session| name_of(&session.id) == request.session.0);
         let session = session.ok_or_else(not_found)?;
         self.drop_session(&known.account, session.id).await?;
-        self.publish_devices(&known.account, None);
+        self.publish_devices(&known.account).await?;
         Answered::done()
     }
 
-    pub(crate) fn publish_devices(&self, account: &AccountId, seq: Option<u64>) {
+    /// Tells every socket of the account that a device or session came or went.
+    pub(crate) async fn publish_devices(&self, account: &AccountId) -> Answer<()> {
+        let seq = Some(self.store.account(account).await?.seq);
         let event = ServerEvent::DevicesChanged(DevicesChanged {});
         self.hub.publish(account, None, vec![ServerFrame { re: None, seq, event }]);
+        Ok(())
     }
 
     /// Notes how far a device has read; one that was revoked meanwhile has nothing to note.

@@ -36,6 +36,9 @@ impl Inner {
     }
 
     async fn finish_erasure(&self, account: &AccountId) -> Answer<store::Erased> {
+        // Nobody of this process writes meanwhile, and whoever waited for it finds no account.
+        let room = self.hub.room(account);
+        let _turn = room.turn().await;
         self.hub.end(account, &Which::All, LogoutReason::Erased);
         self.vault.destroy_account(account).await?;
         self.must_scrub.store(true, Ordering::SeqCst);

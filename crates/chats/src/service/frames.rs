@@ -98,7 +98,9 @@ impl Service {
         let session = this.session_of(caller, &known.account).await.ok();
         let peer = Peer {
             account: known.account.clone(),
-            device: session.as_ref().map_or_else(confidant_chat_format::DeviceId::random, |one| one.device.clone()),
+            device: session
+                .as_ref()
+                .map_or_else(confidant_chat_format::DeviceId::random, |one| one.device.clone()),
             session: session.map_or(confidant_chat_format::Digest::ZERO, |one| one.id),
             seat: None,
         };
@@ -122,8 +124,7 @@ impl Service {
         let this = &*self.inner;
         let session = this.session(caller).await?;
         let ClientFrame { id, event } = ClientFrame::read(body)?;
-        let peer =
-            Peer { account: session.account, device: session.device, session: session.id, seat: None };
+        let peer = Peer { account: session.account, device: session.device, session: session.id, seat: None };
         let steps = this.handle(&peer, event).await?;
         let frames = Box::new(Frames::new(self.clone(), peer, Some(id), steps));
         Ok(Answered { body: Body::Frames(frames), session: None })

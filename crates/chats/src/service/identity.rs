@@ -9,20 +9,21 @@
 //! well as attempts one after another. Easy to get wrong: less work for a login that nobody has. There is a decoy for each
 //! step.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use confidant_chat_format::{AccountId, Digest, Purpose, Refused, Signer};
+use confidant_chat_format::{AccountId, CredentialId, Digest, Login, Refused, Signer};
 use confidant_chat_protocol::{
     Body as _, Challenge, ChallengeRequest, CredentialKind, Provable, Secret, Signed, SignerName,
 };
 use confidant_display::debug_without_content;
-use confidant_seal::{Key, Tag};
+use confidant_seal::{Key, Sealed, Tag};
 
 use super::rate::Rate;
 use super::record::{AccountRecord, Credential};
 use super::refusals::{Answer, login_refused, too_fast, unauthorised, unavailable};
 use super::{Answered, Caller, Inner, hashed, random, totp};
-use crate::store::{AccountRow, Code, CodeKind, FREE_ATTEMPTS, Session, StoreError};
+use crate::store::{AccountRow, AccountState, Code, CodeKind, FREE_ATTEMPTS, Session, StoreError};
 
 /// An account, opened.
 pub(crate) struct Known {
@@ -77,11 +78,11 @@ impl Inner {
         Ok(code.map(|code| code.carries))
     }
 
-    pub(crate) fn login_tag(&self, login: &confidant_chat_format::Login) -> Tag {
+    pub(crate) fn login_tag(&self, login: &Login) -> Tag {
         self.vault.tag("login", login.as_str().as_bytes())
     }
 
-    pub(crate) fn credential_tag(&self, id: &confidant_chat_format::CredentialId) -> Tag {
+    pub(crate) fn credential_tag(&self, id: &CredentialId) -> Tag {
         self.vault.tag("credential", id.as_str().as_bytes())
     }
 
@@ -107,7 +108,9 @@ impl Inner {
         let public_key = by.as_ref().map(|credential| &credential.public_key);
         let holds = signed.statement::<T>(&caller.origin).verify(public_key, &signed.proof.0).is_ok();
         let in_time = carried.as_deref() == Some(T::PURPOSE.name().as_bytes());
-        let (Some(known), Some(by), true) = (known, by, holds && in_time) else { return Err(login_refused()) };
+        let (Some(known), Some(by), true) = (known, by, holds && in_time) else {
+            return Err(login_refused());
+        };
         if known.is_old {
             return Err(Refused::RolledBack.into());
         }
@@ -158,18 +161,10 @@ impl Inner {
                     Ok(None)
                 }
             },
-            // Its keys are gone: it is being erased.
+            // Nobody's, or its keys are gone: it is being erased.
             _ => {
-                let decoy = Key::from_bytes([0; 32]);
-                let row = AccountRow {
-                    rev: 1,
-                    generation: 1,
-                    epoch: 1,
-                    record: confidant_seal::Sealed::from_bytes(vec![1; 512]),
-                    seq: 1,
-                    state: crate::store::AccountState::Active,
-                };
-                let _refused = AccountRecord::open(&decoy, &account, &row);
+                let (key, account, row) = DECOY.get_or_init(decoy);
+                let _opened = AccountRecord::open(key, account, row);
                 Ok(None)
             }
         }
@@ -230,17 +225,35 @@ impl Inner {
 }
 
 /// The name that a proof is signed as, for a credential of this account.
-pub(crate) fn is_signer(credential: &Credential, signer: Signer<'_>, login: &confidant_chat_format::Login) -> bool {
+pub(crate) fn is_signer(credential: &Credential, signer: Signer<'_>, login: &Login) -> bool {
     match signer {
         Signer::Login(signs) => credential.kind == CredentialKind::Password && signs == login,
         Signer::Credential(id) => credential.id.as_ref() == Some(id),
     }
 }
 
+/// A record of nobody, as large as somebody's.
+fn decoy() -> (Key, AccountId, AccountRow) {
+    let (key, account) = (Key::random(), AccountId::random());
+    let credential = |kind| Credential {
+        kind,
+        id: Some(CredentialId::random()),
+        public_key: *random(),
+        wrap: Sealed::from_bytes(vec![1; 150]),
+    };
+    let record = AccountRecord {
+        login: Login::parse("somebody@example.org").expect("a login"),
+        credentials: [CredentialKind::Passkey, CredentialKind::Recovery].map(credential).into(),
+        totp: None,
+    };
+    let record = record.seal(&key, &account, 1);
+    let row = AccountRow { rev: 1, generation: 1, epoch: 1, record, seq: 1, state: AccountState::Active };
+    (key, account, row)
+}
+
+static DECOY: OnceLock<(Key, AccountId, AccountRow)> = OnceLock::new();
+
 /// How long a challenge is good.
 const CHALLENGE: Duration = Duration::from_secs(60);
 /// How long a used step is remembered: longer than it could be used.
 const TOTP_MEMORY: Duration = Duration::from_secs(300);
-
-/// Only proofs of these purposes are asked for by name; registering has a challenge of its own.
-const _: () = assert!(Purpose::ALL.len() == 6);

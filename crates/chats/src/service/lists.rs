@@ -80,7 +80,8 @@ impl Inner {
     pub(crate) async fn update_data(&self, peer: &Peer, update: UpdateData) -> Answer<Vec<Step>> {
         let UpdateData { kind, name, expected, data } = update;
         let rev = data.rev();
-        let updated = |data| DataUpdated { kind: kind.clone(), name: name.clone(), rev, removed: false, data };
+        let updated =
+            |data| DataUpdated { kind: kind.clone(), name: name.clone(), rev, removed: false, data };
         let (news, answer) = (updated(Some(data.clone())), updated(None));
         let put = PutData {
             account: peer.account.clone(),
@@ -156,7 +157,8 @@ impl Inner {
         if manifest.ring.is_some() || manifest.mailbox.is_some() {
             let key = self.vault.key(account, None).await?;
             let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
-            let ring = manifest.ring.map(|entry| seal_entry(&key, account, RingName::Account, entry.into(), None));
+            let ring =
+                manifest.ring.map(|entry| seal_entry(&key, account, RingName::Account, entry.into(), None));
             let mailbox = manifest
                 .mailbox
                 .map(|new| seal_entry(&key, account, RingName::Box, new.entry.into(), Some(&new.box_pub)));

@@ -1,12 +1,13 @@
 //! Opening and ending sessions.
 
+use std::time::Duration;
+
 use confidant_chat_format::{AccountId, DeviceId, PROFILE};
 use confidant_chat_protocol::{
     Body as _, Bytes, Envelope, LoginRequest, Logout, LogoutReason, Prelogin, PreloginAnswer, Secret,
     SessionOpened, Ticket, TicketRequest,
 };
 use confidant_seal::{Key, Sealed};
-use std::time::Duration;
 
 use super::hub::Which;
 use super::identity::Proven;
@@ -64,6 +65,8 @@ impl Inner {
             On::New(device) => (device, true),
         };
         if is_new {
+            let room = self.hub.room(account);
+            let _turn = room.turn().await;
             let label = seal_label(key, account, &device, None);
             let new = NewDevice { device: device.clone(), label, now };
             match self.store.add_device(account, new.clone()).await {
@@ -76,6 +79,7 @@ impl Inner {
                 }
                 added => added?,
             }
+            self.publish_devices(account).await?;
         }
         let (id, secret) = (random::<32>(), random::<32>());
         let expires_at = now.plus(self.settings.session);

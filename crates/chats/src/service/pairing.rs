@@ -5,8 +5,8 @@
 
 use confidant_chat_format::{PublicKey, Refused};
 use confidant_chat_protocol::{
-    Blob, Body as _, PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken, PairingId,
-    Secret,
+    Blob, Body as _, PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken,
+    PairingId, Secret,
 };
 use confidant_seal::Sealed;
 
@@ -56,7 +56,6 @@ impl Inner {
         let known = self.known(&account).await.map_err(|_| login_refused())?;
         let (session, cookie) =
             self.begin_session(&account, &known.row, &known.key, On::Known(None), None).await?;
-        self.publish_devices(&account, None);
         let sealed = Blob::new(sealed.into_bytes())?;
         Ok(Answered::json(&PairFetched { sealed, session })?.with(cookie))
     }

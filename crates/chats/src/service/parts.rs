@@ -80,7 +80,9 @@ impl Inner {
             let (count, mut size) = fitting(items, embeds, room);
             let takes = steps.len().min(limits::MAX_STEPS).min(room.saturating_sub(size) / STEP_SIZE);
             size += base + takes * STEP_SIZE;
-            if !is_first && (size > left || (count, takes) == (0, 0) && !(items.is_empty() && steps.is_empty())) {
+            if !is_first
+                && (size > left || (count, takes) == (0, 0) && !(items.is_empty() && steps.is_empty()))
+            {
                 return Ok(Made::NotNow);
             }
             let (count, takes) = match (count, takes) {
@@ -143,12 +145,7 @@ impl Inner {
             } else {
                 None
             };
-            sent.push(ItemSent {
-                item: line.item.clone(),
-                seq: line.seq.into(),
-                hash: line.hash,
-                envelope,
-            });
+            sent.push(ItemSent { item: line.item.clone(), seq: line.seq.into(), hash: line.hash, envelope });
         }
         Ok(Some(sent))
     }

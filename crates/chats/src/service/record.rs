@@ -100,7 +100,11 @@ impl AccountRecord {
             totp,
         };
         // One spelling: what is read is what is written.
-        if stored.v == 1 && record.to_json().as_slice() == json { Ok(record) } else { Err(Refused::RecordRefused) }
+        if stored.v == 1 && record.to_json().as_slice() == json {
+            Ok(record)
+        } else {
+            Err(Refused::RecordRefused)
+        }
     }
 }
 

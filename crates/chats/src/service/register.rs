@@ -56,7 +56,8 @@ impl Inner {
         }
         let credentials = taken(&request.credentials, 1)?;
         check_set(&credentials)?;
-        let by = credentials.iter().find(|one| is_signer(one, signed.signer.signer(), &request.login)).cloned();
+        let by =
+            credentials.iter().find(|one| is_signer(one, signed.signer.signer(), &request.login)).cloned();
         let public_key = by.as_ref().map(|credential| &credential.public_key);
         signed.statement::<Register>(&caller.origin).verify(public_key, &signed.proof.0)?;
         let by = by.ok_or_else(login_refused)?;

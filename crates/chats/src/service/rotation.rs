@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use confidant_chat_format::{AccountId, Entry, PublicKey, Refused};
 use confidant_chat_protocol::{
-    AccountChanged, Body as _, LogoutReason, RingKind, RingRows, RotationBegin, RotationBegun, RotationCommit,
-    RotationStage, RotationStaged,
+    AccountChanged, Body as _, LogoutReason, RingKind, RingRows, RotationBegin, RotationBegun,
+    RotationCommit, RotationStage, RotationStaged,
 };
 use confidant_seal::{Key, Kid};
 

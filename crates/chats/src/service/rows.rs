@@ -14,9 +14,9 @@ use confidant_chat_format::{AccountId, DeviceId, Entry, PublicKey, Refused};
 use confidant_chat_protocol::KeyEntry;
 use confidant_seal::{Context, Key, Sealed, open, seal};
 
+use super::Inner;
 use super::record::SUITE;
 use super::refusals::{Answer, unavailable};
-use super::Inner;
 use crate::store::{RingEntry, RingName, StoreError};
 
 /// Seals a client's entry for the store. `box_pub` belongs to an entry of the mailbox's ring.
@@ -51,11 +51,20 @@ pub(crate) fn open_entry(
         RingName::Account | RingName::Chat(_) => (None, opened.data.as_slice()),
     };
     let sealed = Sealed::from_bytes(inner.to_vec());
-    if sealed.rev() == Some(opened.rev) { Ok((Entry { sealed, ..entry }, box_pub)) } else { Err(Refused::KeyRefused) }
+    if sealed.rev() == Some(opened.rev) {
+        Ok((Entry { sealed, ..entry }, box_pub))
+    } else {
+        Err(Refused::KeyRefused)
+    }
 }
 
 /// Seals a device's label; a device without one has a sealed nothing.
-pub(crate) fn seal_label(key: &Key, account: &AccountId, device: &DeviceId, label: Option<&Sealed>) -> Sealed {
+pub(crate) fn seal_label(
+    key: &Key,
+    account: &AccountId,
+    device: &DeviceId,
+    label: Option<&Sealed>,
+) -> Sealed {
     let (rev, bytes) = label.map_or((0, [].as_slice()), |label| (label.rev().unwrap_or(0), label.as_bytes()));
     seal(key, SUITE, &label_context(account, device), rev, bytes)
 }
@@ -148,7 +157,10 @@ mod tests {
             }
             let moved = Entry { n: 2, ..row.clone() };
             assert_eq!(open_entry(&key, &account, of, moved).err(), Some(Refused::KeyRefused));
-            assert_eq!(open_entry(&key, &AccountId::random(), of, row.clone()).err(), Some(Refused::KeyRefused));
+            assert_eq!(
+                open_entry(&key, &AccountId::random(), of, row.clone()).err(),
+                Some(Refused::KeyRefused)
+            );
             assert_eq!(open_entry(&Key::random(), &account, of, row).err(), Some(Refused::KeyRefused));
         }
         assert_eq!(RingOf::Chat(&chat), names[0].of());

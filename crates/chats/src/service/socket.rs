@@ -92,7 +92,8 @@ impl Socket {
         self.network
     }
 
-    /// A frame of the client. `Ok`: what to send now; long answers come from [`Socket::news`].
+    /// A frame of the client. `Ok`: what to send now; long answers come from [`Socket::news`]. Wait for its end: a write that is
+    /// given up half-way may be stored without being answered or told.
     pub async fn receive(&mut self, frame: &[u8]) -> Result<Vec<ServerFrame>, Closing> {
         let now = self.service.inner.now();
         if frame.len() > MAX_FRAME {
@@ -153,9 +154,8 @@ impl Socket {
         let opened = self.service.inner.open_socket(&self.origin, &hello).await;
         match opened {
             Ok(Some((open, ready))) => {
-                let seq = ready.seq;
                 self.state = State::Open(Box::new(open));
-                Ok(vec![ServerFrame { re: Some(id), seq: Some(seq), event: ServerEvent::Ready(ready) }])
+                Ok(vec![ServerFrame { re: Some(id), seq: None, event: ServerEvent::Ready(ready) }])
             }
             Ok(None) => Err(self.close(CloseCode::Unauthorised, None)),
             Err(refused) => {
@@ -242,6 +242,9 @@ impl Inner {
             self.note_cursor(&session.account, &session.device, seq).await?;
         }
         let seq = self.store.account(&session.account).await?.seq;
+        if let Some(old) = seq.checked_sub(CHANGES).filter(|old| *old > 0) {
+            self.store.trim_feed(&session.account, old).await?;
+        }
         let ready = Ready { v: 1, account: session.account.clone(), device: session.device.clone(), seq };
         let peer = Peer {
             account: session.account,
@@ -277,5 +280,7 @@ const HELLO: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(60);
 /// Frames of one socket.
 const RATE: Rate = Rate { burst: 240, per_second: 40 };
+/// Changes that are kept for devices that were away; one that missed more syncs in phases.
+const CHANGES: u64 = 10_000;
 /// Long answers that wait.
 const WAITING: usize = 32;

@@ -13,7 +13,8 @@ pub(crate) fn step_of(secret: &[u8], code: &Totp, now: Millis) -> Option<u64> {
     // All three are computed, so that the time does not tell which one it is.
     let mut found = None;
     for step in [step.saturating_sub(1), step, step + 1] {
-        let same = digits(secret, step).bytes().zip(code.digits().bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+        let same =
+            digits(secret, step).bytes().zip(code.digits().bytes()).fold(0, |all, (a, b)| all | (a ^ b));
         if same == 0 {
             found = Some(step);
         }

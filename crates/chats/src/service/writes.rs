@@ -9,7 +9,7 @@ use confidant_chat_protocol::{
 use super::Inner;
 use super::frames::Step;
 use super::parts::{ITEM_SIZE, base64};
-use super::refusals::{Answer, malformed};
+use super::refusals::{Answer, malformed, not_found};
 use super::rows::seal_entry;
 use super::socket::Peer;
 use crate::store::{self, ChatDelta, Have, HaveList, ListPut, RingName, StoreError, Write, Written};
@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 /// How a write is told to others.
 enum Telling {
     Updated,
-    Deleted(DeleteMessage),
+    Deleted(Box<DeleteMessage>),
 }
 
 impl Inner {
@@ -37,7 +37,7 @@ impl Inner {
 
     pub(crate) async fn delete_message(&self, peer: &Peer, delete: DeleteMessage) -> Answer<Vec<Step>> {
         let write = delete.clone().into();
-        Ok(step(self.write_as(peer, write, Telling::Deleted(delete)).await?))
+        Ok(step(self.write_as(peer, write, Telling::Deleted(Box::new(delete))).await?))
     }
 
     async fn write_as(&self, peer: &Peer, write: EncryptedChatMetadata, telling: Telling) -> Answer<Outcome> {
@@ -73,6 +73,8 @@ impl Inner {
                 let account = &peer.account;
                 // A write that creates the chat makes its key; of one that is there, nobody makes another.
                 let key = match write.expected {
+                    // An account that is being erased has no key, and gets none for a chat.
+                    0 if self.vault.key(account, None).await?.is_none() => return Err(not_found()),
                     0 => self.vault.key_or_new(account, Some(&write.chat)).await?,
                     _ => self.vault.key(account, Some(&write.chat)).await?.ok_or(StoreError::NotFound)?,
                 };
@@ -199,10 +201,7 @@ pub(crate) fn list_put(floors: Vec<FloorPut>, manifest: ManifestPut) -> Answer<L
     list_of(floors, manifest.head)
 }
 
-pub(crate) fn list_of(
-    floors: Vec<FloorPut>,
-    manifest: confidant_chat_protocol::HeadPut,
-) -> Answer<ListPut> {
+pub(crate) fn list_of(floors: Vec<FloorPut>, manifest: confidant_chat_protocol::HeadPut) -> Answer<ListPut> {
     let floor = |floor: FloorPut| store::FloorPut {
         shelf: floor.shelf,
         expected: floor.expected,

@@ -38,6 +38,11 @@ impl MemoryVault {
         self.kept.lock().keys.len()
     }
 
+    /// Puts an account's key there, as if it had never gone.
+    pub fn put(&self, account: &AccountId, key: Key) {
+        self.kept.lock().keys.insert((account.clone(), None), key);
+    }
+
     /// From now on nothing can be asked (`true`), or everything again.
     pub fn set_down(&self, is_down: bool) {
         self.kept.lock().is_down = is_down;
@@ -66,9 +71,7 @@ impl Vault for MemoryVault {
     }
 
     async fn key_or_new(&self, account: &AccountId, chat: Option<&ChatId>) -> Result<Key, VaultError> {
-        self.up(|kept| {
-            kept.keys.entry((account.clone(), chat.cloned())).or_insert_with(Key::random).clone()
-        })
+        self.up(|kept| kept.keys.entry((account.clone(), chat.cloned())).or_insert_with(Key::random).clone())
     }
 
     async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError> {

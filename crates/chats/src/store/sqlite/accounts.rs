@@ -12,7 +12,9 @@ use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
-use super::rows::{Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value};
+use super::rows::{
+    Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value,
+};
 use super::{SqliteChats, Work, codes, lists, rings};
 
 #[async_trait]
@@ -85,7 +87,10 @@ impl Accounts for SqliteChats {
     }
 
     async fn erasing(&self) -> Result<Vec<AccountId>> {
-        self.read_with(|c| Ok(all(c, "SELECT account FROM accounts WHERE erasing = 1 ORDER BY n", [], id_at)?)).await
+        self.read_with(|c| {
+            Ok(all(c, "SELECT account FROM accounts WHERE erasing = 1 ORDER BY n", [], id_at)?)
+        })
+        .await
     }
 
     async fn erase(&self, whose: &AccountId) -> Result<Erased> {

@@ -9,9 +9,7 @@ use confidant_seal::{Kid, Sealed};
 use rusqlite::{Connection, params};
 
 use super::super::checks::{check_entry, sized};
-use super::super::rings::{
-    BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged,
-};
+use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 use super::super::{Changed, Millis, Result, StoreError, limits};
 use super::rings::{append, entries, key, kids, ring_entry_at};
 use super::rows::{Account, account, all, kid_at, many, note, number, one, run, sealed_at, value};
@@ -120,7 +118,8 @@ pub(super) fn stage(c: &Connection, stage: &Stage) -> Work<Staged> {
 
 /// `conflict` unless what is staged is sealed under this key.
 fn under(c: &Connection, account: &Account, wrap: Kid) -> Work<()> {
-    let there = one(c, "SELECT wrap FROM rotations WHERE account = ?1", params![account.n], |row| kid_at(row, 0))?;
+    let there =
+        one(c, "SELECT wrap FROM rotations WHERE account = ?1", params![account.n], |row| kid_at(row, 0))?;
     if there == Some(wrap) { Ok(()) } else { Err(StoreError::Conflict { now: account.rev }.into()) }
 }
 

@@ -267,7 +267,8 @@ async fn live_a_little(store: &SqliteChats, person: &mut Device, round: usize) {
     puts.extend(round.is_multiple_of(5).then(|| ItemId::Embed(EmbedId::random())));
     puts.extend(known.first().filter(|_| round % 3 == 1).cloned());
     let removes = known.first().filter(|_| round.is_multiple_of(3)).cloned().into_iter().collect();
-    let edit = Edit { puts, removes, new_key: round.is_multiple_of(9), floor: round.is_multiple_of(2), length: 0 };
+    let edit =
+        Edit { puts, removes, new_key: round.is_multiple_of(9), floor: round.is_multiple_of(2), length: 0 };
     person.put(store, &chat, &edit).await.unwrap();
     if round % 11 == 10 {
         let (delete, after) = person.deletion(&chat);
