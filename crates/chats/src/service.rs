@@ -9,7 +9,7 @@
 //!                         hub: an account's other sockets
 //! ```
 //!
-//! - It never sees plaintext of a chat. What it seals itself (records, ring rows, labels) is in [`record`] and [`rows`].
+//! - It never sees plaintext of a chat. What it seals itself (records, ring rows, labels) is in `record` and `rows`.
 //! - Before identity is known, every refusal about it is the same `login-refused`, whether or not there is such an account.
 //! - Nothing here reads a clock or opens a port: time, store, keys and frames come from the caller.
 //!

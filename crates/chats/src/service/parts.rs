@@ -56,7 +56,10 @@ impl Inner {
         embeds: Embeds,
         (left, is_first): (usize, bool),
     ) -> Answer<Made> {
-        for _ in 0..TRIES {
+        let here = self.hub.room(account);
+        for attempt in 1..=TRIES {
+            // The last time, nobody of this process writes meanwhile.
+            let _turn = if attempt == TRIES { Some(here.turn().await) } else { None };
             let (delta, whole) = match self.delta(account, chat, have).await {
                 Ok(found) => found,
                 Err(StoreError::NotFound) if at.is_none() => return Ok(Made::Missing),

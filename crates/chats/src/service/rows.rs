@@ -174,6 +174,9 @@ mod tests {
         let label = Sealed::from_bytes(vec![5; 100]);
         let sealed = seal_label(&key, &account, &device, Some(&label));
         assert_eq!(open_label(&key, &account, &device, &sealed), Ok(Some(label)));
+        let longest = Sealed::from_bytes(vec![5; confidant_chat_protocol::limits::MAX_KEY]);
+        let sealed_longest = seal_label(&key, &account, &device, Some(&longest));
+        assert!(sealed_longest.as_bytes().len() <= crate::store::limits::ENTRY_BYTES);
         let other = open_label(&key, &account, &DeviceId::random(), &sealed);
         assert_eq!(other, Err(Refused::RecordRefused));
     }

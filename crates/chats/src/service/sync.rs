@@ -119,7 +119,10 @@ impl Inner {
     /// The account, for a device that has this revision of the manifest.
     pub(crate) async fn account_state(&self, peer: &Peer, manifest: u32) -> Answer<State> {
         let account = &peer.account;
-        for _ in 0..TRIES {
+        let room = self.hub.room(account);
+        for attempt in 1..=TRIES {
+            // The last time, nobody of this process writes meanwhile.
+            let _turn = if attempt == TRIES { Some(room.turn().await) } else { None };
             let row = self.store.account(account).await?;
             let have = HaveList { floors: [0; 16], trail_from: manifest };
             let list = self.store.list(account, have).await?;

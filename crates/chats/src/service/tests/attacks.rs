@@ -320,3 +320,20 @@ async fn without_the_vault_nothing_is_half_done() {
     other.sync(&mut socket).await;
     assert_eq!(other.device.chats[&chat].items.len(), 2);
 }
+
+#[tokio::test]
+async fn a_chat_whose_key_was_lost_is_said_to_be_lost() {
+    let world = World::new().await;
+    let mut ana = world.register("ana").await;
+    let mut socket = world.connect(&ana).await;
+    let chat = ana.create(&mut socket, 1).await;
+    world.vault.destroy_chats(&ana.device.id, std::slice::from_ref(&chat)).await.unwrap();
+    let have = Versions { messages_v: 0, title_v: 0, draft_v: 0 };
+    let chats = Map::new([(chat.clone(), have)].into()).unwrap();
+    let request = ClientEvent::RequestChatContentBatch(RequestChatContentBatch { chats });
+    assert_eq!(name(&long(&mut socket, request).await), "unavailable");
+    // Nobody makes another key for what is sealed under the lost one.
+    let (write, _) = ana.device.write(&chat, &Edit { new_key: true, ..Edit::default() });
+    let frames = ask(&mut socket, ClientEvent::EncryptedChatMetadata(sent(write))).await.unwrap();
+    assert_eq!(name(&frames), "not-found");
+}

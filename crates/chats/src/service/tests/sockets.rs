@@ -230,3 +230,30 @@ async fn another_gateway_hears_and_tells_its_sockets() {
     assert_eq!(news(&mut here).await.event.name(), "account_updated");
     assert!(!format!("{heard:?}").contains(ana.device.id.as_str()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_made_at_once_are_heard_in_order() {
+    let world = Arc::new(World::new().await);
+    let ana = world.register("ana").await;
+    let mut first = ana.clone();
+    let mut socket = world.connect(&first).await;
+    let chats = [first.create(&mut socket, 0).await, first.create(&mut socket, 0).await];
+    let mut ear = world.connect(&ana).await;
+    let writers = chats.map(|chat| {
+        let (world, mut person) = (Arc::clone(&world), first.clone());
+        tokio::spawn(async move {
+            let mut socket = world.connect(&person).await;
+            for _ in 0..20 {
+                person.write(&mut socket, &chat, &Edit { puts: messages_of(1), ..Edit::default() }).await;
+            }
+        })
+    });
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let mut seqs = Vec::new();
+    for _ in 0..40 {
+        seqs.push(news(&mut ear).await.seq.unwrap());
+    }
+    assert!(seqs.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{seqs:?}");
+}
