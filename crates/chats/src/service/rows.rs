@@ -155,6 +155,11 @@ mod tests {
             for other in others.chain([RingName::Chat(ChatId::random())]) {
                 assert_eq!(open_entry(&key, &account, &other, row.clone()).err(), Some(Refused::KeyRefused));
             }
+            let (object, place) = (object(&row), of.clone());
+            let data = open(&key, &context(&account, &place, &object), &row.sealed).unwrap().data;
+            let other = seal(&key, SUITE, &context(&account, &place, &object), 2, &data);
+            let other = Entry { sealed: other, ..row.clone() };
+            assert_eq!(open_entry(&key, &account, of, other).err(), Some(Refused::KeyRefused));
             let moved = Entry { n: 2, ..row.clone() };
             assert_eq!(open_entry(&key, &account, of, moved).err(), Some(Refused::KeyRefused));
             assert_eq!(

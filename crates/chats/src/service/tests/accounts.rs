@@ -88,7 +88,7 @@ async fn what_is_offered_is_what_is_registered() {
     world.register("ana").await;
     let refused = Err("login-refused");
     let other = world.begin("cat", None).await.unwrap();
-    let spoil: [(Spoil<'_>, Result<(), &str>); 8] = [
+    let spoil: [(Spoil<'_>, Result<(), &str>); 9] = [
         (&|request| request.account = AccountId::random(), refused),
         (&|request| request.account = other.account.clone(), refused),
         (&|request| request.login = Login::parse("cat").unwrap(), refused),
@@ -97,6 +97,7 @@ async fn what_is_offered_is_what_is_registered() {
         (&|request| keep(request, &[0, 2, 2]), Err("malformed")),
         (&|request| keep(request, &[1, 2]), refused),
         (&|request| request.mailbox.n = 2, refused),
+        (&|request| wrap_for(request, 2), Err("key-refused")),
     ];
     for (at, (spoil, expected)) in spoil.into_iter().enumerate() {
         let offer = world.begin("ben", None).await.unwrap();
@@ -104,8 +105,21 @@ async fn what_is_offered_is_what_is_registered() {
         assert_eq!(answer, expected, "{at}");
         assert_eq!(register(&world, "ben", &offer, |_| {}).await, refused, "the challenge is used up");
     }
+    // An offer for one login is none for another.
+    let offer = world.begin("ben", None).await.unwrap();
+    assert_eq!(register(&world, "cat", &offer, |_| {}).await, refused);
     assert_eq!(world.store.count_accounts().await, Ok(1));
     assert_eq!(world.vault.count(), 1);
+}
+
+/// Says that the account keys are sealed for another revision of the account.
+fn wrap_for(request: &mut Register, rev: u32) {
+    let mut all = request.credentials.to_vec();
+    let mut bytes = all[0].wrap.sealed().as_bytes().to_vec();
+    bytes[10..14].copy_from_slice(&rev.to_be_bytes());
+    all[0].wrap = Envelope::new(confidant_seal::Sealed::from_bytes(bytes)).unwrap();
+    assert_eq!(all[0].wrap.rev(), rev);
+    request.credentials = List::new(all).unwrap();
 }
 
 /// Leaves these credentials: 0 the password, 1 the passkey, 2 the recovery code.

@@ -148,6 +148,12 @@ async fn other_devices_hear_of_every_change_in_order() {
     assert_eq!(heard.each_ref().map(|frame| frame.seq), [Some(seq + 3), Some(seq + 4)]);
     assert_eq!(heard.each_ref().map(|frame| frame.event.name()), ["chat_deleted", "account_updated"]);
     assert_eq!(name(&ask(&mut one, ClientEvent::DeleteChat(delete)).await.unwrap()), "not-found");
+    // The socket that wrote heard nothing of its own: the first thing that it hears is another's.
+    let kind = confidant_chat_format::FieldName::parse("settings").unwrap();
+    let data = Envelope::new(ana.device.seal_data(&kind, &kind, 1)).unwrap();
+    let update = confidant_chat_protocol::UpdateData { name: kind.clone(), kind, expected: 0, data };
+    assert_eq!(name(&ask(&mut mine, ClientEvent::UpdateData(update)).await.unwrap()), "data_updated");
+    assert_eq!(news(&mut one).await.event.name(), "data_updated");
     // Nobody else heard anything: the first thing that a stranger hears is her own.
     let revoke = confidant_chat_protocol::RevokeDevice { device: stranger.here.clone() };
     world.prove::<_, Done>("/account/devices/revoke", &stranger, &revoke).await.unwrap();

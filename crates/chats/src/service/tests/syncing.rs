@@ -216,6 +216,44 @@ async fn a_posted_frame_is_answered_like_one_on_a_socket() {
     assert_eq!(world.service.answer("/nowhere", &caller, b"{}").await.unwrap_err().error.name(), "not-found");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_read_while_somebody_writes_fits_together() {
+    let world = Arc::new(World::new().await);
+    let mut ana = world.register("ana").await;
+    let mut one = world.connect(&ana).await;
+    let chat = ChatId::random();
+    let puts = messages_of(20);
+    ana.write(&mut one, &chat, &Edit { puts: puts.clone(), ..Edit::default() }).await;
+    let reader = ana.clone();
+    let (stop, stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let writer = {
+        let (world, stop, stopped) = (Arc::clone(&world), Arc::clone(&stop), Arc::clone(&stopped));
+        tokio::spawn(async move {
+            while stop.load(Ordering::SeqCst) == 0 {
+                world.pass(Duration::from_secs(1));
+                // Every message is replaced, so that lists and envelopes of two moments never agree.
+                ana.write(&mut one, &chat, &Edit { puts: puts.clone(), floor: true, ..Edit::default() })
+                    .await;
+                stopped.fetch_add(1, Ordering::SeqCst);
+            }
+            (ana, chat)
+        })
+    };
+    for _ in 0..20 {
+        let mut other = world.second(&reader).await;
+        let mut socket = world.connect(&other).await;
+        other.sync(&mut socket).await;
+        assert_eq!(other.device.chats.len(), 1);
+    }
+    stop.store(1, Ordering::SeqCst);
+    let (ana, chat) = writer.await.unwrap();
+    assert!(stopped.load(Ordering::SeqCst) > 0);
+    let mut other = world.second(&reader).await;
+    let mut socket = world.connect(&other).await;
+    other.sync(&mut socket).await;
+    assert_eq!(other.device.chats[&chat].items, ana.device.chats[&chat].items);
+}
+
 impl Person {
     /// Syncs on a socket that has news waiting, which the sync makes old.
     async fn sync_after_news(&mut self, socket: &mut Socket) {
