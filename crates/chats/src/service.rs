@@ -15,6 +15,34 @@
 //!
 //! Easy to get wrong: an answer that is all in memory. Sync and export are made part by part, as they are fetched
 //! ([`Frames`]); a person with many chats does not fill the server.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use confidant_chat_format::{Login, Origin};
+//! use confidant_chat_protocol::{Body as _, Prelogin, PreloginAnswer};
+//! use confidant_chats::service::{Body, Caller, Network, Parts, Service, Settings};
+//! use confidant_chats::store::{Millis, sqlite::SqliteChats};
+//! use confidant_chats::vault::MemoryVault;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let origin = Origin::parse("https://chat.example")?;
+//! let service = Service::new(Parts {
+//!     store: Arc::new(SqliteChats::open(folder.path())?),
+//!     vault: Arc::new(MemoryVault::new()),
+//!     clock: Arc::new(|| Millis(1_800_000_000_000)),
+//!     settings: Settings::new(origin.clone()),
+//! });
+//! let caller = Caller { origin, network: Network::of("192.0.2.1".parse()?), session: None };
+//! let request = Prelogin { login: Login::parse("nobody@example.org")? }.write()?;
+//! let answered = service.answer("/account/prelogin", &caller, &request).await.map_err(|refused| refused.error.name())?;
+//! let Body::Json(json) = answered.body else { unreachable!() };
+//! assert_eq!(PreloginAnswer::read(&json)?.profile, 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod credentials;
 mod devices;
@@ -43,7 +71,6 @@ mod writes;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use confidant_chat_format::{AccountId, Digest, Origin};
@@ -198,8 +225,6 @@ pub(crate) struct Inner {
     pub(crate) hooks: Hooks,
     pub(crate) hub: Hub,
     pub(crate) rates: Rates,
-    /// Whether erased rows may have left traces that nobody has scrubbed yet.
-    pub(crate) must_scrub: AtomicBool,
 }
 
 debug_without_content!(Inner { settings });
@@ -216,8 +241,8 @@ impl Service {
     pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
         let Parts { store, vault, clock, settings } = parts;
         let hub = Hub::new(hooks.news.clone());
-        let (rates, must_scrub) = (Rates::default(), AtomicBool::new(false));
-        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates, must_scrub }) }
+        let rates = Rates::default();
+        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
     }
 
     /// Answers a POST to one of [`confidant_chat_protocol::ROUTES`]. The body is as received; the caller has applied the route's

@@ -6,9 +6,8 @@
 //!
 //! Once the keys are gone, nobody can sign for the account any more, so an erasure that is cut off there has to be finished
 //! without being asked again: the mark says which accounts, and [`super::Service::upkeep`] finishes them. A key that is missing
-//! without a mark is a lost key, and nothing is removed for it. Scrubbing that finds somebody reading is tried again later.
-
-use std::sync::atomic::Ordering;
+//! without a mark is a lost key, and nothing is removed for it. What is not
+//! scrubbed, because somebody reads or the process was killed, is noted in the store and scrubbed by the next upkeep.
 
 use confidant_chat_format::AccountId;
 use confidant_chat_protocol::{Erase, Erased, LogoutReason, Restore, Text};
@@ -41,7 +40,6 @@ impl Inner {
         let _turn = room.turn().await;
         self.hub.end(account, &Which::All, LogoutReason::Erased);
         self.vault.destroy_account(account).await?;
-        self.must_scrub.store(true, Ordering::SeqCst);
         match self.store.erase(account).await {
             Err(StoreError::NotFound) => Ok(store::Erased::default()),
             erased => Ok(erased?),
@@ -58,11 +56,12 @@ impl Inner {
     }
 
     async fn scrub(&self) {
-        if self.must_scrub.swap(false, Ordering::SeqCst)
-            && let Err(error) = self.store.scrub().await
-        {
+        let scrubbed = match self.store.must_scrub().await {
+            Ok(true) => self.store.scrub().await,
+            asked => asked.map(drop),
+        };
+        if let Err(error) = scrubbed {
             tracing::warn!(%error, "chats: traces of an erased account are not scrubbed yet; it is tried again");
-            self.must_scrub.store(true, Ordering::SeqCst);
         }
     }
 

@@ -68,6 +68,8 @@ pub trait Upkeep: Send + Sync + std::fmt::Debug {
     /// Leaves nothing of erased rows behind in journals or pages. [`StoreError::Busy`] says that somebody still reads. This may
     /// take as long as copying everything, and writers wait meanwhile: once after several erasures is enough.
     async fn scrub(&self) -> Result<()>;
+    /// Whether an erasure has left traces that nobody has scrubbed.
+    async fn must_scrub(&self) -> Result<bool>;
     /// Checks the store for damage.
     async fn check(&self) -> Result<()>;
 }

@@ -207,5 +207,6 @@ fn erase(c: &Connection, whose: &AccountId) -> Work<Erased> {
     };
     forget_login(c, n)?;
     run(c, "DELETE FROM accounts WHERE n = ?1", params![n])?;
+    run(c, "INSERT INTO unscrubbed (id) VALUES (randomblob(16))", [])?;
     Ok(erased)
 }

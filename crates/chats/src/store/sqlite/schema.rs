@@ -4,7 +4,7 @@
 //! accounts ─┬─ credentials, devices, sessions, codes, pairings
 //!           ├─ rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats
 //!           └─ chats ── items ─ envelopes, steps, tombstones, drafts
-//! attempts  (by keyed tags)
+//! attempts  (by keyed tags), unscrubbed
 //! ```
 //!
 //! Rows name accounts and chats by number; the numbers are never shown. Everything ends with its account or chat by
@@ -211,10 +211,14 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_last ON attempts (last);
 ";
 
-/// Which key seals what is staged, the floors that a rotation stages, and accounts whose erasure has begun.
+/// Which key seals what is staged, the floors that a rotation stages, accounts whose erasure has begun, and erasures whose
+/// traces were not scrubbed yet: a random id each, which says nothing about whose.
 const SECOND: &str = "
 ALTER TABLE accounts ADD COLUMN erasing INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX accounts_erasing ON accounts (n) WHERE erasing = 1;
+CREATE TABLE unscrubbed (
+    id BLOB PRIMARY KEY
+) STRICT, WITHOUT ROWID;
 CREATE TABLE rotations (
     account INTEGER PRIMARY KEY REFERENCES accounts (n) ON DELETE CASCADE,
     wrap BLOB NOT NULL
