@@ -132,6 +132,12 @@ impl RecoveryCode {
         from_base32(&digits).map(Self::from_bytes).ok_or(Refused::LoginRefused)
     }
 
+    /// The id of its credential, so that a device which has nothing but the code can name it:
+    /// `HKDF(code, "", "seal/v1/rec/id", 16)`. It gives nothing away about the root.
+    pub fn credential_id(&self) -> CredentialId {
+        CredentialId::from_bits(&hkdf(&*self.0, &[], &[b"seal/v1/rec/id"]))
+    }
+
     /// The digits, in groups of four, to print once.
     pub fn dangerously_to_text(&self) -> Zeroizing<String> {
         let digits = Zeroizing::new(base32(&*self.0));

@@ -374,6 +374,7 @@ def credentials(v):
     for case in v["recovery_roots"]:
         same(base32(unhex(case["code"])), case["text"].replace("-", ""))
         same(hkdf(unhex(case["code"]), b"", b"seal/v1/rec", 32), case["root"])
+        same("cred_" + base32(hkdf(unhex(case["code"]), b"", b"seal/v1/rec/id", 16)), case["credential"])
     for case in v["keys_of_roots"]:
         root = unhex(case["root"])
         same(sub(root, "kek"), case["kek"])

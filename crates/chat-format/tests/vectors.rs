@@ -88,6 +88,7 @@ fn credentials() {
         let code = RecoveryCode::parse(&case.text).unwrap();
         assert_eq!(*code.dangerously_to_text(), case.text);
         assert_eq!(hex(Root::from_recovery(&code).dangerously_expose_bytes()), case.root);
+        assert_eq!(code.credential_id().as_str(), case.credential);
     }
     for case in vectors.keys_of_roots {
         let root = Root::from_prf(array(&case.root));

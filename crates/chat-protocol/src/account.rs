@@ -125,7 +125,8 @@ objects! {
     }
 
     /// Asks for everything that the server has of the account. The answer is frames of server events, one per line:
-    /// `account_state`, `data_records`, `devices`, chats as `chat_content_batch_response`, then `phased_sync_complete`.
+    /// `account_state`, `data_records`, `devices`, chats as `chat_content_batch_response`, embeds included, then
+    /// `phased_sync_complete`.
     pub struct Export {
         /// The account.
         pub account: AccountId,

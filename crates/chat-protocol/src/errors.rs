@@ -134,3 +134,9 @@ impl From<&Malformed> for RefusedSent {
         Self::new(ErrorName::Request(Failure::Malformed), &what, &hint)
     }
 }
+
+impl From<Malformed> for RefusedSent {
+    fn from(malformed: Malformed) -> Self {
+        (&malformed).into()
+    }
+}

@@ -65,7 +65,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The server stops. Connect again, perhaps elsewhere.
+    /// The server stops, or the device did not keep up. Connect again, perhaps elsewhere, and sync.
     Stopping = 1001,
     /// A frame was over the limit.
     TooLarge = 1009,

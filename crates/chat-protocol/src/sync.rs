@@ -140,7 +140,8 @@ objects! {
         pub ring: List<KeyEntry, MAX_RING>,
         /// The sealed head.
         pub head: Envelope<MAX_RECORD>,
-        /// How the head follows from the one that the device has; left out if it has none or the same.
+        /// How the head follows from the one that the device has; left out if it has none or the same. A device that has
+        /// none, and a head that is ahead of the chat's floor, asks again from the floor's revision on.
         pub trail: Option<TrailSent>,
         /// Items.
         pub items: List<ItemSent, MAX_ITEMS>,

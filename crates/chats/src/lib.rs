@@ -5,12 +5,15 @@
 //! inside an envelope is said in `docs/FORMAT.md`, section 10; `confidant-chat-format` has the bytes.
 //!
 //! ```text
-//!  device ──write──▶ [checks: revisions, key ids, list, chain, sizes] ──one transaction──▶ chats.db
-//!  device ◀──sync─── changes since …, heads, items, trail                                     │
-//!                    erase: every row of an account, and its traces in pages and journal ─────┘
+//!                 ┌ service ───────────────────────────┐       ┌ store ───────────────────────────────┐
+//!  POST, frames ─▶│ proofs, sessions, sockets, sync    │──────▶│ checks: revisions, key ids, list,    │──▶ chats.db
+//!  ◀─── answers ──│ seals records and rings ─▶ vault   │◀──────│ chain, sizes; one transaction        │
+//!                 └────────────────────────────────────┘       └──────────────────────────────────────┘
 //! ```
 //!
-//! So far the crate has the [`store`]: where accounts, chats, sessions and one-use codes are kept.
+//! - [`store`]: where accounts, chats, sessions and one-use codes are kept.
+//! - [`vault`]: the server's own keys.
+//! - [`service`]: accounts, sessions, sockets and sync, on any transport.
 //!
 //! ```
 //! use confidant_chat_format::AccountId;
@@ -27,4 +30,6 @@
 //! # }
 //! ```
 
+pub mod service;
 pub mod store;
+pub mod vault;

@@ -100,6 +100,7 @@ fn recovery_roots() -> Vec<RecoveryRoot> {
         code: hex(&bytes),
         text: code.dangerously_to_text().to_string(),
         root: hex(Root::from_recovery(&code).dangerously_expose_bytes()),
+        credential: code.credential_id().to_string(),
     }]
 }
 

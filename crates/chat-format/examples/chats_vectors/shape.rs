@@ -41,7 +41,7 @@ shapes! {
     IdCase { bits: String, account: String, chat: String, message: String }
     Salt { logins_key: String, login: String, server_salt: String, salt: String }
     PasswordRoot { password: String, salt: String, profile: u32, root: String }
-    RecoveryRoot { code: String, text: String, root: String }
+    RecoveryRoot { code: String, text: String, root: String, credential: String }
     RootKeys { root: String, kek: String, sign_seed: String, public_key: String }
     Proof {
         root: String, origin: String, purpose: String, signer: String, challenge: String, body: String,

@@ -26,6 +26,10 @@ pub trait Accounts: Send + Sync + std::fmt::Debug {
     /// Changes the record and the credentials, by compare-and-set on the revision; refused with `conflict` while the account
     /// key is being rotated. Returns the new revision.
     async fn change_account(&self, change: ChangeAccount) -> Result<u32>;
+    /// Notes that an account is being erased, so that an erasure which was cut off is found and finished. It is not undone.
+    async fn mark_erasing(&self, account: &AccountId) -> Result<()>;
+    /// Accounts whose erasure has begun.
+    async fn erasing(&self) -> Result<Vec<AccountId>>;
     /// Removes every row of an account, and every row that names it. Call [`super::Upkeep::scrub`] afterwards.
     async fn erase(&self, account: &AccountId) -> Result<Erased>;
     /// How many accounts there are.

@@ -38,7 +38,7 @@ pub(crate) fn sized(bytes: &[u8], most: usize, what: &'static str) -> Result<()>
 pub(crate) fn item_envelope(item: &ItemId, sealed: &Sealed) -> Result<Envelope> {
     match item {
         ItemId::Embed(_) => envelope(sealed, limits::EMBED_BYTES, "embed"),
-        ItemId::Field(_) => envelope(sealed, limits::MESSAGE_BYTES, "field"),
+        ItemId::Field(_) => envelope(sealed, limits::HEAD_BYTES, "field"),
         ItemId::Message(_) => envelope(sealed, limits::MESSAGE_BYTES, "message"),
     }
 }

@@ -31,7 +31,7 @@ pub mod sqlite;
 mod time;
 
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 
 use async_trait::async_trait;
 
@@ -50,7 +50,7 @@ pub use lists::{
     AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestPut, ManifestRow,
     PutData,
 };
-pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings};
+pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 pub use sessions::{Device, NewDevice, Session, Sessions};
 pub use time::Millis;
 
@@ -68,6 +68,8 @@ pub trait Upkeep: Send + Sync + std::fmt::Debug {
     /// Leaves nothing of erased rows behind in journals or pages. [`StoreError::Busy`] says that somebody still reads. This may
     /// take as long as copying everything, and writers wait meanwhile: once after several erasures is enough.
     async fn scrub(&self) -> Result<()>;
+    /// Whether an erasure has left traces that nobody has scrubbed.
+    async fn must_scrub(&self) -> Result<bool>;
     /// Checks the store for damage.
     async fn check(&self) -> Result<()>;
 }

@@ -9,8 +9,8 @@
 //! ```
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId, Digest, Entry, RingOf};
-use confidant_seal::{Sealed, Tag};
+use confidant_chat_format::{AccountId, ChatId, Digest, Entry, RingOf, Shelf};
+use confidant_seal::{Kid, Sealed, Tag};
 
 use super::lists::ListPut;
 use super::{Millis, Result};
@@ -24,14 +24,11 @@ pub trait Rings: Send + Sync + std::fmt::Debug {
     async fn rings(&self, account: &AccountId, after: Option<(RingName, u32)>) -> Result<Vec<RingEntry>>;
     /// Freezes the rings, begins a new epoch, and ends all sessions but one. What an earlier rotation has staged is dropped.
     async fn begin_rotation(&self, begin: BeginRotation) -> Result<Frozen>;
-    /// Keeps entries sealed under the next account key aside. Not frozen, or frozen anew since: `conflict`.
-    async fn stage(
-        &self,
-        account: &AccountId,
-        epoch: u32,
-        entries: Vec<RingEntry>,
-        now: Millis,
-    ) -> Result<()>;
+    /// Keeps entries and floors sealed under the next account key aside. Not frozen, frozen anew since, or sealed under
+    /// another key than what was staged before: `conflict`.
+    async fn stage(&self, stage: Stage) -> Result<Staged>;
+    /// The floors that are staged, by shelf.
+    async fn staged_floors(&self, account: &AccountId) -> Result<Vec<(Shelf, Sealed)>>;
     /// Puts what was staged in force. `conflict`, and nothing changes, unless the account is as the caller has read it, what is
     /// staged is every entry that there is, and floors and manifest follow. Returns the new revision of the account.
     async fn commit_rotation(&self, commit: CommitRotation) -> Result<u32>;
@@ -102,6 +99,33 @@ pub struct Frozen {
     pub until: Millis,
 }
 
+/// Entries and floors for the next account key.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Whose.
+    pub account: AccountId,
+    /// The epoch of the rotation's beginning.
+    pub epoch: u32,
+    /// Which key seals the entries, as their headers say; `None` where there are only floors. One for all: entries of two
+    /// attempts must not be mixed.
+    pub wrap: Option<Kid>,
+    /// The entries.
+    pub entries: Vec<RingEntry>,
+    /// The floors.
+    pub floors: Vec<(Shelf, Sealed)>,
+    /// When.
+    pub now: Millis,
+}
+
+/// What is staged so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staged {
+    /// Rings of which an entry is staged.
+    pub rings: u32,
+    /// Floors.
+    pub floors: u32,
+}
+
 /// The end of a rotation: what takes the place of everything under the old account key.
 #[derive(Clone, Debug)]
 pub struct CommitRotation {
@@ -111,6 +135,10 @@ pub struct CommitRotation {
     pub epoch: u32,
     /// The account's revision that the caller has read.
     pub expected: u32,
+    /// The hash of the id of the session that stays: whoever logged in with an old credential meanwhile is out.
+    pub session: Digest,
+    /// Which key seals the entries that were staged; another one: `conflict`.
+    pub wrap: Kid,
     /// [`confidant_chat_format::rings_digest`] of all entries that there are before it.
     pub digest: Digest,
     /// New entries, after the staged ones: one of the account's ring and one of the mailbox's.

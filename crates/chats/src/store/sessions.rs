@@ -17,6 +17,8 @@ pub trait Sessions: Send + Sync + std::fmt::Debug {
     async fn add_device(&self, account: &AccountId, device: NewDevice) -> Result<()>;
     /// The account's devices, by id.
     async fn devices(&self, account: &AccountId) -> Result<Vec<Device>>;
+    /// Gives a device another label. Returns the number of the change.
+    async fn label_device(&self, account: &AccountId, device: &DeviceId, label: Sealed) -> Result<u64>;
     /// Removes a device and ends its sessions.
     async fn revoke_device(&self, account: &AccountId, device: &DeviceId) -> Result<()>;
     /// Notes how far a device has read the feed. It never goes back.

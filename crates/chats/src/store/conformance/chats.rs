@@ -18,7 +18,8 @@ pub(super) async fn a_chat_is_written_read_and_checked_by_another_device(fresh: 
     let (first, embed) = (message(), ItemId::Embed(EmbedId::random()));
     let puts = vec![first.clone(), title(), embed.clone()];
     ana.put(store, &chat, &Edit { puts, ..Edit::default() }).await.unwrap();
-    let edit = Edit { puts: vec![title(), first], removes: vec![embed], new_key: true, floor: true };
+    let edit =
+        Edit { puts: vec![title(), first], removes: vec![embed], new_key: true, floor: true, length: 0 };
     let written = ana.put(store, &chat, &edit).await.unwrap();
     assert_eq!(written.rev, 3);
     // One device knows the beginning, the other one nothing.

@@ -17,11 +17,11 @@ pub(crate) struct Device {
     pub(crate) ak: AccountKey,
     pub(crate) ring: Vec<Entry>,
     pub(crate) boxes: Vec<Entry>,
-    box_pub: PublicKey,
+    pub(crate) box_pub: PublicKey,
     /// Revision, envelope and chats of each shelf.
-    floors: Vec<(u32, Sealed, BTreeMap<ChatId, Mark>)>,
+    pub(crate) floors: Vec<(u32, Sealed, BTreeMap<ChatId, Mark>)>,
     /// The manifest's mark and chain.
-    manifest: Option<(Mark, Digest)>,
+    pub(crate) manifest: Option<(Mark, Digest)>,
     pub(crate) chats: BTreeMap<ChatId, Room>,
     pub(crate) seen: u64,
 }
@@ -43,6 +43,8 @@ pub(crate) struct Edit {
     pub(crate) removes: Vec<ItemId>,
     pub(crate) new_key: bool,
     pub(crate) floor: bool,
+    /// How long messages are.
+    pub(crate) length: usize,
 }
 
 pub(crate) fn tag(name: &str) -> Tag {
@@ -65,7 +67,12 @@ pub(crate) const NOW: Millis = Millis(1_800_000_000_000);
 
 impl Device {
     pub(crate) fn new(name: &str) -> Self {
-        let (id, ak) = (AccountId::random(), AccountKey::first());
+        Self::with_id(name, AccountId::random())
+    }
+
+    /// A person whose account will have this id.
+    pub(crate) fn with_id(name: &str, id: AccountId) -> Self {
+        let ak = AccountKey::first();
         let (uk, letters) = (Key::random(), Key::random());
         Self {
             login: tag(name),
@@ -173,7 +180,7 @@ impl Device {
         let mut puts = Vec::new();
         for item in &edit.puts {
             let expected = room.revs.get(item).copied().unwrap_or(0);
-            let json = body(item);
+            let json = body(item, edit.length);
             let envelope = seal_record(held, &self.id, &Place::Item(chat, item), expected + 1, &json);
             room.items.insert(item.clone(), envelope.clone());
             room.revs.insert(item.clone(), expected + 1);
@@ -337,14 +344,14 @@ impl Device {
     }
 }
 
-fn body(item: &ItemId) -> Vec<u8> {
+fn body(item: &ItemId, length: usize) -> Vec<u8> {
     match item {
         ItemId::Message(_) => Message {
             v: 1,
             role: Role::User,
             parent: None,
             created_at: 7,
-            body: "hello".to_owned(),
+            body: format!("hello{}", "o".repeat(length)),
             model: None,
             refs: vec![],
             proof: None,
@@ -352,6 +359,6 @@ fn body(item: &ItemId) -> Vec<u8> {
         }
         .to_json()
         .to_vec(),
-        _ => Text { v: 1, body: "text".to_owned() }.to_json().to_vec(),
+        _ => Text { v: 1, body: format!("text{}", "t".repeat(length)) }.to_json().to_vec(),
     }
 }

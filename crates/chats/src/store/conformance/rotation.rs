@@ -43,6 +43,8 @@ fn rotation(device: &Device, frozen: Frozen) -> Rotation {
         account: device.id.clone(),
         epoch: frozen.epoch,
         expected: 1,
+        session: Digest::of(b"mine"),
+        wrap: staged[0].entry.sealed.kid().unwrap(),
         digest,
         append: [
             RingEntry { of: RingName::Account, entry: account },
@@ -55,6 +57,11 @@ fn rotation(device: &Device, frozen: Frozen) -> Rotation {
         now: NOW,
     };
     Rotation { staged, commit, after }
+}
+
+fn stage(device: &Device, epoch: u32, entries: &[RingEntry]) -> Stage {
+    let wrap = entries[0].entry.sealed.kid();
+    Stage { account: device.id.clone(), epoch, wrap, entries: entries.to_vec(), floors: vec![], now: NOW }
 }
 
 fn begin(device: &Device) -> BeginRotation {
@@ -103,7 +110,7 @@ pub(super) async fn a_rotation_replaces_every_entry_in_one_commit(fresh: &Fresh)
     // In parts, by any process, some of them twice.
     let (first, second) = staged.split_at(2);
     for part in [first, second, first] {
-        fresh.other.stage(&ana.id, frozen.epoch, part.to_vec(), NOW).await.unwrap();
+        fresh.other.stage(stage(&ana, frozen.epoch, part)).await.unwrap();
     }
     ana.clone().pull(store).await;
     assert_eq!(store.commit_rotation(commit.clone()).await, Ok(2));
@@ -147,7 +154,7 @@ pub(super) async fn a_rotation_that_is_not_committed_changes_nothing(fresh: &Fre
     for how in 0..3 {
         let frozen = store.begin_rotation(begin(&ana)).await.unwrap();
         let Rotation { staged, commit, .. } = rotation(&ana, frozen);
-        store.stage(&ana.id, frozen.epoch, staged, NOW).await.unwrap();
+        store.stage(stage(&ana, frozen.epoch, &staged)).await.unwrap();
         let late = Millis(frozen.until.0);
         match how {
             0 => store.abandon_rotation(&ana.id).await.unwrap(),
@@ -173,20 +180,24 @@ pub(super) async fn an_early_or_wrong_commit_is_a_conflict(fresh: &Fresh) {
     let old = store.begin_rotation(begin(&ana)).await.unwrap();
     let Rotation { staged, commit, .. } = rotation(&ana, old);
     let conflict = StoreError::Conflict { now: 1 };
-    store.stage(&ana.id, old.epoch, staged[1..].to_vec(), NOW).await.unwrap();
+    store.stage(self::stage(&ana, old.epoch, &staged[1..])).await.unwrap();
     assert_eq!(store.commit_rotation(commit.clone()).await, Err(conflict.clone()), "an entry is not staged");
     // Begun anew: what the first one staged is gone, and it cannot go on.
     let frozen = store.begin_rotation(begin(&ana)).await.unwrap();
-    assert_eq!(store.stage(&ana.id, old.epoch, staged.clone(), NOW).await, Err(conflict.clone()));
+    assert_eq!(store.stage(self::stage(&ana, old.epoch, &staged)).await, Err(conflict.clone()));
     assert_eq!(store.commit_rotation(commit).await, Err(conflict.clone()));
     let Rotation { staged, commit, after } = rotation(&ana, frozen);
-    let stage = async |rows: Vec<RingEntry>| store.stage(&ana.id, frozen.epoch, rows, NOW).await;
+    let stage = async |rows: Vec<RingEntry>| store.stage(self::stage(&ana, frozen.epoch, &rows)).await;
     stage(staged[1..].to_vec()).await.unwrap();
     assert_eq!(store.commit_rotation(commit.clone()).await, Err(conflict.clone()));
     let mut strange = staged[0].clone();
     strange.entry.n = 9;
     assert_eq!(stage(vec![strange]).await, Err(conflict.clone()), "an entry that is not there");
     stage(staged).await.unwrap();
+    // Entries of another attempt, under a key that nobody has, are not mixed with these.
+    let other = rotation(&ana, frozen);
+    assert_eq!(stage(other.staged).await, Err(conflict.clone()));
+    assert_eq!(store.commit_rotation(other.commit).await, Err(conflict.clone()));
     let mut spoiled: Vec<(CommitRotation, StoreError)> = Vec::new();
     let mut spoil = |change: &dyn Fn(&mut CommitRotation), error: StoreError| {
         let mut bad = commit.clone();

@@ -12,7 +12,9 @@ use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
-use super::rows::{Account, account, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value};
+use super::rows::{
+    Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value,
+};
 use super::{SqliteChats, Work, codes, lists, rings};
 
 #[async_trait]
@@ -71,6 +73,22 @@ impl Accounts for SqliteChats {
             let rev = value(c, sql, params![found.n, change.record.as_bytes()])?;
             note(c, found.n, &Changed::Account)?;
             Ok(rev)
+        })
+        .await
+    }
+
+    async fn mark_erasing(&self, whose: &AccountId) -> Result<()> {
+        let whose = whose.clone();
+        self.write_with(move |c| {
+            run(c, "UPDATE accounts SET erasing = 1 WHERE n = ?1", params![account(c, &whose)?.n])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn erasing(&self) -> Result<Vec<AccountId>> {
+        self.read_with(|c| {
+            Ok(all(c, "SELECT account FROM accounts WHERE erasing = 1 ORDER BY n", [], id_at)?)
         })
         .await
     }
@@ -189,5 +207,6 @@ fn erase(c: &Connection, whose: &AccountId) -> Work<Erased> {
     };
     forget_login(c, n)?;
     run(c, "DELETE FROM accounts WHERE n = ?1", params![n])?;
+    run(c, "INSERT INTO unscrubbed (id) VALUES (randomblob(16))", [])?;
     Ok(erased)
 }

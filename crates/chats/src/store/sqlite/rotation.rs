@@ -4,14 +4,15 @@
 //! commit has changed nothing but the epoch.
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, Digest, Entry, check_commit, rings_digest};
+use confidant_chat_format::{AccountId, Digest, Entry, Shelf, check_commit, rings_digest};
+use confidant_seal::{Kid, Sealed};
 use rusqlite::{Connection, params};
 
 use super::super::checks::{check_entry, sized};
-use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings};
+use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 use super::super::{Changed, Millis, Result, StoreError, limits};
 use super::rings::{append, entries, key, kids, ring_entry_at};
-use super::rows::{Account, account, all, many, note, number, one, run, value};
+use super::rows::{Account, account, all, kid_at, many, note, number, one, run, sealed_at, value};
 use super::{SqliteChats, Work, accounts, lists, rings};
 
 #[async_trait]
@@ -41,9 +42,20 @@ impl Rings for SqliteChats {
         self.write_with(move |c| self::begin(c, &begin)).await
     }
 
-    async fn stage(&self, whose: &AccountId, epoch: u32, entries: Vec<RingEntry>, now: Millis) -> Result<()> {
+    async fn stage(&self, stage: Stage) -> Result<Staged> {
+        self.write_with(move |c| self::stage(c, &stage)).await
+    }
+
+    async fn staged_floors(&self, whose: &AccountId) -> Result<Vec<(Shelf, Sealed)>> {
         let whose = whose.clone();
-        self.write_with(move |c| stage(c, &whose, epoch, &entries, now)).await
+        self.read_with(move |c| {
+            let sql = "SELECT shelf, envelope FROM staged_floors WHERE account = ?1 ORDER BY shelf";
+            let rows = all(c, sql, params![account(c, &whose)?.n], |row| {
+                Ok((row.get::<_, usize>(0)?, sealed_at(row, 1)?))
+            })?;
+            Ok(rows.into_iter().filter_map(|(at, floor)| Some((Shelf::all().nth(at)?, floor))).collect())
+        })
+        .await
     }
 
     async fn commit_rotation(&self, commit: CommitRotation) -> Result<u32> {
@@ -68,19 +80,20 @@ pub(super) fn begin(c: &Connection, begin: &BeginRotation) -> Work<Frozen> {
     Ok(Frozen { epoch, until })
 }
 
-pub(super) fn stage(
-    c: &Connection,
-    whose: &AccountId,
-    epoch: u32,
-    entries: &[RingEntry],
-    now: Millis,
-) -> Work<()> {
-    if entries.len() > limits::STAGED_A_CALL {
+pub(super) fn stage(c: &Connection, stage: &Stage) -> Work<Staged> {
+    if stage.entries.len() > limits::STAGED_A_CALL {
         return Err(StoreError::TooMany("keys in one call").into());
     }
-    let found = account(c, whose)?;
-    in_rotation(&found, epoch, now)?;
-    for RingEntry { of, entry } in entries {
+    let found = account(c, &stage.account)?;
+    in_rotation(&found, stage.epoch, stage.now)?;
+    if let Some(wrap) = stage.wrap {
+        let sql = "INSERT INTO rotations (account, wrap) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        run(c, sql, params![found.n, wrap.as_bytes()])?;
+        under(c, &found, wrap)?;
+    } else if !stage.entries.is_empty() {
+        return Err(StoreError::Malformed("entries are sealed under a key").into());
+    }
+    for RingEntry { of, entry } in &stage.entries {
         check_entry(of, entry)?;
         // Only an entry that takes the place of one that is there: nobody fills the table with others.
         let (container, kind) = key(of);
@@ -92,12 +105,28 @@ pub(super) fn stage(
         }
         rings::stage(c, found.n, of, entry)?;
     }
-    Ok(())
+    for (shelf, floor) in &stage.floors {
+        sized(floor.as_bytes(), limits::FLOOR_BYTES, "floor")?;
+        let sql = "INSERT OR REPLACE INTO staged_floors (account, shelf, envelope) VALUES (?1, ?2, ?3)";
+        run(c, sql, params![found.n, shelf.index(), floor.as_bytes()])?;
+    }
+    let sql = "SELECT count(*) FROM (SELECT DISTINCT container, kind FROM staged WHERE account = ?1)";
+    let rings = value(c, sql, params![found.n])?;
+    let floors = value(c, "SELECT count(*) FROM staged_floors WHERE account = ?1", params![found.n])?;
+    Ok(Staged { rings, floors })
+}
+
+/// `conflict` unless what is staged is sealed under this key.
+fn under(c: &Connection, account: &Account, wrap: Kid) -> Work<()> {
+    let there =
+        one(c, "SELECT wrap FROM rotations WHERE account = ?1", params![account.n], |row| kid_at(row, 0))?;
+    if there == Some(wrap) { Ok(()) } else { Err(StoreError::Conflict { now: account.rev }.into()) }
 }
 
 pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     let found = account(c, &commit.account)?;
     in_rotation(&found, commit.epoch, commit.now)?;
+    under(c, &found, commit.wrap)?;
     let conflict = StoreError::Conflict { now: found.rev };
     let own = own_digest(c, found.n)?;
     check_commit((commit.expected, &commit.digest), (found.rev, &own)).map_err(|_| conflict.clone())?;
@@ -133,6 +162,8 @@ pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     lists::put_list(c, &next, &commit.list)?;
     sized(commit.record.as_bytes(), limits::RECORD_BYTES, "account record")?;
     accounts::put_credentials(c, found.n, commit.login, &commit.credentials)?;
+    let sql = "DELETE FROM sessions WHERE account = ?1 AND id <> ?2";
+    run(c, sql, params![found.n, commit.session.as_bytes()])?;
     let sql = "UPDATE accounts SET rev = rev + 1, generation = generation + 1, record = ?2 WHERE n = ?1 RETURNING rev";
     let rev = value(c, sql, params![next.n, commit.record.as_bytes()])?;
     note(c, found.n, &Changed::Account)?;
@@ -158,7 +189,13 @@ fn in_rotation(account: &Account, epoch: u32, now: Millis) -> std::result::Resul
 
 /// Ends a freeze and drops what was staged.
 fn thaw(c: &Connection, account: i64) -> rusqlite::Result<()> {
-    run(c, "DELETE FROM staged WHERE account = ?1", params![account])?;
+    for sql in [
+        "DELETE FROM staged WHERE account = ?1",
+        "DELETE FROM staged_floors WHERE account = ?1",
+        "DELETE FROM rotations WHERE account = ?1",
+    ] {
+        run(c, sql, params![account])?;
+    }
     run(c, "UPDATE accounts SET frozen_until = NULL WHERE n = ?1", params![account]).map(drop)
 }
 

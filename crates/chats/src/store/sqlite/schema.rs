@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! accounts ─┬─ credentials, devices, sessions, codes, pairings
-//!           ├─ rings, staged, floors, manifests, list_steps, data, feed, deleted_chats
+//!           ├─ rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats
 //!           └─ chats ── items ─ envelopes, steps, tombstones, drafts
-//! attempts  (by keyed tags)
+//! attempts  (by keyed tags), unscrubbed
 //! ```
 //!
 //! Rows name accounts and chats by number; the numbers are never shown. Everything ends with its account or chat by
 //! `ON DELETE CASCADE`. Items lie apart from their envelopes, so that a list of (id, hash) is read without its contents.
 
 /// One after the other; only ever added to.
-pub(super) const STEPS: &[&str] = &[FIRST];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND];
 
 const FIRST: &str = "
 CREATE TABLE accounts (
@@ -209,4 +209,24 @@ CREATE TABLE attempts (
     PRIMARY KEY (login, network)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX attempts_last ON attempts (last);
+";
+
+/// Which key seals what is staged, the floors that a rotation stages, accounts whose erasure has begun, and erasures whose
+/// traces were not scrubbed yet: a random id each, which says nothing about whose.
+const SECOND: &str = "
+ALTER TABLE accounts ADD COLUMN erasing INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX accounts_erasing ON accounts (n) WHERE erasing = 1;
+CREATE TABLE unscrubbed (
+    id BLOB PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rotations (
+    account INTEGER PRIMARY KEY REFERENCES accounts (n) ON DELETE CASCADE,
+    wrap BLOB NOT NULL
+) STRICT;
+CREATE TABLE staged_floors (
+    account INTEGER NOT NULL REFERENCES accounts (n) ON DELETE CASCADE,
+    shelf INTEGER NOT NULL,
+    envelope BLOB NOT NULL,
+    PRIMARY KEY (account, shelf)
+) STRICT;
 ";

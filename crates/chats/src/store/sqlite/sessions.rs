@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, DeviceId, Digest};
+use confidant_seal::Sealed;
 use rusqlite::{Row, params};
 
 use super::super::checks::sized;
@@ -18,7 +19,7 @@ impl Sessions for SqliteChats {
         let whose = whose.clone();
         self.write_with(move |c| {
             let n = account(c, &whose)?.n;
-            sized(device.label.as_bytes(), limits::RECORD_BYTES, "label")?;
+            sized(device.label.as_bytes(), limits::ENTRY_BYTES, "label")?;
             let count: u32 = value(c, "SELECT count(*) FROM devices WHERE account = ?1", params![n])?;
             if count >= limits::DEVICES {
                 return Err(StoreError::TooMany("devices").into());
@@ -49,6 +50,20 @@ impl Sessions for SqliteChats {
                 })
             })?;
             Ok(devices)
+        })
+        .await
+    }
+
+    async fn label_device(&self, whose: &AccountId, device: &DeviceId, label: Sealed) -> Result<u64> {
+        let (whose, device) = (whose.clone(), device.clone());
+        self.write_with(move |c| {
+            let n = account(c, &whose)?.n;
+            sized(label.as_bytes(), limits::ENTRY_BYTES, "label")?;
+            let sql = "UPDATE devices SET label = ?3 WHERE account = ?1 AND device = ?2";
+            if run(c, sql, params![n, device.as_str(), label.as_bytes()])? == 0 {
+                return Err(StoreError::NotFound.into());
+            }
+            Ok(note(c, n, &Changed::Devices)?)
         })
         .await
     }

@@ -8,7 +8,7 @@ use rusqlite::{ErrorCode, params};
 
 use super::super::delays::FORGOTTEN_AFTER;
 use super::super::{Millis, Result, StoreError, Upkeep};
-use super::rows::{number, run, value};
+use super::rows::{all, number, run, value};
 use super::{FILE, NAME, SqliteChats, blocking, rotation};
 
 #[async_trait]
@@ -42,6 +42,8 @@ impl Upkeep for SqliteChats {
         blocking(move || {
             let _held = held;
             let connection = FILE.join(&path)?;
+            // Those that are known now: an erasure of another process while this runs is scrubbed the next time.
+            let known = all(&connection, "SELECT id FROM unscrubbed", [], |row| row.get::<_, Vec<u8>>(0))?;
             // The copy on the way has what is kept, and nothing erased. In memory it could be too large, so it is there only
             // where no temporary file can be made.
             match connection.execute_batch("PRAGMA temp_store = FILE; VACUUM") {
@@ -50,12 +52,19 @@ impl Upkeep for SqliteChats {
                 }
                 done => done?,
             }
-            match truncate_journal(&connection, PATIENCE)? {
-                true => Ok(()),
-                false => Err(StoreError::Busy.into()),
+            if !truncate_journal(&connection, PATIENCE)? {
+                return Err(StoreError::Busy.into());
             }
+            for id in known {
+                run(&connection, "DELETE FROM unscrubbed WHERE id = ?1", params![id])?;
+            }
+            Ok(())
         })
         .await
+    }
+
+    async fn must_scrub(&self) -> Result<bool> {
+        self.read_with(|c| Ok(value(c, "SELECT EXISTS (SELECT 1 FROM unscrubbed)", [])?)).await
     }
 
     async fn check(&self) -> Result<()> {

@@ -1,0 +1,359 @@
+//! The service: accounts, sessions, sockets and sync, over a store and a vault, on any transport.
+//!
+//! ```text
+//! POST path, body, caller ──▶ Service::answer ──┬─ proofs, delays, sessions  [identity, login, register, credentials, …]
+//!                                               │
+//! socket: frames ───────────▶ Socket::receive ──┼─ writes, drafts, data      [writes, lists]
+//!         ◀── news, long answers ── Socket::news┴─ sync in parts             [sync, frames]
+//!                                      ▲
+//!                         hub: an account's other sockets
+//! ```
+//!
+//! - It never sees plaintext of a chat. What it seals itself (records, ring rows, labels) is in `record` and `rows`.
+//! - Before identity is known, every refusal about it is the same `login-refused`, whether or not there is such an account.
+//! - Nothing here reads a clock or opens a port: time, store, keys and frames come from the caller.
+//!
+//! Easy to get wrong: an answer that is all in memory. Sync and export are made part by part, as they are fetched
+//! ([`Frames`]); a person with many chats does not fill the server.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use confidant_chat_format::{Login, Origin};
+//! use confidant_chat_protocol::{Body as _, Prelogin, PreloginAnswer};
+//! use confidant_chats::service::{Body, Caller, Network, Parts, Service, Settings};
+//! use confidant_chats::store::{Millis, sqlite::SqliteChats};
+//! use confidant_chats::vault::MemoryVault;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let origin = Origin::parse("https://chat.example")?;
+//! let service = Service::new(Parts {
+//!     store: Arc::new(SqliteChats::open(folder.path())?),
+//!     vault: Arc::new(MemoryVault::new()),
+//!     clock: Arc::new(|| Millis(1_800_000_000_000)),
+//!     settings: Settings::new(origin.clone()),
+//! });
+//! let caller = Caller { origin, network: Network::of("192.0.2.1".parse()?), session: None };
+//! let request = Prelogin { login: Login::parse("nobody@example.org")? }.write()?;
+//! let answered = service.answer("/account/prelogin", &caller, &request).await.map_err(|refused| refused.error.name())?;
+//! let Body::Json(json) = answered.body else { unreachable!() };
+//! assert_eq!(PreloginAnswer::read(&json)?.profile, 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod credentials;
+mod devices;
+mod erasure;
+mod events;
+mod frames;
+mod hub;
+mod identity;
+mod lists;
+mod login;
+mod network;
+mod pairing;
+mod parts;
+mod rate;
+mod record;
+mod refusals;
+mod register;
+mod rotation;
+mod rows;
+mod socket;
+mod sync;
+mod totp;
+mod writes;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use confidant_chat_format::{AccountId, Digest, Origin};
+use confidant_chat_protocol::{Done, RefusedSent};
+use confidant_display::debug_without_content;
+use zeroize::Zeroizing;
+
+pub use frames::Frames;
+pub use hub::{Happened, News, Which};
+pub use network::Network;
+pub use socket::{Closing, Socket};
+
+use crate::store::{ChatStore, Code, CodeKind, Erased, Millis};
+use crate::vault::Vault;
+use hub::Hub;
+use rate::Rates;
+use refusals::{Answer, login_refused, not_found};
+
+/// What a service is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// Where everything is kept.
+    pub store: Arc<dyn ChatStore>,
+    /// The server's own keys.
+    pub vault: Arc<dyn Vault>,
+    /// What time it is.
+    pub clock: Arc<dyn Fn() -> Millis + Send + Sync>,
+    /// What the operator decides.
+    pub settings: Settings,
+}
+
+debug_without_content!(Parts { settings });
+
+/// What the operator decides.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The origins that this server has, as browsers spell them. A proof is good at the one that it was made for.
+    pub origins: Vec<Origin>,
+    /// Who may register.
+    pub registration: Registration,
+    /// How long a session lasts.
+    pub session: Duration,
+    /// How many requests one network may make at once before it has a session; they come back at eight a second.
+    pub burst: u32,
+}
+
+impl Settings {
+    /// For this origin; by invitation only, with sessions of 30 days.
+    #[must_use]
+    pub fn new(origin: Origin) -> Self {
+        Self {
+            origins: vec![origin],
+            registration: Registration::Invited,
+            session: Duration::from_secs(30 * 24 * 3600),
+            burst: 120,
+        }
+    }
+}
+
+/// Who may register. The first account always needs the code that the server prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// Nobody.
+    Closed,
+    /// Whoever has an invite.
+    Invited,
+    /// Anybody.
+    Open,
+}
+
+/// Who asks, as far as the transport knows.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The origin that the request was made at. The transport has checked that it comes from a page of this origin.
+    pub origin: Origin,
+    /// Where it comes from.
+    pub network: Network,
+    /// The session's two secrets, if there are both.
+    pub session: Option<SessionSecrets>,
+}
+
+/// What a session is shown by: one secret in the cookie, one in a header.
+#[derive(Clone)]
+pub struct SessionSecrets {
+    /// From the cookie.
+    pub id: [u8; 32],
+    /// From the header `Confidant-Session`.
+    pub secret: [u8; 32],
+}
+
+debug_without_content!(SessionSecrets(***));
+
+/// An answer, and what becomes of the cookie.
+#[derive(Debug)]
+pub struct Answered {
+    /// What is sent.
+    pub body: Body,
+    /// The cookie, where it changes.
+    pub session: Option<Cookie>,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub enum Body {
+    /// One JSON value.
+    Json(Vec<u8>),
+    /// Frames, one per line, made as they are fetched.
+    Frames(Box<Frames>),
+}
+
+/// What becomes of the session's cookie.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Cookie {
+    /// It has this value until then.
+    Set {
+        /// The session's id.
+        id: [u8; 32],
+        /// When the session ends.
+        expires_at: Millis,
+    },
+    /// It goes.
+    Clear,
+}
+
+debug_without_content!(Cookie(***));
+
+/// Writes the receipt of an erasure: whose it was, and what was removed.
+pub type Receipt = dyn Fn(&AccountId, &Erased) -> String + Send + Sync;
+
+/// What others are told, or asked, as the service works.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    /// Hears of every change, to tell other gateways.
+    pub news: Option<Arc<dyn News>>,
+    /// Writes the receipt of an erasure; without it, it is a plain list of what was removed.
+    pub receipt: Option<Arc<Receipt>>,
+}
+
+debug_without_content!(Hooks);
+
+/// The service. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Service {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn ChatStore>,
+    pub(crate) vault: Arc<dyn Vault>,
+    clock: Arc<dyn Fn() -> Millis + Send + Sync>,
+    pub(crate) settings: Settings,
+    pub(crate) hooks: Hooks,
+    pub(crate) hub: Hub,
+    pub(crate) rates: Rates,
+}
+
+debug_without_content!(Inner { settings });
+
+impl Service {
+    /// A service that tells nobody else.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self::with_hooks(parts, Hooks::default())
+    }
+
+    /// A service that tells these.
+    #[must_use]
+    pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
+        let Parts { store, vault, clock, settings } = parts;
+        let hub = Hub::new(hooks.news.clone());
+        let rates = Rates::default();
+        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
+    }
+
+    /// Answers a POST to one of [`confidant_chat_protocol::ROUTES`]. The body is as received; the caller has applied the route's
+    /// limit.
+    pub async fn answer(&self, path: &str, caller: &Caller, body: &[u8]) -> Result<Answered, RefusedSent> {
+        let this = &*self.inner;
+        this.own_origin(&caller.origin)?;
+        match path {
+            "/account/prelogin" => this.prelogin(caller, body),
+            "/account/challenge" => this.challenge(caller, body).await,
+            "/account/register/begin" => this.begin_registration(caller, body).await,
+            "/account/register" => this.register(caller, body).await,
+            "/account/login" => this.login(caller, body).await,
+            "/account/logout" => this.logout(caller, body).await,
+            "/account/credentials" => this.change_credentials(caller, body).await,
+            "/account/recover" => this.recover(caller, body).await,
+            "/account/rotation/begin" => this.begin_rotation(caller, body).await,
+            "/account/rotation/stage" => this.stage(caller, body).await,
+            "/account/rotation/commit" => this.commit_rotation(caller, body).await,
+            "/account/pair/offer" => this.offer(caller, body).await,
+            "/account/pair/take" => this.take(caller, body).await,
+            "/account/pair/send" => this.send(caller, body).await,
+            "/account/pair/fetch" => this.fetch(caller, body).await,
+            "/account/devices" => this.list_devices(caller, body).await,
+            "/account/devices/revoke" => this.revoke_device(caller, body).await,
+            "/account/sessions/revoke" => this.revoke_session(caller, body).await,
+            "/account/export" => self.export(caller, body).await,
+            "/account/erase" => this.erase(caller, body).await,
+            "/account/restore" => this.restore(caller, body).await,
+            "/chats/ticket" => this.ticket(caller, body).await,
+            "/chats/events" => self.posted(caller, body).await,
+            _ => Err(not_found()),
+        }
+    }
+
+    /// A socket whose first frame has not come yet.
+    #[must_use]
+    pub fn connect(&self, origin: Origin, network: Network) -> Socket {
+        Socket::new(self.clone(), origin, network)
+    }
+
+    /// A one-use code for the first account, to print; good for a day, and only while there is no account.
+    pub async fn first_code(&self) -> Result<Zeroizing<String>, RefusedSent> {
+        self.issue_code(CodeKind::First, Duration::from_secs(24 * 3600)).await
+    }
+
+    /// An invite, good once and for this long.
+    pub async fn invite(&self, valid: Duration) -> Result<Zeroizing<String>, RefusedSent> {
+        self.issue_code(CodeKind::Invite, valid).await
+    }
+
+    async fn issue_code(&self, kind: CodeKind, valid: Duration) -> Answer<Zeroizing<String>> {
+        let digits = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let code = Zeroizing::new(digits);
+        let (key, expires_at) = (register::code_key(&code), self.inner.now().plus(valid));
+        self.inner
+            .store
+            .issue(Code { kind, key, account: None, login: None, carries: Vec::new(), expires_at })
+            .await?;
+        Ok(code)
+    }
+
+    /// What is due once a minute: what has expired goes, sockets whose session is over are closed, erasures that were cut off
+    /// are finished.
+    pub async fn upkeep(&self) -> Result<(), RefusedSent> {
+        let this = &*self.inner;
+        this.store.expire(this.now()).await?;
+        this.rates.forget(this.now());
+        this.finish_erasures().await?;
+        this.check_sockets().await
+    }
+
+    /// Takes in what another gateway did, so that sockets of this one hear of it.
+    pub fn hear(&self, account: &AccountId, happened: &Happened) {
+        self.inner.hub.hear(account, happened);
+    }
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> Millis {
+        (self.clock)()
+    }
+
+    fn own_origin(&self, origin: &Origin) -> Answer<()> {
+        if self.settings.origins.contains(origin) { Ok(()) } else { Err(login_refused()) }
+    }
+}
+
+impl Answered {
+    pub(crate) fn json<T: confidant_chat_protocol::Body>(body: &T) -> Answer<Self> {
+        Ok(Self { body: Body::Json(body.write()?), session: None })
+    }
+
+    pub(crate) fn done() -> Answer<Self> {
+        Self::json(&Done {})
+    }
+
+    pub(crate) fn with(self, cookie: Cookie) -> Self {
+        Self { session: Some(cookie), ..self }
+    }
+}
+
+/// Random bytes, or no process.
+pub(crate) fn random<const N: usize>() -> Zeroizing<[u8; N]> {
+    let mut bytes = Zeroizing::new([0; N]);
+    getrandom::fill(&mut *bytes)
+        .expect("the operating system provides random bytes; without them nothing is safe");
+    bytes
+}
+
+/// What the store has in place of a secret.
+pub(crate) fn hashed(secret: &[u8; 32]) -> Digest {
+    Digest::of(secret)
+}

@@ -1,0 +1,78 @@
+//! Erasing an account, in an order that can be taken up again.
+//!
+//! ```text
+//! mark ─▶ sockets closed ─▶ keys destroyed ─▶ rows removed ─▶ pages scrubbed ─▶ receipt
+//! ```
+//!
+//! Once the keys are gone, nobody can sign for the account any more, so an erasure that is cut off there has to be finished
+//! without being asked again: the mark says which accounts, and [`super::Service::upkeep`] finishes them. A key that is missing
+//! without a mark is a lost key, and nothing is removed for it. What is not
+//! scrubbed, because somebody reads or the process was killed, is noted in the store and scrubbed by the next upkeep.
+
+use confidant_chat_format::AccountId;
+use confidant_chat_protocol::{Erase, Erased, LogoutReason, Restore, Text};
+
+use super::hub::Which;
+use super::identity::Proven;
+use super::refusals::{Answer, not_found, unavailable};
+use super::{Answered, Caller, Cookie, Inner};
+use crate::store::{self, StoreError};
+
+impl Inner {
+    pub(crate) async fn erase(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+        let Proven { known, request, .. } = self.proven::<Erase>(caller, body).await?;
+        if request.account != known.account {
+            return Err(not_found());
+        }
+        self.store.mark_erasing(&known.account).await?;
+        let erased = self.finish_erasure(&known.account).await?;
+        self.scrub().await;
+        let receipt = match &self.hooks.receipt {
+            Some(receipt) => receipt(&known.account, &erased),
+            None => plain_receipt(&erased),
+        };
+        Ok(Answered::json(&Erased { receipt: Text::new(receipt)? })?.with(Cookie::Clear))
+    }
+
+    async fn finish_erasure(&self, account: &AccountId) -> Answer<store::Erased> {
+        // Nobody of this process writes meanwhile, and whoever waited for it finds no account.
+        let room = self.hub.room(account);
+        let _turn = room.turn().await;
+        self.hub.end(account, &Which::All, LogoutReason::Erased);
+        self.vault.destroy_account(account).await?;
+        match self.store.erase(account).await {
+            Err(StoreError::NotFound) => Ok(store::Erased::default()),
+            erased => Ok(erased?),
+        }
+    }
+
+    /// Finishes what was cut off, and scrubs if that is due.
+    pub(crate) async fn finish_erasures(&self) -> Answer<()> {
+        for account in self.store.erasing().await? {
+            self.finish_erasure(&account).await?;
+        }
+        self.scrub().await;
+        Ok(())
+    }
+
+    async fn scrub(&self) {
+        let scrubbed = match self.store.must_scrub().await {
+            Ok(true) => self.store.scrub().await,
+            asked => asked.map(drop),
+        };
+        if let Err(error) = scrubbed {
+            tracing::warn!(%error, "chats: traces of an erased account are not scrubbed yet; it is tried again");
+        }
+    }
+
+    /// Putting back what a server lost, from what a device has. Not there yet.
+    pub(crate) async fn restore(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+        let _known = self.proven::<Restore>(caller, body).await?;
+        Err(unavailable("this server cannot take back what it lost from a device"))
+    }
+}
+
+fn plain_receipt(erased: &store::Erased) -> String {
+    let store::Erased { chats, items, devices, sessions } = erased;
+    format!(r#"{{"v":1,"chats":{chats},"items":{items},"devices":{devices},"sessions":{sessions}}}"#)
+}

@@ -1,0 +1,136 @@
+//! Answers of many frames, made one by one as they are fetched.
+//!
+//! A step is done when its frame has been made, and not before: whoever stops waiting in between loses nothing.
+
+use std::collections::VecDeque;
+
+use confidant_chat_format::{ChatId, EmbedId};
+use confidant_chat_protocol::{
+    Body as _, ClientFrame, Export, RefusedSent, ServerEvent, ServerFrame, Versions, limits,
+};
+use confidant_display::debug_without_content;
+
+use super::identity::Proven;
+use super::refusals::{Answer, not_found};
+use super::socket::Peer;
+use super::sync::{ChatsStep, Kind};
+use super::{Answered, Body, Caller, Service};
+
+/// Frames of one answer.
+pub struct Frames {
+    service: Service,
+    peer: Peer,
+    re: Option<u32>,
+    steps: VecDeque<Step>,
+}
+
+debug_without_content!(Frames { steps: steps.len() });
+
+/// A part of an answer.
+pub(crate) enum Step {
+    /// A frame that is made.
+    Ready(Option<u64>, Box<ServerEvent>),
+    /// Chats.
+    Chats(ChatsStep),
+    /// Embeds of a chat.
+    Embeds(ChatId, Vec<EmbedId>),
+}
+
+impl Step {
+    /// An event that changes nothing.
+    pub(crate) fn event(event: ServerEvent) -> Self {
+        Self::Ready(None, Box::new(event))
+    }
+
+    /// An event with the number of its change.
+    pub(crate) fn change(seq: u64, event: ServerEvent) -> Self {
+        Self::Ready(Some(seq), Box::new(event))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready(..))
+    }
+}
+
+impl Frames {
+    pub(crate) fn new(service: Service, peer: Peer, re: Option<u32>, steps: Vec<Step>) -> Self {
+        Self { service, peer, re, steps: steps.into() }
+    }
+
+    /// The next frame; `None` after the last. May be dropped at any time: the same frame is made again.
+    pub async fn next(&mut self) -> Option<ServerFrame> {
+        let service = &self.service.inner;
+        let made = match self.steps.front()? {
+            Step::Ready(seq, event) => Ok((*seq, (**event).clone(), None)),
+            Step::Chats(step) => service.chats_frame(&self.peer, step).await.map(|(event, rest)| {
+                let rest = rest.map(Step::Chats);
+                (None, event, rest)
+            }),
+            Step::Embeds(chat, embeds) => {
+                let made = service.embeds_frame(&self.peer, chat, embeds).await;
+                made.map(|(event, rest)| (None, event, rest.map(|rest| Step::Embeds(chat.clone(), rest))))
+            }
+        };
+        match made {
+            Ok((seq, event, rest)) => {
+                self.steps.pop_front();
+                if let Some(rest) = rest {
+                    self.steps.push_front(rest);
+                }
+                Some(ServerFrame { re: self.re, seq, event })
+            }
+            Err(refused) => {
+                self.steps.clear();
+                Some(refused_frame(self.re, refused))
+            }
+        }
+    }
+}
+
+impl Service {
+    /// Everything that the server has of an account.
+    pub(crate) async fn export(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+        let this = &*self.inner;
+        let Proven { known, request, .. } = this.proven::<Export>(caller, body).await?;
+        if request.account != known.account {
+            return Err(not_found());
+        }
+        let session = this.session_of(caller, &known.account).await.ok();
+        let peer = Peer {
+            account: known.account.clone(),
+            device: session
+                .as_ref()
+                .map_or_else(confidant_chat_format::DeviceId::random, |one| one.device.clone()),
+            session: session.map_or(confidant_chat_format::Digest::ZERO, |one| one.id),
+            seat: None,
+        };
+        let state = this.account_state(&peer, 0).await?;
+        let mut steps = state.steps();
+        steps.extend(this.data_steps(&peer, None).await?);
+        let devices = this.devices(&known.account, peer.session).await?;
+        steps.push(Step::event(ServerEvent::Devices(devices)));
+        let nothing = Versions { messages_v: 0, title_v: 0, draft_v: 0 };
+        for chats in state.lines.chunks(limits::MAX_BATCH) {
+            let todo = chats.iter().map(|line| (line.chat.clone(), nothing.clone()));
+            steps.push(Step::Chats(ChatsStep::new(Kind::Export, todo)));
+        }
+        steps.push(Step::event(state.complete(confidant_chat_protocol::Phase::All)));
+        let frames = Box::new(Frames::new(self.clone(), peer, None, steps));
+        Ok(Answered { body: Body::Frames(frames), session: None })
+    }
+
+    /// A frame without a socket.
+    pub(crate) async fn posted(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+        let this = &*self.inner;
+        let session = this.session(caller).await?;
+        let ClientFrame { id, event } = ClientFrame::read(body)?;
+        let peer = Peer { account: session.account, device: session.device, session: session.id, seat: None };
+        let steps = this.handle(&peer, event).await?;
+        let frames = Box::new(Frames::new(self.clone(), peer, Some(id), steps));
+        Ok(Answered { body: Body::Frames(frames), session: None })
+    }
+}
+
+fn refused_frame(re: Option<u32>, refused: RefusedSent) -> ServerFrame {
+    ServerFrame { re, seq: None, event: ServerEvent::Refused(refused) }
+}

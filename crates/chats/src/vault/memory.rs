@@ -1,0 +1,102 @@
+//! A vault in memory, for tests: gone with the process.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use confidant_chat_format::{AccountId, ChatId};
+use confidant_display::debug_without_content;
+use confidant_seal::{Key, Tag};
+use parking_lot::Mutex;
+
+use super::{Vault, VaultError};
+
+/// Keys in memory.
+pub struct MemoryVault {
+    logins: Key,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    keys: HashMap<(AccountId, Option<ChatId>), Key>,
+    anchors: HashMap<AccountId, u32>,
+    is_down: bool,
+}
+
+debug_without_content!(MemoryVault(***));
+
+impl MemoryVault {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { logins: Key::random(), kept: Mutex::default() }
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.kept.lock().keys.len()
+    }
+
+    /// Puts an account's key there, as if it had never gone.
+    pub fn put(&self, account: &AccountId, key: Key) {
+        self.kept.lock().keys.insert((account.clone(), None), key);
+    }
+
+    /// From now on nothing can be asked (`true`), or everything again.
+    pub fn set_down(&self, is_down: bool) {
+        self.kept.lock().is_down = is_down;
+    }
+
+    fn up<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> Result<T, VaultError> {
+        let mut kept = self.kept.lock();
+        if kept.is_down { Err(VaultError("it is down".to_owned())) } else { Ok(work(&mut kept)) }
+    }
+}
+
+impl Default for MemoryVault {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Vault for MemoryVault {
+    fn tag(&self, label: &str, bytes: &[u8]) -> Tag {
+        self.logins.tag(label, bytes)
+    }
+
+    async fn key(&self, account: &AccountId, chat: Option<&ChatId>) -> Result<Option<Key>, VaultError> {
+        self.up(|kept| kept.keys.get(&(account.clone(), chat.cloned())).cloned())
+    }
+
+    async fn key_or_new(&self, account: &AccountId, chat: Option<&ChatId>) -> Result<Key, VaultError> {
+        self.up(|kept| kept.keys.entry((account.clone(), chat.cloned())).or_insert_with(Key::random).clone())
+    }
+
+    async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError> {
+        self.up(|kept| kept.anchors.get(account).copied().unwrap_or(0))
+    }
+
+    async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.up(|kept| {
+            let anchor = kept.anchors.entry(account.clone()).or_default();
+            *anchor = rev.max(*anchor);
+        })
+    }
+
+    async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
+        self.up(|kept| {
+            for chat in chats {
+                kept.keys.remove(&(account.clone(), Some(chat.clone())));
+            }
+        })
+    }
+
+    async fn destroy_account(&self, account: &AccountId) -> Result<(), VaultError> {
+        self.up(|kept| {
+            kept.keys.retain(|(whose, _), _| whose != account);
+            kept.anchors.remove(account);
+        })
+    }
+}
