@@ -59,25 +59,30 @@ impl Frames {
 
     /// The next frame; `None` after the last. May be dropped at any time: the same frame is made again.
     pub async fn next(&mut self) -> Option<ServerFrame> {
+        if let Step::Ready(..) = self.steps.front()?
+            && let Some(Step::Ready(seq, event)) = self.steps.pop_front()
+        {
+            return Some(ServerFrame { re: self.re, seq, event: *event });
+        }
         let service = &self.service.inner;
         let made = match self.steps.front()? {
-            Step::Ready(seq, event) => Ok((*seq, (**event).clone(), None)),
+            Step::Ready(..) => return None,
             Step::Chats(step) => service.chats_frame(&self.peer, step).await.map(|(event, rest)| {
                 let rest = rest.map(Step::Chats);
-                (None, event, rest)
+                (event, rest)
             }),
             Step::Embeds(chat, embeds) => {
                 let made = service.embeds_frame(&self.peer, chat, embeds).await;
-                made.map(|(event, rest)| (None, event, rest.map(|rest| Step::Embeds(chat.clone(), rest))))
+                made.map(|(event, rest)| (event, rest.map(|rest| Step::Embeds(chat.clone(), rest))))
             }
         };
         match made {
-            Ok((seq, event, rest)) => {
+            Ok((event, rest)) => {
                 self.steps.pop_front();
                 if let Some(rest) = rest {
                     self.steps.push_front(rest);
                 }
-                Some(ServerFrame { re: self.re, seq, event })
+                Some(ServerFrame { re: self.re, seq: None, event })
             }
             Err(refused) => {
                 self.steps.clear();

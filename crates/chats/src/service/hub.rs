@@ -128,13 +128,19 @@ impl Hub {
         Arc::clone(self.rooms.lock().entry(account.clone()).or_default())
     }
 
-    pub(crate) fn join(&self, account: &AccountId, session: Digest, device: &DeviceId) -> Seat {
+    /// A place for a socket; `None` if the account has too many of them.
+    pub(crate) fn join(&self, account: &AccountId, session: Digest, device: &DeviceId) -> Option<Seat> {
         let room = self.room(account);
+        let mut members = room.members.lock();
+        if members.len() >= SOCKETS {
+            return None;
+        }
         let (queue, receiver) = mpsc::channel(QUEUE);
         let (number, ended) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(OnceLock::new()));
         let member = Member { number, session, device: device.clone(), queue, ended: Arc::clone(&ended) };
-        room.members.lock().push(member);
-        Seat { number, queue: receiver, ended, room }
+        members.push(member);
+        drop(members);
+        Some(Seat { number, queue: receiver, ended, room })
     }
 
     /// Tells every socket but one.
@@ -205,5 +211,7 @@ impl Hub {
     }
 }
 
+/// Sockets of one account.
+const SOCKETS: usize = 64;
 /// News that wait for one socket.
 const QUEUE: usize = 256;

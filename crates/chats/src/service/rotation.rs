@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use confidant_chat_format::{AccountId, Entry, PublicKey, Refused};
+use confidant_chat_format::{AccountId, PublicKey, Refused, Shelf};
 use confidant_chat_protocol::{
     AccountChanged, Body as _, LogoutReason, RingKind, RingRows, RotationBegin, RotationBegun,
     RotationCommit, RotationStage, RotationStaged,
 };
-use confidant_seal::{Key, Kid};
+use confidant_seal::{Kid, Sealed};
 
 use super::credentials::{check_set, next_rev, taken};
 use super::hub::Which;
@@ -72,8 +72,8 @@ impl Inner {
         for rows in rings {
             self.seal_staged(&known, rows, wrap, request.generation, &mut entries).await?;
         }
-        let floors: Vec<_> = request.floors.into_vec().into_iter().collect();
-        let floors = floors.into_iter().map(|floor| (floor.shelf, floor.envelope.into_sealed())).collect();
+        let floors = request.floors.into_vec().into_iter();
+        let floors = floors.map(|floor| (floor.shelf, floor.envelope.into_sealed())).collect();
         let staged = self.stage_all(&known, wrap, entries, floors).await?;
         Answered::json(&RotationStaged { rings: staged.rings, floors: staged.floors })
     }
@@ -83,7 +83,7 @@ impl Inner {
         known: &Known,
         wrap: Option<Kid>,
         entries: Vec<RingEntry>,
-        floors: Vec<(confidant_chat_format::Shelf, confidant_seal::Sealed)>,
+        floors: Vec<(Shelf, Sealed)>,
     ) -> Answer<Staged> {
         let stage = |entries: &[RingEntry], floors| Stage {
             account: known.account.clone(),
@@ -155,7 +155,7 @@ impl Inner {
         check_set(&credentials)?;
         let account = &known.account;
         let wrap = request.ring.sealed.kid();
-        let new: [&confidant_chat_protocol::KeyEntry; 2] = [&request.ring, &request.mailbox.entry];
+        let new = [&request.ring, &request.mailbox.entry];
         if new.iter().any(|entry| entry.sealed.kid() != wrap || entry.sealed.rev() != generation) {
             return Err(Refused::KeyRefused.into());
         }
@@ -179,8 +179,8 @@ impl Inner {
             wrap,
             digest: request.rings,
             append: [
-                appended(&known.key, account, RingName::Account, request.ring.into(), None),
-                appended(
+                seal_entry(&known.key, account, RingName::Account, request.ring.into(), None),
+                seal_entry(
                     &known.key,
                     account,
                     RingName::Box,
@@ -217,16 +217,6 @@ impl Inner {
         };
         staged.into_iter().map(put).collect()
     }
-}
-
-fn appended(
-    key: &Key,
-    account: &AccountId,
-    of: RingName,
-    entry: Entry,
-    box_pub: Option<&PublicKey>,
-) -> RingEntry {
-    seal_entry(key, account, of, entry, box_pub)
 }
 
 fn next_generation(known: &Known) -> Answer<u32> {

@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_chat_format::{AccountId, DeviceId, Digest, Origin};
@@ -138,7 +139,7 @@ impl Socket {
                 continue;
             }
             match open.seat.queue.recv().await {
-                Some(frame) => return Ok((*frame).clone()),
+                Some(frame) => return Ok(Arc::unwrap_or_clone(frame)),
                 None if open.seat.ended().is_some() => {}
                 // It did not keep up: it comes again and syncs.
                 None => return Err(self.close(CloseCode::Stopping, None)),
@@ -159,8 +160,12 @@ impl Socket {
             }
             Ok(None) => Err(self.close(CloseCode::Unauthorised, None)),
             Err(refused) => {
+                let code = match refused.retry_ms {
+                    Some(_) => CloseCode::Rate,
+                    None => CloseCode::Stopping,
+                };
                 let last = ServerFrame { re: Some(id), seq: None, event: ServerEvent::Refused(refused) };
-                Err(self.close(CloseCode::Stopping, Some(last)))
+                Err(self.close(code, Some(last)))
             }
         }
     }
@@ -238,6 +243,7 @@ impl Inner {
         let Some(session) = session else { return Ok(None) };
         // Joined first: what happens while the number is read comes as news.
         let seat = self.hub.join(&session.account, session.id, &session.device);
+        let seat = seat.ok_or_else(|| too_fast(1000))?;
         if let Some(seq) = hello.seq {
             self.note_cursor(&session.account, &session.device, seq).await?;
         }

@@ -74,6 +74,22 @@ async fn frames_are_capped_in_size_and_number() {
 }
 
 #[tokio::test]
+async fn an_account_has_so_many_sockets_at_once() {
+    let world = World::new().await;
+    let (ana, ben) = (world.register("ana").await, world.register("ben").await);
+    let mut sockets = Vec::new();
+    for _ in 0..64 {
+        sockets.push(world.connect(&ana).await);
+    }
+    let mut socket = world.service.connect(origin(), network("192.0.2.1"));
+    let closing = ask(&mut socket, hello(world.ticket(&ana).await)).await.unwrap_err();
+    assert_eq!((closing.code, name(&[*closing.last.unwrap()])), (CloseCode::Rate, "rate".to_owned()));
+    world.connect(&ben).await;
+    sockets.pop();
+    world.connect(&ana).await;
+}
+
+#[tokio::test]
 async fn other_devices_hear_of_every_change_in_order() {
     let world = World::new().await;
     let mut ana = world.register("ana").await;

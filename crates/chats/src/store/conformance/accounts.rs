@@ -156,3 +156,20 @@ pub(super) async fn data_is_compare_and_set_and_its_revision_never_goes_back(fre
     };
     assert_eq!(store.put_data(theirs).await, Err(Refused::KeyRefused.into()));
 }
+
+pub(super) async fn an_erasure_that_has_begun_is_found_until_it_is_done(fresh: &Fresh) {
+    let (store, other) = (&*fresh.store, &*fresh.other);
+    let (ana, bea) = (Device::register(store, "ana").await, Device::register(store, "bea").await);
+    assert_eq!(store.erasing().await, Ok(vec![]));
+    for _ in 0..2 {
+        store.mark_erasing(&ana.id).await.unwrap();
+    }
+    assert_eq!(other.erasing().await, Ok(vec![ana.id.clone()]));
+    other.erase(&ana.id).await.unwrap();
+    assert_eq!(store.erasing().await, Ok(vec![]));
+    assert_eq!(store.mark_erasing(&ana.id).await, Err(StoreError::NotFound));
+    // Whoever comes next finds that there is something left to scrub, and that there is not.
+    store.scrub().await.unwrap();
+    assert_eq!(other.must_scrub().await, Ok(false));
+    bea.clone().pull(other).await;
+}

@@ -46,6 +46,7 @@ backends! {
             a_registration_is_whole_or_not_at_all
             a_pass_is_used_up_by_the_account_that_it_makes
             erasing_leaves_nothing_of_one_account_and_all_of_another
+            an_erasure_that_has_begun_is_found_until_it_is_done
             data_is_compare_and_set_and_its_revision_never_goes_back;
         chats:
             a_chat_is_written_read_and_checked_by_another_device
@@ -65,9 +66,11 @@ backends! {
             a_rotation_replaces_every_entry_in_one_commit
             a_rotation_that_is_not_committed_changes_nothing
             an_early_or_wrong_commit_is_a_conflict
-            rings_are_frozen_until_the_rotation_ends;
+            rings_are_frozen_until_the_rotation_ends
+            staged_floors_and_new_sessions_end_with_the_rotation;
         sessions:
             sessions_end_by_time_by_epoch_and_with_their_device
+            a_device_gets_another_label
             a_code_counts_once_for_all_processes
             a_pairing_slot_is_answered_and_taken_once
             failures_are_counted_per_login_and_network;

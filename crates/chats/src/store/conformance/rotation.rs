@@ -253,3 +253,52 @@ pub(super) async fn rings_are_frozen_until_the_rotation_ends(fresh: &Fresh) {
     ana.put(store, &chat, &new_key).await.unwrap();
     ana.pull(store).await;
 }
+
+pub(super) async fn staged_floors_and_new_sessions_end_with_the_rotation(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let ana = person(store).await;
+    let floors = |text: &str| Shelf::all().map(|shelf| (shelf, sealed(text))).collect::<Vec<_>>();
+    let frozen = store.begin_rotation(begin(&ana)).await.unwrap();
+    let only = |floors: Vec<_>| Stage {
+        account: ana.id.clone(),
+        epoch: frozen.epoch,
+        wrap: None,
+        entries: vec![],
+        floors,
+        now: NOW,
+    };
+    let staged = store.stage(only(floors("old"))).await;
+    assert_eq!(staged, Ok(Staged { rings: 0, floors: 16 }));
+    let replaced = store.stage(only(floors("new")[..3].to_vec())).await;
+    assert_eq!(replaced, Ok(Staged { rings: 0, floors: 16 }));
+    let there = fresh.other.staged_floors(&ana.id).await.unwrap();
+    assert_eq!(there, [floors("new")[..3].to_vec(), floors("old")[3..].to_vec()].concat());
+    let large = confidant_seal::Sealed::from_bytes(vec![0; limits::FLOOR_BYTES + 1]);
+    let large = only(vec![(Shelf::all().next().unwrap(), large)]);
+    assert_eq!(store.stage(large).await, Err(StoreError::TooLarge("floor")));
+    // Begun anew, nothing is staged.
+    let frozen = store.begin_rotation(begin(&ana)).await.unwrap();
+    assert_eq!(store.staged_floors(&ana.id).await, Ok(vec![]));
+    let Rotation { staged, commit, .. } = rotation(&ana, frozen);
+    let rings = u32::try_from(ana.chats.len()).unwrap() + 2;
+    let counted = store.stage(stage(&ana, frozen.epoch, &staged)).await;
+    assert_eq!(counted, Ok(Staged { rings, floors: 0 }));
+    let keyless = Stage { wrap: None, ..stage(&ana, frozen.epoch, &staged) };
+    assert_eq!(store.stage(keyless).await, Err(StoreError::Malformed("entries are sealed under a key")));
+    // Somebody logs in while the rings are frozen: with the commit, only the session that is named stays.
+    let device = store.devices(&ana.id).await.unwrap()[0].device.clone();
+    let meanwhile = Session {
+        id: Digest::of(b"meanwhile"),
+        secret: Digest::ZERO,
+        account: ana.id.clone(),
+        device,
+        epoch: frozen.epoch,
+        created_at: NOW,
+        expires_at: Millis(NOW.0 + 1_000_000),
+        seen_day: NOW.day(),
+    };
+    store.add_session(meanwhile.clone()).await.unwrap();
+    store.commit_rotation(commit).await.unwrap();
+    assert_eq!(store.session(meanwhile.id, NOW).await, Ok(None));
+    assert!(store.session(Digest::of(b"mine"), NOW).await.unwrap().is_some());
+}

@@ -152,3 +152,19 @@ pub(super) async fn failures_are_counted_per_login_and_network(fresh: &Fresh) {
     store.login_failed(ana, cafe, NOW).await.unwrap();
     assert_eq!(store.expire(Millis(NOW.0 + DAY)).await.unwrap(), 1);
 }
+
+pub(super) async fn a_device_gets_another_label(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let (ana, bea) = (Person::register(store, "ana").await, Person::register(store, "bea").await);
+    let device = DeviceId::random();
+    let new = NewDevice { device: device.clone(), label: sealed("first"), now: NOW };
+    store.add_device(&ana.id, new).await.unwrap();
+    assert_eq!(store.label_device(&bea.id, &device, sealed("theirs")).await, Err(StoreError::NotFound));
+    assert_eq!(store.label_device(&ana.id, &device, sealed("second")).await, Ok(3));
+    let large = confidant_seal::Sealed::from_bytes(vec![0; limits::ENTRY_BYTES + 1]);
+    assert_eq!(store.label_device(&ana.id, &device, large).await, Err(StoreError::TooLarge("label")));
+    let devices = fresh.other.devices(&ana.id).await.unwrap();
+    assert_eq!(devices.iter().map(|one| &one.label).collect::<Vec<_>>(), [&sealed("second")]);
+    let changes = store.changes(&ana.id, 2, 10).await.unwrap().changes;
+    assert_eq!(changes, [Change { seq: 3, what: Changed::Devices }]);
+}

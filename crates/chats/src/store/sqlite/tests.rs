@@ -364,6 +364,21 @@ async fn a_session_of_another_epoch_is_not_valid_even_if_its_row_is_there() {
     assert_eq!(store.sessions(&ana.id, NOW).await.unwrap(), []);
 }
 
+#[tokio::test]
+async fn a_file_of_the_first_version_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut ana, ..) = person(&open(folder.path())).await;
+    let first = Connection::open(folder.path().join(NAME)).unwrap();
+    let back = "DROP INDEX accounts_erasing; ALTER TABLE accounts DROP COLUMN erasing; DROP TABLE unscrubbed;
+                DROP TABLE rotations; DROP TABLE staged_floors; PRAGMA user_version = 1";
+    first.execute_batch(back).unwrap();
+    drop(first);
+    let store = open(folder.path());
+    ana.pull(&store).await;
+    store.mark_erasing(&ana.id).await.unwrap();
+    assert_eq!(store.erasing().await, Ok(vec![ana.id.clone()]));
+}
+
 #[test]
 fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
