@@ -33,6 +33,9 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
     async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError>;
     /// Raises the anchor; it never goes back.
     async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
+    /// Removes the key of an account that was not made after all. Nothing that it sealed was kept, so this may be quick and
+    /// leave traces of it.
+    async fn discard(&self, account: &AccountId) -> Result<(), VaultError>;
     /// Destroys the keys of these chats beyond recovery. One that is not there is destroyed already.
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError>;
     /// Destroys the account's key, those of all its chats, and its anchor. Once more is no error.

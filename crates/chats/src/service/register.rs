@@ -65,12 +65,18 @@ impl Inner {
         if offer.pass == Pass::Open && self.pass(None).await? != Pass::Open {
             return Err(login_refused());
         }
+        // Before a key is made: whoever asks for a login that is taken costs the keyring nothing.
+        if self.store.by_login(offer.login).await?.is_some() {
+            return Err(login_refused());
+        }
         let (account, device) = (request.account.clone(), request.device.clone());
         let key = self.vault.key_or_new(&account, None).await?;
         let new = self.new_account(&key, request, credentials, offer)?;
         if let Err(error) = self.store.register(new).await {
-            // Nobody else was offered this id.
-            self.vault.destroy_account(&account).await?;
+            // Where the store cannot say whether the account is there, it may be: then the key stays.
+            if !matches!(error, StoreError::Failed(_) | StoreError::Busy) {
+                self.vault.discard(&account).await?;
+            }
             return Err(match error {
                 StoreError::Conflict { .. } => login_refused(),
                 error => error.into(),

@@ -85,6 +85,10 @@ impl Vault for MemoryVault {
         })
     }
 
+    async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
+        self.destroy_account(account).await
+    }
+
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
         self.up(|kept| {
             for chat in chats {

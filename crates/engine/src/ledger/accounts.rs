@@ -107,6 +107,16 @@ impl AccountKeys {
         })
     }
 
+    /// Removes the key of an account that was not made after all: nothing that it sealed was kept.
+    pub fn discard<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            // Not scrubbed: that writes all keys anew, which strangers who fail to register must not be able to ask for.
+            self.inner.ledger.keyring.store().destroy(&[session.names.scope]).await?;
+            Ok(())
+        })
+    }
+
     /// Destroys the keys of chats, beyond recovery. Those of a whole account go with its person.
     pub fn destroy_chats<'a>(
         &'a self,

@@ -68,6 +68,9 @@ async fn promise_6_an_account_ends_with_its_keys(place: Place) {
     keys.raise(ALICE, 2).await.unwrap();
     engine.sweep().await.unwrap();
     assert!(kid(&keys, BOB, Some(CHAT)).await.is_some(), "no lifetime ends them");
+    keys.key_or_new("acct_in_vain", None).await.unwrap();
+    keys.discard("acct_in_vain").await.unwrap();
+    assert_eq!(kid(&keys, "acct_in_vain", None).await, None);
     keys.destroy_chats(BOB, &[CHAT]).await.unwrap();
     assert_eq!(kid(&keys, BOB, Some(CHAT)).await, None);
     assert!(kid(&keys, BOB, None).await.is_some());
