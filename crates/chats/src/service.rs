@@ -65,12 +65,13 @@ mod rows;
 mod socket;
 mod sync;
 mod totp;
+mod witness;
 mod writes;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use confidant_chat_format::{AccountId, Digest, Origin};
@@ -82,8 +83,9 @@ pub use frames::Frames;
 pub use hub::{Happened, News, Which};
 pub use network::Network;
 pub use socket::{Closing, Socket};
+pub use witness::{Act, Witness};
 
-use crate::store::{ChatStore, Code, CodeKind, Erased, Millis};
+use crate::store::{ChatStore, Code, CodeKind, Millis};
 use crate::vault::Vault;
 use hub::Hub;
 use rate::Rates;
@@ -197,19 +199,28 @@ pub enum Cookie {
 
 debug_without_content!(Cookie(***));
 
-/// Writes the receipt of an erasure: whose it was, and what was removed.
-pub type Receipt = dyn Fn(&AccountId, &Erased) -> String + Send + Sync;
-
 /// What others are told, or asked, as the service works.
 #[derive(Clone, Default)]
 pub struct Hooks {
     /// Hears of every change, to tell other gateways.
     pub news: Option<Arc<dyn News>>,
-    /// Writes the receipt of an erasure; without it, it is a plain list of what was removed.
-    pub receipt: Option<Arc<Receipt>>,
+    /// Hears who did what, for an audit log.
+    pub witness: Option<Arc<dyn Witness>>,
 }
 
 debug_without_content!(Hooks);
+
+/// A service that may be gone: for what the service itself keeps alive.
+#[derive(Clone, Debug)]
+pub struct WeakService(Weak<Inner>);
+
+impl WeakService {
+    /// The service, if it is still there.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Service> {
+        self.0.upgrade().map(|inner| Service { inner })
+    }
+}
 
 /// The service. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -243,6 +254,12 @@ impl Service {
         let hub = Hub::new(hooks.news.clone());
         let rates = Rates::default();
         Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
+    }
+
+    /// A handle that does not keep the service alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakService {
+        WeakService(Arc::downgrade(&self.inner))
     }
 
     /// Answers a POST to one of [`confidant_chat_protocol::ROUTES`]. The body is as received; the caller has applied the route's
@@ -282,6 +299,11 @@ impl Service {
     #[must_use]
     pub fn connect(&self, origin: Origin, network: Network) -> Socket {
         Socket::new(self.clone(), origin, network)
+    }
+
+    /// How many accounts there are.
+    pub async fn count_accounts(&self) -> Result<u64, RefusedSent> {
+        Ok(self.inner.store.count_accounts().await?)
     }
 
     /// A one-use code for the first account, to print; good for a day, and only while there is no account.

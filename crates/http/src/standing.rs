@@ -32,6 +32,8 @@ pub enum Part {
     Memory,
     /// `channels.db`.
     Channels,
+    /// `chats.db`, or where chats are kept otherwise.
+    Chats,
 }
 
 impl Part {
@@ -42,6 +44,7 @@ impl Part {
             Self::Concepts => "concepts",
             Self::Memory => "memory",
             Self::Channels => "channels",
+            Self::Chats => "chats",
         }
     }
 
@@ -52,6 +55,7 @@ impl Part {
             Self::Concepts => "concepts",
             Self::Memory => "memories",
             Self::Channels => "channel_events",
+            Self::Chats => "chats",
         }
     }
 }

@@ -13,6 +13,7 @@ use super::hub::Which;
 use super::identity::Proven;
 use super::refusals::{Answer, login_refused};
 use super::rows::seal_label;
+use super::witness::Act;
 use super::{Answered, Caller, Cookie, Inner, hashed, random};
 use crate::store::{AccountRow, Code, CodeKind, NewDevice, Session, StoreError};
 
@@ -41,6 +42,7 @@ impl Inner {
         if request.kind != by.kind {
             return Err(login_refused());
         }
+        self.must_witness(&known.account, Act::LoggedIn).await?;
         let on = On::Known(request.device);
         let (opened, cookie) =
             self.begin_session(&known.account, &known.row, &known.key, on, Some(by.wrap)).await?;
@@ -124,6 +126,7 @@ impl Inner {
         };
         for session in ended {
             self.drop_session(&session.account, session.id).await?;
+            self.witness(&session.account, Act::LoggedOut).await;
         }
         Ok(Answered::done()?.with(Cookie::Clear))
     }

@@ -13,6 +13,7 @@ use confidant_seal::Sealed;
 use super::identity::Proven;
 use super::login::On;
 use super::refusals::{Answer, login_refused, not_found};
+use super::witness::Act;
 use super::{Answered, Caller, Inner};
 use crate::store::{StoreError, limits};
 
@@ -54,6 +55,7 @@ impl Inner {
         }
         let (account, sealed) = self.store.take_slot(id, self.now()).await?.ok_or_else(not_found)?;
         let known = self.known(&account).await.map_err(|_| login_refused())?;
+        self.must_witness(&account, Act::DevicePaired).await?;
         let (session, cookie) =
             self.begin_session(&account, &known.row, &known.key, On::Known(None), None).await?;
         let sealed = Blob::new(sealed.into_bytes())?;
