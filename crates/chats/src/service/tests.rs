@@ -5,6 +5,7 @@ mod attacks;
 mod keys;
 mod sockets;
 mod syncing;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
