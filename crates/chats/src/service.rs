@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+mod check;
 mod credentials;
 mod devices;
 mod erasure;
@@ -79,6 +80,7 @@ use confidant_chat_protocol::{Done, RefusedSent};
 use confidant_display::debug_without_content;
 use zeroize::Zeroizing;
 
+pub use check::Checked;
 pub use frames::Frames;
 pub use hub::{Happened, News, Which};
 pub use network::Network;

@@ -33,6 +33,8 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
     async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError>;
     /// Raises the anchor; it never goes back.
     async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
+    /// Sets the anchor as given, for an operator who restored a backup on purpose.
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
     /// Removes the key of an account that was not made after all. Nothing that it sealed was kept, so this may be quick and
     /// leave traces of it.
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError>;

@@ -120,6 +120,10 @@ impl Vault for EngineVault {
         self.keys.raise(account.as_str(), rev.into()).await.map_err(said)
     }
 
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.keys.accept(account.as_str(), rev.into()).await.map_err(said)
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
         self.keys.discard(account.as_str()).await.map_err(said)
     }
@@ -226,6 +230,11 @@ impl Derived for Chats {
         let Some((service, account)) = self.find(tenant, user) else { return Ok(0) };
         Ok(service.remove(&account).await.map_err(|error| unreached(&error))?.chats)
     }
+}
+
+/// A refusal, as errors are said here.
+pub(crate) fn told(refused: &RefusedSent) -> String {
+    format!("{}; hint: {}", refused.what.as_str(), refused.hint.as_str())
 }
 
 fn unreached(refused: &RefusedSent) -> Error {

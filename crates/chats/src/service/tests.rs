@@ -2,6 +2,7 @@
 
 mod accounts;
 mod attacks;
+mod checks;
 mod keys;
 mod sockets;
 mod syncing;

@@ -85,6 +85,12 @@ impl Vault for MemoryVault {
         })
     }
 
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.up(|kept| {
+            kept.anchors.insert(account.clone(), rev);
+        })
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
         self.destroy_account(account).await.map(drop)
     }

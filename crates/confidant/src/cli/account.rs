@@ -94,5 +94,5 @@ fn service(opened: &Opened) -> anyhow::Result<&Service> {
 }
 
 fn said(refused: RefusedSent) -> anyhow::Error {
-    anyhow!("{}; hint: {}", refused.what.as_str(), refused.hint.as_str())
+    anyhow!("{}", crate::chats::told(&refused))
 }

@@ -96,6 +96,19 @@ impl AccountKeys {
         })
     }
 
+    /// Takes this revision for the newest, though a newer one was seen: after restoring a backup on purpose.
+    pub fn accept<'a>(&'a self, account: &'a str, rev: u64) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
+            let (scope, kid) = (session.names.scope, found.key.kid());
+            let anchor = Anchor { scope, kid, version: rev, expires_at: None };
+            let store = self.inner.ledger.keyring.store();
+            // Those of the audit log stay as they are.
+            Ok(store.reset_anchors(&[anchor], &store.lane_anchors().await?).await?)
+        })
+    }
+
     /// Removes the key of an account that was not made after all: nothing that it sealed was kept.
     pub fn discard<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {

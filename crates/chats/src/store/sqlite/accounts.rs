@@ -98,6 +98,15 @@ impl Accounts for SqliteChats {
         self.write_with(move |c| erase(c, &whose)).await
     }
 
+    async fn accounts(&self, after: Option<&AccountId>, limit: usize) -> Result<Vec<AccountId>> {
+        let after = after.map_or(String::new(), |account| account.as_str().to_owned());
+        self.read_with(move |c| {
+            let sql = "SELECT account FROM accounts WHERE account > ?1 ORDER BY account LIMIT ?2";
+            Ok(all(c, sql, params![after, i64::try_from(limit).unwrap_or(i64::MAX)], id_at)?)
+        })
+        .await
+    }
+
     async fn count_accounts(&self) -> Result<u64> {
         self.read_with(
             |c| Ok(one(c, "SELECT count(*) FROM accounts", [], |row| u64_at(row, 0))?.unwrap_or(0)),
