@@ -15,7 +15,7 @@ pub struct Standing {
 /// A part that cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Damage {
-    /// `concepts`, `memory` or `channels`.
+    /// `concepts`, `memory`, `channels` or `chats`.
     pub part: Part,
     /// What is wrong with it, and what to do about it.
     pub trouble: String,
