@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+mod cache;
 mod check;
 mod credentials;
 mod devices;
@@ -80,6 +81,7 @@ use confidant_chat_protocol::{Done, RefusedSent};
 use confidant_display::debug_without_content;
 use zeroize::Zeroizing;
 
+pub use cache::{Envelopes, MemoryCache, SyncCache};
 pub use check::Checked;
 pub use frames::Frames;
 pub use hub::{Happened, News, Which};
@@ -119,6 +121,8 @@ pub struct Settings {
     pub session: Duration,
     /// How many requests one network may make at once before it has a session; they come back at eight a second.
     pub burst: u32,
+    /// How many chats are read ahead for a device that has logged in.
+    pub read_ahead: usize,
 }
 
 impl Settings {
@@ -130,6 +134,7 @@ impl Settings {
             registration: Registration::Invited,
             session: Duration::from_secs(30 * 24 * 3600),
             burst: 120,
+            read_ahead: 100,
         }
     }
 }
@@ -208,6 +213,8 @@ pub struct Hooks {
     pub news: Option<Arc<dyn News>>,
     /// Hears who did what, for an audit log.
     pub witness: Option<Arc<dyn Witness>>,
+    /// Keeps what is read ahead for a device that has logged in.
+    pub cache: Option<Arc<dyn SyncCache>>,
 }
 
 debug_without_content!(Hooks);
@@ -274,7 +281,7 @@ impl Service {
             "/account/challenge" => this.challenge(caller, body).await,
             "/account/register/begin" => this.begin_registration(caller, body).await,
             "/account/register" => this.register(caller, body).await,
-            "/account/login" => this.login(caller, body).await,
+            "/account/login" => this.login(caller, body).await.map(|begun| self.begun(begun)),
             "/account/logout" => this.logout(caller, body).await,
             "/account/credentials" => this.change_credentials(caller, body).await,
             "/account/recover" => this.recover(caller, body).await,
@@ -284,7 +291,7 @@ impl Service {
             "/account/pair/offer" => this.offer(caller, body).await,
             "/account/pair/take" => this.take(caller, body).await,
             "/account/pair/send" => this.send(caller, body).await,
-            "/account/pair/fetch" => this.fetch(caller, body).await,
+            "/account/pair/fetch" => this.fetch(caller, body).await.map(|begun| self.begun(begun)),
             "/account/devices" => this.list_devices(caller, body).await,
             "/account/devices/revoke" => this.revoke_device(caller, body).await,
             "/account/sessions/revoke" => this.revoke_session(caller, body).await,

@@ -19,7 +19,7 @@ use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
 use confidant_chat_protocol::{Body as _, RefusedSent};
-use confidant_chats::service::{Act, Hooks, Parts, Service, WeakService, Witness};
+use confidant_chats::service::{Act, Hooks, MemoryCache, Parts, Service, WeakService, Witness};
 use confidant_chats::store::sqlite::SqliteChats;
 use confidant_chats::store::{ChatStore, Millis};
 use confidant_chats::vault::{Key, Tag, Vault, VaultError};
@@ -75,7 +75,9 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, store: Arc<dyn ChatStore>)
         clock: Arc::new(|| Millis(SystemClock.now().0.try_into().unwrap_or_default())),
         settings: web.settings(loaded.config.server.listen)?,
     };
-    Ok(Service::with_hooks(parts, Hooks { news: None, witness: Some(Arc::new(witness)) }))
+    let cache = MemoryCache::new(web.sync_cache);
+    let hooks = Hooks { news: None, witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)) };
+    Ok(Service::with_hooks(parts, hooks))
 }
 
 /// Does what is due: now, and once a minute.

@@ -241,6 +241,9 @@ impl Inner {
             rest.todo.pop_front();
         }
         let more = !rest.todo.is_empty();
+        if !more && rest.kind == Kind::Phase(Phase::Rest) {
+            self.loaded(&peer.account, &peer.device).await;
+        }
         Ok((step.event(chats, missing, more)?, more.then_some(rest)))
     }
 

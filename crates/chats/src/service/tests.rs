@@ -1,6 +1,7 @@
 //! The service with a real store, a vault in memory, and devices that seal and check as clients do.
 
 mod accounts;
+mod ahead;
 mod attacks;
 mod checks;
 mod keys;

@@ -182,6 +182,7 @@ impl Inner {
             seq => seq?,
         };
         self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
+        self.forget_ahead(account, Some(chat)).await;
         self.witness(account, Act::ChatDeleted).await;
         let event = ServerEvent::ChatDeleted(ChatDeleted { chat: chat.clone() });
         if self.hub.has_others(account, peer.seat) {

@@ -11,6 +11,7 @@ use confidant_engine::TenantId;
 use confidant_engine::storage::PostgresAddress;
 use serde::Deserialize;
 
+use super::seconds;
 use super::store::StoreKind;
 use super::tenant::DEFAULT_TENANT;
 
@@ -26,6 +27,10 @@ pub(crate) struct WebSection {
     origins: Vec<String>,
     registration: Who,
     session_days: u32,
+    /// Chats that are read ahead for a device; 0 is none.
+    sync_cache_chats: usize,
+    #[serde(rename = "sync_cache_seconds", deserialize_with = "seconds::some")]
+    pub(crate) sync_cache: Duration,
 }
 
 impl Default for WebSection {
@@ -37,6 +42,8 @@ impl Default for WebSection {
             origins: Vec::new(),
             registration: Who::Invited,
             session_days: 30,
+            sync_cache_chats: 100,
+            sync_cache: Duration::from_secs(3600),
         }
     }
 }
@@ -129,6 +136,7 @@ impl WebSection {
                 Who::Open => Registration::Open,
             },
             session: Duration::from_secs(u64::from(self.session_days.max(1)) * 86_400),
+            read_ahead: self.sync_cache_chats,
             ..Settings::new(first)
         })
     }

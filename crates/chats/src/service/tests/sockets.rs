@@ -237,7 +237,7 @@ async fn another_gateway_hears_and_tells_its_sockets() {
         clock: Arc::clone(&inner.clock),
         settings: inner.settings.clone(),
     };
-    let hooks = Hooks { news: Some(Arc::<Ear>::clone(&ear)), witness: None };
+    let hooks = Hooks { news: Some(Arc::<Ear>::clone(&ear)), ..Hooks::default() };
     let other = Service::with_hooks(parts, hooks);
     let mut ana = world.register("ana").await;
     let mut here = world.connect(&ana).await;

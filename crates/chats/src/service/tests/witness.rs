@@ -3,6 +3,7 @@
 use confidant_chat_protocol::{DeleteChat, Done, Erase, Erased, Logout, RevokeDevice};
 use parking_lot::Mutex;
 
+use super::ahead::hooked;
 use super::*;
 use crate::store::Sessions as _;
 use crate::vault::VaultError;
@@ -35,14 +36,7 @@ impl Log {
 
 async fn watched() -> (World, Arc<Log>) {
     let (mut world, log) = (World::new().await, Arc::new(Log::default()));
-    let inner = &world.service.inner;
-    let parts = Parts {
-        store: Arc::clone(&inner.store),
-        vault: Arc::clone(&inner.vault),
-        clock: Arc::clone(&inner.clock),
-        settings: inner.settings.clone(),
-    };
-    world.service = Service::with_hooks(parts, Hooks { news: None, witness: Some(Arc::<Log>::clone(&log)) });
+    hooked(&mut world, Hooks { witness: Some(Arc::<Log>::clone(&log)), ..Hooks::default() });
     (world, log)
 }
 
