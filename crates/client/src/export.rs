@@ -1,0 +1,225 @@
+//! Everything out, in clear; and everything gone.
+//!
+//! An export is opened with the same checks as a sync, against what this device remembers. Easy to get wrong: an export
+//! that leaves something out without saying so. A chat of the sealed list that did not come is `withheld`.
+
+use std::collections::BTreeMap;
+
+use confidant_chat_format::{Account, ChatId, EmbedId, Entry, Item, ItemId, Refused, SentAccount, Trail};
+use confidant_chat_protocol::{Body as _, Erase, Erased, Export, ServerEvent, ServerFrame};
+use confidant_display::debug_without_content;
+use serde::Serialize;
+
+use crate::chats::verified;
+use crate::credential::{Credential, read};
+use crate::device::Device;
+use crate::error::Error;
+use crate::room::{Delta, Room, Want};
+use crate::state::open_data;
+use crate::sync::{collect, join};
+
+/// A message of an export.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedMessage {
+    /// Its id.
+    pub id: String,
+    /// The message.
+    #[serde(flatten)]
+    pub message: confidant_chat_format::Message,
+}
+
+/// A chat of an export.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedChat {
+    /// Its id.
+    pub id: String,
+    /// When it was created, in milliseconds since 1970.
+    pub created_at: u64,
+    /// When it was last written to.
+    pub updated_at: u64,
+    /// Its fields, `title` among them.
+    pub fields: BTreeMap<String, String>,
+    /// Its messages, in order of time.
+    pub messages: Vec<ExportedMessage>,
+    /// What the messages show, by id.
+    pub embeds: BTreeMap<String, String>,
+    /// What was typed and not sent.
+    pub draft: Option<String>,
+}
+
+/// A piece of account data of an export.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedData {
+    /// What kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub body: String,
+}
+
+/// Everything that the server has of an account, in clear.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct Exported {
+    /// Version, 1.
+    pub v: u32,
+    /// The account.
+    pub account: String,
+    /// The generation of the account key.
+    pub generation: u32,
+    /// The chats, the one written to last first.
+    pub chats: Vec<ExportedChat>,
+    /// Account data.
+    pub data: Vec<ExportedData>,
+    /// The ids of the account's devices.
+    pub devices: Vec<String>,
+}
+
+debug_without_content!(ExportedMessage, ExportedChat, ExportedData, Exported { chats: chats.len() });
+
+impl Exported {
+    /// The same as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+impl Device {
+    /// Takes everything out and opens it.
+    pub async fn export(&mut self, by: &Credential) -> Result<Exported, Error> {
+        let by = self.link.ready(by).await?;
+        let request = Export { account: self.state.account.clone() };
+        let signed = self.link.signed(&request, &by).await?;
+        let (body, _) = self.link.raw("/account/export", &signed).await?;
+        let (mut state, mut trail, mut chats) = (None, None, BTreeMap::new());
+        let (mut records, mut devices, mut is_whole) = (Vec::new(), Vec::new(), false);
+        for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
+            match frame.event {
+                ServerEvent::AccountState(part) => state = Some(join(state, &mut trail, part)?),
+                ServerEvent::DataRecords(part) => records.extend(part.records.into_vec()),
+                ServerEvent::Devices(list) => devices.extend(list.devices.into_vec()),
+                ServerEvent::ChatContentBatchResponse(part) => collect(&mut chats, part.chats.into_vec()),
+                ServerEvent::PhasedSyncComplete(_) => is_whole = true,
+                ServerEvent::Refused(refused) => return Err(refused.into()),
+                _ => return Err(Error::Unexpected),
+            }
+        }
+        let state = state.filter(|_| is_whole).ok_or(Refused::Withheld)?;
+        let account = self.open_exported(state)?;
+        let mut exported = Exported {
+            v: 1,
+            account: account.id().as_str().to_owned(),
+            generation: account.key().generation(),
+            chats: Vec::new(),
+            data: Vec::new(),
+            devices: devices.iter().map(|device| device.device.as_str().to_owned()).collect(),
+        };
+        account.check_chats(chats.keys())?;
+        for (chat, parts) in chats {
+            let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
+            exported.chats.push(exported_chat(&room)?);
+        }
+        exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
+        for sent in records {
+            let (_, body) = open_data(&account, &sent.kind, &sent.name, sent.data.sealed())?;
+            let (kind, name) = (sent.kind.as_str().to_owned(), sent.name.as_str().to_owned());
+            exported.data.push(ExportedData { kind, name, body });
+        }
+        Ok(exported)
+    }
+
+    /// The account of an export. It has no trail: it is compared with what this device knows after a sync.
+    fn open_exported(&self, state: confidant_chat_protocol::AccountState) -> Result<Account, Error> {
+        let entries = |rows: Vec<_>| rows.into_iter().map(Entry::from).collect();
+        let mut floors = state.floors.into_vec();
+        floors.sort_by_key(|floor| floor.shelf);
+        let sent = SentAccount {
+            ring: entries(state.ring.into_vec()),
+            box_ring: entries(state.mailbox.into_vec()),
+            box_pub: state.box_pub,
+            manifest: state.manifest.into_sealed(),
+            trail: Trail::NONE,
+            floors: floors.into_iter().map(|floor| floor.envelope.into_sealed()).collect(),
+        };
+        let seen = self.state.seen();
+        let rev = sent.manifest.rev().unwrap_or(0);
+        if seen.manifest.is_some_and(|mark| rev < mark.rev) {
+            return Err(Refused::RolledBack.into());
+        }
+        let manifest = seen.manifest.filter(|mark| mark.rev == rev);
+        let seen = confidant_chat_format::SeenAccount { manifest, ..seen };
+        Ok(Account::open(&self.state.account, &self.ak(), &sent, &seen)?)
+    }
+
+    async fn exported_room(&mut self, account: &Account, chat: &ChatId, delta: Delta) -> Result<Room, Error> {
+        let floor = account.floors().get(chat).map_or(0, |floor| floor.rev);
+        match Room::receive(None, account, chat, delta) {
+            Ok((room, _)) => {
+                let known = self.rooms.get(chat).map_or(0, |known| known.mark.rev);
+                if room.mark.rev < known { Err(Refused::RolledBack.into()) } else { Ok(room) }
+            }
+            Err(Want::Refused(refused)) => Err(refused.into()),
+            // A head ahead of its floor: the verified chat of this device has the trail.
+            Err(_) if floor > 0 => {
+                self.connect().await?;
+                self.sync(crate::sync::Phase::All).await?;
+                let embeds: Vec<EmbedId> = match self.rooms.get(chat) {
+                    Some(room) => room.items.keys().filter_map(embed_of).collect(),
+                    None => return Err(Refused::Withheld.into()),
+                };
+                for embed in embeds {
+                    self.embed(chat, &embed).await?;
+                }
+                self.rooms.get(chat).cloned().ok_or(Error::NoSuchChat)
+            }
+            Err(_) => Err(Refused::Withheld.into()),
+        }
+    }
+
+    /// Erases the account on the server, and this device's files. Gives the receipt.
+    pub async fn erase(self, by: &Credential) -> Result<String, Error> {
+        let by = self.link.ready(by).await?;
+        let request = Erase { account: self.state.account.clone() };
+        let signed = self.link.signed(&request, &by).await?;
+        let (json, _) = self.link.raw("/account/erase", &signed).await?;
+        let erased: Erased = read(&json)?;
+        self.cabinet.clear()?;
+        Ok(erased.receipt.as_str().to_owned())
+    }
+}
+
+fn embed_of(item: &ItemId) -> Option<EmbedId> {
+    match item {
+        ItemId::Embed(id) => Some(id.clone()),
+        _ => None,
+    }
+}
+
+fn exported_chat(room: &Room) -> Result<ExportedChat, Error> {
+    let mut messages: Vec<ExportedMessage> = room
+        .messages()
+        .map(|(id, _, message)| ExportedMessage { id: id.as_str().to_owned(), message: message.clone() })
+        .collect();
+    messages.sort_by_key(|message| message.message.created_at);
+    let mut embeds = BTreeMap::new();
+    for (item, slot) in &room.items {
+        let Some(id) = embed_of(item) else { continue };
+        let Some(Item::Text(text)) = &slot.item else { return Err(Refused::Withheld.into()) };
+        embeds.insert(id.as_str().to_owned(), text.body.clone());
+    }
+    Ok(ExportedChat {
+        id: room.id.as_str().to_owned(),
+        created_at: room.created_at,
+        updated_at: room.updated_at,
+        fields: verified(room).fields,
+        messages,
+        embeds,
+        draft: room.draft.as_ref().map(|draft| draft.body.clone()),
+    })
+}

@@ -1,0 +1,1 @@
+//! Two devices, whatever happens between them.

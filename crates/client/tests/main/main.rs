@@ -1,0 +1,6 @@
+//! The client against the real service, in one process.
+
+mod convergence;
+mod devices;
+mod malicious;
+mod world;

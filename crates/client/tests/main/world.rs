@@ -1,0 +1,417 @@
+//! A server in this process, ways to it that fail or lie, and files in memory that can be cut off.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
+use confidant_chat_protocol::{Body as _, ServerFrame};
+use confidant_chats::service::{
+    Body, Caller, Closing, Cookie, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
+    Socket,
+};
+use confidant_chats::store::{Millis, sqlite::SqliteChats};
+use confidant_chats::vault::MemoryVault;
+use confidant_client::{
+    Connection, Credential, Device, Error, Files, Posted, Registration, SessionKeys, Setup, Transport,
+    TransportError,
+};
+use parking_lot::Mutex;
+
+pub(crate) const NOW: u64 = 1_800_000_000_000;
+
+/// A server with open registration; the first account is somebody else's.
+pub(crate) struct World {
+    pub(crate) service: Service,
+    now: Arc<AtomicU64>,
+    first: String,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Arc::new(AtomicU64::new(NOW));
+        let clock = Arc::clone(&now);
+        let settings = Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin()) };
+        let service = Service::new(Parts {
+            store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
+            vault: Arc::new(MemoryVault::new()),
+            // A little time passes with each look, so that sockets are not too fast.
+            clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
+            settings,
+        });
+        let first = service.first_code().await.unwrap().to_string();
+        Self { service, now, first, _folder: folder }
+    }
+
+    pub(crate) fn pass(&self, ms: u64) {
+        self.now.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    pub(crate) fn transport(&self) -> Arc<Local> {
+        Arc::new(Local { service: self.service.clone(), origin: origin() })
+    }
+
+    pub(crate) fn setup(&self, files: &Arc<MemoryFiles>) -> Setup {
+        self.setup_over(self.transport(), files)
+    }
+
+    pub(crate) fn setup_over(&self, transport: Arc<dyn Transport>, files: &Arc<MemoryFiles>) -> Setup {
+        let now = Arc::clone(&self.now);
+        let clock = Arc::new(move || now.load(Ordering::SeqCst));
+        let files: Arc<dyn Files> = Arc::<MemoryFiles>::clone(files);
+        Setup { transport, files, key: None, clock }
+    }
+
+    /// Ana, with a recovery code only: nothing has to be stretched.
+    pub(crate) async fn ana(&self) -> (Device, Person) {
+        self.ana_over(self.transport(), &MemoryFiles::new()).await
+    }
+
+    pub(crate) async fn ana_over(
+        &self,
+        transport: Arc<dyn Transport>,
+        files: &Arc<MemoryFiles>,
+    ) -> (Device, Person) {
+        let person = Person::new();
+        let device =
+            self.register(transport, files, "ana@example.org", vec![person.recovery()]).await.unwrap();
+        (device, person)
+    }
+
+    pub(crate) async fn register(
+        &self,
+        transport: Arc<dyn Transport>,
+        files: &Arc<MemoryFiles>,
+        login: &str,
+        credentials: Vec<Credential>,
+    ) -> Result<Device, Error> {
+        let who = |code| Registration { login: Login::parse(login).unwrap(), credentials, code };
+        Device::register(self.setup_over(transport, files), who(Some(self.first.clone()))).await
+    }
+
+    /// The same person on a device that remembers nothing.
+    pub(crate) async fn second(&self, person: &Person) -> Device {
+        let mut device = self.second_over(self.transport(), person).await;
+        device.sync(confidant_client::Phase::All).await.unwrap();
+        device
+    }
+
+    pub(crate) async fn second_over(&self, transport: Arc<dyn Transport>, person: &Person) -> Device {
+        let setup = self.setup_over(transport, &MemoryFiles::new());
+        Device::log_in(setup, &person.recovery()).await.unwrap()
+    }
+}
+
+/// What a person holds.
+#[derive(Clone)]
+pub(crate) struct Person {
+    pub(crate) code: RecoveryCode,
+    pub(crate) passkey: (CredentialId, [u8; 32]),
+}
+
+impl Person {
+    pub(crate) fn new() -> Self {
+        Self { code: RecoveryCode::random(), passkey: (CredentialId::random(), [7; 32]) }
+    }
+
+    pub(crate) fn recovery(&self) -> Credential {
+        Credential::Recovery(self.code.clone())
+    }
+
+    pub(crate) fn passkey(&self) -> Credential {
+        Credential::passkey(self.passkey.0.clone(), self.passkey.1)
+    }
+}
+
+pub(crate) fn origin() -> Origin {
+    Origin::parse("https://chat.example").unwrap()
+}
+
+/// The service, called directly.
+pub(crate) struct Local {
+    service: Service,
+    origin: Origin,
+}
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Local")
+    }
+}
+
+fn network() -> Network {
+    Network::of("192.0.2.1".parse().unwrap())
+}
+
+#[async_trait]
+impl Transport for Local {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    async fn post(
+        &self,
+        path: &str,
+        session: Option<&SessionKeys>,
+        body: Vec<u8>,
+    ) -> Result<Posted, TransportError> {
+        let session = session.map(|keys| SessionSecrets { id: keys.id, secret: keys.secret });
+        let caller = Caller { origin: self.origin.clone(), network: network(), session };
+        let answered = self.service.answer(path, &caller, &body).await;
+        let answered = answered.map_err(|refused| TransportError::Refused(Box::new(refused)))?;
+        let body = match answered.body {
+            Body::Json(json) => json,
+            Body::Frames(mut frames) => {
+                let mut lines = Vec::new();
+                while let Some(frame) = frames.next().await {
+                    lines.extend(frame.write().unwrap());
+                    lines.push(b'\n');
+                }
+                lines
+            }
+        };
+        let session = match answered.session {
+            Some(Cookie::Set { id, .. }) => Some(id),
+            _ => None,
+        };
+        Ok(Posted { body, session })
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Connection>, TransportError> {
+        let socket = self.service.connect(self.origin.clone(), network());
+        Ok(Box::new(LocalConnection { socket, ready: VecDeque::new(), closed: None }))
+    }
+}
+
+#[derive(Debug)]
+struct LocalConnection {
+    socket: Socket,
+    ready: VecDeque<Vec<u8>>,
+    closed: Option<u16>,
+}
+
+impl LocalConnection {
+    fn close(&mut self, closing: Closing) {
+        self.ready.extend(closing.last.map(|frame| frame.write().unwrap()));
+        self.closed = Some(closing.code.code());
+    }
+}
+
+#[async_trait]
+impl Connection for LocalConnection {
+    async fn send(&mut self, frame: Vec<u8>) -> Result<(), TransportError> {
+        match self.socket.receive(&frame).await {
+            Ok(frames) => self.ready.extend(frames.into_iter().map(|frame| frame.write().unwrap())),
+            Err(closing) => self.close(closing),
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<Vec<u8>, TransportError> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Ok(frame);
+            }
+            if let Some(code) = self.closed {
+                return Err(TransportError::Closed(code));
+            }
+            match self.socket.news().await {
+                Ok(frame) => return Ok(frame.write().unwrap()),
+                Err(closing) => self.close(closing),
+            }
+        }
+    }
+}
+
+/// What comes between a device and the server.
+pub(crate) trait Between: Send + Sync {
+    /// A frame of the client: whether it arrives.
+    fn sends(&self, _frame: &[u8]) -> Passes {
+        Passes::On
+    }
+    /// A frame of the server: what arrives in its place.
+    fn receives(&self, frame: ServerFrame) -> Vec<ServerFrame> {
+        vec![frame]
+    }
+    /// The answer to a POST.
+    fn posted(&self, _path: &str, posted: Posted) -> Result<Posted, TransportError> {
+        Ok(posted)
+    }
+    /// Whether a POST, or a socket, arrives.
+    fn reaches(&self, _path: &str) -> bool {
+        true
+    }
+}
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passes {
+    /// It arrives, and its answer as well.
+    On,
+    /// It does not arrive, and the connection is gone.
+    Lost,
+    /// It arrives, and the connection is gone before the answer.
+    Unanswered,
+}
+
+/// A way to the server with something in between.
+pub(crate) struct Through<B> {
+    pub(crate) inner: Arc<Local>,
+    pub(crate) between: Arc<B>,
+}
+
+impl<B> std::fmt::Debug for Through<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Through")
+    }
+}
+
+#[async_trait]
+impl<B: Between + 'static> Transport for Through<B> {
+    fn origin(&self) -> &Origin {
+        self.inner.origin()
+    }
+
+    async fn post(
+        &self,
+        path: &str,
+        session: Option<&SessionKeys>,
+        body: Vec<u8>,
+    ) -> Result<Posted, TransportError> {
+        if !self.between.reaches(path) {
+            return Err(TransportError::Offline);
+        }
+        self.between.posted(path, self.inner.post(path, session, body).await?)
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Connection>, TransportError> {
+        if !self.between.reaches("socket") {
+            return Err(TransportError::Offline);
+        }
+        let inner = self.inner.connect().await?;
+        Ok(Box::new(ThroughConnection {
+            inner,
+            between: Arc::clone(&self.between),
+            ready: VecDeque::new(),
+            cut: false,
+        }))
+    }
+}
+
+struct ThroughConnection<B> {
+    inner: Box<dyn Connection>,
+    between: Arc<B>,
+    ready: VecDeque<Vec<u8>>,
+    cut: bool,
+}
+
+impl<B> std::fmt::Debug for ThroughConnection<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ThroughConnection")
+    }
+}
+
+#[async_trait]
+impl<B: Between + 'static> Connection for ThroughConnection<B> {
+    async fn send(&mut self, frame: Vec<u8>) -> Result<(), TransportError> {
+        if self.cut {
+            return Err(TransportError::Offline);
+        }
+        match self.between.sends(&frame) {
+            Passes::On => self.inner.send(frame).await,
+            Passes::Lost => {
+                self.cut = true;
+                Err(TransportError::Offline)
+            }
+            Passes::Unanswered => {
+                self.inner.send(frame).await?;
+                self.cut = true;
+                Ok(())
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Vec<u8>, TransportError> {
+        loop {
+            if self.cut {
+                return Err(TransportError::Offline);
+            }
+            if let Some(frame) = self.ready.pop_front() {
+                return Ok(frame);
+            }
+            let frame = ServerFrame::read(&self.inner.next().await?).unwrap();
+            let instead = self.between.receives(frame);
+            self.ready.extend(instead.into_iter().map(|frame| frame.write().unwrap()));
+        }
+    }
+}
+
+/// Files in memory. A device that was killed cannot write any more.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryFiles {
+    kept: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// How many more writes succeed.
+    left: Mutex<Option<usize>>,
+}
+
+impl MemoryFiles {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// A copy, as an attacker or a backup makes one.
+    pub(crate) fn snapshot(&self) -> Arc<Self> {
+        Arc::new(Self { kept: Mutex::new(self.kept.lock().clone()), left: Mutex::new(None) })
+    }
+
+    /// The device is killed after so many writes.
+    pub(crate) fn kill_after(&self, writes: usize) {
+        *self.left.lock() = Some(writes);
+    }
+
+    /// The device is started again.
+    pub(crate) fn revive(&self) {
+        *self.left.lock() = None;
+    }
+
+    /// Everything, to look for what must not be there.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.kept.lock().values().flatten().copied().collect()
+    }
+
+    fn counted(&self) -> Result<(), Error> {
+        match &mut *self.left.lock() {
+            Some(0) => Err(Error::Files("killed".to_owned())),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Files for MemoryFiles {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.kept.lock().get(name).cloned())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.counted()?;
+        self.kept.lock().insert(name.to_owned(), bytes.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        self.counted()?;
+        self.kept.lock().remove(name);
+        Ok(())
+    }
+
+    fn names(&self) -> Result<Vec<String>, Error> {
+        Ok(self.kept.lock().keys().cloned().collect())
+    }
+}
