@@ -1,6 +1,6 @@
 //! Where client-sealed chats are kept.
 //!
-//! [`ChatStore`] is the sum of small traits; code that needs one part takes that part. None of them knows SQLite.
+//! [`ChatStore`] is the sum of small traits; code that needs one part takes that part. None of them knows SQLite or PostgreSQL.
 //!
 //! ```text
 //!  Accounts   registering, finding, changing, erasing       Sessions   devices and web sessions
@@ -25,6 +25,10 @@ mod error;
 mod feed;
 pub mod limits;
 mod lists;
+mod names;
+mod plan;
+#[cfg_attr(not(feature = "postgres"), path = "postgres/disabled.rs")]
+pub mod postgres;
 mod rings;
 mod sessions;
 pub mod sqlite;
