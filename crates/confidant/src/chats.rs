@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
 use confidant_chat_protocol::{Body as _, RefusedSent};
@@ -27,6 +27,9 @@ use confidant_engine::audit::Action;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::keys::AccountKeys;
 use confidant_engine::rights::Derived;
+use confidant_engine::storage::PostgresAddress;
+#[cfg(feature = "postgres")]
+use confidant_engine::storage::PostgresSettings;
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use serde_json::Value;
 
@@ -57,11 +60,19 @@ fn sqlite(folder: &Path) -> anyhow::Result<Arc<dyn ChatStore>> {
     Ok(Arc::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
 }
 
-async fn postgres(
-    _loaded: &Loaded,
-    _address: &confidant_engine::storage::PostgresAddress,
-) -> anyhow::Result<Arc<dyn ChatStore>> {
-    Err(anyhow!("chats in PostgreSQL are not there yet; hint: set web.url to sqlite:"))
+#[cfg(feature = "postgres")]
+async fn postgres(loaded: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+    let store = &loaded.config.store;
+    let PostgresSettings { address, ca, schema, connections, .. } =
+        store.postgres(address, loaded.secrets.postgres_password.as_ref())?;
+    let link = confidant_postgres::Link { address, ca, schema, connections }.beside("chats");
+    let opened = confidant_chats::store::postgres::open(&link).await;
+    Ok(Arc::new(opened.context("the chats cannot be opened")?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+    address.never()
 }
 
 /// The service over a store, with the engine's keys and audit log.
