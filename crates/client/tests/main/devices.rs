@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use confidant_chat_format::{ChatId, RecoveryCode, Role};
-use confidant_client::{Credential, Device, Error, News, Phase, What, Why};
+use confidant_chat_format::{ChatId, Role};
+use confidant_client::{Device, Error, News, Phase, What, Why};
 
 use crate::world::{MemoryFiles, World};
 
@@ -55,4 +55,192 @@ async fn what_one_device_writes_another_reads() {
     two.flush().await.unwrap();
     until(&mut one, |news| *news == News::Gone(vec![chat.clone()])).await;
     assert_eq!(one.chat(&chat).unwrap_err(), Error::NoSuchChat);
+}
+
+#[tokio::test]
+async fn sync_comes_in_phases_and_older_chats_on_demand() {
+    let world = World::new().await;
+    let (mut one, ana) = world.ana().await;
+    let mut chats = Vec::new();
+    for n in 0..105 {
+        chats.push(one.new_chat(Some(&format!("chat {n}"))).unwrap());
+    }
+    one.flush().await.unwrap();
+    one.open_chat(&chats[50]).await.unwrap();
+    let mut two = world.second_over(world.transport(), &ana).await;
+    let synced = two.sync(Phase::LastChat).await.unwrap();
+    assert_eq!(synced.changed, [chats[50].clone()]);
+    assert_eq!(two.listed().len(), 105, "the list is known before the chats");
+    two.sync(Phase::Recent).await.unwrap();
+    assert_eq!(two.chats().len(), 21);
+    let synced = two.sync(Phase::All).await.unwrap();
+    assert_eq!((two.chats().len(), synced.older), (100, true));
+    let nothing = two.sync(Phase::All).await.unwrap();
+    assert_eq!(nothing.changed, [], "only what changed");
+    let older = two.load_older(3).await.unwrap();
+    assert_eq!((older.changed.len(), older.older), (3, true));
+    let older = two.load_older(100).await.unwrap();
+    assert_eq!((older.changed.len(), older.older), (2, false));
+    assert_eq!(two.chats().len(), 105);
+    // An old chat that changed is among what changed.
+    one.say(&chats[0], "hello").unwrap();
+    one.flush().await.unwrap();
+    assert_eq!(two.sync(Phase::All).await.unwrap().changed, [chats[0].clone()]);
+    // One chat by itself.
+    let mut three = world.second_over(world.transport(), &ana).await;
+    three.open_chat(&chats[3]).await.unwrap();
+    assert_eq!(three.chat(&chats[3]).unwrap().title(), Some("chat 3"));
+    assert_eq!(three.open_chat(&ChatId::random()).await.unwrap_err(), Error::NoSuchChat);
+}
+
+#[tokio::test]
+async fn drafts_data_embeds_and_branches_are_shared() {
+    let world = World::new().await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(None).unwrap();
+    let embed = one.add_embed(&chat, "| a | table |").unwrap();
+    let first = one.write(&chat, Role::User, "see", &[embed.clone()], None).unwrap();
+    let second = one.write(&chat, Role::Assistant, "I see", &[], None).unwrap();
+    one.set_draft(&chat, Some("and th")).unwrap();
+    one.set_data("settings", "theme", Some("dark")).unwrap();
+    one.flush().await.unwrap();
+    let mut two = world.second(&ana).await;
+    assert_eq!(two.chat(&chat).unwrap().draft.as_deref(), Some("and th"));
+    assert_eq!(two.data("settings", "theme").unwrap().as_deref(), Some("dark"));
+    assert_eq!(two.embed(&chat, &embed).await.unwrap(), "| a | table |");
+    // Another branch, and back.
+    let other = two.branch_off(&chat, Some(&first), "no, wait").unwrap();
+    two.set_draft(&chat, None).unwrap();
+    two.set_data("settings", "theme", None).unwrap();
+    two.flush().await.unwrap();
+    assert_eq!(bodies(&two, &chat), ["see", "no, wait"]);
+    until(&mut one, |news| matches!(news, News::Data(..))).await;
+    assert_eq!(bodies(&one, &chat), ["see", "no, wait"]);
+    assert_eq!(one.chat(&chat).unwrap().draft, None);
+    assert_eq!(one.data("settings", "theme").unwrap(), None);
+    one.show_branch(&chat, &second).unwrap();
+    one.flush().await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    assert_eq!(bodies(&two, &chat), ["see", "I see"]);
+    assert!(two.chat(&chat).unwrap().messages.contains_key(&other));
+    // With a message goes what only it shows.
+    two.delete(&chat, &first).unwrap();
+    two.flush().await.unwrap();
+    assert_eq!(two.embed(&chat, &embed).await.unwrap_err(), Error::NoSuchMessage);
+    one.sync(Phase::All).await.unwrap();
+    assert_eq!(bodies(&one, &chat), ["I see"]);
+}
+
+#[tokio::test]
+async fn messages_written_offline_on_two_devices_both_survive() {
+    let world = World::new().await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(None).unwrap();
+    one.say(&chat, "start").unwrap();
+    one.flush().await.unwrap();
+    let mut two = world.second(&ana).await;
+    for device in [&mut one, &mut two] {
+        device.disconnect();
+    }
+    for n in 0..3 {
+        one.say(&chat, &format!("one {n}")).unwrap();
+        two.say(&chat, &format!("two {n}")).unwrap();
+    }
+    one.flush().await.unwrap();
+    two.flush().await.unwrap();
+    one.sync(Phase::All).await.unwrap();
+    let expected = ["start", "one 0", "one 1", "one 2", "two 0", "two 1", "two 2"];
+    assert_eq!(bodies(&one, &chat), expected);
+    assert_eq!(bodies(&two, &chat), expected);
+    assert!(one.copies().is_empty() && two.copies().is_empty());
+}
+
+#[tokio::test]
+async fn what_loses_is_a_copy_that_the_person_sees() {
+    let world = World::new().await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(Some("Trip")).unwrap();
+    let ids: Vec<_> = (0..4).map(|n| one.say(&chat, &format!("message {n}")).unwrap()).collect();
+    one.set_data("settings", "theme", Some("dark")).unwrap();
+    one.flush().await.unwrap();
+    let mut two = world.second(&ana).await;
+    two.disconnect();
+    // The first device is first.
+    one.edit(&chat, &ids[0], "one").unwrap();
+    one.delete(&chat, &ids[1]).unwrap();
+    one.edit(&chat, &ids[2], "one again").unwrap();
+    one.rename(&chat, "One").unwrap();
+    one.set_draft(&chat, Some("one's")).unwrap();
+    one.set_data("settings", "theme", Some("light")).unwrap();
+    one.flush().await.unwrap();
+    // The second one wrote against what was before.
+    two.edit(&chat, &ids[0], "two").unwrap();
+    two.edit(&chat, &ids[1], "two as well").unwrap();
+    two.delete(&chat, &ids[2]).unwrap();
+    two.edit(&chat, &ids[3], "two alone").unwrap();
+    two.rename(&chat, "Two").unwrap();
+    two.set_draft(&chat, Some("two's")).unwrap();
+    two.set_data("settings", "theme", Some("blue")).unwrap();
+    assert_eq!(two.waiting().len(), 7);
+    two.flush().await.unwrap();
+    let copies: Vec<_> =
+        two.copies().iter().map(|copy| (copy.what.clone(), copy.text.clone(), copy.why.clone())).collect();
+    let field = |name: &str| confidant_chat_format::FieldName::parse(name).unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        copies,
+        [
+            (What::Edit(ids[0].clone()), text("two"), Why::Changed),
+            (What::Edit(ids[1].clone()), text("two as well"), Why::Deleted),
+            (What::Delete(ids[2].clone()), None, Why::Changed),
+            (What::Field(field("title")), text("Two"), Why::Changed),
+            (What::Draft, text("two's"), Why::Changed),
+            (What::Data(field("settings"), field("theme")), text("blue"), Why::Changed),
+        ]
+    );
+    one.sync(Phase::All).await.unwrap();
+    for device in [&one, &two] {
+        assert_eq!(bodies(device, &chat), ["one", "one again", "two alone"]);
+        let view = device.chat(&chat).unwrap();
+        assert_eq!((view.title(), view.draft.as_deref()), (Some("One"), Some("one's")));
+        assert_eq!(device.data("settings", "theme").unwrap().as_deref(), Some("light"));
+    }
+    let number = two.copies()[0].number;
+    two.discard_copy(number).unwrap();
+    assert_eq!(two.copies().len(), 5);
+    // A chat that is gone keeps nothing from the person.
+    two.disconnect();
+    one.delete_chat(&chat).unwrap();
+    one.flush().await.unwrap();
+    two.say(&chat, "too late").unwrap();
+    two.flush().await.unwrap();
+    let last = two.copies().last().unwrap();
+    assert_eq!((last.text.as_deref(), &last.why), (Some("too late"), &Why::ChatDeleted));
+}
+
+#[tokio::test]
+async fn a_device_opens_again_without_the_server() {
+    let world = World::new().await;
+    let files = MemoryFiles::new();
+    let (mut one, _) = world.ana_over(world.transport(), &files).await;
+    let chat = one.new_chat(Some("canary title")).unwrap();
+    one.say(&chat, "canary words").unwrap();
+    one.flush().await.unwrap();
+    let before = files.snapshot();
+    one.say(&chat, "canary waiting").unwrap();
+    one.set_draft(&chat, Some("canary draft")).unwrap();
+    drop(one);
+    let text = String::from_utf8_lossy(&files.bytes()).into_owned();
+    assert!(!text.contains("canary"), "nothing is in clear");
+    let mut one = Device::open(world.setup(&files)).unwrap().unwrap();
+    assert_eq!(bodies(&one, &chat), ["canary words", "canary waiting"]);
+    assert_eq!(one.waiting().len(), 2);
+    one.flush().await.unwrap();
+    // Older files put back: the device goes on from there, and finds what it wrote.
+    let mut old = Device::open(world.setup(&before)).unwrap().unwrap();
+    assert_eq!(bodies(&old, &chat), ["canary words"]);
+    old.sync(Phase::All).await.unwrap();
+    assert_eq!(bodies(&old, &chat), ["canary words", "canary waiting"]);
+    let other = confidant_client::Setup { key: Some(confidant_seal::Key::random()), ..world.setup(&files) };
+    assert_eq!(Device::open(other).unwrap_err(), Error::Damaged);
 }

@@ -1,5 +1,6 @@
 //! The client against the real service, in one process.
 
+mod accounts;
 mod convergence;
 mod devices;
 mod malicious;

@@ -46,6 +46,10 @@ impl World {
         Self { service, now, first, _folder: folder }
     }
 
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn pass(&self, ms: u64) {
         self.now.fetch_add(ms, Ordering::SeqCst);
     }
