@@ -265,6 +265,12 @@ impl Service {
         Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
     }
 
+    /// What the operator decided.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
     /// A handle that does not keep the service alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakService {

@@ -23,6 +23,7 @@ use confidant_chats::service::{Act, Hooks, MemoryCache, Parts, Service, WeakServ
 use confidant_chats::store::sqlite::SqliteChats;
 use confidant_chats::store::{ChatStore, Millis};
 use confidant_chats::vault::{Key, Tag, Vault, VaultError};
+use confidant_chats_http::Settings;
 use confidant_engine::audit::Action;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::keys::AccountKeys;
@@ -31,10 +32,12 @@ use confidant_engine::storage::PostgresAddress;
 #[cfg(feature = "postgres")]
 use confidant_engine::storage::PostgresSettings;
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
+use confidant_http::Router;
 use serde_json::Value;
 
 use crate::config::{ChatsPlace, Loaded};
 use crate::files;
+use crate::open::Opened;
 
 /// Whether there are chats already.
 pub(crate) fn is_there(loaded: &Loaded) -> Result<bool, files::LookError> {
@@ -89,6 +92,14 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, store: Arc<dyn ChatStore>)
     let cache = MemoryCache::new(web.sync_cache);
     let hooks = Hooks { news: None, witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)) };
     Ok(Service::with_hooks(parts, hooks))
+}
+
+/// The routes of chats; none where there are none.
+pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
+    let Some(service) = &opened.chats else { return Router::new() };
+    let origins = service.settings().origins.clone();
+    let settings = Settings { proxies: loaded.config.web.proxies.clone(), ..Settings::new(origins) };
+    confidant_chats_http::router(service.clone(), settings)
 }
 
 /// Does what is due: now, and once a minute.

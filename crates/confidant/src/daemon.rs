@@ -93,10 +93,11 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let http = config.server.http();
     let mcp = Mount::new(served::ready(&opened), config.server.hosts(), http.max_body_bytes)?;
     let standing = http::Standing { channels: channels.health(), damaged: opened.damaged.clone() };
-    let beside = http::Router::new();
+    let beside = crate::chats::router(loaded, &opened);
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
+    let mut server =
+        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
     warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
     tell_first_code(&opened).await;

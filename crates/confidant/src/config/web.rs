@@ -1,6 +1,6 @@
 //! `[web]`: chats that only their owner can open: where they are kept, at which addresses, and who may register.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(crate) struct WebSection {
     origins: Vec<String>,
     registration: Who,
     session_days: u32,
+    /// Whose `X-Forwarded-For` is believed.
+    pub(crate) proxies: Vec<IpAddr>,
     /// Chats that are read ahead for a device; 0 is none.
     sync_cache_chats: usize,
     #[serde(rename = "sync_cache_seconds", deserialize_with = "seconds::some")]
@@ -42,6 +44,7 @@ impl Default for WebSection {
             origins: Vec::new(),
             registration: Who::Invited,
             session_days: 30,
+            proxies: Vec::new(),
             sync_cache_chats: 100,
             sync_cache: Duration::from_secs(3600),
         }
