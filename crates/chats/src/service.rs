@@ -316,6 +316,12 @@ impl Service {
         Socket::new(self.clone(), origin, network)
     }
 
+    /// How many sockets have said who they are, in this process.
+    #[must_use]
+    pub fn count_sockets(&self) -> u64 {
+        self.inner.hub.count()
+    }
+
     /// How many accounts there are.
     pub async fn count_accounts(&self) -> Result<u64, RefusedSent> {
         Ok(self.inner.store.count_accounts().await?)

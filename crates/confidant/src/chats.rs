@@ -32,7 +32,7 @@ use confidant_engine::storage::PostgresAddress;
 #[cfg(feature = "postgres")]
 use confidant_engine::storage::PostgresSettings;
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
-use confidant_http::Router;
+use confidant_http::{Beside, Gauge, Router};
 use serde_json::Value;
 
 use crate::config::{ChatsPlace, Loaded};
@@ -100,6 +100,30 @@ pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
     let origins = service.settings().origins.clone();
     let settings = Settings { proxies: loaded.config.web.proxies.clone(), ..Settings::new(origins) };
     confidant_chats_http::router(service.clone(), settings)
+}
+
+/// How chats are, for `/readyz` and `/metrics`.
+pub(crate) fn beside(opened: &Opened) -> Vec<Arc<dyn Beside>> {
+    opened.chats.iter().map(|service| Arc::new(Part(service.clone())) as Arc<dyn Beside>).collect()
+}
+
+#[derive(Debug)]
+struct Part(Service);
+
+#[async_trait]
+impl Beside for Part {
+    fn name(&self) -> &'static str {
+        "chats"
+    }
+
+    async fn ping(&self) -> Result<(), String> {
+        self.0.count_accounts().await.map(drop).map_err(|refused| told(&refused))
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let help = "Sockets of chats that are open";
+        vec![Gauge { name: "chats_sockets", help, value: self.0.count_sockets() }]
+    }
 }
 
 /// Does what is due: now, and once a minute.

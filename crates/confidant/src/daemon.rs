@@ -92,7 +92,8 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let chatting = opened.chats.clone().map(|service| tokio::spawn(crate::chats::keep(service)));
     let http = config.server.http();
     let mcp = Mount::new(served::ready(&opened), config.server.hosts(), http.max_body_bytes)?;
-    let standing = http::Standing { channels: channels.health(), damaged: opened.damaged.clone() };
+    let beside = crate::chats::beside(&opened);
+    let standing = http::Standing { beside, channels: channels.health(), damaged: opened.damaged.clone() };
     let beside = crate::chats::router(loaded, &opened);
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });

@@ -72,7 +72,7 @@ use error::{ApiError, Form};
 pub use axum::Router;
 pub use confidant_listener::PlaceLimits;
 pub use settings::HttpSettings;
-pub use standing::{Damage, Part, Standing};
+pub use standing::{Beside, Damage, Gauge, Part, Standing};
 pub use waiting::serve_waiting;
 
 /// Serves until `shutdown` resolves; then accepts nothing more and finishes what is under way.
