@@ -334,7 +334,7 @@ async fn routes_of_others_are_beside_ours_and_answer_for_themselves() {
             "/beside",
             get(async |headers: HeaderMap| headers[header::ORIGIN].to_str().unwrap().to_owned()),
         )
-        .route("/panics", get(async || panic!("as nobody expects")));
+        .route("/panics", get(boom));
     let router = crate::build(engine.clone(), SETTINGS, None, crate::Standing::default(), beside).0;
     let server = Server { router, ..Server::on(engine, SETTINGS).await };
     let get = |path: &str| {
