@@ -148,6 +148,7 @@ async fn add_the_rest(store: &PostgresChats, ana: &Device, name: &str) {
     store.add_session(session.clone()).await.unwrap();
     let (chat, deleted) = (ana.chats.keys().next().unwrap(), ChatId::random());
     let mut other = ana.clone();
+    other.pull(store).await;
     other.put(store, &deleted, &Edit::default()).await.unwrap();
     store.delete_chat(other.deletion(&deleted).0).await.unwrap();
     let envelope = Some(ana.seal(chat, &Place::Draft(chat), 1, &[b'x'; 9000]));
