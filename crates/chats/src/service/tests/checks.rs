@@ -25,7 +25,7 @@ async fn a_check_finds_what_does_not_open_and_what_is_old() {
     assert_eq!(world.service.check().await, Ok(sound));
     assert!(world.login(&ana, CredentialKind::Password, None).await.is_ok());
     // A ring that somebody changed.
-    world.sql("UPDATE rings SET sealed = zeroblob(length(sealed)) WHERE container LIKE 'chat_%'");
+    world.home.sql("UPDATE rings SET sealed = subs WHERE container LIKE 'chat_%'").await;
     assert_eq!(refused().await, ["key-refused"]);
     // A key that is gone.
     world.vault.destroy_chats(&ana.device.id, &[chat]).await.unwrap();

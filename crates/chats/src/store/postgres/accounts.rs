@@ -291,7 +291,7 @@ async fn mark(tx: &mut Transaction<'_>, id: &AccountId) -> Work<()> {
 }
 
 async fn erasing(tx: &mut Transaction<'_>) -> Work<Vec<AccountId>> {
-    let [found] = parts(tx.finish(&[Ask("SELECT accounts_being_erased()", &[])]).await?)?;
+    let [found] = parts(tx.finish(&[Ask("SELECT unnest(accounts_being_erased())", &[])]).await?)?;
     all(&found, |row| parsed_at(row, 0, AccountId::parse))
 }
 

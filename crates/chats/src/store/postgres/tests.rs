@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use confidant_chat_format::{ChatId, DeviceId, Digest, ItemId, Place, Shelf};
 use confidant_postgres::{Link, Pool, PostgresAddress};
 use tokio_postgres::Client;
+use tokio_postgres::types::{FromSql, Type};
 
 use super::super::conformance::device::{Device, Edit, NOW, message, sealed, tag, title};
 use super::super::*;
@@ -73,6 +74,21 @@ impl Database {
         dump
     }
 
+    /// The bytes of every column of every row.
+    pub(crate) async fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for table in self.tables().await {
+            let rows = self.everything.query(&format!("SELECT * FROM {table}"), &[]).await.unwrap();
+            for row in &rows {
+                for at in 0..row.len() {
+                    bytes.extend(row.get::<_, Raw>(at).0);
+                    bytes.push(0);
+                }
+            }
+        }
+        bytes
+    }
+
     /// Whether everything agrees that no key is needed for: counts with rows, hashes with envelopes, numbers without gaps.
     async fn audit(&self) {
         for (what, sql) in [
@@ -114,8 +130,28 @@ impl Database {
         }
     }
 
-    async fn batch(&self, sql: &str) {
+    pub(crate) async fn batch(&self, sql: &str) {
         self.everything.batch_execute(sql).await.unwrap();
+    }
+}
+
+/// A column as the server sends it.
+struct Raw(Vec<u8>);
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(
+        _: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn from_sql_null(_: &Type) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Vec::new()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }
 
@@ -148,6 +184,7 @@ async fn add_the_rest(store: &PostgresChats, ana: &Device, name: &str) {
     store.add_session(session.clone()).await.unwrap();
     let (chat, deleted) = (ana.chats.keys().next().unwrap(), ChatId::random());
     let mut other = ana.clone();
+    other.pull(store).await;
     other.put(store, &deleted, &Edit::default()).await.unwrap();
     store.delete_chat(other.deletion(&deleted).0).await.unwrap();
     let envelope = Some(ana.seal(chat, &Place::Draft(chat), 1, &[b'x'; 9000]));
@@ -161,7 +198,7 @@ async fn add_the_rest(store: &PostgresChats, ana: &Device, name: &str) {
     let code = Code {
         kind: CodeKind::Challenge,
         key: Digest::of(name.as_bytes()),
-        account: None,
+        account: Some(ana.id.clone()),
         login: Some(ana.login),
         carries: b"a code".to_vec(),
         expires_at: Millis(NOW.0 + 60_000),

@@ -289,11 +289,25 @@ CREATE POLICY gone_when_over ON attempts FOR DELETE USING (last <= until());
 CREATE POLICY counted ON accounts FOR SELECT USING (task() = 'count');
 CREATE POLICY being_erased ON accounts FOR SELECT USING (erasing AND task() = 'erasing');
 
-CREATE FUNCTION count_accounts() RETURNS bigint LANGUAGE sql STABLE SET confidant.task = 'count' AS
-$$ SELECT count(*) FROM accounts $$;
+CREATE FUNCTION count_accounts() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    there bigint;
+BEGIN
+    PERFORM set_config('confidant.task', 'count', true);
+    SELECT count(*) INTO there FROM accounts;
+    PERFORM set_config('confidant.task', '', true);
+    RETURN there;
+END $$;
 
-CREATE FUNCTION accounts_being_erased() RETURNS SETOF text LANGUAGE sql STABLE SET confidant.task = 'erasing' AS
-$$ SELECT account FROM accounts WHERE erasing ORDER BY account $$;
+CREATE FUNCTION accounts_being_erased() RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    found text[];
+BEGIN
+    PERFORM set_config('confidant.task', 'erasing', true);
+    found := ARRAY(SELECT account FROM accounts WHERE erasing ORDER BY account);
+    PERFORM set_config('confidant.task', '', true);
+    RETURN found;
+END $$;
 
 -- For who looks after all of them: ids, in order, a page at a time.
 CREATE FUNCTION accounts_after(last text, most bigint) RETURNS SETOF text LANGUAGE sql STABLE SET confidant.task = 'count' AS
@@ -310,7 +324,7 @@ END $$;
 
 -- Removes what is over: freezes, codes, slots and sessions by `now_is`, failed logins whose last is by `forgotten`. Says how
 -- many went.
-CREATE FUNCTION expire(now_is bigint, forgotten bigint) RETURNS bigint LANGUAGE plpgsql SET confidant.until = '' AS $$
+CREATE FUNCTION expire(now_is bigint, forgotten bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     gone  bigint := 0;
     went  bigint;
@@ -339,5 +353,6 @@ BEGIN
     PERFORM set_config('confidant.until', forgotten::text, true);
     DELETE FROM attempts WHERE last <= forgotten;
     GET DIAGNOSTICS went = ROW_COUNT;
+    PERFORM set_config('confidant.until', '', true);
     RETURN gone + went;
 END $$;
