@@ -183,7 +183,8 @@ async fn a_rotation_logs_others_out_and_everything_stays_readable() {
     one.sync(Phase::All).await.unwrap();
     assert_eq!(bodies(&one, &chat), ["after", "written offline"]);
     assert_eq!(two.data("settings", "theme").unwrap().as_deref(), Some("dark"));
-    let mut three = Device::log_in(world.setup(&MemoryFiles::new()), &Credential::Recovery(next)).await.unwrap();
+    let mut three =
+        Device::log_in(world.setup(&MemoryFiles::new()), &Credential::Recovery(next)).await.unwrap();
     three.sync(Phase::All).await.unwrap();
     assert_eq!(bodies(&three, &chat), ["after", "written offline"]);
     // Once more, with two keys in the chat's ring.
@@ -203,7 +204,8 @@ struct Loses {
 impl Between for Loses {
     fn posted(&self, path: &str, posted: Posted) -> Result<Posted, TransportError> {
         let is_it = path == self.path;
-        let lost = is_it && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+        let lost =
+            is_it && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
         if lost { Err(TransportError::Offline) } else { Ok(posted) }
     }
 }
