@@ -41,10 +41,10 @@ impl Dice {
 
 /// A way to the server that loses things.
 #[derive(Default)]
-struct Weather {
-    is_off: Mutex<bool>,
-    /// What becomes of the next frames.
-    next: Mutex<Vec<Passes>>,
+pub(crate) struct Weather {
+    pub(crate) is_off: Mutex<bool>,
+    /// What becomes of the next frames, the last of these first.
+    pub(crate) next: Mutex<Vec<Passes>>,
 }
 
 impl Between for Weather {

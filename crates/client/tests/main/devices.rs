@@ -99,7 +99,7 @@ async fn drafts_data_embeds_and_branches_are_shared() {
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(None).unwrap();
     let embed = one.add_embed(&chat, "| a | table |").unwrap();
-    let first = one.write(&chat, Role::User, "see", &[embed.clone()], None).unwrap();
+    let first = one.write(&chat, Role::User, "see", std::slice::from_ref(&embed), None).unwrap();
     let second = one.write(&chat, Role::Assistant, "I see", &[], None).unwrap();
     one.set_draft(&chat, Some("and th")).unwrap();
     one.set_data("settings", "theme", Some("dark")).unwrap();
