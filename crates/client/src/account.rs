@@ -80,7 +80,7 @@ debug_without_content!(TotpChange(***));
 impl Device {
     /// Opens an account, and a session on this device.
     pub async fn register(setup: Setup, who: Registration) -> Result<Self, Error> {
-        let cabinet = Cabinet::open(setup.files.clone(), setup.key.clone())?;
+        let cabinet = Cabinet::vacant(&setup)?;
         let link = Link { transport: setup.transport.clone(), session: None };
         let invite = who.code.map(confidant_chat_protocol::Text::new).transpose()?;
         let ask = RegisterBegin { login: who.login.clone(), invite };
@@ -130,13 +130,9 @@ impl Device {
         let signed = link.signed(&LoginRequest { kind: by.kind, device }, &by).await?;
         let (json, id) = link.raw("/account/login", &signed).await?;
         let opened: SessionOpened = read(&json)?;
-        let mut known = known;
         if known.as_ref().is_some_and(|state| state.account != opened.account) {
-            // Another account: this folder's files are not about it.
-            cabinet.clear()?;
-            known = None;
+            return Err(Error::Occupied);
         }
-        let cabinet = Cabinet::open(setup.files.clone(), setup.key.clone())?;
         let name = by.name();
         let seen = known.as_ref().map(|state| SeenWrap {
             generation: state.generation,

@@ -254,7 +254,8 @@ impl Device {
         self.save()
     }
 
-    /// Keeps what was typed into a chat; `None` when it was sent or thrown away.
+    /// Keeps what was typed into a chat; `None` when it was sent or thrown away. Servers ask for at most one every five
+    /// seconds: flush no more often while somebody types.
     pub fn set_draft(&mut self, chat: &ChatId, body: Option<&str>) -> Result<(), Error> {
         self.there(chat)?;
         sized(body.map_or(0, |body| text(body).len() + 1024 + 128), MAX_DRAFT)?;
@@ -295,6 +296,28 @@ impl Device {
     #[must_use]
     pub fn copies(&self) -> &[Copy] {
         &self.state.queue.copies
+    }
+
+    /// Writes a copy again, over what is there now; a message that is gone becomes a new one. The copy goes.
+    pub fn use_copy(&mut self, number: u64) -> Result<(), Error> {
+        let copy = self.state.queue.copies.iter().find(|copy| copy.number == number).cloned();
+        let Copy { chat, what, text, .. } = copy.ok_or(Error::NoSuchMessage)?;
+        let text = text.unwrap_or_default();
+        match (chat, what) {
+            (Some(chat), What::Edit(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
+                self.edit(&chat, &id, &text)?;
+            }
+            (Some(chat), What::Edit(_) | What::Message(_)) => drop(self.say(&chat, &text)?),
+            (Some(chat), What::Delete(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
+                self.delete(&chat, &id)?;
+            }
+            (Some(chat), What::Field(name)) => self.set_field(&chat, name.as_str(), &text)?,
+            (Some(chat), What::Draft) => self.set_draft(&chat, Some(&text))?,
+            (Some(chat), What::Embed(_)) => drop(self.add_embed(&chat, &text)?),
+            (None, What::Data(kind, name)) => self.set_data(kind.as_str(), name.as_str(), Some(&text))?,
+            _ => {}
+        }
+        self.discard_copy(number)
     }
 
     /// Throws a copy away.

@@ -279,6 +279,14 @@ impl Device {
     }
 }
 
+impl Cabinet {
+    /// The files of a device that is being made: nobody's until now.
+    pub(crate) fn vacant(setup: &Setup) -> Result<Self, Error> {
+        let cabinet = Self::open(Arc::clone(&setup.files), setup.key.clone())?;
+        if cabinet.read(STATE)?.is_some() { Err(Error::Occupied) } else { Ok(cabinet) }
+    }
+}
+
 /// Whether an answer ends with this event.
 fn ends(event: &ServerEvent) -> bool {
     match event {

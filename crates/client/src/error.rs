@@ -52,6 +52,9 @@ pub enum Error {
     /// There is no such message in this chat.
     #[error("there is no such message; hint: sync first")]
     NoSuchMessage,
+    /// These files are another device's or another account's.
+    #[error("there is a device in this folder already; hint: forget it first, or use another folder")]
+    Occupied,
     /// The device's files cannot be read or written.
     #[error("the device's files cannot be used: {0}; hint: check the folder's owner and the free space")]
     Files(String),
@@ -77,6 +80,7 @@ impl Error {
             Self::TooLarge => "too-large",
             Self::NoSuchChat => "no-such-chat",
             Self::NoSuchMessage => "no-such-message",
+            Self::Occupied => "occupied",
             Self::Files(_) => "files",
             Self::Damaged => "damaged",
         }

@@ -19,7 +19,7 @@
 //! 4. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
 //!
 //! The caller brings the way to the server ([`Transport`]), the files ([`Files`], or a [`Folder`]) and the time. With the
-//! feature `http` the crate has a transport of its own.
+//! feature `http` the crate has a transport of its own, `Http`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -68,6 +68,8 @@ mod device;
 mod error;
 mod export;
 mod files;
+#[cfg(feature = "http")]
+mod http;
 mod live;
 mod pair;
 mod plan;
@@ -87,6 +89,8 @@ pub use device::{Clock, Device, Setup};
 pub use error::Error;
 pub use export::{Exported, ExportedChat, ExportedData, ExportedMessage};
 pub use files::{Files, Folder};
+#[cfg(feature = "http")]
+pub use http::Http;
 pub use live::News;
 pub use pair::Offer;
 pub use queue::{Copy, Waiting, What, Why};

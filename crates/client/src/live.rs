@@ -169,12 +169,15 @@ impl Device {
     fn follows(&self, chat: &ChatId, before: u32, head: &HeadPut) -> Result<Follows, Error> {
         let Some(room) = self.rooms.get(chat) else { return Ok(Follows::Ask) };
         let rev = head.envelope.rev();
+        let floor =
+            self.account.as_ref().and_then(|account| account.floors().get(chat)).map_or(0, |mark| mark.rev);
         let is_same = Digest::of(head.envelope.sealed().as_bytes()) == room.mark.envelope;
         match rev.cmp(&room.mark.rev) {
             std::cmp::Ordering::Less => Ok(Follows::Known),
             std::cmp::Ordering::Equal if is_same => Ok(Follows::Known),
             std::cmp::Ordering::Equal => Err(Refused::Forked.into()),
-            std::cmp::Ordering::Greater if before == room.mark.rev && self.is_listed(chat) => {
+            // News that waited while the account was loaded are behind its floors: the chat is asked for.
+            std::cmp::Ordering::Greater if before == room.mark.rev && (1..=rev).contains(&floor) => {
                 Ok(Follows::Next(self.rows_of(room)))
             }
             std::cmp::Ordering::Greater => Ok(Follows::Ask),

@@ -36,6 +36,7 @@ debug_without_content!(Offer(***));
 impl Offer {
     /// Begins a pairing on the new device.
     pub async fn make(setup: Setup) -> Result<Self, Error> {
+        Cabinet::vacant(&setup)?;
         let (secret, keys) = (PairingSecret::random(), NewDevice::random());
         let id = PairingId::parse(&secret.id()).ok_or(Refused::PairRefused)?;
         let link = Link { transport: setup.transport.clone(), session: None };
@@ -65,11 +66,7 @@ impl Offer {
         let origin = setup.transport.origin().clone();
         let pairing = Pairing { secret: &self.secret, origin: &origin, account: &opened.account };
         let (ak, seen) = pairing.receive(&self.keys, opened.generation, answer.sealed.as_bytes())?;
-        let cabinet = Cabinet::open(setup.files.clone(), setup.key.clone())?;
-        if cabinet.read(crate::device::STATE)?.is_some() {
-            cabinet.clear()?;
-        }
-        let cabinet = Cabinet::open(setup.files.clone(), setup.key.clone())?;
+        let cabinet = Cabinet::vacant(&setup)?;
         let mut state = State::new(opened.account.clone(), opened.device.clone(), &ak);
         state.pinned = seen.manifest;
         take_session(&mut state, opened, session)?;

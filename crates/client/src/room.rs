@@ -119,7 +119,12 @@ impl Delta {
             this.head = part.head.into_sealed();
             this.items.extend(part.items.into_vec());
             this.removed.extend(part.removed.into_vec().into_iter().map(|gone| gone.item));
-            this.draft = Some((versions.draft_v, part.draft.map(|draft| draft.into_sealed())));
+            let draft = part.draft.map(|draft| draft.into_sealed());
+            // A part that was asked for from this draft on does not repeat it.
+            match &this.draft {
+                Some((draft_v, Some(_))) if *draft_v == versions.draft_v && draft.is_none() => {}
+                _ => this.draft = Some((versions.draft_v, draft)),
+            }
             if let Some(sent) = trail {
                 let trail = this.trail.get_or_insert(Trail { chain: sent.chain, steps: Vec::new() });
                 trail.steps.extend(sent.steps);

@@ -79,7 +79,7 @@ impl Device {
                 self.refresh_account().await?;
                 self.refresh_chat(chat).await
             }
-            None => self.sync(crate::sync::Phase::LastChat).await.map(drop),
+            None => Ok(()),
         }
     }
 
@@ -234,12 +234,31 @@ impl Device {
         };
         match event {
             ServerEvent::DataUpdated(_) => {}
-            ServerEvent::WriteConflict(_) => return Ok(Outcome::Conflict),
+            ServerEvent::WriteConflict(there) => {
+                return self.take_newer_data(&kind, &name, expected, there.data.unwrap_or(0)).await;
+            }
             _ => return Err(Error::Unexpected),
         }
         self.state.put_piece(Piece { kind, name, rev, body });
         self.take_own_list(None, seq)?;
         self.resolved(first.n, None)
+    }
+
+    /// Another device was first. A piece that was removed does not come with a sync: only the conflict tells how far it is.
+    async fn take_newer_data(
+        &mut self,
+        kind: &FieldName,
+        name: &FieldName,
+        expected: u32,
+        there: u32,
+    ) -> Result<Outcome, Error> {
+        self.sync(crate::sync::Phase::LastChat).await?;
+        let known = self.state.piece(kind, name).map_or(0, |piece| piece.rev);
+        if known < there {
+            self.state.put_piece(Piece { kind: kind.clone(), name: name.clone(), rev: there, body: None });
+            self.save()?;
+        }
+        if known.max(there) > expected { Ok(Outcome::Next) } else { Err(Error::Unexpected) }
     }
 
     fn data_event(

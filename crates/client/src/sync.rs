@@ -204,7 +204,15 @@ impl Device {
     /// Asks for the phases. A device that knows a manifest and has no floors gets them by asking as if it knew none.
     async fn phases(&mut self, phase: Phase) -> Result<Phases, Error> {
         let known = self.state.seen().manifest.map_or(0, |mark| mark.rev);
-        let phases = self.phases_since(phase, known).await?;
+        let mut tries = ROUNDS;
+        let phases = loop {
+            tries -= 1;
+            match self.phases_since(phase, known).await {
+                // A chat changed between two of its parts.
+                Err(error) if error.is_conflict() && tries > 0 => {}
+                phases => break phases?,
+            }
+        };
         let has_floors = self.state.book.is_some() || !phases.state.floors.is_empty();
         if has_floors { Ok(phases) } else { self.phases_since(phase, 0).await }
     }

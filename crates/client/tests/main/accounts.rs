@@ -275,7 +275,7 @@ async fn everything_comes_out_and_everything_goes() {
     let (mut one, ana) = world.ana_over(world.transport(), &files).await;
     let chat = one.new_chat(Some("Trip")).unwrap();
     let embed = one.add_embed(&chat, "a map").unwrap();
-    one.write(&chat, confidant_chat_format::Role::User, "see", &[embed.clone()], None).unwrap();
+    one.write(&chat, confidant_chat_format::Role::User, "see", std::slice::from_ref(&embed), None).unwrap();
     one.set_data("settings", "theme", Some("dark")).unwrap();
     one.set_draft(&chat, Some("half a sen")).unwrap();
     one.flush().await.unwrap();

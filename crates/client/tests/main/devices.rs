@@ -99,7 +99,7 @@ async fn drafts_data_embeds_and_branches_are_shared() {
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(None).unwrap();
     let embed = one.add_embed(&chat, "| a | table |").unwrap();
-    let first = one.write(&chat, Role::User, "see", &[embed.clone()], None).unwrap();
+    let first = one.write(&chat, Role::User, "see", std::slice::from_ref(&embed), None).unwrap();
     let second = one.write(&chat, Role::Assistant, "I see", &[], None).unwrap();
     one.set_draft(&chat, Some("and th")).unwrap();
     one.set_data("settings", "theme", Some("dark")).unwrap();
@@ -205,9 +205,15 @@ async fn what_loses_is_a_copy_that_the_person_sees() {
         assert_eq!((view.title(), view.draft.as_deref()), (Some("One"), Some("one's")));
         assert_eq!(device.data("settings", "theme").unwrap().as_deref(), Some("light"));
     }
-    let number = two.copies()[0].number;
-    two.discard_copy(number).unwrap();
-    assert_eq!(two.copies().len(), 5);
+    let numbers: Vec<u64> = two.copies().iter().map(|copy| copy.number).collect();
+    two.discard_copy(numbers[0]).unwrap();
+    // What lost can be written again, over what is there.
+    two.use_copy(numbers[1]).unwrap();
+    two.use_copy(numbers[3]).unwrap();
+    assert_eq!(two.copies().len(), 3);
+    two.flush().await.unwrap();
+    assert_eq!(bodies(&two, &chat).last().unwrap(), "two as well");
+    assert_eq!(two.chat(&chat).unwrap().title(), Some("Two"));
     // A chat that is gone keeps nothing from the person.
     two.disconnect();
     one.delete_chat(&chat).unwrap();

@@ -26,24 +26,29 @@ pub(crate) struct World {
     pub(crate) service: Service,
     now: Arc<AtomicU64>,
     first: String,
-    _folder: tempfile::TempDir,
+    vault: Arc<MemoryVault>,
+    folder: tempfile::TempDir,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::new()));
         let now = Arc::new(AtomicU64::new(NOW));
-        let clock = Arc::clone(&now);
-        let settings = Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin()) };
-        let service = Service::new(Parts {
-            store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
-            vault: Arc::new(MemoryVault::new()),
-            // A little time passes with each look, so that sockets are not too fast.
-            clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
-            settings,
-        });
+        let service = serve(&folder, &vault, &now);
         let first = service.first_code().await.unwrap().to_string();
-        Self { service, now, first, _folder: folder }
+        Self { service, now, first, vault, folder }
+    }
+
+    /// The same server once more, as it is now: from here on the two go different ways.
+    pub(crate) fn fork(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+        let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
+        let service = serve(&folder, &vault, &now);
+        Self { service, now, first: self.first.clone(), vault, folder }
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -107,6 +112,17 @@ impl World {
         let setup = self.setup_over(transport, &MemoryFiles::new());
         Device::log_in(setup, &person.recovery()).await.unwrap()
     }
+}
+
+fn serve(folder: &tempfile::TempDir, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
+    let clock = Arc::clone(now);
+    Service::new(Parts {
+        store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
+        vault: Arc::<MemoryVault>::clone(vault),
+        // A little time passes with each look, so that sockets are not too fast.
+        clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
+        settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin()) },
+    })
 }
 
 /// What a person holds.
