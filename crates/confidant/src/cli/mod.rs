@@ -8,7 +8,9 @@ mod audit;
 mod chat;
 mod concepts;
 mod doctor;
+mod hidden;
 mod keys;
+mod lines;
 mod markdown;
 #[cfg(feature = "matrix")]
 mod matrix;
@@ -16,6 +18,7 @@ mod mcp;
 mod memory;
 mod person;
 mod redact;
+mod remote;
 mod serve;
 mod session;
 mod shared;
