@@ -31,6 +31,7 @@ mod settings;
 mod socket;
 mod ws;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
@@ -64,7 +65,7 @@ pub fn router(service: Service, settings: Settings) -> Router {
         router = router.route(route.path, post(answer));
     }
     router
-        .route("/ws", get(move |request| ws::open(Arc::clone(&app), request)))
+        .route("/ws", get(move |request| ready(ws::open(&app, request))))
         .method_not_allowed_fallback(async || answer::wrong_method())
         .layer(map_response(answer::with_headers))
 }

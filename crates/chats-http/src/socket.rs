@@ -7,9 +7,10 @@
 //!            └─ the server stops, or the socket has to close ─▶ close frame, a moment, gone
 //! ```
 //!
-//! Easy to get wrong: memory. A socket that nobody speaks on has one small buffer for reading and nothing else: the work on a
-//! frame is boxed and goes when it is done, and so does the buffer of a large frame. One that is read slowly has one frame
-//! under way; the next is made when that is gone, and news that do not fit in the hub's queue end it.
+//! Easy to get wrong: memory. A socket that nobody speaks on takes about 12 KB (`examples/idle_sockets.rs`), of which 8 are the
+//! reader's buffer: what is done now and then is boxed and goes when it is done, and so does the buffer of a large frame. One
+//! that is read slowly has one frame under way; the next is made when that is gone, and news that do not fit in the hub's queue
+//! end it.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -30,33 +31,33 @@ use crate::settings::Patience;
 pub(crate) const HELLO: usize = 4096;
 
 /// Carries a socket until it ends.
-pub(crate) async fn run<T>(io: T, mut socket: Socket, mut kept: Kept, patience: Patience)
+pub(crate) fn run<T>(
+    io: T,
+    mut socket: Socket,
+    mut kept: Kept,
+    patience: Patience,
+) -> impl Future<Output = ()> + Send
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut line = Line::new(io, patience);
-    let end = loop {
-        let due = line.due();
-        let next = tokio::select! {
-            () = kept.stopping() => Next::Stop,
-            message = line.next() => Next::Message(message),
-            news = socket.news() => Next::News(news.map(Box::new)),
-            () = sleep_until(due) => Next::Quiet,
+    async move {
+        let end = loop {
+            let due = line.due();
+            let next = tokio::select! {
+                () = kept.stopping() => Next::Stop,
+                message = line.next() => Next::Message(message),
+                news = socket.news() => Next::News(news.map(Box::new)),
+                () = sleep_until(due) => Next::Quiet,
+            };
+            if let Err(end) = Box::pin(line.act(&mut socket, next)).await {
+                break end;
+            }
         };
-        let outcome = match next {
-            Next::Stop => Err(End::Close(Closing { code: CloseCode::Stopping, last: None })),
-            Next::Message(message) => line.take(&mut socket, message).await,
-            Next::News(Ok(frame)) => line.send(&frame).await,
-            Next::News(Err(closing)) => Err(End::Close(closing)),
-            Next::Quiet => line.ping().await,
-        };
-        if let Err(end) = outcome {
-            break end;
-        }
-    };
-    // Its seat is free while the last words are on their way.
-    drop(socket);
-    line.finish(end).await;
+        // Its seat is free while the last words are on their way.
+        drop(socket);
+        Box::pin(line.finish(end)).await;
+    }
 }
 
 /// What comes first.
@@ -121,6 +122,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
         .await
     }
 
+    /// Does what is next.
+    async fn act(&mut self, socket: &mut Socket, next: Next) -> Result<(), End> {
+        match next {
+            Next::Stop => Err(End::Close(Closing { code: CloseCode::Stopping, last: None })),
+            Next::Message(message) => self.take(socket, message).await,
+            Next::News(Ok(frame)) => self.send(&frame).await,
+            Next::News(Err(closing)) => Err(End::Close(closing)),
+            Next::Quiet => self.ping().await,
+        }
+    }
+
     /// Hands a message to the service and sends what it answers.
     async fn take(
         &mut self,
@@ -149,7 +161,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
         let payload = message.into_payload();
         // Frames are text: anything else is one that cannot be read.
         let frame: &[u8] = if is_text { &payload } else { &[] };
-        let answers = Box::pin(socket.receive(frame)).await.map_err(End::Close)?;
+        let answers = socket.receive(frame).await.map_err(End::Close)?;
         self.held = Some(payload);
         if !self.is_open {
             *self.stream.limits_mut() = Limits::default().max_payload_len(Some(MAX_FRAME));
@@ -213,7 +225,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
     }
 
     /// The last words; then what still comes is thrown away for a moment, so that they arrive.
-    async fn finish(mut self, end: End) {
+    async fn finish(&mut self, end: End) {
         match end {
             End::Gone => return,
             End::Queued => {}
@@ -232,7 +244,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
         if self.flush().await.is_err() {
             return;
         }
-        let mut io = self.stream.into_inner();
+        let io = self.stream.get_mut();
         let drain = async {
             io.shutdown().await?;
             let mut some = vec![0; 1024];

@@ -23,12 +23,12 @@ use crate::caller::{self, Known, malformed, single};
 use crate::{App, answer, socket};
 
 /// Answers the handshake; the socket goes on by itself.
-pub(crate) async fn open(app: Arc<App>, mut request: Request) -> Response {
+pub(crate) fn open(app: &Arc<App>, mut request: Request) -> Response {
     let upgrade = hyper::upgrade::on(&mut request);
     let (parts, _) = request.into_parts();
-    match handshake(&app, &parts) {
+    match handshake(app, &parts) {
         Ok((response, known, kept)) => {
-            tokio::spawn(take_over(app, known, kept, upgrade));
+            tokio::spawn(take_over(Arc::clone(app), known, kept, upgrade));
             response
         }
         Err(refused) => {
@@ -76,7 +76,8 @@ async fn take_over(app: Arc<App>, known: Known, kept: Kept, upgrade: OnUpgrade) 
         return;
     };
     let socket = app.service.connect(known.caller.origin, known.caller.network);
-    socket::run(TokioIo::new(upgraded), socket, kept, app.settings.patience).await;
+    // In a task of its own: this one would be larger by what it no longer needs, for as long as the socket is open.
+    tokio::spawn(socket::run(TokioIo::new(upgraded), socket, kept, app.settings.patience));
 }
 
 /// The answer to a handshake's key.

@@ -122,7 +122,7 @@ async fn a_life_over_http() {
     assert_eq!(gone.refusal(), (401, "unauthorised"));
     let third = world.login(&ana).await;
     let devices: Devices = world.post("/account/devices", Some(&session), &RequestDevices {}).await.read();
-    let theirs = devices.sessions.iter().find(|session| !session.this).unwrap().session.clone();
+    let theirs = devices.sessions.iter().find(|session| !session.this).unwrap().session;
     world
         .prove("/account/sessions/revoke", &ana, Some(&session), &RevokeSession { session: theirs })
         .await

@@ -328,6 +328,9 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn routes_of_others_are_beside_ours_and_answer_for_themselves() {
+    async fn boom() {
+        panic!("on purpose");
+    }
     let engine = Engine::open(Parts::new(Storage::memory(), keys(), Arc::new(Extractive))).await.unwrap();
     let beside = Router::new()
         .route(
