@@ -179,7 +179,6 @@ pub(crate) enum Dialect {
     /// Accounts and chats have numbers.
     Sqlite,
     /// Chats have numbers, and every row names its account.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for the other back end"))]
     Postgres,
 }
 

@@ -3,6 +3,7 @@
 
 mod cuts;
 mod security;
+mod trips;
 
 use std::collections::BTreeMap;
 
