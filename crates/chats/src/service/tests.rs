@@ -30,6 +30,7 @@ macro_rules! mounted {
     ($($(#[$when:meta])? $name:ident = $store:ident)+) => {$(
         $(#[$when])?
         #[path = "tests"]
+        #[cfg_attr(feature = "postgres", expect(clippy::duplicate_mod, reason = "the same tests, on every store"))]
         mod $name {
             mod accounts;
             mod ahead;
@@ -94,7 +95,7 @@ impl Home for OnSqlite {
 /// Without a server, which is said and an error where all stores must be there, the test runs on SQLite once more.
 #[cfg(feature = "postgres")]
 pub(super) enum OnPostgres {
-    Server(store::postgres::tests::Database),
+    Server(Box<store::postgres::tests::Database>),
     Without(OnSqlite),
 }
 
@@ -105,7 +106,7 @@ impl Home for OnPostgres {
         match store::postgres::tests::place().await {
             Some(place) => {
                 let store = Arc::new(place.store.clone());
-                (Self::Server(place), store)
+                (Self::Server(Box::new(place)), store)
             }
             None => {
                 let (folder, store) = OnSqlite::open().await;

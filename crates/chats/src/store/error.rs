@@ -67,6 +67,9 @@ pub enum StoreError {
          hint: load again; if it is not there, repeat"
     )]
     Uncertain,
+    /// Somebody wants to copy into a store that has something.
+    #[error("the store to copy into is not empty; hint: copy into a new one")]
+    NotEmpty,
     /// A server does not do its part; the text says which and what to do.
     #[error("{0}")]
     Server(String),

@@ -14,12 +14,15 @@
 //! - Time comes from the caller as [`Millis`]; nothing here reads a clock.
 //! - Logins, credentials and networks arrive as keyed tags; account records, ring rows and device labels as sealed bytes.
 //!
+//! [`copy()`] moves a whole store to another back end.
+//!
 //! Easy to get wrong: a check before the transaction. Two gateways that share one store would both pass it.
 
 mod accounts;
 mod chats;
 mod checks;
 mod codes;
+mod copy;
 mod delays;
 mod error;
 mod feed;
@@ -47,6 +50,7 @@ pub use chats::{
     Written,
 };
 pub use codes::{Code, CodeKind, Codes, Slot};
+pub use copy::{Cell, Copied, Part, Table, copy};
 pub use delays::{Attempts, FREE_ATTEMPTS, LONGEST_DELAY};
 pub use error::{Result, StoreError};
 pub use feed::{Change, Changed, Changes, ChatLine, Feed, Phase};

@@ -5,6 +5,7 @@ mod accounts;
 mod chats;
 pub(crate) mod device;
 mod interleavings;
+pub(crate) mod person;
 mod rotation;
 mod sessions;
 

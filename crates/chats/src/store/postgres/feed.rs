@@ -6,7 +6,7 @@ use confidant_postgres::{Ask, Transaction};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::super::feed::{Change, Changes, ChatLine, Feed, Phase};
+use super::super::feed::{Change, Changes, ChatLine, Feed, Phase, RECENT, REST};
 use super::super::names::change_of;
 use super::super::{Result, StoreError, limits};
 use super::rows::{
@@ -109,7 +109,3 @@ const BY_TIME: &str = "SELECT chat, rev, title_v, draft_v, updated_at FROM chats
     ORDER BY updated_at DESC, chat DESC LIMIT $2 OFFSET $3";
 const OLDER: &str = "SELECT chat, rev, title_v, draft_v, updated_at FROM chats
     WHERE account = $1 AND (updated_at, chat) < ($2, $3) ORDER BY updated_at DESC, chat DESC LIMIT $4";
-/// Chats of the second phase.
-const RECENT: i64 = 20;
-/// Chats of the second and third.
-const REST: i64 = 100;

@@ -18,6 +18,7 @@
 mod accounts;
 mod chats;
 mod codes;
+mod copy;
 mod feed;
 mod lists;
 mod rings;
@@ -117,4 +118,5 @@ impl From<PostgresError> for StoreError {
 }
 
 const NAME: &str = "of chats in PostgreSQL";
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/001_chats.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/001_chats.sql"), include_str!("migrations/002_copy.sql")];

@@ -28,6 +28,7 @@ pub(super) fn write(c: &Connection, write: &Write) -> Work<Written> {
     let chat = find_chat(c, found.n, &write.chat)?;
     let seen = look(c, &found, chat.map(|chat| (chat.n, chat.state)), write)?;
     let plan = plan_write(write, head, seen)?;
+    let head = plan.head;
     let now = number(write.now.0);
     let n = match chat {
         Some(chat) => chat.n,
