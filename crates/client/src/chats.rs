@@ -79,9 +79,6 @@ impl Device {
     /// Every chat on this device, the one written to last first.
     #[must_use]
     pub fn chats(&self) -> Vec<ChatId> {
-        let waits = |chat: &ChatId, what: &What| {
-            self.state.queue.waiting().iter().any(|op| op.chat.as_ref() == Some(chat) && op.what == *what)
-        };
         let mut chats: Vec<(u64, ChatId)> =
             self.rooms.values().map(|room| (room.updated_at, room.id.clone())).collect();
         for op in self.state.queue.ops.iter().filter(|op| op.act == Act::Create) {
@@ -89,7 +86,15 @@ impl Device {
                 op.chat.clone().filter(|chat| !self.rooms.contains_key(chat)).map(|chat| (u64::MAX, chat)),
             );
         }
-        chats.retain(|(_, chat)| !waits(chat, &What::DeleteChat));
+        let deleted: BTreeSet<&ChatId> = self
+            .state
+            .queue
+            .ops
+            .iter()
+            .filter(|op| op.act == Act::DeleteChat)
+            .filter_map(|op| op.chat.as_ref())
+            .collect();
+        chats.retain(|(_, chat)| !deleted.contains(chat));
         chats.sort_unstable_by(|one, two| two.cmp(one));
         chats.into_iter().map(|(_, chat)| chat).collect()
     }

@@ -56,6 +56,8 @@ pub struct Device {
     pub(crate) account: Option<Account>,
     pub(crate) rooms: BTreeMap<ChatId, Room>,
     socket: Option<Box<dyn Connection>>,
+    /// Whether `hello` was answered on this socket.
+    is_ready: bool,
     next_id: u32,
     pub(crate) inbox: VecDeque<ServerFrame>,
 }
@@ -83,6 +85,7 @@ impl Device {
             account: None,
             rooms: BTreeMap::new(),
             socket: None,
+            is_ready: false,
             next_id: 1,
             inbox: VecDeque::new(),
         }
@@ -134,7 +137,7 @@ impl Device {
     /// Whether there is an open socket.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.socket.is_some()
+        self.socket.is_some() && self.is_ready
     }
 
     /// The generation of the account key: how often it was replaced, and one.
@@ -174,9 +177,11 @@ impl Device {
 
     /// Opens a socket. Does nothing if there is one.
     pub async fn connect(&mut self) -> Result<(), Error> {
-        if self.socket.is_some() {
+        if self.is_connected() {
             return Ok(());
         }
+        // One whose `hello` was given up half-way is good for nothing.
+        self.disconnect();
         if self.link.session.is_none() {
             return Err(Error::NotLoggedIn);
         }
@@ -187,22 +192,23 @@ impl Device {
             ticket => ticket?,
         };
         self.socket = Some(self.link.transport.connect().await?);
-        self.inbox.clear();
         let seq = (self.state.seq > 0).then_some(self.state.seq);
         let hello = Hello { v: 1, ticket: ticket.ticket, seq };
-        let ready = self.ask(ClientEvent::Hello(hello)).await?;
-        match ready.first().map(|frame| &frame.event) {
-            Some(ServerEvent::Ready(ready)) if ready.account == self.state.account => Ok(()),
-            _ => {
-                self.socket = None;
-                Err(Error::Unexpected)
-            }
+        let answer = self.ask_one(ClientEvent::Hello(hello)).await;
+        self.is_ready = match &answer {
+            Ok((_, ServerEvent::Ready(ready))) => ready.account == self.state.account,
+            _ => false,
+        };
+        if self.is_ready {
+            return Ok(());
         }
+        self.disconnect();
+        Err(answer.err().unwrap_or(Error::Unexpected))
     }
 
     /// Closes the socket. What was written is kept.
     pub fn disconnect(&mut self) {
-        self.socket = None;
+        (self.socket, self.is_ready) = (None, false);
         self.inbox.clear();
     }
 
@@ -231,6 +237,11 @@ impl Device {
                 // The answer to a request that was given up.
                 Some(_) => {}
                 None => self.inbox.push_back(frame),
+            }
+            // No honest server sends so much: what this device has to keep stays small.
+            if answer.len().max(self.inbox.len()) > MAX_FRAMES {
+                self.disconnect();
+                return Err(Error::Unexpected);
             }
         }
     }
@@ -306,5 +317,7 @@ pub(crate) fn file_of(chat: &ChatId) -> String {
     format!("{ROOM}{chat}")
 }
 
+/// Frames of one answer, and news that wait meanwhile.
+const MAX_FRAMES: usize = 20_000;
 pub(crate) const STATE: &str = "state";
 const ROOM: &str = "room-";

@@ -299,6 +299,18 @@ async fn chats_that_are_kept_back_or_put_back_are_refused() {
     assert_eq!(device.sync(Phase::All).await.unwrap_err().name(), "withheld");
     assert_eq!(device.chat(&scene.chat).unwrap_err(), Error::NoSuchChat);
     assert_eq!(device.open_chat(&scene.chat).await.unwrap_err().name(), "withheld");
+    // Neither sent nor said to be missing: the floor is ahead of what this device has.
+    let (liar, mut device) = scene.friend().await;
+    scene.one.say(&scene.chat, "fourth").unwrap();
+    scene.one.flush().await.unwrap();
+    let chat = scene.chat.clone();
+    liar.tells(move |frame| {
+        drop_chat(frame, &chat);
+        if let ServerEvent::ChatContentBatchResponse(sent) = &mut frame.event {
+            sent.missing = List::default();
+        }
+    });
+    assert_eq!(device.sync(Phase::All).await.unwrap_err().name(), "withheld");
     // Deleted, and put back.
     let (liar, mut device) = scene.friend().await;
     let old = liar.heard.lock().clone();

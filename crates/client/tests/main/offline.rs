@@ -109,6 +109,19 @@ async fn what_another_device_did_to_it_meanwhile_stays() {
     scene.settle().await;
     assert_eq!(bodies(&scene.one, &scene.chat)[0], "two, after one");
     assert!(scene.one.copies().is_empty());
+    // Edited again here: the second edit is made against the first, stored or not.
+    for n in [1, 2] {
+        scene.one.edit(&scene.chat, &scene.ids[n], "first").unwrap();
+        scene.lose_answer().await;
+        scene.one.edit(&scene.chat, &scene.ids[n], "second").unwrap();
+        assert_eq!(scene.one.waiting().len(), 2);
+        if n == 2 {
+            scene.restart();
+        }
+        scene.settle().await;
+        assert_eq!(bodies(&scene.two, &scene.chat)[n], "second");
+        assert!(scene.one.copies().is_empty());
+    }
     // A message whose answer was lost, edited here and deleted there.
     let id = scene.one.say(&scene.chat, "short-lived").unwrap();
     scene.lose_answer().await;
