@@ -28,9 +28,9 @@ use confidant_engine::audit::Action;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::keys::AccountKeys;
 use confidant_engine::rights::Derived;
-use confidant_engine::storage::{DataPlace, PostgresAddress};
 #[cfg(feature = "postgres")]
 use confidant_engine::storage::PostgresSettings;
+use confidant_engine::storage::{DataPlace, PostgresAddress};
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use confidant_http::{Beside, Gauge, Router};
 use serde_json::Value;
@@ -98,7 +98,7 @@ pub(crate) enum Copied {
 pub(crate) async fn copy(from: &DataPlace, to: &DataPlace) -> anyhow::Result<Copied> {
     let Some(source) = beside_data(from, false).await? else { return Ok(Copied::None) };
     let Some(target) = beside_data(to, true).await? else { return Ok(Copied::Stay) };
-    match store::copy::copy(&*source, &*target).await {
+    match store::copy(&*source, &*target).await {
         Ok(rows) => Ok(Copied::Rows(rows)),
         Err(StoreError::NotEmpty) => Ok(Copied::There),
         Err(error) => Err(error).context("the chats cannot be copied"),
@@ -106,7 +106,7 @@ pub(crate) async fn copy(from: &DataPlace, to: &DataPlace) -> anyhow::Result<Cop
 }
 
 /// The chats beside conversations; made only if `make`.
-async fn beside_data(place: &DataPlace, make: bool) -> anyhow::Result<Option<Box<dyn store::copy::Copied>>> {
+async fn beside_data(place: &DataPlace, make: bool) -> anyhow::Result<Option<Box<dyn store::Copied>>> {
     Ok(match place {
         DataPlace::Sqlite { folder, .. } if make || files::is_in(Some(folder.clone()), FILE)? => {
             Some(Box::new(SqliteChats::open(folder).context("the chats cannot be opened")?))

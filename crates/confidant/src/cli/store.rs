@@ -155,7 +155,9 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     }
     tell_what_is_next(&keys);
     if chats == Copied::Stay {
-        note("chats that only their owner can open stay where they are; set web.url to their place, such as sqlite:/path/folder");
+        note(
+            "chats that only their owner can open stay where they are; set web.url to their place, such as sqlite:/path/folder",
+        );
     }
     Ok(Outcome::Done)
 }
