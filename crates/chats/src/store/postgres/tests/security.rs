@@ -128,3 +128,45 @@ async fn a_table_without_row_level_security_is_found_by_the_check() {
     place.batch("ALTER TABLE items NO FORCE ROW LEVEL SECURITY").await;
     assert!(matches!(place.store.check().await, Err(StoreError::Corrupt(_))));
 }
+
+/// A policy is a condition of its own, which must not keep the server from using an index.
+#[tokio::test]
+async fn every_statement_has_an_index_in_spite_of_the_policies() {
+    let Some(place) = place().await else { return };
+    let owner = place.store.pool.connect_apart().await.unwrap();
+    works(&owner, "acct_x", "00").await;
+    // Then a whole table is read only where nothing else can be done.
+    owner.batch_execute("SET LOCAL enable_seqscan = off; SET LOCAL confidant.until = '1'").await.unwrap();
+    let plan = async |sql: &str| -> String {
+        let rows = owner.query(&format!("EXPLAIN {sql}"), &[]).await.unwrap();
+        rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+    };
+    let whole = plan("SELECT * FROM steps WHERE live = ''").await;
+    assert!(whole.contains("Seq Scan"), "{whole}");
+    for sql in [
+        "SELECT rev FROM accounts WHERE account = 'x' FOR NO KEY UPDATE",
+        "SELECT account FROM accounts WHERE login = '\\x00'",
+        "SELECT account FROM credentials WHERE tag = '\\x00'",
+        "SELECT account FROM sessions WHERE id = '\\x00'",
+        "SELECT n FROM chats WHERE account = 'x' AND chat = 'x'",
+        "SELECT n FROM chats WHERE account = 'x' ORDER BY updated_at DESC, chat DESC LIMIT 20",
+        "SELECT n FROM chats WHERE account = 'x' AND (updated_at, chat) < (1, 'x') ORDER BY updated_at DESC, chat DESC LIMIT 9",
+        "SELECT n FROM chats WHERE account = 'x' ORDER BY opened_at DESC, chat DESC LIMIT 1",
+        "SELECT item, hash FROM items WHERE chat = (SELECT n FROM chats WHERE account = 'x' AND chat = 'x')",
+        "SELECT item FROM tombstones WHERE chat = 1 AND removed_at > 1 ORDER BY item",
+        "SELECT envelope FROM envelopes WHERE chat = 1 AND item = 'x'",
+        "SELECT n FROM rings WHERE account = 'x' AND (container, kind, n) > ('', 0, 0) ORDER BY container, kind, n LIMIT 9",
+        "SELECT seq FROM feed WHERE account = 'x' AND seq > 1 ORDER BY seq LIMIT 9",
+        "DELETE FROM codes WHERE kind = 1 AND key = '\\x00'",
+        "DELETE FROM codes WHERE login = '\\x00'",
+        "DELETE FROM codes WHERE expires_at <= 1",
+        "DELETE FROM attempts WHERE login = '\\x00'",
+        "DELETE FROM attempts WHERE last <= 1",
+        "DELETE FROM sessions WHERE account = 'x' AND id <> '\\x00'",
+        "DELETE FROM sessions WHERE expires_at <= 1",
+        "SELECT account FROM accounts WHERE frozen_until <= 1",
+    ] {
+        let plan = plan(sql).await;
+        assert!(!plan.contains("Seq Scan"), "{sql}:\n{plan}");
+    }
+}
