@@ -140,7 +140,7 @@ objects! {
 
     /// The account is erased.
     pub struct Erased (limit MAX_FRAME) {
-        /// The receipt, as `confidant receipt verify` reads it.
+        /// The receipt, as `confidant audit verify --receipt` reads it.
         pub receipt: Text<MAX_RECEIPT>,
     }
 

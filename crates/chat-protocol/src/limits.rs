@@ -58,7 +58,7 @@ pub const MAX_INVITE: usize = 128;
 /// What one device seals for another while pairing, in bytes.
 pub const MAX_PAIRING: usize = 1024;
 /// A receipt of erasure, in bytes.
-pub const MAX_RECEIPT: usize = 16 * 1024;
+pub const MAX_RECEIPT: usize = 512 * 1024;
 /// The greatest number: above it, programs that keep numbers as doubles lose digits.
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
 /// How much of an unknown event's name an error repeats, in characters.

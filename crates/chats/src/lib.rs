@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!                 ┌ service ───────────────────────────┐       ┌ store ───────────────────────────────┐
-//!  POST, frames ─▶│ proofs, sessions, sockets, sync    │──────▶│ checks: revisions, key ids, list,    │──▶ chats.db
+//!  POST, frames ─▶│ proofs, sessions, sockets, sync    │──────▶│ checks: revisions, key ids, list,    │──▶ chats.db, or PostgreSQL
 //!  ◀─── answers ──│ seals records and rings ─▶ vault   │◀──────│ chain, sizes; one transaction        │
 //!                 └────────────────────────────────────┘       └──────────────────────────────────────┘
 //! ```

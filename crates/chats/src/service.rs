@@ -44,6 +44,8 @@
 //! # }
 //! ```
 
+mod cache;
+mod check;
 mod credentials;
 mod devices;
 mod erasure;
@@ -65,12 +67,13 @@ mod rows;
 mod socket;
 mod sync;
 mod totp;
+mod witness;
 mod writes;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use confidant_chat_format::{AccountId, Digest, Origin};
@@ -78,12 +81,15 @@ use confidant_chat_protocol::{Done, RefusedSent};
 use confidant_display::debug_without_content;
 use zeroize::Zeroizing;
 
+pub use cache::{Envelopes, MemoryCache, SyncCache};
+pub use check::Checked;
 pub use frames::Frames;
 pub use hub::{Happened, News, Which};
 pub use network::Network;
 pub use socket::{Closing, Socket};
+pub use witness::{Act, Witness};
 
-use crate::store::{ChatStore, Code, CodeKind, Erased, Millis};
+use crate::store::{ChatStore, Code, CodeKind, Millis};
 use crate::vault::Vault;
 use hub::Hub;
 use rate::Rates;
@@ -115,6 +121,8 @@ pub struct Settings {
     pub session: Duration,
     /// How many requests one network may make at once before it has a session; they come back at eight a second.
     pub burst: u32,
+    /// How many chats are read ahead for a device that has logged in.
+    pub read_ahead: usize,
 }
 
 impl Settings {
@@ -126,6 +134,7 @@ impl Settings {
             registration: Registration::Invited,
             session: Duration::from_secs(30 * 24 * 3600),
             burst: 120,
+            read_ahead: 100,
         }
     }
 }
@@ -197,19 +206,30 @@ pub enum Cookie {
 
 debug_without_content!(Cookie(***));
 
-/// Writes the receipt of an erasure: whose it was, and what was removed.
-pub type Receipt = dyn Fn(&AccountId, &Erased) -> String + Send + Sync;
-
 /// What others are told, or asked, as the service works.
 #[derive(Clone, Default)]
 pub struct Hooks {
     /// Hears of every change, to tell other gateways.
     pub news: Option<Arc<dyn News>>,
-    /// Writes the receipt of an erasure; without it, it is a plain list of what was removed.
-    pub receipt: Option<Arc<Receipt>>,
+    /// Hears who did what, for an audit log.
+    pub witness: Option<Arc<dyn Witness>>,
+    /// Keeps what is read ahead for a device that has logged in.
+    pub cache: Option<Arc<dyn SyncCache>>,
 }
 
 debug_without_content!(Hooks);
+
+/// A service that may be gone: for what the service itself keeps alive.
+#[derive(Clone, Debug)]
+pub struct WeakService(Weak<Inner>);
+
+impl WeakService {
+    /// The service, if it is still there.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Service> {
+        self.0.upgrade().map(|inner| Service { inner })
+    }
+}
 
 /// The service. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -245,6 +265,18 @@ impl Service {
         Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
     }
 
+    /// What the operator decided.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// A handle that does not keep the service alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakService {
+        WeakService(Arc::downgrade(&self.inner))
+    }
+
     /// Answers a POST to one of [`confidant_chat_protocol::ROUTES`]. The body is as received; the caller has applied the route's
     /// limit.
     pub async fn answer(&self, path: &str, caller: &Caller, body: &[u8]) -> Result<Answered, RefusedSent> {
@@ -255,7 +287,7 @@ impl Service {
             "/account/challenge" => this.challenge(caller, body).await,
             "/account/register/begin" => this.begin_registration(caller, body).await,
             "/account/register" => this.register(caller, body).await,
-            "/account/login" => this.login(caller, body).await,
+            "/account/login" => this.login(caller, body).await.map(|begun| self.begun(begun)),
             "/account/logout" => this.logout(caller, body).await,
             "/account/credentials" => this.change_credentials(caller, body).await,
             "/account/recover" => this.recover(caller, body).await,
@@ -265,7 +297,7 @@ impl Service {
             "/account/pair/offer" => this.offer(caller, body).await,
             "/account/pair/take" => this.take(caller, body).await,
             "/account/pair/send" => this.send(caller, body).await,
-            "/account/pair/fetch" => this.fetch(caller, body).await,
+            "/account/pair/fetch" => this.fetch(caller, body).await.map(|begun| self.begun(begun)),
             "/account/devices" => this.list_devices(caller, body).await,
             "/account/devices/revoke" => this.revoke_device(caller, body).await,
             "/account/sessions/revoke" => this.revoke_session(caller, body).await,
@@ -282,6 +314,17 @@ impl Service {
     #[must_use]
     pub fn connect(&self, origin: Origin, network: Network) -> Socket {
         Socket::new(self.clone(), origin, network)
+    }
+
+    /// How many sockets have said who they are, in this process.
+    #[must_use]
+    pub fn count_sockets(&self) -> u64 {
+        self.inner.hub.count()
+    }
+
+    /// How many accounts there are.
+    pub async fn count_accounts(&self) -> Result<u64, RefusedSent> {
+        Ok(self.inner.store.count_accounts().await?)
     }
 
     /// A one-use code for the first account, to print; good for a day, and only while there is no account.

@@ -15,7 +15,7 @@ mod memory;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
-use confidant_seal::{Key, Tag};
+pub use confidant_seal::{Key, Tag};
 
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryVault;
@@ -33,13 +33,16 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
     async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError>;
     /// Raises the anchor; it never goes back.
     async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
+    /// Sets the anchor as given, for an operator who restored a backup on purpose.
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
     /// Removes the key of an account that was not made after all. Nothing that it sealed was kept, so this may be quick and
     /// leave traces of it.
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError>;
     /// Destroys the keys of these chats beyond recovery. One that is not there is destroyed already.
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError>;
-    /// Destroys the account's key, those of all its chats, and its anchor. Once more is no error.
-    async fn destroy_account(&self, account: &AccountId) -> Result<(), VaultError>;
+    /// Destroys the account's key, those of all its chats, and its anchor. Once more is no error. Returns the receipt that proves
+    /// it, where there is somebody to sign one.
+    async fn destroy_account(&self, account: &AccountId) -> Result<Option<String>, VaultError>;
 }
 
 /// The vault cannot be asked. Says why in words that reveal no key and no id.

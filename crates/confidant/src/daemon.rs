@@ -21,7 +21,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::channels::Channels;
-use crate::config::{DEFAULT_TENANT, Loaded, StoreKind};
+use crate::config::{ChatsPlace, DEFAULT_TENANT, Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::open::{self, Opened, Purpose};
 use crate::output::note;
@@ -56,8 +56,12 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let listener = bind(config.server.listen).await?;
     // Not the one that was asked for, whose port may be 0.
     let address = listener.local_addr()?;
+    let mut loaded = loaded.clone();
+    loaded.config.server.listen = address;
+    check_chats(&mut loaded, role)?;
+    let loaded = &loaded;
     open::make_folder(&config.server.data_dir)?;
-    let (listener, opened) = match bus {
+    let (listener, mut opened) = match bus {
         None => (listener, open::open(loaded, Purpose::Answer).await?),
         Some(bus) => {
             let starting = patience::while_answering(listener, start_gateway(loaded, bus));
@@ -68,6 +72,7 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
         }
     };
     opened.prepared.tell();
+    opened.serve_chats(loaded).await?;
     opened.tell_of_damage();
     opened.tell_of_other_keys().await;
     let engine = opened.engine.clone();
@@ -84,14 +89,19 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let recovering = tokio::spawn(recover(left, first, stopped.clone()));
     let remembering = opened.memory.clone().map(|memory| tokio::spawn(crate::memory::keep(memory)));
     let sweeping = tokio::spawn(sweep(engine.clone(), config.checkpoint.sweep));
+    let chatting = opened.chats.clone().map(|service| tokio::spawn(crate::chats::keep(service)));
     let http = config.server.http();
     let mcp = Mount::new(served::ready(&opened), config.server.hosts(), http.max_body_bytes)?;
-    let standing = http::Standing { channels: channels.health(), damaged: opened.damaged.clone() };
+    let beside = crate::chats::beside(&opened);
+    let standing = http::Standing { beside, channels: channels.health(), damaged: opened.damaged.clone() };
+    let beside = crate::chats::router(loaded, &opened);
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, shutdown));
+    let mut server =
+        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
     warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
+    tell_first_code(&opened).await;
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
 
     tokio::select! {
@@ -103,7 +113,7 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
         }
     }
     let _ = stop.send(());
-    remembering.inspect(JoinHandle::abort);
+    remembering.into_iter().chain(chatting).for_each(|task| task.abort());
     sweeping.abort();
     let ended = tokio::select! {
         result = wind_down(&engine, channels, server, recovering, config.server.shutdown_grace) => result,
@@ -223,6 +233,40 @@ async fn wind_down(
     }
     tracing::info!(turns.parked = stopped.parked, "stopped");
     Ok(())
+}
+
+/// Refuses to be one of several servers that have chats each for themselves. Where nobody asked for chats, there are none.
+fn check_chats(loaded: &mut Loaded, role: Role) -> anyhow::Result<()> {
+    let apart = matches!(loaded.config.chats_place(), Some(ChatsPlace::Sqlite(_)));
+    if role != Role::Gateway || !apart {
+        return Ok(());
+    }
+    if loaded.config.web.is_wanted() {
+        return Err(anyhow!(
+            "gateways share chats in a PostgreSQL only, and here they are in a file of this machine; hint: set web.url to \
+             postgres://…, or web.enabled = false"
+        ));
+    }
+    loaded.config.web.turn_off();
+    Ok(())
+}
+
+/// Prints the code that the first account needs, while there is none. It is not in the log.
+async fn tell_first_code(opened: &Opened) {
+    let Some(chats) = &opened.chats else { return };
+    match chats.count_accounts().await {
+        Ok(1..) => {}
+        Ok(0) => match chats.first_code().await {
+            Ok(code) => note(&format!(
+                "chats that only their owner can open: nobody has an account yet; the first one needs this code, today: {}",
+                code.as_str()
+            )),
+            Err(refused) => {
+                tracing::warn!(reason = refused.error.name(), "no code for the first account could be made")
+            }
+        },
+        Err(refused) => tracing::warn!(reason = refused.error.name(), "accounts could not be counted"),
+    }
 }
 
 /// Says that whoever is on the way can read along, where others than this machine may be on it.

@@ -66,7 +66,7 @@ impl Unreachable {
     fn of_session(&self) -> Result<u64, Error> {
         match self.0.part {
             Part::Channels => Err(refused(&self.0)),
-            Part::Concepts | Part::Memory => Ok(0),
+            Part::Concepts | Part::Memory | Part::Chats => Ok(0),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A library only so that fuzz targets can reach the parsers (feature `fuzzing`); nothing here is a stable interface.
 
 mod channels;
+mod chats;
 mod cli;
 mod concepts;
 mod config;

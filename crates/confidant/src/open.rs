@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use confidant_channel::Inbox;
+use confidant_chats::service::Service;
 use confidant_concepts::SqliteGraph;
 use confidant_engine::aspects::Instructions;
 use confidant_engine::model::{Extractive, Models};
@@ -16,6 +17,7 @@ use confidant_mcp::tools::McpToolbox;
 use confidant_memory::Memory;
 use tempfile::TempDir;
 
+use crate::chats::{self, Chats};
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::damage::{self, Damage, Part, Unreachable};
 use crate::files;
@@ -40,6 +42,10 @@ pub(crate) struct Opened {
     pub(crate) inbox: Option<Inbox>,
     /// The servers of tools, if there are any; to be stopped at the end.
     pub(crate) toolbox: Option<Arc<McpToolbox>>,
+    /// Chats that only their owner can open; none if there are none yet, or they are off.
+    pub(crate) chats: Option<Service>,
+    /// What the engine knows of them.
+    known: Option<Chats>,
     /// The embedded graph of concepts, unless concepts are off.
     pub(crate) graph: Option<SqliteGraph>,
     /// Parts that cannot be opened, which stop nothing but themselves.
@@ -73,6 +79,24 @@ impl Opened {
             Some(damage) => Err(damage::error(damage)),
             None => Ok(()),
         }
+    }
+
+    /// Makes the place of chats if there is none, and serves them from now on. One that cannot be opened stops nothing else.
+    pub(crate) async fn serve_chats(&mut self, loaded: &Loaded) -> anyhow::Result<()> {
+        let Some(known) = self.known.as_ref().filter(|_| self.chats.is_none()) else { return Ok(()) };
+        if self.require(Part::Chats).is_err() {
+            return Ok(());
+        }
+        match chats::open(loaded).await {
+            Ok(None) => {}
+            Ok(Some(store)) => {
+                let service = chats::serve(loaded, &self.engine, store)?;
+                known.attach(&service);
+                self.chats = Some(service);
+            }
+            Err(error) => self.damaged.push(damage::of(Part::Chats, &error)),
+        }
+        Ok(())
     }
 
     /// Ends the servers of tools.
@@ -158,7 +182,17 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         damaged.push(damage::of(Part::Channels, &error));
         None
     });
-    let derived = derived(memory.as_ref(), inbox.as_ref(), &damaged);
+    let known = known_chats(loaded, purpose)?;
+    let chats = match chats::is_there(loaded)? {
+        true => chats::open(loaded).await,
+        false => Ok(None),
+    };
+    let chats = chats.unwrap_or_else(|error| {
+        damaged.push(damage::of(Part::Chats, &error));
+        None
+    });
+    let mut derived = derived(memory.as_ref(), inbox.as_ref(), &damaged);
+    derived.extend(known.iter().map(|known| Arc::new(known.clone()) as Arc<dyn Derived>));
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
     let toolbox = toolbox(loaded, purpose)?;
     let graph = concepts::open(loaded, purpose)?;
@@ -185,6 +219,10 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
+    let chats = chats.map(|store| chats::serve(loaded, &engine, store)).transpose()?;
+    if let (Some(known), Some(service)) = (&known, &chats) {
+        known.attach(service);
+    }
     if matches!(purpose, Purpose::Answer | Purpose::Relay | Purpose::SetUp) {
         space.hold();
     }
@@ -197,10 +235,19 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         memory,
         inbox,
         toolbox,
+        chats,
+        known,
         graph: graph.embedded,
         damaged,
         _aside: None,
     })
+}
+
+/// What the engine will know of chats: where there are or will be some.
+fn known_chats(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Option<Chats>> {
+    let may_be_made = matches!(purpose, Purpose::Answer | Purpose::Relay);
+    let any = loaded.config.chats_place().is_some() && (may_be_made || chats::is_there(loaded)?);
+    any.then(|| loaded.config.web.tenant().map(Chats::of)).transpose()
 }
 
 /// What holds words of people beside the logs, so that it can be told of an erasure.

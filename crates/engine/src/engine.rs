@@ -18,6 +18,7 @@ use crate::counts::{Counters, Counts};
 use crate::error::{Error, OpenError, StoreError};
 use crate::inner::Inner;
 use crate::ledger::Ledger;
+use crate::ledger::accounts::AccountKeys;
 use crate::ledger::anchors::keep_anchoring;
 use crate::ledger::audit::{Action, Actor, AuditRecord};
 use crate::ledger::derived::Derived;
@@ -219,6 +220,12 @@ impl Engine {
     #[must_use]
     pub fn session(&self, scope: Scope, actor: Actor) -> Session {
         Session::new(Arc::clone(&self.inner), scope, actor)
+    }
+
+    /// The keys of a tenant's accounts, whose chats only their owner can open.
+    #[must_use]
+    pub fn account_keys(&self, tenant: TenantId) -> AccountKeys {
+        AccountKeys::new(Arc::clone(&self.inner), tenant)
     }
 
     /// A turn that neither recalls nor keeps anything, of somebody of this tenant. It calls no tool that changes something

@@ -72,7 +72,7 @@ pub(crate) fn shared(
     Arc::new(Shared {
         limits: Limits::new(settings.requests_per_minute),
         known: Known::new(),
-        metrics: Metrics::new(engine.clone(), standing.channels.clone()),
+        metrics: Metrics::new(engine.clone(), &standing),
         standing,
         clock: SystemClock,
         description,

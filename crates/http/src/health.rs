@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use confidant_channel::{Condition, Status};
+use confidant_display::parted;
 use confidant_engine::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -87,6 +88,14 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
     }
     if !app.engine.has_worker().await {
         return Err(Error::NoWorker.into());
+    }
+    for part in &app.standing.beside {
+        if let Err(trouble) = part.ping().await {
+            let (what, hint) = parted(&trouble).unwrap_or((&trouble, "run `confidant doctor`"));
+            let message = format!("{} cannot be reached: {what}", part.name());
+            let hint = hint.to_owned();
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "part_unavailable", message, hint));
+        }
     }
     let damaged = app.standing.damaged.clone();
     let channels = app.standing.channels.all().into_iter().map(ChannelHealth::of).collect();

@@ -17,6 +17,7 @@ mod auth;
 mod body;
 mod chat;
 mod context;
+mod crowded;
 mod decisions;
 mod error;
 #[cfg(feature = "fuzzing")]
@@ -25,13 +26,11 @@ pub mod fuzzing;
 mod health;
 mod known;
 mod limits;
-mod listen;
 mod mcp;
 mod metrics;
 mod openai;
 mod openapi;
 mod person;
-mod places;
 mod sessions;
 mod settings;
 mod standing;
@@ -49,7 +48,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
@@ -58,6 +56,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use confidant_engine::Engine;
+use confidant_listener::listen;
 use confidant_mcp::Mount;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -70,12 +69,16 @@ use app::{App, shared};
 use auth::TokenId;
 use error::{ApiError, Form};
 
-pub use places::PlaceLimits;
+pub use axum::Router;
+pub use confidant_listener::PlaceLimits;
 pub use settings::HttpSettings;
-pub use standing::{Damage, Part, Standing};
+pub use standing::{Beside, Damage, Gauge, Part, Standing};
 pub use waiting::serve_waiting;
 
 /// Serves until `shutdown` resolves; then accepts nothing more and finishes what is under way.
+///
+/// `beside` has routes of others: they are counted and logged like ours, on connections of the same count, but nothing here
+/// decides who may ask them. It has no fallback of its own, and no path of ours.
 ///
 /// Boxed, both: what answers requests is compiled here, where it is built for speed.
 pub fn serve(
@@ -84,16 +87,17 @@ pub fn serve(
     settings: HttpSettings,
     mcp: Mount,
     standing: Standing,
+    beside: Router,
     shutdown: BoxFuture<'static, ()>,
 ) -> BoxFuture<'static, ()> {
-    let (router, app) = build(engine, settings, Some(mcp), standing);
+    let (router, app) = build(engine, settings, Some(mcp), standing, beside);
     let shutdown = async move {
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
         // Its streams would go on for as long as somebody listens.
         app.mcp.iter().for_each(Mount::stop);
     };
-    Box::pin(listen::listen(listener, router, settings.places, Box::pin(shutdown)))
+    Box::pin(listen(listener, router, settings.places, crowded::refusal, Box::pin(shutdown)))
 }
 
 /// Serves health and metrics only, for a process that takes no requests.
@@ -106,18 +110,24 @@ pub fn serve_health(
     let app = shared(engine, settings, None, Standing::default(), Bytes::new());
     let open = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz));
     let guarded = Router::new().route("/metrics", get(metrics::metrics));
-    let router = around(guarded, open, &app);
-    Box::pin(listen::listen(listener, router, settings.places, shutdown))
+    let router = around(guarded, open, Router::new(), &app);
+    Box::pin(listen(listener, router, settings.places, crowded::refusal, shutdown))
 }
 
 /// Every route, ready to be called without a socket.
 #[cfg(test)]
 pub(crate) fn router(engine: Engine, settings: HttpSettings) -> Router {
-    build(engine, settings, None, Standing::default()).0
+    build(engine, settings, None, Standing::default(), Router::new()).0
 }
 
 /// Every route with everything around it, and what its requests share.
-fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, standing: Standing) -> (Router, App) {
+fn build(
+    engine: Engine,
+    settings: HttpSettings,
+    mcp: Option<Mount>,
+    standing: Standing,
+    beside: Router,
+) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -153,21 +163,22 @@ fn build(engine: Engine, settings: HttpSettings, mcp: Option<Mount>, standing: S
     description.merge(guarded_paths);
     let description = serde_json::to_vec(&description).unwrap_or_default().into();
     let app = shared(engine, settings, mcp, standing, description);
-    let router = around(guarded.route("/mcp", any(mcp::answer)), open, &app);
+    let router = around(guarded.route("/mcp", any(mcp::answer)), open, beside, &app);
     (router, app)
 }
 
-/// Routes that want a token and routes that do not, with everything around them.
-fn around(guarded: Router<App>, open: Router<App>, app: &App) -> Router {
+/// Routes that want a token, routes that do not, and routes of others, with everything around them.
+fn around(guarded: Router<App>, open: Router<App>, beside: Router, app: &App) -> Router {
     guarded
         .route_layer(middleware::from_fn_with_state(Arc::clone(app), auth::guard))
         .merge(open)
         .method_not_allowed_fallback(async || wrong_method())
         .fallback(async || no_route())
         .layer(middleware::from_fn(same_host))
+        .with_state(Arc::clone(app))
+        .merge(beside)
         .layer(middleware::from_fn(render_errors))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observe))
-        .with_state(Arc::clone(app))
 }
 
 /// Counts a request and writes its line in the log.

@@ -4,6 +4,7 @@
 //! engine itself; this only reads its counts when asked. A streamed answer counts as done when it starts.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -25,6 +26,7 @@ use super::app::App;
 use super::auth::Operator;
 use super::error::ApiError;
 use super::openapi::Failures;
+use super::standing::{Beside, Standing};
 
 /// The counts of one server.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ struct Route {
 }
 
 impl Metrics {
-    pub(super) fn new(engine: Engine, channels: Health) -> Self {
+    pub(super) fn new(engine: Engine, standing: &Standing) -> Self {
         let mut registry = Registry::with_prefix("confidant");
         let requests = Family::<Request, Counter>::default();
         registry.register("http_requests", "HTTP requests by route, method and status", requests.clone());
@@ -57,7 +59,8 @@ impl Metrics {
         let help = "Time until an answer was ready or began to stream";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, durations.clone());
         registry.register_collector(Box::new(Turns(engine)));
-        registry.register_collector(Box::new(Channels(channels)));
+        registry.register_collector(Box::new(Channels(standing.channels.clone())));
+        registry.register_collector(Box::new(Parts(standing.beside.clone())));
         Self { registry, requests, durations }
     }
 
@@ -82,6 +85,21 @@ pub(super) fn method_name(method: &Method) -> &'static str {
         Method::HEAD => "HEAD",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
+    }
+}
+
+/// What parts beside the engine count, read at each scrape.
+#[derive(Debug)]
+struct Parts(Vec<Arc<dyn Beside>>);
+
+impl Collector for Parts {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for gauge in self.0.iter().flat_map(|part| part.gauges()) {
+            let value = ConstGauge::new(i64::try_from(gauge.value).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(gauge.name, gauge.help, None, MetricType::Gauge)?;
+            value.encode(metric)?;
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::places::PlaceLimits;
+use confidant_listener::PlaceLimits;
 
 /// What the operator chose for HTTP.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,38 @@
 //! How what is beside the engine is, for `/readyz`.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use confidant_channel::Health;
 use serde::Serialize;
+
+/// Something beside the engine without which a server is not ready.
+#[async_trait]
+pub trait Beside: Send + Sync + std::fmt::Debug {
+    /// What it is called, such as `chats`.
+    fn name(&self) -> &'static str;
+    /// Whether it answers; else what is wrong, and what to do.
+    async fn ping(&self) -> Result<(), String>;
+    /// How many there are of what it counts, for Prometheus.
+    fn gauges(&self) -> Vec<Gauge>;
+}
+
+/// How many there are of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// Its name, without the program's.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// How many there are now.
+    pub value: u64,
+}
 
 /// How what is beside the engine is.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
+    /// Parts that are asked how they are.
+    pub beside: Vec<Arc<dyn Beside>>,
     /// The channels.
     pub channels: Health,
     /// Parts of the data that cannot be opened.
@@ -15,7 +42,7 @@ pub struct Standing {
 /// A part that cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Damage {
-    /// `concepts`, `memory` or `channels`.
+    /// `concepts`, `memory`, `channels` or `chats`.
     pub part: Part,
     /// What is wrong with it, and what to do about it.
     pub trouble: String,
@@ -32,6 +59,8 @@ pub enum Part {
     Memory,
     /// `channels.db`.
     Channels,
+    /// `chats.db`, or where chats are kept otherwise.
+    Chats,
 }
 
 impl Part {
@@ -42,6 +71,7 @@ impl Part {
             Self::Concepts => "concepts",
             Self::Memory => "memory",
             Self::Channels => "channels",
+            Self::Chats => "chats",
         }
     }
 
@@ -52,6 +82,7 @@ impl Part {
             Self::Concepts => "concepts",
             Self::Memory => "memories",
             Self::Channels => "channel_events",
+            Self::Chats => "chats",
         }
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use axum::routing::get;
+use confidant_listener::{PlaceLimits, listen};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::error::{ApiError, Form};
-use super::places::PlaceLimits;
-use super::{health, listen};
+use super::{crowded, health};
 
 /// Answers for as long as `until` does not resolve; whoever listens on the same socket goes on from there.
 pub fn serve_waiting(listener: TcpListener, until: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
@@ -23,7 +23,7 @@ pub fn serve_waiting(listener: TcpListener, until: BoxFuture<'static, ()>) -> Bo
         });
     // Little is asked of a server that has not started.
     let limits = PlaceLimits { most: 256, per_peer: 0, first_head: Duration::from_secs(10) };
-    Box::pin(listen::listen(listener, router, limits, until))
+    Box::pin(listen(listener, router, limits, crowded::refusal, until))
 }
 
 #[cfg(test)]

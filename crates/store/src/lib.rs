@@ -16,8 +16,6 @@
 #![expect(missing_docs, reason = "only the engine uses it; what is not plain by its name and type is said")]
 
 mod audit;
-#[cfg(any(feature = "redis", feature = "postgres"))]
-mod certificates;
 mod claims;
 pub mod clock;
 pub mod contexts;

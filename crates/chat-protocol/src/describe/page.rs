@@ -58,6 +58,8 @@ server-sent event (with `seq` as its `id:`), or the body of a POST to `/chats/ev
   answered.
 - A frame that cannot be read is answered with `refused`, with `re` if its `id` can be found. A frame over the limit closes the
   socket.
+- A frame is a text message; a binary one is refused with `malformed`. The first frame has at most 4 KiB.
+- The server pings a socket that is quiet, and cuts off one that does not answer or does not read.
 - A device that finds a gap in `seq` asks with `sync_status_request`.
 
 ";
@@ -77,7 +79,7 @@ fn frames(out: &mut String, book: &mut Book) {
     for (close, doc) in CloseCode::ALL {
         let _ = writeln!(out, "| {} | {} |", close.code(), doc.trim());
     }
-    out.push('\n');
+    out.push_str("| 1002, 1007 | The bytes are no WebSocket messages, or no UTF-8. |\n\n");
 }
 
 /// Gives the types that are described with an event, and where.
@@ -121,9 +123,10 @@ fn routes(out: &mut String, book: &mut Book) {
     out.push_str("## Accounts, over HTTP\n\n");
     out.push_str(
         "Each is a POST with a JSON body. *Session* means the session's cookie with the header `Confidant-Session`, at the server's \
-         own origin. *Proof* means that the body is a [Signed](#signed) request, signed for that purpose: what stands below is the \
+         own origin ([Sessions](#sessions-and-origins)). *Proof* means that the body is a [Signed](#signed) request, signed for that purpose: what stands below is the \
          JSON inside its `body`. A refusal is the fields of [`refused`](#refused), with the status of its [error](#errors).\n\n",
     );
+    out.push_str(SESSIONS);
     Signed::describe(book);
     out.push_str("### Signed\n\n");
     let _ = writeln!(out, "{}\n", book.get("Signed").expect("described above").doc);
@@ -146,6 +149,28 @@ fn routes(out: &mut String, book: &mut Book) {
         fenced(out, &(route.types.answer.make)(&mut Dice::sample()).pretty);
     }
 }
+
+const SESSIONS: &str = "\
+### Sessions and origins
+
+A session is shown by two secrets of 32 bytes, in base64url. The login's answer has one, which is sent in the header `Confidant-Session`. The
+other is the session's id:
+
+| client | gets the id | sends the id |
+|---|---|---|
+| a page | in the cookie `__Host-confidant` (`confidant-PORT` at an `http` origin), which scripts do not see | the browser does |
+| a program | in the header `Confidant-Session-Id` of the answer | `Authorization: Confidant-Session ID` |
+
+- `Host` is the host of one of the server's origins. `Origin` is the origin of that host. `Sec-Fetch-Site` is `same-origin`.
+- A page sends `Origin`. A cookie counts only with `Origin`, `Sec-Fetch-Site` and `Confidant-Session`, and not beside `Authorization`.
+- A program sends neither `Origin` nor `Sec-Fetch-Site` nor a cookie. Its origin, for proofs and tickets, is the one that its `Host` names.
+- The same rules hold for the socket `/ws`, but a page needs no `Sec-Fetch-Site` there unless the browser sends it. The ticket says whose it is.
+- Bodies are `application/json`, not compressed, in UTF-8. Each of these headers may be there once.
+- Frames are answered as `application/x-ndjson`, one per line, while they are made. `Retry-After` comes with `retry_ms`.
+
+Whatever breaks these rules is refused with `unauthorised`, `two-credentials` or `malformed` before anything else is looked at.
+
+";
 
 fn who(who: Who) -> String {
     match who {

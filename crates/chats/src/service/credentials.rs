@@ -14,6 +14,7 @@ use super::hub::Which;
 use super::identity::{Known, Proven};
 use super::record::{AccountRecord, Credential};
 use super::refusals::{Answer, conflict, login_refused, malformed};
+use super::witness::Act;
 use super::{Answered, Caller, Inner, totp};
 use crate::store::{ChangeAccount, HaveList, OtherSessions, StoreError};
 use confidant_chat_format::Refused;
@@ -38,7 +39,9 @@ impl Inner {
             }
             record.totp = Some(setup.secret);
         }
-        self.change(&known, &record, OtherSessions::Stay).await
+        let answer = self.change(&known, &record, OtherSessions::Stay).await?;
+        self.witness(&known.account, Act::CredentialsChanged).await;
+        Ok(answer)
     }
 
     /// The recovery code signs, and is replaced with the password in one step. Every other session ends.
@@ -64,6 +67,7 @@ impl Inner {
         };
         let answer = self.change(&known, &record, OtherSessions::End(kept)).await?;
         self.hub.end(&known.account, &Which::AllBut(kept), LogoutReason::Changed);
+        self.witness(&known.account, Act::Recovered).await;
         Ok(answer)
     }
 

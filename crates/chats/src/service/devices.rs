@@ -9,6 +9,7 @@ use confidant_chat_protocol::{
 use super::identity::Proven;
 use super::refusals::{Answer, not_found, unavailable};
 use super::rows::{open_label, seal_label};
+use super::witness::Act;
 use super::{Answered, Caller, Inner};
 use crate::store::RingName;
 
@@ -60,6 +61,7 @@ impl Inner {
     pub(crate) async fn revoke_device(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
         let Proven { known, request, .. } = self.proven::<RevokeDevice>(caller, body).await?;
         self.drop_device(&known.account, &request.device).await?;
+        self.witness(&known.account, Act::DeviceRevoked).await;
         self.publish_devices(&known.account).await?;
         Answered::done()
     }
@@ -70,6 +72,7 @@ impl Inner {
         let session = sessions.iter().find(|session| name_of(&session.id) == request.session.0);
         let session = session.ok_or_else(not_found)?;
         self.drop_session(&known.account, session.id).await?;
+        self.witness(&known.account, Act::SessionRevoked).await;
         self.publish_devices(&known.account).await?;
         Answered::done()
     }

@@ -10,13 +10,29 @@
 //! scrubbed, because somebody reads or the process was killed, is noted in the store and scrubbed by the next upkeep.
 
 use confidant_chat_format::AccountId;
-use confidant_chat_protocol::{Erase, Erased, LogoutReason, Restore, Text};
+use confidant_chat_protocol::{Erase, Erased, LogoutReason, RefusedSent, Restore, Text};
 
 use super::hub::Which;
 use super::identity::Proven;
 use super::refusals::{Answer, not_found, unavailable};
-use super::{Answered, Caller, Cookie, Inner};
+use super::{Answered, Caller, Cookie, Inner, Service};
 use crate::store::{self, StoreError};
+
+impl Service {
+    /// Removes an account for somebody who destroys its keys himself, as an operator who erases a person does, or a vault that
+    /// erases all there is of one. Waits for nobody: who writes meanwhile finds no account, or is finished first.
+    pub async fn remove(&self, account: &AccountId) -> Result<store::Erased, RefusedSent> {
+        let this = &*self.inner;
+        match this.store.mark_erasing(account).await {
+            Err(StoreError::NotFound) => return Ok(store::Erased::default()),
+            marked => marked?,
+        }
+        this.hub.end(account, &Which::All, LogoutReason::Erased);
+        let erased = this.erase_rows(account).await?;
+        this.scrub().await;
+        Ok(erased)
+    }
+}
 
 impl Inner {
     pub(crate) async fn erase(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
@@ -25,21 +41,24 @@ impl Inner {
             return Err(not_found());
         }
         self.store.mark_erasing(&known.account).await?;
-        let erased = self.finish_erasure(&known.account).await?;
+        let (receipt, erased) = self.finish_erasure(&known.account).await?;
         self.scrub().await;
-        let receipt = match &self.hooks.receipt {
-            Some(receipt) => receipt(&known.account, &erased),
-            None => plain_receipt(&erased),
-        };
+        let receipt = receipt.unwrap_or_else(|| plain_receipt(&erased));
         Ok(Answered::json(&Erased { receipt: Text::new(receipt)? })?.with(Cookie::Clear))
     }
 
-    async fn finish_erasure(&self, account: &AccountId) -> Answer<store::Erased> {
+    /// Ends keys and rows: the receipt, and what was removed here.
+    async fn finish_erasure(&self, account: &AccountId) -> Answer<(Option<String>, store::Erased)> {
         // Nobody of this process writes meanwhile, and whoever waited for it finds no account.
         let room = self.hub.room(account);
         let _turn = room.turn().await;
         self.hub.end(account, &Which::All, LogoutReason::Erased);
-        self.vault.destroy_account(account).await?;
+        let receipt = self.vault.destroy_account(account).await?;
+        Ok((receipt, self.erase_rows(account).await?))
+    }
+
+    async fn erase_rows(&self, account: &AccountId) -> Answer<store::Erased> {
+        self.forget_ahead(account, None).await;
         match self.store.erase(account).await {
             Err(StoreError::NotFound) => Ok(store::Erased::default()),
             erased => Ok(erased?),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use confidant_chat_format::{ChatId, EmbedId};
+use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId};
 use confidant_chat_protocol::{
     Body as _, ClientFrame, Export, RefusedSent, ServerEvent, ServerFrame, Versions, limits,
 };
@@ -14,7 +14,9 @@ use super::identity::Proven;
 use super::refusals::{Answer, not_found};
 use super::socket::Peer;
 use super::sync::{ChatsStep, Kind};
+use super::witness::Act;
 use super::{Answered, Body, Caller, Service};
+use crate::store::{Session, StoreError};
 
 /// Frames of one answer.
 pub struct Frames {
@@ -100,19 +102,41 @@ impl Service {
         if request.account != known.account {
             return Err(not_found());
         }
+        this.must_witness(&known.account, Act::Exported).await?;
         let session = this.session_of(caller, &known.account).await.ok();
+        let frames = Box::new(self.exported(&known.account, session).await?);
+        Ok(Answered { body: Body::Frames(frames), session: None })
+    }
+
+    /// Everything that the server has of an account, for somebody who may ask for it otherwise than by its credentials, as an
+    /// operator may for a person. It is ciphertext: only a device of the account's opens it.
+    pub async fn export_account(&self, account: &AccountId) -> Result<Frames, RefusedSent> {
+        self.exported(account, None).await
+    }
+
+    /// How many chats an account has; none if there is no such account.
+    pub async fn count_chats(&self, account: &AccountId) -> Result<u64, RefusedSent> {
+        match self.inner.store.account(account).await {
+            Err(StoreError::NotFound) => Ok(0),
+            there => {
+                there?;
+                Ok(self.inner.lines(account).await?.len() as u64)
+            }
+        }
+    }
+
+    async fn exported(&self, account: &AccountId, session: Option<Session>) -> Answer<Frames> {
+        let this = &*self.inner;
         let peer = Peer {
-            account: known.account.clone(),
-            device: session
-                .as_ref()
-                .map_or_else(confidant_chat_format::DeviceId::random, |one| one.device.clone()),
-            session: session.map_or(confidant_chat_format::Digest::ZERO, |one| one.id),
+            account: account.clone(),
+            device: session.as_ref().map_or_else(DeviceId::random, |one| one.device.clone()),
+            session: session.map_or(Digest::ZERO, |one| one.id),
             seat: None,
         };
         let state = this.account_state(&peer, 0).await?;
         let mut steps = state.steps();
         steps.extend(this.data_steps(&peer, None).await?);
-        let devices = this.devices(&known.account, peer.session).await?;
+        let devices = this.devices(account, peer.session).await?;
         steps.push(Step::event(ServerEvent::Devices(devices)));
         let nothing = Versions { messages_v: 0, title_v: 0, draft_v: 0 };
         for chats in state.lines.chunks(limits::MAX_BATCH) {
@@ -120,8 +144,7 @@ impl Service {
             steps.push(Step::Chats(ChatsStep::new(Kind::Export, todo)));
         }
         steps.push(Step::event(state.complete(confidant_chat_protocol::Phase::All)));
-        let frames = Box::new(Frames::new(self.clone(), peer, None, steps));
-        Ok(Answered { body: Body::Frames(frames), session: None })
+        Ok(Frames::new(self.clone(), peer, None, steps))
     }
 
     /// A frame without a socket.

@@ -196,6 +196,11 @@ impl Hub {
         here || self.others.is_some()
     }
 
+    /// How many sockets there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.rooms.lock().values().map(|room| room.members.lock().len() as u64).sum()
+    }
+
     /// The sessions that have sockets here. Empty rooms go.
     pub(crate) fn sessions(&self) -> Vec<(AccountId, Digest)> {
         let mut rooms = self.rooms.lock();

@@ -108,13 +108,20 @@ impl Inner {
         let public_key = by.as_ref().map(|credential| &credential.public_key);
         let holds = signed.statement::<T>(&caller.origin).verify(public_key, &signed.proof.0).is_ok();
         let in_time = carried.as_deref() == Some(T::PURPOSE.name().as_bytes());
-        let (Some(known), Some(by), true) = (known, by, holds && in_time) else {
-            return Err(login_refused());
+        let (known, by) = match (known, by, holds && in_time) {
+            (Some(known), Some(by), true) => (known, by),
+            (known, ..) => {
+                known.inspect(|known| self.witness_refusal(&known.account));
+                return Err(login_refused());
+            }
         };
         if known.is_old {
             return Err(Refused::RolledBack.into());
         }
-        self.check_totp(&known, &by, &signed).await?;
+        if let Err(refused) = self.check_totp(&known, &by, &signed).await {
+            self.witness_refusal(&known.account);
+            return Err(refused);
+        }
         self.store.login_succeeded(name, network).await?;
         Ok(Proven { known, by, request: signed.request::<T>()? })
     }

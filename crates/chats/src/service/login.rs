@@ -13,7 +13,8 @@ use super::hub::Which;
 use super::identity::Proven;
 use super::refusals::{Answer, login_refused};
 use super::rows::seal_label;
-use super::{Answered, Caller, Cookie, Inner, hashed, random};
+use super::witness::Act;
+use super::{Answered, Caller, Cookie, Inner, Service, hashed, random};
 use crate::store::{AccountRow, Code, CodeKind, NewDevice, Session, StoreError};
 
 /// Which device a session is on.
@@ -22,6 +23,21 @@ pub(crate) enum On {
     Known(Option<DeviceId>),
     /// A new one with this id.
     New(DeviceId),
+}
+
+/// A session that has begun, on a device that may have nothing yet.
+pub(crate) struct Begun {
+    pub(crate) answered: Answered,
+    pub(crate) account: AccountId,
+    pub(crate) device: DeviceId,
+}
+
+impl Service {
+    /// Reads ahead what the device will ask for, and answers.
+    pub(crate) fn begun(&self, begun: Begun) -> Answered {
+        self.warm(&begun.account, &begun.device);
+        begun.answered
+    }
 }
 
 impl Inner {
@@ -36,15 +52,17 @@ impl Inner {
         Bytes(*self.vault.tag("prelogin", login.as_str().as_bytes()).as_bytes())
     }
 
-    pub(crate) async fn login(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+    pub(crate) async fn login(&self, caller: &Caller, body: &[u8]) -> Answer<Begun> {
         let Proven { known, by, request } = self.proven::<LoginRequest>(caller, body).await?;
         if request.kind != by.kind {
             return Err(login_refused());
         }
+        self.must_witness(&known.account, Act::LoggedIn).await?;
         let on = On::Known(request.device);
         let (opened, cookie) =
             self.begin_session(&known.account, &known.row, &known.key, on, Some(by.wrap)).await?;
-        Ok(Answered::json(&opened)?.with(cookie))
+        let answered = Answered::json(&opened)?.with(cookie);
+        Ok(Begun { answered, account: opened.account, device: opened.device })
     }
 
     /// Begins a session, on a device that is added if it is new. Where there are too many, the longest unused one goes: nobody is
@@ -124,6 +142,7 @@ impl Inner {
         };
         for session in ended {
             self.drop_session(&session.account, session.id).await?;
+            self.witness(&session.account, Act::LoggedOut).await;
         }
         Ok(Answered::done()?.with(Cookie::Clear))
     }

@@ -11,8 +11,9 @@ use confidant_chat_protocol::{
 use confidant_seal::Sealed;
 
 use super::identity::Proven;
-use super::login::On;
+use super::login::{Begun, On};
 use super::refusals::{Answer, login_refused, not_found};
+use super::witness::Act;
 use super::{Answered, Caller, Inner};
 use crate::store::{StoreError, limits};
 
@@ -45,7 +46,7 @@ impl Inner {
     }
 
     /// The new device gets the answer and a session. Until there is an answer, and for a claim that is not right: `not-found`.
-    pub(crate) async fn fetch(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+    pub(crate) async fn fetch(&self, caller: &Caller, body: &[u8]) -> Answer<Begun> {
         self.admit(caller)?;
         let request = PairFetch::read(body)?;
         let id = bytes_of(&request.id);
@@ -54,10 +55,13 @@ impl Inner {
         }
         let (account, sealed) = self.store.take_slot(id, self.now()).await?.ok_or_else(not_found)?;
         let known = self.known(&account).await.map_err(|_| login_refused())?;
+        self.must_witness(&account, Act::DevicePaired).await?;
         let (session, cookie) =
             self.begin_session(&account, &known.row, &known.key, On::Known(None), None).await?;
         let sealed = Blob::new(sealed.into_bytes())?;
-        Ok(Answered::json(&PairFetched { sealed, session })?.with(cookie))
+        let device = session.device.clone();
+        let answered = Answered::json(&PairFetched { sealed, session })?.with(cookie);
+        Ok(Begun { answered, account, device })
     }
 
     fn claim(&self, id: [u8; 16]) -> Secret {

@@ -130,16 +130,27 @@ impl Inner {
         lines: &[ItemLine],
         embeds: Embeds,
     ) -> Answer<Option<Vec<ItemSent>>> {
-        let wanted: Vec<ItemId> =
-            lines.iter().filter(|line| is_sent(line, embeds)).map(|line| line.item.clone()).collect();
-        let rows = match self.store.items(account, chat, wanted, usize::MAX).await {
+        let mut ahead = self.ahead(account, chat).await;
+        // What was read ahead counts if it is what the store has.
+        ahead.retain(|item, envelope| {
+            lines.iter().any(|line| line.item == *item && line.hash == Digest::of(envelope.as_bytes()))
+        });
+        let wanted = lines.iter().filter(|line| is_sent(line, embeds) && !ahead.contains_key(&line.item));
+        let wanted: Vec<ItemId> = wanted.map(|line| line.item.clone()).collect();
+        let rows = match wanted.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.store.items(account, chat, wanted, usize::MAX).await,
+        };
+        let rows = match rows {
             Err(StoreError::NotFound) => return Ok(None),
             rows => rows?,
         };
         let mut rows = rows.into_iter();
         let mut sent = Vec::with_capacity(lines.len());
         for line in lines {
-            let envelope = if is_sent(line, embeds) {
+            let envelope = if let Some(envelope) = ahead.remove(&line.item) {
+                Some(Envelope::new(envelope)?)
+            } else if is_sent(line, embeds) {
                 let Some(row) = rows.next() else { return Ok(None) };
                 if row.item != line.item || Digest::of(row.envelope.as_bytes()) != line.hash {
                     return Ok(None);

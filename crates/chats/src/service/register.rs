@@ -14,6 +14,7 @@ use super::login::On;
 use super::record::{AccountRecord, Credential};
 use super::refusals::{Answer, login_refused};
 use super::rows::seal_entry;
+use super::witness::Act;
 use super::{Answered, Caller, Inner, Registration};
 use crate::store::{ManifestPut, NewAccount, Pass, RingName, StoreError};
 
@@ -83,6 +84,7 @@ impl Inner {
             });
         }
         self.vault.raise(&account, 1).await?;
+        self.witness(&account, Act::Registered).await;
         let row = self.store.account(&account).await?;
         let (opened, cookie) =
             self.begin_session(&account, &row, &key, On::New(device), Some(by.wrap)).await?;

@@ -18,6 +18,7 @@ use super::identity::{Known, Proven};
 use super::record::AccountRecord;
 use super::refusals::{Answer, conflict, malformed, not_found, unavailable};
 use super::rows::{open_entry, seal_entry};
+use super::witness::Act;
 use super::{Answered, Caller, Inner};
 use crate::store::{
     AccountState, BeginRotation, CommitRotation, FloorPut, HaveList, ListPut, ManifestPut, RingEntry,
@@ -200,6 +201,7 @@ impl Inner {
         self.vault.raise(account, account_rev).await?;
         self.hub.end(account, &Which::AllBut(session.id), LogoutReason::Rotated);
         self.publish_account(account).await?;
+        self.witness(account, Act::KeyRotated).await;
         Answered::json(&AccountChanged { account_rev, generation })
     }
 

@@ -132,7 +132,8 @@ impl Socket {
                 return Err(self.close(CloseCode::LoggedOut, Some(logged_out(reason))));
             }
             if let Some(answer) = self.later.front_mut() {
-                match answer.next().await {
+                // Boxed: most sockets wait for news, and would have room for this all the time.
+                match Box::pin(answer.next()).await {
                     Some(frame) => return Ok(frame),
                     None => drop(self.later.pop_front()),
                 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use confidant_chat_format::{ChatId, Digest, EmbedId, ItemId, Trail};
+use confidant_chat_format::{AccountId, ChatId, Digest, EmbedId, ItemId, Trail};
 use confidant_chat_protocol::{
     AccountState, Change, Changed, ChatContentBatchResponse, ChatSent, ChatsSent, DataName, Envelope,
     FloorSent, ItemSent, List, LoadMoreChats, LoadMoreChatsResponse, Map, Phase, PhasedSyncComplete,
@@ -126,7 +126,7 @@ impl Inner {
             let row = self.store.account(account).await?;
             let have = HaveList { floors: [0; 16], trail_from: manifest };
             let list = self.store.list(account, have).await?;
-            let lines = self.lines(peer).await?;
+            let lines = self.lines(account).await?;
             // Nothing was written meanwhile, so that the parts are of one state.
             if self.store.account(account).await?.seq == row.seq {
                 let seq = row.seq;
@@ -182,12 +182,13 @@ impl Inner {
     }
 
     /// Every chat of an account.
-    async fn lines(&self, peer: &Peer) -> Answer<Vec<ChatLine>> {
+    /// Every chat of an account.
+    pub(crate) async fn lines(&self, account: &AccountId) -> Answer<Vec<ChatLine>> {
         let mut lines = Vec::new();
         let mut after = (Millis(u64::MAX), ChatId::from_bits(&[0xff; 16]));
         loop {
             let phase = store::Phase::Older(after.0, after.1.clone(), store::limits::PAGE);
-            let page = self.store.lines(&peer.account, phase).await?;
+            let page = self.store.lines(account, phase).await?;
             let Some(last) = page.last() else { return Ok(lines) };
             after = (last.updated_at, last.chat.clone());
             lines.extend(page);
@@ -240,6 +241,9 @@ impl Inner {
             rest.todo.pop_front();
         }
         let more = !rest.todo.is_empty();
+        if !more && rest.kind == Kind::Phase(Phase::Rest) {
+            self.loaded(&peer.account, &peer.device).await;
+        }
         Ok((step.event(chats, missing, more)?, more.then_some(rest)))
     }
 

@@ -1,10 +1,5 @@
-//! The service with a real store, a vault in memory, and devices that seal and check as clients do.
-
-mod accounts;
-mod attacks;
-mod keys;
-mod sockets;
-mod syncing;
+//! The service with a real store, a vault in memory, and devices that seal and check as clients do. Every test runs on every
+//! store: the files of tests are mounted once for each.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,16 +23,112 @@ use confidant_chat_protocol::{
 use super::*;
 use crate::store::conformance::device::{Device, Edit, NOW};
 use crate::store::sqlite::SqliteChats;
-use crate::store::{self, Accounts as _, Write};
+use crate::store::{self, ChatStore, Write};
 use crate::vault::MemoryVault;
 
-pub(super) struct World {
+macro_rules! mounted {
+    ($($(#[$when:meta])? $name:ident = $store:ident)+) => {$(
+        $(#[$when])?
+        #[path = "tests"]
+        #[cfg_attr(feature = "postgres", expect(clippy::duplicate_mod, reason = "the same tests, on every store"))]
+        mod $name {
+            mod accounts;
+            mod ahead;
+            mod attacks;
+            mod checks;
+            mod keys;
+            mod sockets;
+            mod syncing;
+            mod witness;
+
+            use super::*;
+
+            type World = super::World<super::$store>;
+        }
+    )+};
+}
+
+mounted! {
+    sqlite = OnSqlite
+    #[cfg(feature = "postgres")] postgres = OnPostgres
+}
+
+pub(super) struct World<H: Home> {
     service: Service,
-    store: Arc<SqliteChats>,
+    store: Arc<dyn ChatStore>,
     vault: Arc<MemoryVault>,
     now: Arc<AtomicU64>,
-    folder: tempfile::TempDir,
+    home: H,
     first: Zeroizing<String>,
+}
+
+/// Where the store of a world is.
+#[async_trait::async_trait]
+pub(super) trait Home: Sized + Send + Sync {
+    async fn open() -> (Self, Arc<dyn ChatStore>);
+    /// Every byte that is kept.
+    async fn bytes(&self) -> Vec<u8>;
+    async fn sql(&self, sql: &str);
+}
+
+pub(super) struct OnSqlite(tempfile::TempDir);
+
+#[async_trait::async_trait]
+impl Home for OnSqlite {
+    async fn open() -> (Self, Arc<dyn ChatStore>) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteChats::open(folder.path()).unwrap());
+        (Self(folder), store)
+    }
+
+    async fn bytes(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.0.path()).unwrap();
+        files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+    }
+
+    async fn sql(&self, sql: &str) {
+        let file = rusqlite::Connection::open(self.0.path().join("chats.db")).unwrap();
+        file.execute_batch(sql).unwrap();
+    }
+}
+
+/// Without a server, which is said and an error where all stores must be there, the test runs on SQLite once more.
+#[cfg(feature = "postgres")]
+pub(super) enum OnPostgres {
+    Server(Box<store::postgres::tests::Database>),
+    Without(OnSqlite),
+}
+
+#[cfg(feature = "postgres")]
+#[async_trait::async_trait]
+impl Home for OnPostgres {
+    async fn open() -> (Self, Arc<dyn ChatStore>) {
+        match store::postgres::tests::place().await {
+            Some(place) => {
+                let store = Arc::new(place.store.clone());
+                (Self::Server(Box::new(place)), store)
+            }
+            None => {
+                let (folder, store) = OnSqlite::open().await;
+                (Self::Without(folder), store)
+            }
+        }
+    }
+
+    /// Of the rows: what a server has in its journal is out of our reach.
+    async fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Server(place) => place.bytes().await,
+            Self::Without(folder) => folder.bytes().await,
+        }
+    }
+
+    async fn sql(&self, sql: &str) {
+        match self {
+            Self::Server(place) => place.batch(sql).await,
+            Self::Without(folder) => folder.sql(sql).await,
+        }
+    }
 }
 
 /// A person with every kind of credential, on one device.
@@ -65,15 +156,13 @@ fn root() -> Root {
     Root::from_prf(*random())
 }
 
-impl World {
+impl<H: Home> World<H> {
     pub(super) async fn new() -> Self {
         Self::with(Registration::Open).await
     }
 
     pub(super) async fn with(registration: Registration) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, vault) =
-            (Arc::new(SqliteChats::open(folder.path()).unwrap()), Arc::new(MemoryVault::new()));
+        let ((home, store), vault) = (H::open().await, Arc::new(MemoryVault::new()));
         let now = Arc::new(AtomicU64::new(NOW.0));
         let clock = Arc::clone(&now);
         let other = Origin::parse("https://other.example").unwrap();
@@ -84,13 +173,13 @@ impl World {
             ..Settings::new(origin())
         };
         let service = Service::new(Parts {
-            store: Arc::<SqliteChats>::clone(&store),
+            store: Arc::clone(&store),
             vault: Arc::<MemoryVault>::clone(&vault),
             clock: Arc::new(move || Millis(clock.load(Ordering::SeqCst))),
             settings,
         });
         let first = service.first_code().await.unwrap();
-        Self { service, store, vault, now, folder, first }
+        Self { service, store, vault, now, home, first }
     }
 
     pub(super) fn pass(&self, time: Duration) {
@@ -194,17 +283,6 @@ impl World {
         let ServerEvent::Ready(ready) = &ready[0].event else { panic!("{ready:?}") };
         assert_eq!((&ready.account, &ready.device), (&person.device.id, &person.here));
         socket
-    }
-
-    /// Every byte of the database's files.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        let files = std::fs::read_dir(self.folder.path()).unwrap();
-        files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
-    }
-
-    pub(super) fn sql(&self, sql: &str) {
-        let file = rusqlite::Connection::open(self.folder.path().join("chats.db")).unwrap();
-        file.execute_batch(sql).unwrap();
     }
 }
 

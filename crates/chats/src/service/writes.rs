@@ -12,6 +12,7 @@ use super::parts::{ITEM_SIZE, base64};
 use super::refusals::{Answer, malformed, not_found};
 use super::rows::seal_entry;
 use super::socket::Peer;
+use super::witness::Act;
 use crate::store::{self, ChatDelta, Have, HaveList, ListPut, RingName, StoreError, Write, Written};
 
 /// What became of a write.
@@ -181,6 +182,8 @@ impl Inner {
             seq => seq?,
         };
         self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
+        self.forget_ahead(account, Some(chat)).await;
+        self.witness(account, Act::ChatDeleted).await;
         let event = ServerEvent::ChatDeleted(ChatDeleted { chat: chat.clone() });
         if self.hub.has_others(account, peer.seat) {
             let (_, updated) = self.account_updated(account).await?;

@@ -32,6 +32,8 @@ pub trait Accounts: Send + Sync + std::fmt::Debug {
     async fn erasing(&self) -> Result<Vec<AccountId>>;
     /// Removes every row of an account, and every row that names it. Call [`super::Upkeep::scrub`] afterwards.
     async fn erase(&self, account: &AccountId) -> Result<Erased>;
+    /// Accounts in the order of their ids, those after this one, at most `limit`.
+    async fn accounts(&self, after: Option<&AccountId>, limit: usize) -> Result<Vec<AccountId>>;
     /// How many accounts there are.
     async fn count_accounts(&self) -> Result<u64>;
 }

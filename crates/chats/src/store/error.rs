@@ -8,7 +8,8 @@ use confidant_chat_format::Refused;
 /// What a store answers.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// Why the store did not do something; each back end maps its own errors into these. In every case nothing was written.
+/// Why the store did not do something; each back end maps its own errors into these. Nothing was written, except perhaps
+/// with [`Self::Uncertain`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -42,7 +43,7 @@ pub enum StoreError {
     ReadOnly(&'static str),
     /// Not a database, or damaged.
     #[error(
-        "the database file {0} is damaged or not a database; \
+        "the database {0} is damaged or not a database; \
          hint: restore it from a backup, then check it with `confidant doctor`"
     )]
     Corrupt(&'static str),
@@ -54,6 +55,24 @@ pub enum StoreError {
         "the store is busy; hint: try again; if it stays busy, look for a long-running process on the same data folder"
     )]
     Busy,
+    /// Out of reach; nothing was written.
+    #[error(
+        "the store cannot be reached ({0}), nothing was written; \
+         hint: check that its server is running and that store.url is correct"
+    )]
+    Unreachable(String),
+    /// The connection broke while something was being written.
+    #[error(
+        "the connection to the store was lost during a write, which may or may not have succeeded; \
+         hint: load again; if it is not there, repeat"
+    )]
+    Uncertain,
+    /// Somebody wants to copy into a store that has something.
+    #[error("the store to copy into is not empty; hint: copy into a new one")]
+    NotEmpty,
+    /// A server does not do its part; the text says which and what to do.
+    #[error("{0}")]
+    Server(String),
     /// Anything else, in words that reveal nothing of the data.
     #[error("the store failed ({0}); hint: run `confidant doctor`")]
     Failed(String),

@@ -85,3 +85,8 @@ pub struct ChatLine {
     /// When it was last written to.
     pub updated_at: Millis,
 }
+
+/// Chats of the second phase.
+pub(crate) const RECENT: i64 = 20;
+/// Chats of the second and third.
+pub(crate) const REST: i64 = 100;

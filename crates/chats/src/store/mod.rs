@@ -1,6 +1,6 @@
 //! Where client-sealed chats are kept.
 //!
-//! [`ChatStore`] is the sum of small traits; code that needs one part takes that part. None of them knows SQLite.
+//! [`ChatStore`] is the sum of small traits; code that needs one part takes that part. None of them knows SQLite or PostgreSQL.
 //!
 //! ```text
 //!  Accounts   registering, finding, changing, erasing       Sessions   devices and web sessions
@@ -14,17 +14,24 @@
 //! - Time comes from the caller as [`Millis`]; nothing here reads a clock.
 //! - Logins, credentials and networks arrive as keyed tags; account records, ring rows and device labels as sealed bytes.
 //!
+//! [`copy()`] moves a whole store to another back end.
+//!
 //! Easy to get wrong: a check before the transaction. Two gateways that share one store would both pass it.
 
 mod accounts;
 mod chats;
 mod checks;
 mod codes;
+mod copy;
 mod delays;
 mod error;
 mod feed;
 pub mod limits;
 mod lists;
+mod names;
+mod plan;
+#[cfg_attr(not(feature = "postgres"), path = "postgres/disabled.rs")]
+pub mod postgres;
 mod rings;
 mod sessions;
 pub mod sqlite;
@@ -43,6 +50,7 @@ pub use chats::{
     Written,
 };
 pub use codes::{Code, CodeKind, Codes, Slot};
+pub use copy::{Cell, Copied, Part, Table, copy};
 pub use delays::{Attempts, FREE_ATTEMPTS, LONGEST_DELAY};
 pub use error::{Result, StoreError};
 pub use feed::{Change, Changed, Changes, ChatLine, Feed, Phase};

@@ -85,8 +85,14 @@ impl Vault for MemoryVault {
         })
     }
 
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.up(|kept| {
+            kept.anchors.insert(account.clone(), rev);
+        })
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
-        self.destroy_account(account).await
+        self.destroy_account(account).await.map(drop)
     }
 
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
@@ -97,10 +103,11 @@ impl Vault for MemoryVault {
         })
     }
 
-    async fn destroy_account(&self, account: &AccountId) -> Result<(), VaultError> {
+    async fn destroy_account(&self, account: &AccountId) -> Result<Option<String>, VaultError> {
         self.up(|kept| {
             kept.keys.retain(|(whose, _), _| whose != account);
             kept.anchors.remove(account);
+            None
         })
     }
 }

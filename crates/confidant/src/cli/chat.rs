@@ -6,16 +6,15 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
 use confidant_engine::room::{Audience, RoomContext, RoomLine};
 use confidant_engine::turn::{CarryOut, Ending};
 use confidant_engine::{Actor, ChannelName, PlaceId, Scope, Session, ThreadId, Turn, TurnRequest, UserId};
-use rustyline::error::ReadlineError;
-use rustyline::history::MemHistory;
-use rustyline::{Cmd, KeyCode, KeyEvent, Modifiers};
 
+use super::lines::{Line, Remember, editor, read_line};
+use super::remote;
 use super::shared::{JsonArg, Outcome, TenantArg, with_engine};
 use super::turn::{self, Interrupts, described, tell_how_to_decide};
 use crate::config::Loaded;
@@ -30,7 +29,8 @@ Examples:
   confidant chat --user alice
   confidant chat --user alice --room db --once \"Hello, I'm Alice and I prefer Rust\"
   confidant chat --user dave --room db --room-line 'bob: PostgreSQL it is' --once \"What database did we choose?\"
-  confidant chat --once \"What is my name?\" --json")]
+  confidant chat --once \"What is my name?\" --json
+  confidant chat --server https://chat.example.org --login ana    chats that only you can open")]
 pub(super) struct ChatArgs {
     /// Who is speaking [default: your login name, or me]
     #[arg(long, value_name = "USER")]
@@ -65,6 +65,8 @@ pub(super) struct ChatArgs {
     #[arg(long, value_name = "ID", requires = "once")]
     request_id: Option<String>,
     #[command(flatten)]
+    remote: remote::ServerArgs,
+    #[command(flatten)]
     output: JsonArg,
 }
 
@@ -76,6 +78,9 @@ enum AudienceArg {
 }
 
 pub(super) async fn run(args: ChatArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    if let Some(server) = &args.remote.server {
+        return remote::run(server, &args.remote, &args.output, loaded).await;
+    }
     let scope = scope(&args, loaded)?;
     let room = Room::read(&args)?;
     with_engine(loaded, Purpose::Answer, async |opened| {
@@ -234,16 +239,6 @@ fn decision(line: &Line) -> Option<Decision> {
     }
 }
 
-/// What came of waiting for a line.
-#[derive(Debug, PartialEq, Eq)]
-enum Line {
-    Text(String),
-    /// Ctrl-C.
-    TakenBack,
-    /// Ctrl-D, or the end of a pipe.
-    End,
-}
-
 /// What was typed before it was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ahead {
@@ -279,42 +274,6 @@ impl Ahead {
                 key => self.rest.push(key),
             }
         }
-    }
-}
-
-type Editor = rustyline::Editor<(), MemHistory>;
-
-/// Whether a line can be had again with the arrow keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Remember {
-    Yes,
-    No,
-}
-
-fn editor(remember: Remember) -> anyhow::Result<Editor> {
-    let config = rustyline::Config::builder().auto_add_history(remember == Remember::Yes).build();
-    let mut editor = Editor::with_history(config, MemHistory::new())?;
-    // Enter sends; these do not, whichever of them a terminal can tell from Enter.
-    for key in [KeyEvent(KeyCode::Enter, Modifiers::ALT), KeyEvent(KeyCode::Char('J'), Modifiers::CTRL)] {
-        editor.bind_sequence(key, Cmd::Newline);
-    }
-    Ok(editor)
-}
-
-/// Reads a line. The editor blocks its thread, and the engine works on the others meanwhile; whoever stops waiting for
-/// the line has no editor any more.
-async fn read_line(editor: &mut Option<Editor>, prompt: &'static str, begun: String) -> anyhow::Result<Line> {
-    let mut lent =
-        editor.take().context("a line is already being read; hint: this is a bug, please report it")?;
-    let reading = move || (lent.readline_with_initial(prompt, (&begun, "")), lent);
-    let (line, back) = tokio::task::spawn_blocking(reading).await?;
-    *editor = Some(back);
-    match line {
-        Ok(text) => Ok(Line::Text(text)),
-        Err(ReadlineError::Interrupted) => Ok(Line::TakenBack),
-        Err(ReadlineError::Eof) => Ok(Line::End),
-        Err(ReadlineError::Io(error)) => Err(error.into()),
-        Err(_) => Err(anyhow!("the line could not be read; hint: try --once, or pipe lines in")),
     }
 }
 

@@ -114,6 +114,9 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                     if let Some(memory) = &opened.memory {
                         checks.push(beside::accept_restore(memory).await);
                     }
+                    if let Some(chats) = &opened.chats {
+                        checks.push(beside::accept_chats(chats).await);
+                    }
                 }
                 checks.push(age(&opened.engine).await);
                 checks.extend(contents(&opened.engine).await);
@@ -124,6 +127,9 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 }
                 if let Some(inbox) = &opened.inbox {
                     checks.push(beside::inbox(inbox).await);
+                }
+                if let Some(chats) = &opened.chats {
+                    checks.push(beside::chats(chats).await);
                 }
                 channels = Some(channels_of(loaded, Some(&opened)).await);
                 stop(&opened.engine).await;

@@ -205,6 +205,9 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Faulty);
         }
     }
+    if !chats_open(opened).await? {
+        return Ok(Outcome::Faulty);
+    }
     if verified.refused.is_empty() {
         return Ok(Outcome::Done);
     }
@@ -217,6 +220,23 @@ async fn verify(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {
         }
     ));
     Ok(Outcome::Faulty)
+}
+
+/// Whether what the server sealed of accounts opens; says so if it does not.
+async fn chats_open(opened: &Opened) -> anyhow::Result<bool> {
+    opened.require(Part::Chats)?;
+    let Some(chats) = &opened.chats else { return Ok(true) };
+    let checked = chats.check().await.map_err(|refused| anyhow!("{}", crate::chats::told(&refused)))?;
+    if !checked.refused.is_empty() {
+        output::error(&format!(
+            "{} not open; hint: restore the chats and the keyring from the same backup; `confidant doctor` names them",
+            match checked.refused.len() {
+                1 => "1 account does".to_owned(),
+                many => format!("{many} accounts do"),
+            }
+        ));
+    }
+    Ok(checked.refused.is_empty())
 }
 
 async fn status(args: &JsonArg, opened: &Opened) -> anyhow::Result<Outcome> {

@@ -1,6 +1,6 @@
 //! `confidant matrix`: the account's login and its recovery key, for who does it by hand.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
@@ -8,6 +8,7 @@ use confidant_channel::{Channel as _, Lock, Vault};
 use confidant_matrix::{LogIn, Matrix, SignedIn};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::hidden;
 use super::shared::{Outcome, with_engine};
 use crate::config::Loaded;
 use crate::open::{Opened, Purpose};
@@ -141,7 +142,7 @@ async fn recovery_key(
 /// Asks before something is lost.
 fn sure(what: &str) -> anyhow::Result<bool> {
     note(what);
-    ask("Go on? [y/N] ")?;
+    hidden::say("Go on? [y/N] ")?;
     let mut answer = String::new();
     if io::stdin().lock().read_line(&mut answer)? == 0 {
         return Err(anyhow!("nobody confirmed this; hint: run it on a terminal, or with --yes"));
@@ -149,50 +150,7 @@ fn sure(what: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn ask(question: &str) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
-    stderr.write_all(question.as_bytes())?;
-    stderr.flush()
-}
-
 /// Asks for the password, without showing it; or takes the line that was piped in.
 fn password() -> anyhow::Result<SecretString> {
-    let stdin = io::stdin();
-    let _hidden = if stdin.is_terminal() {
-        ask("Password of the Matrix account: ")?;
-        Some(Hidden::begin()?)
-    } else {
-        None
-    };
-    let mut line = zeroize::Zeroizing::new(String::new());
-    stdin.lock().read_line(&mut line)?;
-    let password = line.trim_end_matches(['\n', '\r']);
-    if password.is_empty() {
-        return Err(anyhow!(
-            "no password was given; hint: type it, pipe it in, or set channels.matrix.password_file"
-        ));
-    }
-    Ok(SecretString::from(password))
-}
-
-/// A terminal that does not show what is typed, until the end.
-struct Hidden(rustix::termios::Termios);
-
-impl Hidden {
-    fn begin() -> io::Result<Self> {
-        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-        let before = tcgetattr(io::stdin())?;
-        let mut hidden = before.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        use rustix::termios::{OptionalActions, tcsetattr};
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-        let _ = ask("\n");
-    }
+    hidden::ask("Password of the Matrix account: ", "channels.matrix.password_file")
 }

@@ -3,11 +3,14 @@
 //! Data goes to stdout and everything else to stderr. Commands work on the data folder themselves, also while a
 //! server runs on it, and stop their engine before they end so that nothing is left unwritten.
 
+mod account;
 mod audit;
 mod chat;
 mod concepts;
 mod doctor;
+mod hidden;
 mod keys;
+mod lines;
 mod markdown;
 #[cfg(feature = "matrix")]
 mod matrix;
@@ -15,6 +18,7 @@ mod mcp;
 mod memory;
 mod person;
 mod redact;
+mod remote;
 mod serve;
 mod session;
 mod shared;
@@ -67,6 +71,9 @@ enum Command {
     /// Export or erase everything about a person
     #[command(subcommand)]
     Person(person::PersonCommand),
+    /// Invite people to have chats that only they can open; count accounts
+    #[command(subcommand)]
+    Account(account::AccountCommand),
     /// Make, rotate and check master keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -168,6 +175,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Chat(args) => Box::pin(chat::run(args, &loaded)),
         Command::Session(command) => Box::pin(session::run(command, &loaded)),
         Command::Person(command) => Box::pin(person::run(command, &loaded)),
+        Command::Account(command) => Box::pin(account::run(command, &loaded)),
         Command::Keys(command) => Box::pin(keys::run(command, &loaded)),
         Command::Store(command) => Box::pin(store::run(command, &loaded)),
         Command::Audit(command) => Box::pin(audit::run(command, &loaded)),

@@ -27,8 +27,10 @@ mod secrets;
 mod server;
 mod sources;
 mod store;
+mod tenant;
 mod tools;
 mod turn;
+mod web;
 
 use std::path::PathBuf;
 
@@ -49,6 +51,8 @@ pub(crate) use memory::CardBy;
 pub(crate) use secrets::MatrixSecrets;
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;
+pub(crate) use tenant::DEFAULT_TENANT;
+pub(crate) use web::ChatsPlace;
 
 /// The settings, section by section.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -71,6 +75,7 @@ pub(crate) struct Config {
     pub(crate) concepts: concepts::ConceptsSection,
     pub(crate) memory: memory::MemorySection,
     pub(crate) channels: channels::ChannelsSection,
+    pub(crate) web: web::WebSection,
     pub(crate) log: LogSection,
 }
 
@@ -117,6 +122,12 @@ impl Config {
             Some(KeyringUrl::Redis(_) | KeyringUrl::Postgres(_)) => None,
             None => self.data_folder(),
         }
+    }
+
+    /// Where chats are kept; nothing where there are none.
+    pub(crate) fn chats_place(&self) -> Option<ChatsPlace> {
+        let own = self.data_folder().unwrap_or_else(|| self.server.data_dir.clone());
+        self.web.place(&self.store.url, own)
     }
 
     /// The folders of what this machine keeps for itself, such as memories, and of its keys; nothing when nothing is kept.
@@ -178,9 +189,6 @@ pub(crate) struct ConfigError {
     pub(crate) what: String,
     pub(crate) hint: String,
 }
-
-/// The tenant of an installation that has only one.
-pub(crate) const DEFAULT_TENANT: &str = "default";
 
 /// Every key with its default, in the order of the sections.
 pub(crate) const EXAMPLE: &str = include_str!("../../../../confidant.example.toml");

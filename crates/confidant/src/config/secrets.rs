@@ -27,6 +27,10 @@ pub(crate) struct Secrets {
     pub(crate) redis_password: Option<SecretString>,
     /// `PGPASSWORD`, for an address without one.
     pub(crate) postgres_password: Option<SecretString>,
+    /// `CHAT_PASSWORD`: of an account at another server.
+    pub(crate) chat_password: Option<SecretString>,
+    /// `CHAT_RECOVERY_CODE`: of the same.
+    pub(crate) chat_recovery_code: Option<SecretString>,
     /// The key that the model's server wants to see.
     pub(crate) model: Option<SecretString>,
     /// The same for other models, by their names.
@@ -151,6 +155,9 @@ impl Secrets {
             redis_password: plain(environment, REDIS_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
             postgres_password: plain(environment, POSTGRES_PASSWORD)?
                 .map(|(_, value)| SecretString::from(value)),
+            chat_password: plain(environment, CHAT_PASSWORD)?.map(|(_, value)| SecretString::from(value)),
+            chat_recovery_code: plain(environment, CHAT_RECOVERY_CODE)?
+                .map(|(_, value)| SecretString::from(value)),
             model: key(&config.model)?,
             models,
             blobs: BlobSecrets::find(environment)?,
@@ -255,7 +262,7 @@ pub(super) fn given(environment: &Environment, config: &Config) -> Vec<(String, 
 }
 
 /// Variables that programs we start must not inherit.
-pub(super) const SECRETS: [&str; 20] = [
+pub(super) const SECRETS: [&str; 23] = [
     GRAPH,
     MASTER,
     RETIRED,
@@ -267,6 +274,9 @@ pub(super) const SECRETS: [&str; 20] = [
     "REDIS_URL",
     "CONFIDANT_STORE__URL",
     "CONFIDANT_KEYRING__URL",
+    "CONFIDANT_WEB__URL",
+    CHAT_PASSWORD,
+    CHAT_RECOVERY_CODE,
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AZURE_STORAGE_ACCOUNT_KEY",
@@ -283,6 +293,8 @@ const MATRIX_ACCESS_TOKEN: &str = "MATRIX_ACCESS_TOKEN";
 const MATRIX_RECOVERY_KEY: &str = "MATRIX_RECOVERY_KEY";
 const GRAPH: &str = "CONCEPTS_GRAPH_PASSWORD";
 const MASTER: &str = "CHECKPOINT_ENCRYPTION_KEY";
+const CHAT_PASSWORD: &str = "CHAT_PASSWORD";
+const CHAT_RECOVERY_CODE: &str = "CHAT_RECOVERY_CODE";
 const REDIS_PASSWORD: &str = "REDIS_PASSWORD";
 const POSTGRES_PASSWORD: &str = "PGPASSWORD";
 const RETIRED: &str = "OLD_CHECKPOINT_ENCRYPTION_KEY";

@@ -2,26 +2,19 @@
 //!
 //! What the server keeps of such an account is sealed by its owner. The server seals it once more, under a key of the account
 //! or of one of its chats: without the keyring, a stolen database is no basis for guessing passwords, and an erasure destroys
-//! a key, whatever copies there are. These keys are scopes of their own:
-//!
-//! ```text
-//! accounts : <account> : account     : <account>      the account's record and its own rings
-//! accounts : <account> : <chat>      : <account>      the ring of one chat
-//! ```
-//!
-//! The account is the person of these scopes, so erasing the person ends every one of them, leaves a mark by which none comes
-//! back, and names them in the receipt. The anchor of the first is the highest revision of the record that was seen.
+//! a key, whatever copies there are. These keys have scopes of their own (`account_scope`). The anchor of the account's own is
+//! the highest revision of its record that was seen.
 //!
 //! Easy to get wrong: a lifetime. These keys have none, whatever the settings say of sessions.
 
 use std::sync::Arc;
 
-use confidant_seal::{ChannelName, Key, PlaceId, Scope, Tag, TenantId, ThreadId, UserId};
+use confidant_seal::{Key, Tag, TenantId};
 use futures_util::future::BoxFuture;
 
-use crate::engine::Engine;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
+use crate::ledger::account_scope;
 use crate::ledger::audit::Actor;
 use crate::ledger::erased;
 use crate::ledger::erasures::Asked;
@@ -36,15 +29,11 @@ pub struct AccountKeys {
     tenant: TenantId,
 }
 
-impl Engine {
-    /// The keys of a tenant's accounts.
-    #[must_use]
-    pub fn account_keys(&self, tenant: TenantId) -> AccountKeys {
-        AccountKeys { inner: Arc::clone(self.inner()), tenant }
-    }
-}
-
 impl AccountKeys {
+    pub(crate) fn new(inner: Arc<Inner>, tenant: TenantId) -> Self {
+        Self { inner, tenant }
+    }
+
     /// Whose accounts they are.
     #[must_use]
     pub fn tenant(&self) -> &TenantId {
@@ -107,6 +96,19 @@ impl AccountKeys {
         })
     }
 
+    /// Takes this revision for the newest, though a newer one was seen: after restoring a backup on purpose.
+    pub fn accept<'a>(&'a self, account: &'a str, rev: u64) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
+            let (scope, kid) = (session.names.scope, found.key.kid());
+            let anchor = Anchor { scope, kid, version: rev, expires_at: None };
+            let store = self.inner.ledger.keyring.store();
+            // Those of the audit log stay as they are.
+            Ok(store.reset_anchors(&[anchor], &store.lane_anchors().await?).await?)
+        })
+    }
+
     /// Removes the key of an account that was not made after all: nothing that it sealed was kept.
     pub fn discard<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
@@ -144,9 +146,7 @@ impl AccountKeys {
     }
 
     fn session(&self, account: &str, chat: Option<&str>) -> Result<Session, Error> {
-        let thread = ThreadId::new(chat.unwrap_or(WHOLE))?;
-        let (place, user) = (PlaceId::new(account)?, UserId::any(account)?);
-        let scope = Scope::place(self.tenant.clone(), ChannelName::any(CHANNEL)?, place, thread, user);
+        let scope = account_scope::scope(&self.tenant, account, chat)?;
         Ok(Session::new(Arc::clone(&self.inner), scope, Actor::system()))
     }
 
@@ -156,13 +156,3 @@ impl AccountKeys {
         self.inner.ledger.keyring.login_key().derive(&format!("tenant {tenant}"))
     }
 }
-
-/// Whether a scope is that of an account's key, which no log belongs to.
-pub(crate) fn is_account_key(scope: &Scope) -> bool {
-    scope.channel().as_str() == CHANNEL
-}
-
-/// The channel under which the keyring has the keys of accounts; no session is on it.
-const CHANNEL: &str = "accounts";
-/// What stands in the place of a chat in the scope of an account's own key. No chat is called so: their ids have a prefix.
-const WHOLE: &str = "account";

@@ -136,6 +136,42 @@ pub enum Action {
     /// A concept was put into the shared graph.
     #[serde(rename = "concept.approved")]
     ConceptApproved,
+    /// An account was made.
+    #[serde(rename = "account.registered")]
+    AccountRegistered,
+    /// A session of an account began.
+    #[serde(rename = "account.logged_in")]
+    AccountLoggedIn,
+    /// Somebody who did not show that it is theirs wanted to use an account.
+    #[serde(rename = "account.refused")]
+    AccountRefused,
+    /// A session of an account ended itself.
+    #[serde(rename = "account.logged_out")]
+    AccountLoggedOut,
+    /// Credentials of an account were added or replaced.
+    #[serde(rename = "account.credentials")]
+    AccountCredentials,
+    /// The password of an account was replaced by its recovery code.
+    #[serde(rename = "account.recovered")]
+    AccountRecovered,
+    /// The key of an account was replaced by its owner.
+    #[serde(rename = "account.rotated")]
+    AccountRotated,
+    /// Everything of an account was exported by its owner.
+    #[serde(rename = "account.exported")]
+    AccountExported,
+    /// A device was added to an account by another one.
+    #[serde(rename = "device.paired")]
+    DevicePaired,
+    /// A device of an account was ended.
+    #[serde(rename = "device.revoked")]
+    DeviceRevoked,
+    /// A session of an account was ended by another one.
+    #[serde(rename = "device.session_ended")]
+    DeviceSessionEnded,
+    /// A chat was deleted by its owner, and its key destroyed.
+    #[serde(rename = "chat.deleted")]
+    ChatDeleted,
     /// Somebody asked for what is not theirs.
     #[serde(rename = "access.refused")]
     AccessRefused,

@@ -148,3 +148,23 @@ pub(crate) enum ReplyFrom {
     Ai,
     Tool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_lists_every_kind_of_entry() {
+        // Asked for one that it does not know, serde names those that it knows.
+        let refused = serde_json::from_str::<Entry>(r#"{"kind":"?"}"#).err().unwrap().to_string();
+        let (_, known) = refused.split_once("expected one of ").unwrap();
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        let format = include_str!("../../../../docs/FORMAT.md");
+        let (_, list) = format.split_once("Entries of a session record, ").unwrap();
+        let list = list.split_once("\n### ").unwrap().0;
+        let listed: Vec<&str> =
+            list.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        assert_eq!(listed, known);
+        assert!(list.starts_with(&format!("{} kinds", known.len())));
+    }
+}

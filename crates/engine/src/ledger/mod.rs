@@ -6,6 +6,7 @@
 //! ```
 
 pub mod access;
+pub(crate) mod account_scope;
 pub(crate) mod accounts;
 pub(crate) mod amend;
 pub(crate) mod anchors;
@@ -43,7 +44,7 @@ use crate::clock::{Clock, Millis};
 use crate::concepts::Concepts;
 use crate::counts::Counters;
 use crate::error::{Error, StoreError};
-use crate::ledger::accounts::is_account_key;
+use crate::ledger::account_scope::is_account_key;
 use crate::ledger::anchors::Anchors;
 use crate::ledger::audit::AuditRecord;
 use crate::ledger::derived::Derived;

@@ -325,3 +325,36 @@ impl std::io::Write for Log {
         Ok(())
     }
 }
+
+#[tokio::test]
+async fn routes_of_others_are_beside_ours_and_answer_for_themselves() {
+    async fn boom() {
+        panic!("on purpose");
+    }
+    let engine = Engine::open(Parts::new(Storage::memory(), keys(), Arc::new(Extractive))).await.unwrap();
+    let beside = Router::new()
+        .route(
+            "/beside",
+            get(async |headers: HeaderMap| headers[header::ORIGIN].to_str().unwrap().to_owned()),
+        )
+        .route("/panics", get(boom));
+    let router = crate::build(engine.clone(), SETTINGS, None, crate::Standing::default(), beside).0;
+    let server = Server { router, ..Server::on(engine, SETTINGS).await };
+    let get = |path: &str| {
+        Request::get(path)
+            .header(header::HOST, "here.example")
+            .header(header::ORIGIN, "https://elsewhere.example")
+            .body(Body::empty())
+    };
+    // Without a token, and who may ask from where is theirs to decide.
+    let reply = server.send(get("/beside")).await;
+    assert_eq!((reply.status.as_u16(), reply.text.as_str()), (200, "https://elsewhere.example"));
+    assert_eq!(reply.headers[header::CACHE_CONTROL], "no-store");
+    assert_eq!(server.send(get("/panics")).await.error(), (500, "internal".to_owned()));
+    // Ours are as they were.
+    assert_eq!(server.send(get("/healthz")).await.error().1, "foreign_origin");
+    assert_eq!(server.send(Request::get("/api/v1/audit").body(Body::empty())).await.status, 401);
+    assert_eq!(server.ask(Method::GET, "/neither", None).await.error(), (404, "no_route".to_owned()));
+    let counted = server.ask(Method::GET, "/metrics", None).await.text;
+    assert!(counted.contains("/beside"), "{counted}");
+}

@@ -12,7 +12,6 @@ use super::lanes::{Lanes, Written, get, many, odd};
 use super::leases::{self, Keeper};
 use super::pool::{For, Pool};
 use crate::clock::Millis;
-use crate::error::StoreError;
 use crate::leases::Leases;
 use crate::random_id;
 use crate::{
@@ -144,28 +143,12 @@ impl Upkeep for PostgresStore {
     }
 
     async fn check(&self) -> Result<String> {
-        check(&self.pool).await
+        self.pool.check().await
     }
 
     fn writable(&self) -> Result<()> {
         self.leases.writable()
     }
-}
-
-/// Whether the database answers, and whether row-level security holds for us; says what it is.
-pub(super) async fn check(pool: &Pool) -> Result<String> {
-    let sql = "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user";
-    let rows = pool.query(For::Reading, sql, &[]).await?;
-    let row = rows.first().ok_or_else(odd)?;
-    let (version, bypasses): (String, bool) = (get(row, 0)?, get(row, 1)?);
-    if bypasses {
-        return Err(StoreError::Mismatch(
-            "the database user is a superuser or bypasses row-level security, so it protects nothing; \
-             hint: give Confidant its own role, without SUPERUSER and BYPASSRLS, that owns its schema"
-                .to_owned(),
-        ));
-    }
-    Ok(format!("PostgreSQL {}", version.split_whitespace().next().unwrap_or_default()))
 }
 
 pub(super) fn tag(row: &Row, index: usize) -> Result<Tag> {

@@ -202,7 +202,7 @@ impl Upkeep for PostgresKeys {
     }
 
     async fn check(&self) -> Result<String> {
-        super::data::check(&self.pool).await
+        self.pool.check().await
     }
 }
 

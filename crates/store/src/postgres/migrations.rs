@@ -1,12 +1,7 @@
 //! The tables, made and brought up to date at the start. Migrations are only ever added.
 
-use tokio::time::timeout;
-
-use super::pool::{ANSWER, Pool, failure, timed_out};
-use crate::Result;
-use crate::error::StoreError;
-
-const MIGRATIONS: [&str; 9] = [
+/// In the order they came.
+pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/001_data.sql"),
     include_str!("migrations/002_keys.sql"),
     include_str!("migrations/003_contexts.sql"),
@@ -17,61 +12,3 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/008_seed_types.sql"),
     include_str!("migrations/009_audit_retention.sql"),
 ];
-
-/// Applies what is missing. Several processes may start at once; they do it one after the other, each for as long as it takes:
-/// the limits of a turn are not for those who rewrite a large table, or wait for one who does.
-pub(super) async fn apply(pool: &Pool) -> Result<()> {
-    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
-    match applied(pool).await? {
-        Some(have) if have == known => return Ok(()),
-        Some(have) if have > known => return Err(StoreError::Newer),
-        _ => {}
-    }
-    let mut client = pool.connect_apart().await?;
-    let failed = |error: tokio_postgres::Error| failure(&error);
-    let transaction = client.transaction().await.map_err(failed)?;
-    // Any number will do, as long as it is always the same.
-    let begin = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(7367000001)";
-    transaction.batch_execute(begin).await.map_err(failed)?;
-    let make = format!(
-        "CREATE SCHEMA IF NOT EXISTS {schema};
-         CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())",
-        schema = pool.schema
-    );
-    transaction.batch_execute(&make).await.map_err(failed)?;
-    let have: i32 = transaction
-        .query_one("SELECT coalesce(max(version), 0) FROM migrations", &[])
-        .await
-        .and_then(|row| row.try_get(0))
-        .map_err(failed)?;
-    for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > have) {
-        transaction.batch_execute(sql).await.map_err(failed)?;
-        transaction
-            .execute("INSERT INTO migrations (version) VALUES ($1)", &[&version])
-            .await
-            .map_err(failed)?;
-    }
-    transaction.commit().await.map_err(failed)
-}
-
-/// Whether somebody has made the tables.
-pub(super) async fn is_there(pool: &Pool) -> Result<bool> {
-    Ok(applied(pool).await?.is_some_and(|version| version > 0))
-}
-
-/// The last migration that was applied; nothing if there are no tables of ours.
-async fn applied(pool: &Pool) -> Result<Option<i32>> {
-    timeout(ANSWER, last(pool)).await.unwrap_or_else(|_| Err(timed_out()))
-}
-
-async fn last(pool: &Pool) -> Result<Option<i32>> {
-    let client = pool.connect_apart().await?;
-    let table = format!("{}.migrations", pool.schema);
-    let there = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await;
-    let there: bool = there.and_then(|row| row.try_get(0)).map_err(|error| failure(&error))?;
-    if !there {
-        return Ok(None);
-    }
-    let version = client.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await;
-    version.and_then(|row| row.try_get(0)).map(Some).map_err(|error| failure(&error))
-}

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  migrations/  the tables and functions, in the order they came
-//!  pool.rs      connections: made again when they break, errors in our words     tls.rs   rustls under them
+//!  pool.rs      connections, from crates/postgres, with errors of this store
 //!  data.rs      sessions     tokens.rs  access tokens     leases.rs  whose turns are open, and who is alive
 //!  lanes.rs     the audit log     keys.rs  the keyring     contexts.rs  what is in scope of conversations
 //! ```
@@ -14,7 +14,6 @@
 //! What is easy to get wrong: connections of the pool work for the system unless told otherwise; a function that is called for
 //! a session narrows its own transaction to the session's tenant before it looks at anything.
 
-mod address;
 mod contexts;
 mod data;
 mod keys;
@@ -23,7 +22,6 @@ mod leases;
 mod migrations;
 mod pool;
 mod settings;
-mod tls;
 mod tokens;
 
 #[cfg(test)]
@@ -32,7 +30,7 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use super::Result;
-pub use address::PostgresAddress;
+pub use confidant_postgres::PostgresAddress;
 pub use data::PostgresStore;
 pub use keys::PostgresKeys;
 use pool::Pool;
@@ -41,18 +39,18 @@ pub use settings::PostgresSettings;
 /// The data half and the key half in one database.
 pub async fn open(settings: &PostgresSettings) -> Result<(PostgresStore, PostgresKeys)> {
     let pool = Arc::new(Pool::new(settings)?);
-    migrations::apply(&pool).await?;
+    pool.migrate().await?;
     Ok((PostgresStore::open(Arc::clone(&pool), settings.keep_audit).await?, PostgresKeys::new(pool)))
 }
 
 /// The key half alone.
 pub async fn open_keys(settings: &PostgresSettings) -> Result<PostgresKeys> {
     let pool = Arc::new(Pool::new(settings)?);
-    migrations::apply(&pool).await?;
+    pool.migrate().await?;
     Ok(PostgresKeys::new(pool))
 }
 
 /// Whether somebody has kept data here before.
 pub async fn is_there(settings: &PostgresSettings) -> Result<bool> {
-    migrations::is_there(&Pool::new(settings)?).await
+    Pool::new(settings)?.is_there().await
 }

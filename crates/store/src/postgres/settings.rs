@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use confidant_postgres::Link;
+
 use super::PostgresAddress;
 
 /// Where a database is and how it is used.
@@ -24,5 +26,12 @@ impl PostgresSettings {
     #[must_use]
     pub fn new(address: PostgresAddress) -> Self {
         Self { address, ca: None, schema: "confidant".to_owned(), connections: 16, keep_audit: None }
+    }
+
+    /// The database and the schema, for whoever else keeps something there.
+    #[must_use]
+    pub fn link(&self) -> Link {
+        let Self { address, ca, schema, connections, .. } = self.clone();
+        Link { address, ca, schema, connections }
     }
 }

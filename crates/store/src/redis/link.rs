@@ -556,7 +556,7 @@ fn why_not(error: &RedisError) -> String {
     let text = error.to_string();
     if error.is_connection_refusal() {
         "connection refused".to_owned()
-    } else if let Some(shown) = crate::certificates::shown(&text) {
+    } else if let Some(shown) = confidant_display::certificate_problem(&text) {
         format!("TLS: {shown}")
     } else if error.is_timeout() {
         "timed out".to_owned()

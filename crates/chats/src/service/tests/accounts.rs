@@ -8,7 +8,6 @@ use confidant_chat_protocol::{
 };
 
 use super::*;
-use crate::store::Codes as _;
 
 #[tokio::test]
 async fn a_person_registers_and_logs_in_with_each_credential() {
@@ -135,7 +134,7 @@ async fn a_code_of_an_authenticator_counts_once_and_only_with_the_password() {
     let secret = [9; 32];
     let code = |back: u64| {
         let step = world.now.load(Ordering::SeqCst) / 30_000 - back;
-        Totp::parse(&super::super::totp::digits(&secret, step)).unwrap()
+        Totp::parse(&crate::service::totp::digits(&secret, step)).unwrap()
     };
     let setup = |code| ChangeCredentials {
         account_rev: 1,
@@ -334,7 +333,7 @@ async fn an_erased_account_leaves_nothing() {
     let ServerEvent::ForceLogout(logout) = &closing.last.unwrap().event else { panic!("no reason") };
     assert_eq!(logout.reason, confidant_chat_protocol::LogoutReason::Erased);
     assert!(world.login(&ana, CredentialKind::Password, None).await.is_err());
-    let bytes = world.bytes();
+    let bytes = world.home.bytes().await;
     for trace in [ana.device.id.as_str(), chat.as_str(), ana.here.as_str()] {
         assert!(!bytes.windows(trace.len()).any(|window| window == trace.as_bytes()));
     }
@@ -364,7 +363,7 @@ async fn an_erasure_that_was_cut_off_is_finished() {
         assert_eq!(world.store.count_accounts().await, Ok(0));
         assert_eq!(world.vault.count(), 0);
         let id = ana.device.id.as_str();
-        assert!(!world.bytes().windows(id.len()).any(|window| window == id.as_bytes()));
+        assert!(!world.home.bytes().await.windows(id.len()).any(|window| window == id.as_bytes()));
     }
     // A lost key is no erasure.
     let world = World::new().await;

@@ -143,7 +143,7 @@ async fn an_old_record_that_is_put_back_is_found_out() {
     let world = World::new().await;
     let mut ana = world.register("ana").await;
     let old = ana.clone();
-    world.sql("CREATE TABLE kept AS SELECT * FROM accounts");
+    world.home.sql("CREATE TABLE kept AS SELECT * FROM accounts").await;
     ana.password = root();
     let request = ChangeCredentials {
         account_rev: 1,
@@ -167,7 +167,7 @@ async fn an_old_record_that_is_put_back_is_found_out() {
     assert_eq!(name(&old, CredentialKind::Password).await, "login-refused");
     assert!(world.login(&ana, CredentialKind::Password, None).await.is_ok());
     let mut socket = world.connect(&ana).await;
-    world.sql("UPDATE accounts SET record = (SELECT record FROM kept), rev = 1");
+    world.home.sql("UPDATE accounts SET record = (SELECT record FROM kept), rev = 1").await;
     // The password of then is worth nothing, and whoever only guesses learns nothing.
     assert_eq!(name(&old, CredentialKind::Password).await, "rolled-back");
     assert_eq!(name(&ana, CredentialKind::Password).await, "login-refused");
@@ -178,7 +178,7 @@ async fn an_old_record_that_is_put_back_is_found_out() {
         "rolled-back"
     );
     // An old record with a new number, and one of somebody else.
-    world.sql("UPDATE accounts SET rev = 2");
+    world.home.sql("UPDATE accounts SET rev = 2").await;
     assert_eq!(name(&old, CredentialKind::Password).await, "login-refused");
     assert_eq!(world.vault.anchor(&ana.device.id).await, Ok(2));
 }
@@ -282,7 +282,7 @@ async fn the_database_alone_has_no_keys_and_no_names() {
     }
     let rings = ana.device.ring.iter().chain(&ana.device.boxes).chain(&ana.device.chats[&chat].ring);
     markers.extend(rings.map(|entry| entry.sealed.as_bytes()[14..].to_vec()));
-    let bytes = world.bytes();
+    let bytes = world.home.bytes().await;
     let there = |marker: &[u8]| bytes.windows(marker.len()).any(|window| window == marker);
     for (at, marker) in markers.iter().enumerate() {
         assert!(!there(marker), "marker {at} is in the file");

@@ -41,9 +41,10 @@ async fn a_ticket_opens_one_socket_of_its_origin() {
     assert_eq!(ask(&mut connect(), hello(challenge)).await, refused, "a challenge is no ticket");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_socket_that_says_nothing_is_closed() {
     let world = World::new().await;
+    tokio::time::pause();
     let mut socket = world.service.connect(origin(), network("192.0.2.1"));
     let late = Closing { code: CloseCode::Late, last: None };
     assert_eq!(socket.news().await.unwrap_err(), late);
@@ -206,7 +207,6 @@ async fn a_session_that_ended_elsewhere_is_noticed_within_a_minute() {
     let ana = world.register("ana").await;
     let mut socket = world.connect(&ana).await;
     // Another gateway, which does not talk to this one.
-    use crate::store::Sessions as _;
     world.store.end_session(&ana.device.id, hashed(&ana.session.id)).await.unwrap();
     ask(&mut socket, ping()).await.unwrap();
     world.pass(Duration::from_secs(60));
@@ -237,7 +237,7 @@ async fn another_gateway_hears_and_tells_its_sockets() {
         clock: Arc::clone(&inner.clock),
         settings: inner.settings.clone(),
     };
-    let hooks = Hooks { news: Some(Arc::<Ear>::clone(&ear)), receipt: None };
+    let hooks = Hooks { news: Some(Arc::<Ear>::clone(&ear)), ..Hooks::default() };
     let other = Service::with_hooks(parts, hooks);
     let mut ana = world.register("ana").await;
     let mut here = world.connect(&ana).await;

@@ -168,7 +168,7 @@ async fn data_manifest_and_offline_writes_are_stored_and_told() {
     let frames = ask(&mut one, ClientEvent::UpdateManifest(update)).await.unwrap();
     let ServerEvent::WriteConflict(conflict) = &frames[0].event else { panic!("{frames:?}") };
     assert_eq!(conflict.manifest, ana.device.manifest.map(|(mark, _)| mark.rev));
-    second.sync_after_news(&mut two).await;
+    sync_after_news(&mut second, &mut two).await;
     // Both wrote offline: one write of two to the same head is stored.
     let (first, after) = ana.device.write(&chat, &Edit { puts: messages_of(1), ..Edit::default() });
     let (late, _) = second.device.write(&chat, &Edit { puts: messages_of(1), ..Edit::default() });
@@ -254,11 +254,9 @@ async fn what_is_read_while_somebody_writes_fits_together() {
     assert_eq!(other.device.chats[&chat].items, ana.device.chats[&chat].items);
 }
 
-impl Person {
-    /// Syncs on a socket that has news waiting, which the sync makes old.
-    async fn sync_after_news(&mut self, socket: &mut Socket) {
-        let idle = Duration::from_millis(1);
-        while tokio::time::timeout(idle, socket.news()).await.is_ok() {}
-        self.sync(socket).await;
-    }
+/// Syncs on a socket that has news waiting, which the sync makes old.
+async fn sync_after_news(person: &mut Person, socket: &mut Socket) {
+    let idle = Duration::from_millis(1);
+    while tokio::time::timeout(idle, socket.news()).await.is_ok() {}
+    person.sync(socket).await;
 }

@@ -40,6 +40,12 @@ pub(super) async fn an_account_is_found_by_its_tags_and_changed_by_compare_and_s
     assert_eq!(store.by_credential(tag("new")).await.unwrap(), None);
     assert_eq!(store.account(&bea.id).await.unwrap().rev, 1);
     assert_eq!(store.count_accounts().await.unwrap(), 2);
+    let mut all = vec![ana.id, bea.id];
+    all.sort_unstable();
+    assert_eq!(store.accounts(None, 9).await.unwrap(), all);
+    assert_eq!(store.accounts(None, 1).await.unwrap(), all[..1]);
+    assert_eq!(store.accounts(Some(&all[0]), 9).await.unwrap(), all[1..]);
+    assert_eq!(store.accounts(Some(&all[1]), 9).await.unwrap(), []);
 }
 
 pub(super) async fn a_registration_is_whole_or_not_at_all(fresh: &Fresh) {

@@ -5,6 +5,7 @@ mod accounts;
 mod chats;
 pub(crate) mod device;
 mod interleavings;
+pub(crate) mod person;
 mod rotation;
 mod sessions;
 
@@ -16,23 +17,44 @@ struct Fresh {
     store: Box<dyn ChatStore>,
     /// The same store as another process has it.
     other: Box<dyn ChatStore>,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
-fn sqlite() -> Fresh {
+async fn sqlite() -> Option<Fresh> {
     let folder = tempfile::tempdir().unwrap();
     let open = || Box::new(SqliteChats::open(folder.path()).unwrap());
-    Fresh { store: open(), other: open(), _folder: folder }
+    Some(Fresh { store: open(), other: open(), _folder: Some(folder) })
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres() -> Option<Fresh> {
+    on_postgres("CONFIDANT_TEST_POSTGRES").await
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres_over_tls() -> Option<Fresh> {
+    on_postgres("CONFIDANT_TEST_POSTGRES_TLS").await
+}
+
+/// In a schema of its own, which goes with the server.
+#[cfg(feature = "postgres")]
+async fn on_postgres(variable: &str) -> Option<Fresh> {
+    let link = super::postgres::tests::link(variable)?;
+    let open = async || Box::new(super::postgres::open(&link).await.unwrap());
+    Some(Fresh { store: open().await, other: open().await, _folder: None })
 }
 
 macro_rules! backends {
-    ($($backend:ident)+ : $laws:tt) => { $(backends!(@ $backend $laws);)+ };
-    (@ $backend:ident { $($file:ident: $($law:ident)+;)+ }) => {
+    ($($(#[$when:meta])? $backend:ident)+ : $laws:tt) => { $(backends!(@ $(#[$when])? $backend $laws);)+ };
+    (@ $(#[$when:meta])? $backend:ident { $($file:ident: $($law:ident)+;)+ }) => {
+        $(#[$when])?
         mod $backend {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $law() {
-                    super::$file::$law(&super::$backend()).await;
+                    if let Some(fresh) = super::$backend().await {
+                        super::$file::$law(&fresh).await;
+                    }
                 }
             )+)+
         }
@@ -40,7 +62,9 @@ macro_rules! backends {
 }
 
 backends! {
-    sqlite: {
+    sqlite
+    #[cfg(feature = "postgres")] postgres
+    #[cfg(feature = "postgres")] postgres_over_tls: {
         accounts:
             an_account_is_found_by_its_tags_and_changed_by_compare_and_set
             a_registration_is_whole_or_not_at_all

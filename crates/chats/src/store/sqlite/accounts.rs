@@ -10,7 +10,8 @@ use super::super::accounts::{
 };
 use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
-use super::super::rings::{RingEntry, RingName};
+use super::super::plan::{Standing, own_and_box};
+use super::super::rings::RingEntry;
 use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
 use super::rows::{
     Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value,
@@ -60,9 +61,9 @@ impl Accounts for SqliteChats {
     async fn change_account(&self, change: ChangeAccount) -> Result<u32> {
         self.write_with(move |c| {
             let found = account(c, &change.account)?;
-            found.not_frozen(change.now, found.rev)?;
-            if found.rev != change.expected {
-                return Err(StoreError::Conflict { now: found.rev }.into());
+            found.standing.not_frozen(change.now, found.standing.rev)?;
+            if found.standing.rev != change.expected {
+                return Err(StoreError::Conflict { now: found.standing.rev }.into());
             }
             sized(change.record.as_bytes(), limits::RECORD_BYTES, "account record")?;
             put_credentials(c, found.n, change.login, &change.credentials)?;
@@ -98,6 +99,15 @@ impl Accounts for SqliteChats {
         self.write_with(move |c| erase(c, &whose)).await
     }
 
+    async fn accounts(&self, after: Option<&AccountId>, limit: usize) -> Result<Vec<AccountId>> {
+        let after = after.map_or(String::new(), |account| account.as_str().to_owned());
+        self.read_with(move |c| {
+            let sql = "SELECT account FROM accounts WHERE account > ?1 ORDER BY account LIMIT ?2";
+            Ok(all(c, sql, params![after, i64::try_from(limit).unwrap_or(i64::MAX)], id_at)?)
+        })
+        .await
+    }
+
     async fn count_accounts(&self) -> Result<u64> {
         self.read_with(
             |c| Ok(one(c, "SELECT count(*) FROM accounts", [], |row| u64_at(row, 0))?.unwrap_or(0)),
@@ -118,12 +128,9 @@ fn register(c: &Connection, new: &NewAccount) -> Work<()> {
     let row = params![new.account.as_str(), new.login.as_bytes(), new.record.as_bytes()];
     taken(run(c, sql, row))?;
     let n = c.last_insert_rowid();
-    let made = Account::new(n);
+    let made = Account { n, standing: Standing::NEW };
     put_credentials(c, n, None, &new.credentials)?;
-    let [first, second] = &new.rings;
-    if (&first.of, &second.of) != (&RingName::Account, &RingName::Box) {
-        return Err(StoreError::Malformed("a new account has a key of its own and one of its mailbox").into());
-    }
+    own_and_box(&new.rings, "a new account has a key of its own and one of its mailbox")?;
     for RingEntry { of, entry } in &new.rings {
         let mut ring = rings::kids(c, &made, of)?;
         rings::append(c, &made, &mut ring, (of, entry), 0)?;
@@ -183,7 +190,7 @@ pub(super) fn end_other_sessions(c: &Connection, account: &Account, kept: Digest
         value(c, "UPDATE accounts SET epoch = epoch + 1 WHERE n = ?1 RETURNING epoch", params![account.n])?;
     // One of an older epoch was not valid before, and does not become so.
     let sql = "UPDATE sessions SET epoch = ?2 WHERE account = ?1 AND epoch = ?3";
-    run(c, sql, params![account.n, epoch, account.epoch])?;
+    run(c, sql, params![account.n, epoch, account.standing.epoch])?;
     Ok(epoch)
 }
 

@@ -140,7 +140,7 @@ fn put_draft(c: &Connection, put: &PutDraft) -> Work<u64> {
         }
         None => put.expected.saturating_add(1),
     };
-    grows(rev, put.expected, chat.draft_v)?;
+    grows(rev, put.expected, chat.state.draft_v)?;
     match &put.envelope {
         Some(sealed) => {
             let sql = "INSERT OR REPLACE INTO drafts (chat, envelope) VALUES (?1, ?2)";

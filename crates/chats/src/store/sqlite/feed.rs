@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
 use rusqlite::params;
 
-use super::super::feed::{Change, Changes, ChatLine, Feed, Phase};
+use super::super::feed::{Change, Changes, ChatLine, Feed, Phase, RECENT, REST};
 use super::super::{Result, limits};
 use super::SqliteChats;
 use super::rows::{account, all, changed_at, many, millis_at, number, one, parsed_at, run, u64_at};
@@ -82,7 +82,3 @@ impl Feed for SqliteChats {
 
 const BY_TIME: &str = "SELECT chat, rev, title_v, draft_v, updated_at FROM chats WHERE account = ?1
                        ORDER BY updated_at DESC, chat DESC LIMIT ?2 OFFSET ?3";
-/// Chats of the second phase.
-const RECENT: i64 = 20;
-/// Chats of the second and third.
-const REST: i64 = 100;

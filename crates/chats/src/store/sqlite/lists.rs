@@ -1,13 +1,14 @@
 //! Floors, manifest and account data as rows.
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, Digest, FieldName, Manifest, Shelf, Step, Trail};
+use confidant_chat_format::{AccountId, FieldName, Shelf, Step, Trail};
 use rusqlite::{Connection, params};
 
-use super::super::checks::{Kids, Link, Sub, check_manifest, envelope, grows};
+use super::super::checks::{Link, Sub, envelope, grows};
 use super::super::lists::{
-    AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestRow, PutData,
+    AccountList, DataRow, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestRow, PutData,
 };
+use super::super::plan::{self, ListPlan, SeenList, plan_list};
 use super::super::rings::{RingEntry, RingName};
 use super::super::{Changed, Result, StoreError, limits};
 use super::rings::{append, entries, kids};
@@ -53,7 +54,7 @@ impl Lists for SqliteChats {
                     return Err(StoreError::Malformed("a chat's key comes with the chat").into());
                 }
                 let there = value(c, "SELECT rev FROM manifests WHERE account = ?1", params![found.n])?;
-                found.not_frozen(write.now, there)?;
+                found.standing.not_frozen(write.now, there)?;
                 let mut ring = kids(c, &found, of)?;
                 append(c, &found, &mut ring, (of, entry), there)?;
             }
@@ -85,56 +86,45 @@ impl Lists for SqliteChats {
     }
 }
 
-/// Checks and writes floors and manifest. New entries of the account's ring are there already.
-pub(super) fn put_list(c: &Connection, whose: &Account, list: &ListPut) -> Work<()> {
-    let account = whose.n;
-    let manifest = check_manifest(&list.manifest)?;
-    let ring = kids(c, whose, &RingName::Account)?;
-    ring.newest(manifest.kid)?;
-    let mut shelves: Vec<Shelf> = list.floors.iter().map(|floor| floor.shelf).collect();
-    shelves.sort_unstable();
-    if shelves.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(StoreError::Malformed("a floor is there twice").into());
-    }
-    // The manifest decides who was first; its revision is what a conflict names.
+/// What a write of floors and manifest finds. New entries of the account's ring are there already.
+pub(super) fn seen(c: &Connection, whose: &Account) -> Work<SeenList> {
     let sql = "SELECT rev, chain, hash FROM manifests WHERE account = ?1";
-    let there = one(c, sql, params![account], |row| {
+    let manifest = one(c, sql, params![whose.n], |row| {
         Ok((row.get::<_, u32>(0)?, Link { chain: digest_at(row, 1)?, envelope: digest_at(row, 2)? }))
     })?;
-    let (rev, link) = there.unwrap_or((0, Link::NONE));
-    grows(manifest.rev, list.manifest.expected, rev)?;
-    for floor in &list.floors {
-        put_floor(c, account, floor, &ring, rev)?;
-    }
-    let sql = "SELECT hash FROM floors WHERE account = ?1 ORDER BY shelf";
-    let hashes = all(c, sql, params![account], |row| digest_at(row, 0))?;
-    let hashes: [Digest; 16] =
-        hashes.try_into().map_err(|_| StoreError::Malformed("there are sixteen floors"))?;
-    let live = Manifest::live(&hashes);
-    link.leads_to(&live, (&list.manifest.live, &list.manifest.chain))?;
-    let (chain, hash) = (list.manifest.chain.as_bytes(), manifest.hash.as_bytes());
-    let sql =
-        "INSERT OR REPLACE INTO manifests (account, rev, chain, hash, envelope) VALUES (?1, ?2, ?3, ?4, ?5)";
-    run(c, sql, params![account, manifest.rev, chain, hash, list.manifest.envelope.as_bytes()])?;
-    let sql = "INSERT INTO list_steps (account, rev, live, chain, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
-    run(c, sql, params![account, manifest.rev, live.as_bytes(), chain, hash])?;
-    Ok(())
+    let sql = "SELECT shelf, rev, hash FROM floors WHERE account = ?1";
+    let floors = all(c, sql, params![whose.n], |row| {
+        let shelf = Shelf::all().nth(row.get(0)?).ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok((shelf, (row.get::<_, u32>(1)?, digest_at(row, 2)?)))
+    })?;
+    Ok(SeenList {
+        ring: kids(c, whose, &RingName::Account)?,
+        manifest: manifest.unwrap_or((0, Link::NONE)),
+        floors: floors.into_iter().collect(),
+    })
 }
 
-fn put_floor(c: &Connection, account: i64, floor: &FloorPut, ring: &Kids, manifest: u32) -> Work<()> {
-    let sealed = envelope(&floor.envelope, limits::FLOOR_BYTES, "floor")?;
-    ring.lists(Sub::Meta, sealed.kid)?;
-    let shelf = floor.shelf.index();
-    let sql = "SELECT rev FROM floors WHERE account = ?1 AND shelf = ?2";
-    let there = one(c, sql, params![account, shelf], |row| row.get(0))?.unwrap_or(0);
-    if floor.expected != there {
-        return Err(StoreError::Conflict { now: manifest }.into());
-    }
-    grows(sealed.rev, floor.expected, there)?;
+/// Checks and writes floors and manifest. New entries of the account's ring are there already.
+pub(super) fn put_list(c: &Connection, whose: &Account, list: &ListPut) -> Work<()> {
+    let plan = plan_list(list, &seen(c, whose)?)?;
+    Ok(put(c, whose.n, list, &plan)?)
+}
+
+/// Writes floors and manifest that were checked.
+pub(super) fn put(c: &Connection, account: i64, list: &ListPut, plan: &ListPlan) -> rusqlite::Result<()> {
     let sql =
         "INSERT OR REPLACE INTO floors (account, shelf, rev, hash, envelope) VALUES (?1, ?2, ?3, ?4, ?5)";
-    run(c, sql, params![account, shelf, sealed.rev, sealed.hash.as_bytes(), floor.envelope.as_bytes()])?;
-    Ok(())
+    for (floor, sealed) in list.floors.iter().zip(&plan.floors) {
+        let (shelf, hash) = (floor.shelf.index(), sealed.hash.as_bytes());
+        run(c, sql, params![account, shelf, sealed.rev, hash, floor.envelope.as_bytes()])?;
+    }
+    let (rev, chain, hash) =
+        (plan.manifest.rev, list.manifest.chain.as_bytes(), plan.manifest.hash.as_bytes());
+    let sql =
+        "INSERT OR REPLACE INTO manifests (account, rev, chain, hash, envelope) VALUES (?1, ?2, ?3, ?4, ?5)";
+    run(c, sql, params![account, rev, chain, hash, list.manifest.envelope.as_bytes()])?;
+    let sql = "INSERT INTO list_steps (account, rev, live, chain, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
+    run(c, sql, params![account, rev, plan.live.as_bytes(), chain, hash]).map(drop)
 }
 
 fn put_data(c: &Connection, put: &PutData) -> Work<u64> {
@@ -163,20 +153,14 @@ fn put_data(c: &Connection, put: &PutData) -> Work<u64> {
     Ok(note(c, found.n, &Changed::Data(put.kind.clone(), put.name.clone()))?)
 }
 
-/// Steps from one revision on: the chain at it, then what each later write left. From 0 on, or from one that is not there:
-/// nothing.
+/// Steps from one revision on.
 pub(super) fn trail(c: &Connection, sql: &str, of: i64, from: u32) -> rusqlite::Result<Trail> {
     if from == 0 {
         return Ok(Trail::NONE);
     }
-    let mut steps = all(c, sql, params![of, from], |row| {
+    let steps = all(c, sql, params![of, from], |row| {
         let step = Step { live: digest_at(row, 0)?, envelope: digest_at(row, 2)? };
         Ok((row.get::<_, u32>(3)?, digest_at(row, 1)?, step))
     })?;
-    match steps.first() {
-        Some((rev, chain, _)) if *rev == from => {
-            Ok(Trail { chain: *chain, steps: steps.drain(1..).map(|(.., step)| step).collect() })
-        }
-        _ => Ok(Trail::NONE),
-    }
+    Ok(plan::trail(steps, from))
 }

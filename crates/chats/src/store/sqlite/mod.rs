@@ -15,6 +15,7 @@
 mod accounts;
 mod chats;
 mod codes;
+mod copy;
 mod feed;
 mod lists;
 mod rings;

@@ -9,9 +9,11 @@ use confidant_seal::{Kid, Sealed};
 use rusqlite::{Connection, params};
 
 use super::super::checks::{check_entry, sized};
+use super::super::names::ring_key;
+use super::super::plan::own_and_box;
 use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 use super::super::{Changed, Millis, Result, StoreError, limits};
-use super::rings::{append, entries, key, kids, ring_entry_at};
+use super::rings::{append, entries, kids, ring_entry_at};
 use super::rows::{Account, account, all, kid_at, many, note, number, one, run, sealed_at, value};
 use super::{SqliteChats, Work, accounts, lists, rings};
 
@@ -27,7 +29,7 @@ impl Rings for SqliteChats {
         self.read_with(move |c| {
             let n = account(c, &whose)?.n;
             let (container, kind, last) = match &after {
-                Some((of, last)) => (key(of).0, key(of).1, *last),
+                Some((of, last)) => (ring_key(of).0, ring_key(of).1, *last),
                 None => ("", 0, 0),
             };
             let sql = "SELECT container, kind, n, kid, subs, sealed FROM rings
@@ -70,8 +72,8 @@ impl Rings for SqliteChats {
 
 pub(super) fn begin(c: &Connection, begin: &BeginRotation) -> Work<Frozen> {
     let found = account(c, &begin.account)?;
-    if found.rev != begin.expected {
-        return Err(StoreError::Conflict { now: found.rev }.into());
+    if found.standing.rev != begin.expected {
+        return Err(StoreError::Conflict { now: found.standing.rev }.into());
     }
     thaw(c, found.n)?;
     let epoch = accounts::end_other_sessions(c, &found, begin.session)?;
@@ -85,7 +87,7 @@ pub(super) fn stage(c: &Connection, stage: &Stage) -> Work<Staged> {
         return Err(StoreError::TooMany("keys in one call").into());
     }
     let found = account(c, &stage.account)?;
-    in_rotation(&found, stage.epoch, stage.now)?;
+    found.standing.in_rotation(stage.epoch, stage.now)?;
     if let Some(wrap) = stage.wrap {
         let sql = "INSERT INTO rotations (account, wrap) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         run(c, sql, params![found.n, wrap.as_bytes()])?;
@@ -96,12 +98,12 @@ pub(super) fn stage(c: &Connection, stage: &Stage) -> Work<Staged> {
     for RingEntry { of, entry } in &stage.entries {
         check_entry(of, entry)?;
         // Only an entry that takes the place of one that is there: nobody fills the table with others.
-        let (container, kind) = key(of);
+        let (container, kind) = ring_key(of);
         let sql =
             "SELECT 1 FROM rings WHERE account = ?1 AND container = ?2 AND kind = ?3 AND n = ?4 AND kid = ?5";
         let kid = entry.kid.as_bytes();
         if one(c, sql, params![found.n, container, kind, entry.n, kid], |_| Ok(()))?.is_none() {
-            return Err(StoreError::Conflict { now: found.rev }.into());
+            return Err(StoreError::Conflict { now: found.standing.rev }.into());
         }
         rings::stage(c, found.n, of, entry)?;
     }
@@ -120,16 +122,17 @@ pub(super) fn stage(c: &Connection, stage: &Stage) -> Work<Staged> {
 fn under(c: &Connection, account: &Account, wrap: Kid) -> Work<()> {
     let there =
         one(c, "SELECT wrap FROM rotations WHERE account = ?1", params![account.n], |row| kid_at(row, 0))?;
-    if there == Some(wrap) { Ok(()) } else { Err(StoreError::Conflict { now: account.rev }.into()) }
+    if there == Some(wrap) { Ok(()) } else { Err(StoreError::Conflict { now: account.standing.rev }.into()) }
 }
 
 pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     let found = account(c, &commit.account)?;
-    in_rotation(&found, commit.epoch, commit.now)?;
+    found.standing.in_rotation(commit.epoch, commit.now)?;
     under(c, &found, commit.wrap)?;
-    let conflict = StoreError::Conflict { now: found.rev };
+    let conflict = StoreError::Conflict { now: found.standing.rev };
     let own = own_digest(c, found.n)?;
-    check_commit((commit.expected, &commit.digest), (found.rev, &own)).map_err(|_| conflict.clone())?;
+    check_commit((commit.expected, &commit.digest), (found.standing.rev, &own))
+        .map_err(|_| conflict.clone())?;
     // Every entry has its successor, with the same keys; nothing else was staged.
     let sql = "SELECT count(*) FROM rings AS r LEFT JOIN staged AS s USING (account, container, kind, n)
                WHERE r.account = ?1 AND (s.kid IS NOT r.kid OR s.subs IS NOT r.subs)";
@@ -144,17 +147,11 @@ pub(super) fn commit(c: &Connection, commit: &CommitRotation) -> Work<u32> {
     run(c, sql, params![found.n])?;
     thaw(c, found.n)?;
     let mut next = found;
-    next.generation = found.generation.saturating_add(1);
-    let [first, second] = &commit.append;
-    if (&first.of, &second.of) != (&RingName::Account, &RingName::Box) {
-        return Err(StoreError::Malformed(
-            "a rotation adds a key to the account's ring and to the mailbox's",
-        )
-        .into());
-    }
+    next.standing.generation = found.standing.generation.saturating_add(1);
+    own_and_box(&commit.append, "a rotation adds a key to the account's ring and to the mailbox's")?;
     for RingEntry { of, entry } in &commit.append {
         let mut ring = kids(c, &next, of)?;
-        append(c, &next, &mut ring, (of, entry), found.rev)?;
+        append(c, &next, &mut ring, (of, entry), found.standing.rev)?;
     }
     if commit.list.floors.len() != 16 {
         return Err(StoreError::Malformed("a rotation writes all sixteen floors").into());
@@ -176,15 +173,6 @@ fn own_digest(c: &Connection, account: i64) -> rusqlite::Result<Digest> {
     let sql = "SELECT container, kind, n, kid, subs, x'' FROM rings WHERE account = ?1";
     let entries = all(c, sql, params![account], ring_entry_at)?;
     Ok(rings_digest(entries.iter().map(|row| (row.of.of(), &row.entry))))
-}
-
-/// `conflict` unless this rotation is under way.
-fn in_rotation(account: &Account, epoch: u32, now: Millis) -> std::result::Result<(), StoreError> {
-    if account.is_frozen(now) && account.epoch == epoch {
-        Ok(())
-    } else {
-        Err(StoreError::Conflict { now: account.rev })
-    }
 }
 
 /// Ends a freeze and drops what was staged.

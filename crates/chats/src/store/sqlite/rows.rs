@@ -3,13 +3,15 @@
 //! A row that does not parse is damage, never a panic. [`account`] and [`chat`] are the only ways to a number that other
 //! statements use: whoever has the number has named its owner.
 
-use confidant_chat_format::{AccountId, ChatId, Digest, FieldName, Refused};
+use confidant_chat_format::{AccountId, ChatId, Digest, Refused};
 use confidant_seal::{Kid, Sealed, Tag};
 use rusqlite::types::{FromSql, Type};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::super::checks::Link;
 use super::super::feed::Changed;
+use super::super::names::{change_key, change_of};
+use super::super::plan::{ChatState, Standing};
 use super::super::{Millis, StoreError};
 use super::Work;
 
@@ -52,10 +54,7 @@ pub(super) fn parsed_at<T>(
     at: usize,
     parse: fn(&str) -> Result<T, Refused>,
 ) -> rusqlite::Result<T> {
-    parsed(row.get_ref(at)?.as_str()?, parse)
-}
-
-pub(super) fn parsed<T>(text: &str, parse: fn(&str) -> Result<T, Refused>) -> rusqlite::Result<T> {
+    let text = row.get_ref(at)?.as_str()?;
     // The cause has no content, but neither does it help: that the row is damaged is all there is to say.
     parse(text).map_err(|refused| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(refused)))
 }
@@ -98,40 +97,20 @@ pub(super) fn run<P: rusqlite::Params>(c: &Connection, sql: &str, params: P) -> 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
     pub(super) n: i64,
-    pub(super) rev: u32,
-    pub(super) epoch: u32,
-    pub(super) generation: u32,
-    frozen_until: Option<u64>,
-}
-
-impl Account {
-    /// One that was just made.
-    pub(super) fn new(n: i64) -> Self {
-        Self { n, rev: 1, epoch: 1, generation: 1, frozen_until: None }
-    }
-
-    /// Whether a rotation is under way.
-    pub(super) fn is_frozen(&self, now: Millis) -> bool {
-        self.frozen_until.is_some_and(|until| now.0 < until)
-    }
-
-    /// `conflict` while a rotation is under way; it names the revision that is `there`.
-    pub(super) fn not_frozen(&self, now: Millis, there: u32) -> Result<(), StoreError> {
-        if self.is_frozen(now) { Err(StoreError::Conflict { now: there }) } else { Ok(()) }
-    }
+    pub(super) standing: Standing,
 }
 
 /// Finds an account; else `not-found`.
 pub(super) fn account(c: &Connection, account: &AccountId) -> Work<Account> {
     let sql = "SELECT n, rev, epoch, generation, frozen_until FROM accounts WHERE account = ?1";
     let found = one(c, sql, params![account.as_str()], |row| {
-        Ok(Account {
-            n: row.get(0)?,
+        let standing = Standing {
             rev: row.get(1)?,
             epoch: row.get(2)?,
             generation: row.get(3)?,
             frozen_until: row.get::<_, Option<i64>>(4)?.map(i64::cast_unsigned),
-        })
+        };
+        Ok(Account { n: row.get(0)?, standing })
     })?;
     found.ok_or(StoreError::NotFound.into())
 }
@@ -140,27 +119,22 @@ pub(super) fn account(c: &Connection, account: &AccountId) -> Work<Account> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chat {
     pub(super) n: i64,
-    pub(super) rev: u32,
-    pub(super) draft_v: u32,
-    pub(super) count: u32,
-    pub(super) gone: u32,
-    pub(super) last_seq: u32,
-    pub(super) link: Link,
+    pub(super) state: ChatState,
 }
 
 /// A chat of this account, if there is one.
 pub(super) fn find_chat(c: &Connection, account: i64, chat: &ChatId) -> rusqlite::Result<Option<Chat>> {
     let sql = "SELECT n, rev, draft_v, count, gone, last_seq, chain, hash FROM chats WHERE account = ?1 AND chat = ?2";
     one(c, sql, params![account, chat.as_str()], |row| {
-        Ok(Chat {
-            n: row.get(0)?,
+        let state = ChatState {
             rev: row.get(1)?,
             draft_v: row.get(2)?,
             count: row.get(3)?,
             gone: row.get(4)?,
             last_seq: row.get(5)?,
             link: Link { chain: digest_at(row, 6)?, envelope: digest_at(row, 7)? },
-        })
+        };
+        Ok(Chat { n: row.get(0)?, state })
     })
 }
 
@@ -173,15 +147,7 @@ pub(super) fn chat(c: &Connection, account: i64, chat: &ChatId) -> Work<Chat> {
 pub(super) fn note(c: &Connection, account: i64, what: &Changed) -> rusqlite::Result<u64> {
     let sql = "UPDATE accounts SET seq = seq + 1 WHERE n = ?1 RETURNING seq";
     let seq: i64 = value(c, sql, params![account])?;
-    let (kind, name) = match what {
-        Changed::Account => (0, String::new()),
-        Changed::List => (1, String::new()),
-        Changed::Chat(chat) => (2, chat.to_string()),
-        Changed::Deleted(chat) => (3, chat.to_string()),
-        Changed::Draft(chat) => (4, chat.to_string()),
-        Changed::Data(kind, name) => (5, format!("{kind} {name}")),
-        Changed::Devices => (6, String::new()),
-    };
+    let (kind, name) = change_key(what);
     run(
         c,
         "INSERT INTO feed (account, seq, what, name) VALUES (?1, ?2, ?3, ?4)",
@@ -192,19 +158,5 @@ pub(super) fn note(c: &Connection, account: i64, what: &Changed) -> rusqlite::Re
 
 /// What [`note`] has written.
 pub(super) fn changed_at(row: &Row<'_>, kind: usize, name: usize) -> rusqlite::Result<Changed> {
-    let text = row.get_ref(name)?.as_str()?;
-    let chat = || parsed(text, ChatId::parse);
-    Ok(match row.get(kind)? {
-        0 => Changed::Account,
-        1 => Changed::List,
-        2 => Changed::Chat(chat()?),
-        3 => Changed::Deleted(chat()?),
-        4 => Changed::Draft(chat()?),
-        5 => {
-            let (kind, name) = text.split_once(' ').unwrap_or_default();
-            Changed::Data(parsed(kind, FieldName::parse)?, parsed(name, FieldName::parse)?)
-        }
-        6 => Changed::Devices,
-        other => return Err(rusqlite::Error::IntegralValueOutOfRange(kind, other)),
-    })
+    change_of(row.get(kind)?, row.get_ref(name)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
 }

@@ -98,8 +98,8 @@ impl Sessions for SqliteChats {
     async fn add_session(&self, session: Session) -> Result<()> {
         self.write_with(move |c| {
             let found = account(c, &session.account)?;
-            if found.epoch != session.epoch {
-                return Err(StoreError::Conflict { now: found.rev }.into());
+            if found.standing.epoch != session.epoch {
+                return Err(StoreError::Conflict { now: found.standing.rev }.into());
             }
             let device = session.device.as_str();
             let sql = "SELECT 1 FROM devices WHERE account = ?1 AND device = ?2";

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use confidant_channel::Inbox;
+use confidant_chats::service::Service;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_memory::{Checked, Memory};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -114,6 +115,41 @@ pub(super) async fn inbox(inbox: &Inbox) -> Check {
             )
         }
         Err(error) => Check::fail("inbox", &error.to_string()),
+    }
+}
+
+/// Opens what the server sealed of every account. What people sealed, their devices check.
+pub(super) async fn chats(chats: &Service) -> Check {
+    match chats.check().await {
+        Ok(checked) if checked.refused.is_empty() => {
+            Check::ok("chats", format!("all open: {}", counted(checked.accounts, "account")))
+        }
+        Ok(checked) => {
+            let named: Vec<String> =
+                checked.refused.iter().take(MOST_NAMED).map(|(tag, why)| format!("{tag} ({why})")).collect();
+            let more = if checked.refused.len() > named.len() { ", …" } else { "" };
+            Check::fail(
+                "chats",
+                &format!(
+                    "accounts that cannot be used ({}): {}{more}; hint: restore the chats and the keyring from the same \
+                     backup; where the chats are older on purpose: confidant doctor --accept-restore",
+                    checked.refused.len(),
+                    named.join(", ")
+                ),
+            )
+        }
+        Err(refused) => Check::fail("chats", &crate::chats::told(&refused)),
+    }
+}
+
+/// Takes the records of accounts as they are for the newest.
+pub(super) async fn accept_chats(chats: &Service) -> Check {
+    match chats.accept_restore().await {
+        Ok(behind) => Check::ok(
+            "restore",
+            format!("accepted for chats: {} had been newer before the restore", counted(behind, "account")),
+        ),
+        Err(refused) => Check::fail("restore", &crate::chats::told(&refused)),
     }
 }
 

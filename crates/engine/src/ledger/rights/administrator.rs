@@ -14,7 +14,7 @@ use crate::clock::Millis;
 use crate::concepts;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
-use crate::ledger::accounts::is_account_key;
+use crate::ledger::account_scope::is_account_key;
 use crate::ledger::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::ledger::keyring::{Owned, born};
 use crate::ledger::session::{self, Session};

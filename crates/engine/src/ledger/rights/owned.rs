@@ -11,7 +11,7 @@ use confidant_seal::{Scope, Tag, TenantId, UserId};
 use crate::concepts::is_conversation;
 use crate::error::Error;
 use crate::inner::Inner;
-use crate::ledger::accounts::is_account_key;
+use crate::ledger::account_scope::is_account_key;
 use crate::store::{Find, Listed, Names};
 
 /// The sessions of a person in a tenant.

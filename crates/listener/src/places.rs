@@ -1,7 +1,7 @@
 //! Who has a connection, and who gives it up when there are too many.
 //!
 //! A connection costs a place before anybody knows whose it is, so whoever opens many and says nothing could have them all.
-//! So a place is held firmly only while a request is being answered. When places run out, the connection that has waited
+//! So a place is held firmly only while a request is being answered or a socket is open. When places run out, the connection that has waited
 //! longest without saying anything makes room; one address has its share and no more; and a few places beyond the last are
 //! kept for health, which then is all that they answer. What is easy to get wrong: behind a proxy on this machine everybody
 //! has the same address, so that one has no share of its own.
@@ -31,7 +31,7 @@ const SPARE: usize = 32;
 
 /// The places of a listener.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     limits: PlaceLimits,
     taken: Mutex<Taken>,
 }
@@ -55,32 +55,34 @@ enum Spoke {
 #[derive(Debug)]
 struct One {
     peer: IpAddr,
+    /// How many answers and sockets hold it firmly.
+    at_work: usize,
     waits: Option<(Spoke, u64)>,
     evicted: Arc<Notify>,
 }
 
 /// A connection's place; let go of when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     places: Arc<Places>,
     id: u64,
     evicted: Arc<Notify>,
     spoke: AtomicBool,
     /// Whether it is one of those beyond the last.
-    pub(super) spare: bool,
+    pub(crate) spare: bool,
 }
 
-/// A place while a request is being answered.
+/// A place while a request is being answered, or a socket is open.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Place>);
+pub(crate) struct Busy(Arc<Place>);
 
 impl Places {
-    pub(super) fn new(limits: PlaceLimits) -> Arc<Self> {
+    pub(crate) fn new(limits: PlaceLimits) -> Arc<Self> {
         Arc::new(Self { limits, taken: Mutex::default() })
     }
 
     /// A place for a new connection; `None` if there is none to be had.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
         let peer = share_of(address);
         let mut taken = self.lock();
         let of_peer = taken.by_peer.get(&peer).copied().unwrap_or(0);
@@ -96,7 +98,7 @@ impl Places {
             spare = true;
         }
         let (id, evicted) = (taken.ticket(), Arc::new(Notify::new()));
-        taken.all.insert(id, One { peer, waits: None, evicted: Arc::clone(&evicted) });
+        taken.all.insert(id, One { peer, at_work: 0, waits: None, evicted: Arc::clone(&evicted) });
         *taken.by_peer.entry(peer).or_default() += 1;
         taken.wait(id, Spoke::Never);
         drop(taken);
@@ -105,7 +107,7 @@ impl Places {
     }
 
     /// Has the connection end that has waited longest, as when the system has no more files to give; says whether one did.
-    pub(super) fn make_room(&self) -> bool {
+    pub(crate) fn make_room(&self) -> bool {
         self.lock().evict(|_| true)
     }
 
@@ -116,14 +118,14 @@ impl Places {
 
 impl Place {
     /// A request has come.
-    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.spoke.store(true, Ordering::Relaxed);
         self.places.lock().work(self.id);
         Busy(Arc::clone(self))
     }
 
     /// Resolves when the connection has to end: its place is another's, or it never said anything.
-    pub(super) async fn given_up(&self) {
+    pub(crate) async fn given_up(&self) {
         let silent = async {
             tokio::time::sleep(self.places.limits.first_head).await;
             if self.spoke.load(Ordering::Relaxed) {
@@ -145,7 +147,7 @@ impl Drop for Place {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.places.lock().wait(self.0.id, Spoke::Before);
+        self.0.places.lock().rest(self.0.id);
     }
 }
 
@@ -164,8 +166,18 @@ impl Taken {
     }
 
     fn work(&mut self, id: u64) {
-        if let Some(ticket) = self.all.get_mut(&id).and_then(|one| one.waits.take()) {
+        let Some(one) = self.all.get_mut(&id) else { return };
+        one.at_work += 1;
+        if let Some(ticket) = one.waits.take() {
             self.waiting.remove(&ticket);
+        }
+    }
+
+    fn rest(&mut self, id: u64) {
+        let Some(one) = self.all.get_mut(&id) else { return };
+        one.at_work -= 1;
+        if one.at_work == 0 {
+            self.wait(id, Spoke::Before);
         }
     }
 
@@ -236,6 +248,19 @@ mod tests {
         drop((busy, held));
         assert!(!places.enter(ip("10.0.0.6")).expect("the fifth makes room").spare);
         assert!(!has(&places, &e) && has(&places, &a));
+    }
+
+    #[test]
+    fn a_place_that_is_held_twice_is_firm_until_both_are_done() {
+        let places = places(1, 0);
+        let socket = places.enter(ip("10.0.0.1")).expect("there is room");
+        let (answer, kept) = (socket.busy(), socket.busy());
+        drop(answer);
+        assert!(places.enter(ip("10.0.0.2")).expect("for health").spare);
+        assert!(has(&places, &socket));
+        drop(kept);
+        assert!(!places.enter(ip("10.0.0.3")).expect("the socket makes room").spare);
+        assert!(!has(&places, &socket));
     }
 
     #[test]

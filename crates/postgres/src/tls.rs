@@ -15,11 +15,11 @@ use tokio_rustls::TlsConnector;
 
 /// Makes connections over TLS.
 #[derive(Clone)]
-pub(super) struct MakeTls(Arc<ClientConfig>);
+pub(crate) struct MakeTls(Arc<ClientConfig>);
 
 impl MakeTls {
     /// Trusts `ca`, or what the system trusts. Nothing if a certificate cannot be read.
-    pub(super) fn new(ca: Option<&[u8]>) -> Option<Self> {
+    pub(crate) fn new(ca: Option<&[u8]>) -> Option<Self> {
         let mut roots = RootCertStore::empty();
         match ca {
             Some(pem) => {
@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for M
 }
 
 /// One connection that is to be made over TLS.
-pub(super) struct ConnectTls {
+pub(crate) struct ConnectTls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Conne
 }
 
 /// A stream over TLS.
-pub(super) struct Secured<S>(Box<tokio_rustls::client::TlsStream<S>>);
+pub(crate) struct Secured<S>(Box<tokio_rustls::client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
     fn channel_binding(&self) -> ChannelBinding {

@@ -12,6 +12,7 @@ const WORDS: [(&str, &str); 8] = [
 ];
 
 /// Our words for an error of the TLS library; nothing if the text is not about TLS.
-pub(super) fn shown(text: &str) -> Option<&'static str> {
+#[must_use]
+pub fn certificate_problem(text: &str) -> Option<&'static str> {
     WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, shown)| *shown)
 }

@@ -8,13 +8,13 @@ use tokio_postgres::config::{Host, SslMode};
 /// The address of a database, as `store.url` has it. Never prints its password.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    pub(super) config: Config,
-    pub(super) tls: Tls,
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
 }
 
 /// How far the connection is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tls {
+pub(crate) enum Tls {
     /// Not at all.
     No,
     /// Encrypted, and the server's certificate is checked for its name.

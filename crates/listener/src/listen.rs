@@ -1,12 +1,15 @@
-//! Connections: taken, bounded in number and patience, and let go of in good order.
+//! The loop that accepts connections, and the stop at its end.
 //!
-//! This is `axum::serve` with what that leaves out: a client that opens a connection and says nothing, or says it a byte
-//! at a time, is not waited for forever and cannot take all the places ([`places`](super::places)). Whether the server lives
-//! can be asked even when they are all taken.
+//! ```text
+//! accept ─▶ place ─▶ task per connection: requests until it ends, is evicted, or becomes a socket
+//! stop   ─▶ the listener closes ─▶ HTTP connections finish, sockets are told ─▶ all are gone
+//! ```
+//!
+//! Easy to get wrong: what a stop waits for. It waits for every answer and every socket, so whoever stops sets the limit.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,31 +17,37 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::server::conn::http1::{self, UpgradeableConnection};
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use super::error::{ApiError, Form};
-use super::places::{Busy, Place, PlaceLimits, Places};
+use crate::kept::{Connection, stopped};
+use crate::places::{Busy, Place, PlaceLimits, Places};
 
-/// Serves until `shutdown` resolves, then accepts nothing more and waits for the connections that are left.
-pub(super) async fn listen(
+/// What a path is answered on a connection beyond the last; `None` for the paths that are answered even there, which are
+/// those that ask for health.
+pub type Crowded = fn(path: &str) -> Option<Response>;
+
+/// Serves until `shutdown` resolves. Then it accepts nothing more, tells sockets to close, and waits for the connections
+/// that are left. Requests have [`ConnectInfo`] and [`Connection`] among their extensions.
+pub async fn listen(
     listener: TcpListener,
     router: Router,
     limits: PlaceLimits,
+    crowded: Crowded,
     mut shutdown: BoxFuture<'static, ()>,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    let connections = GracefulShutdown::new();
     let places = Places::new(limits);
+    // Every connection, and every socket that one has become, has a receiver of this as long as it lives.
+    let stop = watch::Sender::new(false);
     loop {
         let (stream, peer) = tokio::select! {
             next = accept(&listener, &places) => next,
@@ -48,21 +57,44 @@ pub(super) async fn listen(
             tracing::debug!("a connection was refused: too many are open");
             continue;
         };
-        let (router, held) = (router.clone(), Arc::clone(&place));
-        let service = service_fn(move |request| answer(router.clone(), Arc::clone(&held), peer, request));
-        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    // Mostly clients that went away; the error has no content.
-                    tracing::debug!(error = %error, "a connection ended early");
-                },
-                () = place.given_up() => tracing::debug!("an idle connection was closed"),
-            }
-        });
+        let (router, stopping) = (router.clone(), stop.subscribe());
+        let here = Connection::new(Arc::clone(&place), stopping.clone());
+        let service = service_fn(move |request| answer(router.clone(), here.clone(), crowded, peer, request));
+        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        tokio::spawn(serve(connection, place, stopping));
     }
     drop(listener);
-    connections.shutdown().await;
+    stop.send_replace(true);
+    stop.closed().await;
+}
+
+/// Carries a connection until it ends, becomes a socket, or has to make room.
+async fn serve<S>(
+    connection: UpgradeableConnection<TokioIo<TcpStream>, S>,
+    place: Arc<Place>,
+    mut stopping: watch::Receiver<bool>,
+) where
+    S: HttpService<Incoming, ResBody = Watched, Error = Infallible>,
+    S::Future: Send,
+{
+    let (mut connection, mut given_up) = (pin!(connection), pin!(place.given_up()));
+    let mut is_told = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    // Mostly clients that went away; the error has no content.
+                    tracing::debug!(error = %error, "a connection ended early");
+                }
+                return;
+            }
+            () = &mut given_up => return tracing::debug!("an idle connection was closed"),
+            () = stopped(&mut stopping), if !is_told => {
+                connection.as_mut().graceful_shutdown();
+                is_told = true;
+            }
+        }
+    }
 }
 
 /// The longest that the next request on a connection is waited for.
@@ -90,29 +122,23 @@ async fn accept(listener: &TcpListener, places: &Places) -> (TcpStream, SocketAd
 
 async fn answer(
     router: Router,
-    place: Arc<Place>,
+    connection: Connection,
+    crowded: Crowded,
     peer: SocketAddr,
     mut request: hyper::Request<Incoming>,
 ) -> Result<hyper::Response<Watched>, Infallible> {
+    let place = connection.place();
     let busy = place.busy();
-    let path = request.uri().path();
-    let response = if place.spare && !matches!(path, "/healthz" | "/readyz") {
-        crowded(Form::of(path))
-    } else {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        router.oneshot(request.map(Body::new)).await?
+    let refusal = if place.spare { crowded(request.uri().path()) } else { None };
+    let response = match refusal {
+        Some(response) => response,
+        None => {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(connection);
+            router.oneshot(request.map(Body::new)).await?
+        }
     };
     Ok(response.map(|body| Watched { body, _busy: busy }))
-}
-
-/// What those hear who get no more than a place for health.
-fn crowded(form: Form) -> Response {
-    let hint = "try again in a moment, or raise server.max_connections";
-    let message = "all connections are in use";
-    let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", message, hint);
-    let mut response = error.render(form);
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
 }
 
 /// The body of an answer, whose connection is busy until it is out.
@@ -145,11 +171,20 @@ impl hyper::body::Body for Watched {
 mod tests {
     use std::sync::Mutex;
 
+    use axum::Extension;
+    use axum::extract::Request;
+    use axum::http::{StatusCode, header};
+    use axum::response::IntoResponse as _;
     use axum::routing::{MethodRouter, get};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::sync::{Semaphore, oneshot};
 
     use super::*;
+
+    fn crowded(path: &str) -> Option<Response> {
+        let refusal = || (StatusCode::SERVICE_UNAVAILABLE, "too many").into_response();
+        (path != "/healthz").then(refusal)
+    }
 
     fn limits(most: usize) -> PlaceLimits {
         PlaceLimits { most, per_peer: 0, first_head: Duration::from_secs(60) }
@@ -164,7 +199,7 @@ mod tests {
         let router = Router::new().route("/", root).route("/healthz", get(async || "ok"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(listen(listener, router, limits, Box::pin(std::future::pending())));
+        tokio::spawn(listen(listener, router, limits, crowded, Box::pin(std::future::pending())));
         address
     }
 
@@ -216,8 +251,7 @@ mod tests {
         drop(tokio::time::timeout(Duration::from_secs(20), all).await.expect("all are at work").unwrap());
         assert!(asks(address, "/healthz").await.starts_with("HTTP/1.1 200"));
         let refused = asks(address, "/other").await;
-        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("too_many_connections"), "{refused}");
-        assert!(refused.contains("hint"), "{refused}");
+        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("too many"), "{refused}");
     }
 
     #[tokio::test]
@@ -250,8 +284,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let server =
-            tokio::spawn(listen(listener, router, limits(100), Box::pin(async { drop(stopped.await) })));
+        let shutdown = Box::pin(async { drop(stopped.await) });
+        let server = tokio::spawn(listen(listener, router, limits(100), crowded, shutdown));
 
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -265,6 +299,72 @@ mod tests {
         let mut reply = String::new();
         client.read_to_string(&mut reply).await.unwrap();
         assert!(reply.starts_with("HTTP/1.1 200") && reply.ends_with("127.0.0.1, at last"), "{reply}");
+        server.await.unwrap();
+    }
+
+    /// Becomes a socket that echoes one line at a time and says goodbye at a stop.
+    async fn upgrade(Extension(connection): Extension<Connection>, mut request: Request) -> Response {
+        let (upgrade, mut kept) = (hyper::upgrade::on(&mut request), connection.keep());
+        tokio::spawn(async move {
+            let mut io = TokioIo::new(upgrade.await.unwrap());
+            let mut byte = [0];
+            loop {
+                tokio::select! {
+                    read = io.read(&mut byte) => match read {
+                        Ok(1) => io.write_all(&byte).await.unwrap(),
+                        _ => return,
+                    },
+                    () = kept.stopping() => return io.write_all(b"bye").await.unwrap(),
+                }
+            }
+        });
+        let headers = [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")];
+        (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+    }
+
+    async fn socket(address: SocketAddr) -> TcpStream {
+        let mut client =
+            says(address, "GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n").await;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(client.read_u8().await.unwrap());
+        }
+        assert!(head.starts_with(b"HTTP/1.1 101"));
+        client
+    }
+
+    #[tokio::test]
+    async fn a_socket_keeps_its_place_until_it_ends() {
+        let address = serve_with(limits(2), get(upgrade)).await;
+        let mut sockets = [socket(address).await, socket(address).await];
+        for client in &mut sockets {
+            client.write_all(b"a").await.unwrap();
+            assert_eq!(client.read_u8().await.unwrap(), b'a');
+        }
+        // Every place is a socket's, and none is evicted for a newcomer.
+        assert!(asks(address, "/other").await.starts_with("HTTP/1.1 503"));
+        assert!(asks(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        sockets[0].write_all(b"b").await.unwrap();
+        assert_eq!(sockets[0].read_u8().await.unwrap(), b'b');
+        drop(sockets);
+        let ended = async { while !asks(address, "/other").await.starts_with("HTTP/1.1 404") {} };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the places are free again");
+    }
+
+    #[tokio::test]
+    async fn a_stop_tells_sockets_and_waits_for_them() {
+        let router = Router::new().route("/", get(upgrade));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = Box::pin(async { drop(stopped.await) });
+        let server = tokio::spawn(listen(listener, router, limits(100), crowded, shutdown));
+        let mut client = socket(address).await;
+        stop.send(()).unwrap();
+        let mut last = String::new();
+        let read = client.read_to_string(&mut last);
+        tokio::time::timeout(Duration::from_secs(20), read).await.expect("it was told").unwrap();
+        assert_eq!(last, "bye");
         server.await.unwrap();
     }
 }

@@ -1,0 +1,298 @@
+//! Chats that only their owner can open, tied to the engine: its keys seal what the server keeps of an account, its audit log
+//! knows of every access, and a person's rights cover them.
+//!
+//! ```text
+//!              Opened ──▶ Service ──▶ store: chats.db or PostgreSQL
+//!                            │
+//!                            ├──▶ EngineVault ──▶ keyring     an account is erased as the person that it is
+//!                            └──▶ AuditLog ─────▶ audit log
+//!  engine ──▶ Chats (weak) ──▶ Service::remove
+//! ```
+//!
+//! Easy to get wrong: a circle. The service has the engine, so the engine has the service only as long as somebody else does.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use confidant_chat_format::{AccountId, ChatId};
+use confidant_chat_protocol::{Body as _, RefusedSent};
+use confidant_chats::service::{Act, Hooks, MemoryCache, Parts, Service, WeakService, Witness};
+use confidant_chats::store::sqlite::SqliteChats;
+use confidant_chats::store::{ChatStore, Millis};
+use confidant_chats::vault::{Key, Tag, Vault, VaultError};
+use confidant_chats_http::Settings;
+use confidant_engine::audit::Action;
+use confidant_engine::clock::{Clock as _, SystemClock};
+use confidant_engine::keys::AccountKeys;
+use confidant_engine::rights::Derived;
+use confidant_engine::storage::PostgresAddress;
+#[cfg(feature = "postgres")]
+use confidant_engine::storage::PostgresSettings;
+use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
+use confidant_http::{Beside, Gauge, Router};
+use serde_json::Value;
+
+use crate::config::{ChatsPlace, Loaded};
+use crate::files;
+use crate::open::Opened;
+
+/// Whether there are chats already.
+pub(crate) fn is_there(loaded: &Loaded) -> Result<bool, files::LookError> {
+    match loaded.config.chats_place() {
+        None => Ok(false),
+        Some(ChatsPlace::Sqlite(folder)) => files::is_in(Some(folder), FILE),
+        // A table that is not there is made: there is no asking without a connection.
+        Some(ChatsPlace::Postgres(_)) => Ok(true),
+    }
+}
+
+/// Opens the store that the settings name; makes it if it is not there.
+pub(crate) async fn open(loaded: &Loaded) -> anyhow::Result<Option<Arc<dyn ChatStore>>> {
+    Ok(match loaded.config.chats_place() {
+        None => None,
+        Some(ChatsPlace::Sqlite(folder)) => Some(sqlite(&folder)?),
+        Some(ChatsPlace::Postgres(address)) => Some(postgres(loaded, &address).await?),
+    })
+}
+
+fn sqlite(folder: &Path) -> anyhow::Result<Arc<dyn ChatStore>> {
+    crate::open::make_folder(folder)?;
+    Ok(Arc::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(loaded: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+    let store = &loaded.config.store;
+    let PostgresSettings { address, ca, schema, connections, .. } =
+        store.postgres(address, loaded.secrets.postgres_password.as_ref())?;
+    let link = confidant_postgres::Link { address, ca, schema, connections }.beside("chats");
+    let opened = confidant_chats::store::postgres::open(&link).await;
+    Ok(Arc::new(opened.context("the chats cannot be opened")?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+    address.never()
+}
+
+/// The service over a store, with the engine's keys and audit log.
+pub(crate) fn serve(loaded: &Loaded, engine: &Engine, store: Arc<dyn ChatStore>) -> anyhow::Result<Service> {
+    let web = &loaded.config.web;
+    let tenant = web.tenant()?;
+    let witness = AuditLog { engine: engine.clone(), tenant: tenant.clone() };
+    let parts = Parts {
+        store,
+        vault: Arc::new(EngineVault { keys: engine.account_keys(tenant), engine: engine.clone() }),
+        clock: Arc::new(|| Millis(SystemClock.now().0.try_into().unwrap_or_default())),
+        settings: web.settings(loaded.config.server.listen)?,
+    };
+    let cache = MemoryCache::new(web.sync_cache);
+    let hooks = Hooks { news: None, witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)) };
+    Ok(Service::with_hooks(parts, hooks))
+}
+
+/// The routes of chats; none where there are none.
+pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
+    let Some(service) = &opened.chats else { return Router::new() };
+    let origins = service.settings().origins.clone();
+    let settings = Settings { proxies: loaded.config.web.proxies.clone(), ..Settings::new(origins) };
+    confidant_chats_http::router(service.clone(), settings)
+}
+
+/// How chats are, for `/readyz` and `/metrics`.
+pub(crate) fn beside(opened: &Opened) -> Vec<Arc<dyn Beside>> {
+    opened.chats.iter().map(|service| Arc::new(Part(service.clone())) as Arc<dyn Beside>).collect()
+}
+
+#[derive(Debug)]
+struct Part(Service);
+
+#[async_trait]
+impl Beside for Part {
+    fn name(&self) -> &'static str {
+        "chats"
+    }
+
+    async fn ping(&self) -> Result<(), String> {
+        self.0.count_accounts().await.map(drop).map_err(|refused| told(&refused))
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let help = "Sockets of chats that are open";
+        vec![Gauge { name: "chats_sockets", help, value: self.0.count_sockets() }]
+    }
+}
+
+/// Does what is due: now, and once a minute.
+pub(crate) async fn keep(service: Service) {
+    let mut ticks = tokio::time::interval(ROUNDS);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(refused) = service.upkeep().await {
+            tracing::warn!(reason = refused.error.name(), "the upkeep of chats failed; it is tried again");
+        }
+    }
+}
+
+/// The engine's keys, as chats ask for them.
+#[derive(Debug)]
+struct EngineVault {
+    keys: AccountKeys,
+    engine: Engine,
+}
+
+#[async_trait]
+impl Vault for EngineVault {
+    fn tag(&self, label: &str, bytes: &[u8]) -> Tag {
+        self.keys.tag(label, bytes)
+    }
+
+    async fn key(&self, account: &AccountId, chat: Option<&ChatId>) -> Result<Option<Key>, VaultError> {
+        self.keys.key(account.as_str(), chat.map(ChatId::as_str)).await.map_err(said)
+    }
+
+    async fn key_or_new(&self, account: &AccountId, chat: Option<&ChatId>) -> Result<Key, VaultError> {
+        self.keys.key_or_new(account.as_str(), chat.map(ChatId::as_str)).await.map_err(said)
+    }
+
+    async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError> {
+        let rev = self.keys.anchor(account.as_str()).await.map_err(said)?;
+        Ok(u32::try_from(rev).unwrap_or(u32::MAX))
+    }
+
+    async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.keys.raise(account.as_str(), rev.into()).await.map_err(said)
+    }
+
+    async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
+        self.keys.accept(account.as_str(), rev.into()).await.map_err(said)
+    }
+
+    async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
+        self.keys.discard(account.as_str()).await.map_err(said)
+    }
+
+    async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
+        let chats: Vec<&str> = chats.iter().map(ChatId::as_str).collect();
+        self.keys.destroy_chats(account.as_str(), &chats).await.map_err(said)
+    }
+
+    /// The account is a person: what else is kept of it goes as well, and the engine signs for all of it.
+    async fn destroy_account(&self, account: &AccountId) -> Result<Option<String>, VaultError> {
+        let user = UserId::any(account.as_str()).map_err(|error| VaultError(error.to_string()))?;
+        let administrator = self.engine.dangerously_administer(Actor::named(ACTOR));
+        let receipt = administrator.erase_person(self.keys.tenant(), &user).await.map_err(said)?;
+        serde_json::to_string(&receipt).map(Some).map_err(|error| VaultError(error.to_string()))
+    }
+}
+
+/// The engine's audit log.
+#[derive(Debug)]
+struct AuditLog {
+    engine: Engine,
+    tenant: TenantId,
+}
+
+#[async_trait]
+impl Witness for AuditLog {
+    async fn witness(&self, account: &AccountId, act: Act) -> Result<(), VaultError> {
+        let action = match act {
+            Act::Registered => Action::AccountRegistered,
+            Act::LoggedIn => Action::AccountLoggedIn,
+            Act::Refused => Action::AccountRefused,
+            Act::LoggedOut => Action::AccountLoggedOut,
+            Act::CredentialsChanged => Action::AccountCredentials,
+            Act::Recovered => Action::AccountRecovered,
+            Act::KeyRotated => Action::AccountRotated,
+            Act::DevicePaired => Action::DevicePaired,
+            Act::DeviceRevoked => Action::DeviceRevoked,
+            Act::SessionRevoked => Action::DeviceSessionEnded,
+            Act::Exported => Action::AccountExported,
+            Act::ChatDeleted => Action::ChatDeleted,
+        };
+        let user = UserId::any(account.as_str()).map_err(|error| VaultError(error.to_string()))?;
+        let administrator = self.engine.dangerously_administer(Actor::named(ACTOR));
+        administrator.note_derived(action, &self.tenant, &user, 1).await.map_err(said)
+    }
+}
+
+fn said(error: Error) -> VaultError {
+    VaultError(error.code().to_owned())
+}
+
+/// What the engine knows of chats, once there are any: it asks for them when a person is exported or erased.
+#[derive(Clone, Debug)]
+pub(crate) struct Chats {
+    tenant: TenantId,
+    service: Arc<OnceLock<WeakService>>,
+}
+
+impl Chats {
+    pub(crate) fn of(tenant: TenantId) -> Self {
+        Self { tenant, service: Arc::default() }
+    }
+
+    /// From now on there are.
+    pub(crate) fn attach(&self, service: &Service) {
+        let _first = self.service.set(service.downgrade());
+    }
+
+    /// The service and the account, if this person can have one here.
+    fn find(&self, tenant: &TenantId, user: &UserId) -> Option<(Service, AccountId)> {
+        let service = self.service.get().and_then(WeakService::upgrade)?;
+        let account = AccountId::parse(user.as_str()).ok().filter(|_| *tenant == self.tenant)?;
+        Some((service, account))
+    }
+}
+
+#[async_trait]
+impl Derived for Chats {
+    fn name(&self) -> &'static str {
+        "chats"
+    }
+
+    async fn count(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
+        let Some((service, account)) = self.find(tenant, user) else { return Ok(0) };
+        service.count_chats(&account).await.map_err(|error| unreached(&error))
+    }
+
+    async fn export(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<Value>, Error> {
+        let Some((service, account)) = self.find(tenant, user) else { return Ok(Vec::new()) };
+        if service.count_chats(&account).await.map_err(|error| unreached(&error))? == 0 {
+            return Ok(Vec::new());
+        }
+        let mut frames = service.export_account(&account).await.map_err(|error| unreached(&error))?;
+        let mut all = Vec::new();
+        while let Some(frame) = frames.next().await {
+            let json = frame.write().map_err(|error| unreached(&error.into()))?;
+            all.push(serde_json::from_slice(&json).unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    async fn erase(&self, tenant: &TenantId, user: &UserId) -> Result<u64, Error> {
+        let Some((service, account)) = self.find(tenant, user) else { return Ok(0) };
+        Ok(service.remove(&account).await.map_err(|error| unreached(&error))?.chats)
+    }
+}
+
+/// A refusal, as errors are said here.
+pub(crate) fn told(refused: &RefusedSent) -> String {
+    format!("{}; hint: {}", refused.what.as_str(), refused.hint.as_str())
+}
+
+fn unreached(refused: &RefusedSent) -> Error {
+    Error::Derived {
+        what: format!("chats cannot be reached: {}", refused.what.as_str()),
+        hint: refused.hint.as_str().to_owned(),
+    }
+}
+
+const FILE: &str = "chats.db";
+/// Who it was, in the audit log; which account is its subject.
+const ACTOR: &str = "account";
+const ROUNDS: Duration = Duration::from_secs(60);

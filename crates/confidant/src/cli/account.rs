@@ -1,0 +1,98 @@
+//! `confidant account`: accounts of chats that only their owner can open. What is in them is not for an operator to see.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use confidant_chat_protocol::RefusedSent;
+use confidant_chats::service::Service;
+
+use super::shared::{JsonArg, Outcome, with_engine};
+use crate::config::Loaded;
+use crate::damage::Part;
+use crate::open::{Opened, Purpose};
+use crate::output::{self, counted, note};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+An account is erased as the person that it is: `confidant person erase acct_…`.
+
+Examples:
+  confidant account invite
+  confidant account invite --days 1 --json
+  confidant account count")]
+pub(super) enum AccountCommand {
+    /// Print a code that lets one person register
+    Invite(InviteArgs),
+    /// Say how many accounts there are
+    Count(CountArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InviteArgs {
+    /// How long the code is good
+    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
+    days: u64,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CountArgs {
+    #[command(flatten)]
+    output: JsonArg,
+}
+
+pub(super) async fn run(command: AccountCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    with_engine(loaded, Purpose::LookAtData, async |opened| match command {
+        AccountCommand::Invite(args) => invite(&args, opened).await,
+        AccountCommand::Count(args) => count(&args, opened).await,
+    })
+    .await
+}
+
+async fn invite(args: &InviteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let service = service(opened)?;
+    if service.count_accounts().await.map_err(said)? == 0 {
+        return Err(anyhow!(
+            "nobody has an account yet, and the first one needs another code; hint: `confidant serve` prints it when it starts"
+        ));
+    }
+    let code = service.invite(Duration::from_secs(args.days * 86_400)).await.map_err(said)?;
+    if args.output.json {
+        output::json(&serde_json::json!({ "invite": code.as_str(), "days": args.days }))?;
+    } else {
+        output::line(&code)?;
+        note(&format!("good once, for {}; give it to one person only", counted(args.days, "day")));
+    }
+    Ok(Outcome::Done)
+}
+
+async fn count(args: &CountArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let accounts = match &opened.chats {
+        Some(service) => service.count_accounts().await.map_err(said)?,
+        None => {
+            opened.require(Part::Chats)?;
+            0
+        }
+    };
+    if args.output.json {
+        output::json(&serde_json::json!({ "accounts": accounts }))?;
+    } else {
+        output::line(&counted(accounts, "account"))?;
+    }
+    Ok(if accounts == 0 { Outcome::NothingFound } else { Outcome::Done })
+}
+
+fn service(opened: &Opened) -> anyhow::Result<&Service> {
+    opened.require(Part::Chats)?;
+    opened.chats.as_ref().ok_or_else(|| {
+        anyhow!(
+            "there are no chats here yet; hint: start `confidant serve`, which makes them unless web.enabled is false"
+        )
+    })
+}
+
+fn said(refused: RefusedSent) -> anyhow::Error {
+    anyhow!("{}", crate::chats::told(&refused))
+}

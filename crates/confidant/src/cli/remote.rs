@@ -1,0 +1,392 @@
+//! `confidant chat --server`: chats that only their owner can open, on somebody's server.
+//!
+//! This process is a device of the account: it seals before it sends, and checks what it gets. Its files are sealed in a folder
+//! of its own. What is written while the server cannot be reached waits there, and can be looked at.
+
+mod commands;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use confidant_chat_format::{ChatId, Login, Origin, RecoveryCode};
+use confidant_chat_protocol::Phase;
+
+use confidant_client::{Credential, Device, Error, Folder, Http, News, Offer, Registration, Setup};
+use confidant_engine::clock::{Clock as _, SystemClock};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::hidden;
+use super::lines::{Line, Remember, editor, read_line};
+use super::shared::{JsonArg, Outcome};
+use crate::config::Loaded;
+use crate::output::{self, counted, note};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chats that only you can open")]
+pub(super) struct ServerArgs {
+    /// Use an account at this server, such as https://chat.example.org
+    #[arg(long, value_name = "URL", conflicts_with_all = ["user", "room", "once", "room_line", "room_context"])]
+    pub(super) server: Option<String>,
+    /// Who you are there
+    #[arg(long, value_name = "NAME", requires = "server")]
+    login: Option<String>,
+    /// Make an account, with the code that the server printed at its start, or an invitation
+    #[arg(long, value_name = "CODE", requires = "login", num_args = 0..=1)]
+    register: Option<Option<String>>,
+    /// Add this device to an account by another device: shows digits to type there, after /pair
+    #[arg(long, requires = "server", conflicts_with_all = ["login", "register"])]
+    pair: bool,
+    /// Log in with the recovery code in place of the password
+    #[arg(long, requires = "login", conflicts_with = "register")]
+    recover: bool,
+    /// The folder of this device's files [default: one per server in your data folder]
+    #[arg(long, value_name = "FOLDER", requires = "server")]
+    device: Option<PathBuf>,
+    /// Do this and end; may be repeated; /help lists what can be done
+    #[arg(long = "do", value_name = "COMMAND", requires = "server")]
+    commands: Vec<String>,
+}
+
+/// Somebody at a device.
+struct Remote<'a> {
+    device: Device,
+    /// The chat that is being talked in.
+    chat: Option<ChatId>,
+    loaded: &'a Loaded,
+    login: Option<String>,
+    json: bool,
+}
+
+/// Whether to go on.
+enum Next {
+    Go,
+    End,
+    /// The account ends, and this device with it.
+    Erase(Box<Credential>),
+}
+
+pub(super) async fn run(
+    server: &str,
+    args: &ServerArgs,
+    form: &JsonArg,
+    loaded: &Loaded,
+) -> anyhow::Result<Outcome> {
+    let origin = Origin::parse(server.trim_end_matches('/')).map_err(|_| {
+        anyhow!("--server is not the address of a server; hint: write it as browsers do, such as https://chat.example.org")
+    })?;
+    let folder = folder(args, origin.as_str(), loaded)?;
+    let transport = Http::new(origin)?;
+    let files = Folder::open(&folder)?;
+    let setup = Setup {
+        transport: Arc::new(transport),
+        files: Arc::new(files),
+        key: None,
+        clock: Arc::new(|| SystemClock.now().0.try_into().unwrap_or_default()),
+    };
+    let device = match (Device::open(setup.clone())?, &args.register, args.pair) {
+        (Some(_), Some(_), _) | (Some(_), _, true) => {
+            return Err(anyhow!(
+                "{} is the device of an account already; hint: leave out --register and --pair, or name another folder with --device",
+                folder.display()
+            ));
+        }
+        (Some(device), None, false) => device,
+        (None, Some(code), _) => register(setup, args, code.clone(), form, loaded).await?,
+        (None, None, true) => pair(&setup).await?,
+        (None, None, false) => log_in(setup, args, loaded).await?,
+    };
+    let mut remote = Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json };
+    remote.arrive().await?;
+    if args.commands.is_empty() {
+        return remote.converse().await;
+    }
+    for command in &args.commands {
+        match remote.obey(command).await? {
+            Next::Go => {}
+            Next::End => break,
+            Next::Erase(by) => {
+                remote.erase(&by).await?;
+                break;
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn folder(args: &ServerArgs, server: &str, loaded: &Loaded) -> anyhow::Result<PathBuf> {
+    if let Some(folder) = &args.device {
+        return Ok(folder.clone());
+    }
+    let home =
+        loaded.data_home.as_ref().context("there is no home folder; hint: name a folder with --device")?;
+    let name: String = server
+        .trim_start_matches("https://")
+        .trim_start_matches("http://")
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .collect();
+    Ok(home.join("confidant").join("devices").join(name))
+}
+
+async fn register(
+    setup: Setup,
+    args: &ServerArgs,
+    code: Option<String>,
+    form: &JsonArg,
+    loaded: &Loaded,
+) -> anyhow::Result<Device> {
+    let login = login_of(args.login.as_deref())?;
+    let password = new_password(loaded)?;
+    let recovery = RecoveryCode::random();
+    let credentials = vec![
+        Credential::password(login.as_str(), password.expose_secret())?,
+        Credential::Recovery(recovery.clone()),
+    ];
+    note("making the account; the password is stretched first, which takes a moment");
+    let device = Device::register(setup, Registration { login, credentials, code }).await?;
+    let text = recovery.dangerously_to_text();
+    if form.json {
+        output::line(&serde_json::json!({ "recovery_code": text.as_str() }).to_string())?;
+    } else {
+        output::line(&text)?;
+    }
+    note(
+        "this is your recovery code, shown once: write it down. Without it and the password, nobody can open your chats",
+    );
+    Ok(device)
+}
+
+async fn log_in(setup: Setup, args: &ServerArgs, loaded: &Loaded) -> anyhow::Result<Device> {
+    let credential = if args.recover {
+        Credential::Recovery(recovery(loaded)?)
+    } else {
+        let login = args.login.as_deref().ok_or_else(|| {
+            anyhow!("nobody is logged in on this device; hint: --login NAME, with --register CODE for a new account; or --pair")
+        })?;
+        password(login, loaded)?
+    };
+    Ok(with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await?)
+}
+
+/// Does what a credential is asked for; a password that is refused is tried with a one-time code, where somebody can type one.
+async fn with_totp<T>(
+    credential: Credential,
+    mut attempt: impl AsyncFnMut(&Credential) -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    match attempt(&credential).await {
+        Err(Error::Denied { error, .. })
+            if error.name() == "login-refused"
+                && matches!(credential, Credential::Password { .. })
+                && io::stdin().is_terminal() =>
+        {
+            note(
+                "refused; if the account asks for a code of an authenticator, type it; else end with Ctrl-C",
+            );
+            let code = hidden::ask("Code: ", "nothing else")?;
+            Ok(attempt(&credential.with_totp(code.expose_secret().trim())?).await?)
+        }
+        done => Ok(done?),
+    }
+}
+
+async fn pair(setup: &Setup) -> anyhow::Result<Device> {
+    let offer = Offer::make(setup.clone()).await?;
+    output::line(&offer.dangerously_to_text())?;
+    note(
+        "on a device of the account, type /pair and these digits, within two minutes; nobody else may see them",
+    );
+    loop {
+        tokio::time::sleep(PAIRING).await;
+        if let Some(device) = offer.finish().await? {
+            note("paired");
+            return Ok(device);
+        }
+    }
+}
+
+fn login_of(login: Option<&str>) -> anyhow::Result<Login> {
+    let login = login.ok_or_else(|| anyhow!("who are you there? hint: --login NAME"))?;
+    Login::parse(login).map_err(|_| {
+        anyhow!("this cannot be a login; hint: use letters, digits and .-_@, in lower case, without spaces")
+    })
+}
+
+fn new_password(loaded: &Loaded) -> anyhow::Result<SecretString> {
+    if let Some(password) = &loaded.secrets.chat_password {
+        return Ok(password.clone());
+    }
+    let password = hidden::ask("New password: ", "CHAT_PASSWORD_FILE")?;
+    if io::stdin().is_terminal() {
+        let again = hidden::ask("The same again: ", "CHAT_PASSWORD_FILE")?;
+        if again.expose_secret() != password.expose_secret() {
+            return Err(anyhow!("these are two passwords; hint: try again"));
+        }
+    }
+    Ok(password)
+}
+
+fn password(login: &str, loaded: &Loaded) -> anyhow::Result<Credential> {
+    let login = login_of(Some(login))?;
+    let password = match &loaded.secrets.chat_password {
+        Some(password) => password.clone(),
+        None => hidden::ask("Password: ", "CHAT_PASSWORD_FILE")?,
+    };
+    Ok(Credential::password(login.as_str(), password.expose_secret())?)
+}
+
+fn recovery(loaded: &Loaded) -> anyhow::Result<RecoveryCode> {
+    let code = match &loaded.secrets.chat_recovery_code {
+        Some(code) => code.clone(),
+        None => hidden::ask("Recovery code: ", "CHAT_RECOVERY_CODE_FILE")?,
+    };
+    RecoveryCode::parse(code.expose_secret().trim())
+        .map_err(|_| anyhow!("this is no recovery code; hint: type all of it, as it was shown"))
+}
+
+impl Remote<'_> {
+    /// Loads what is new, where that can be done now.
+    async fn arrive(&mut self) -> anyhow::Result<()> {
+        match self.catch_up().await {
+            Ok(()) => Ok(()),
+            Err(error @ (Error::Offline | Error::NotLoggedIn | Error::LoggedOut(_))) => {
+                note(&error.to_string());
+                self.tell_of_waiting();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), Error> {
+        self.device.sync(Phase::All).await?;
+        self.device.flush().await
+    }
+
+    /// Sends what waits. What cannot be sent now stays, and is said.
+    async fn send(&mut self) -> anyhow::Result<()> {
+        match self.device.flush().await {
+            Ok(()) => {
+                self.tell_of_copies();
+                Ok(())
+            }
+            Err(Error::Offline | Error::Frozen | Error::NotLoggedIn | Error::LoggedOut(_)) => {
+                self.tell_of_waiting();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tell_of_waiting(&self) {
+        let waiting = self.device.waiting().len();
+        if waiting > 0 {
+            note(&format!(
+                "offline: {} kept on this device until the server can be reached; /queue shows what waits",
+                if waiting == 1 { "1 change is".to_owned() } else { format!("{waiting} changes are") }
+            ));
+        }
+    }
+
+    fn tell_of_copies(&self) {
+        let copies = self.device.copies().len();
+        if copies > 0 {
+            note(&format!(
+                "{} of yours came after another device's; /queue shows what you wrote",
+                counted(copies as u64, "change")
+            ));
+        }
+    }
+
+    async fn converse(mut self) -> anyhow::Result<Outcome> {
+        if io::stdin().is_terminal() {
+            note("chats that only you can open. /help for help, Ctrl-D to end.");
+        }
+        let mut editor = Some(editor(Remember::Yes)?);
+        loop {
+            let prompt = if io::stdin().is_terminal() { "> " } else { "" };
+            let line = {
+                let mut reading = Box::pin(read_line(&mut editor, prompt, String::new()));
+                loop {
+                    tokio::select! {
+                        line = &mut reading => break line?,
+                        news = hear(&mut self.device) => self.tell(&news),
+                    }
+                }
+            };
+            let text = match line {
+                Line::Text(text) => text,
+                Line::TakenBack => continue,
+                Line::End => return Ok(Outcome::Done),
+            };
+            // What fails is said, and the conversation goes on.
+            match self.obey(text.trim()).await {
+                Ok(Next::Go) => {}
+                Ok(Next::End) => return Ok(Outcome::Done),
+                Ok(Next::Erase(by)) => {
+                    self.erase(&by).await?;
+                    return Ok(Outcome::Done);
+                }
+                Err(error) if output::is_broken_pipe(&error) => return Err(error),
+                Err(error) => output::error(&output::whole(&error)),
+            }
+        }
+    }
+
+    async fn erase(self, by: &Credential) -> anyhow::Result<()> {
+        let receipt = self.device.erase(by).await?;
+        output::line(&receipt)?;
+        note("erased; this is the receipt: the server's operator can check it");
+        Ok(())
+    }
+
+    /// Says what another device did.
+    fn tell(&self, news: &News) {
+        match news {
+            News::Chat(chat) if Some(chat) == self.chat.as_ref() => {
+                if let Some(last) = self.device.chat(chat).ok().and_then(|view| view.branch.last().cloned()) {
+                    note(&format!("{}: {}", commands::speaker(&last), output::clean(&last.body)));
+                }
+            }
+            News::Chat(chat) => note(&format!("changed on another device: {}", self.title(chat))),
+            News::Gone(chats) => {
+                note(&format!("{} deleted on another device", counted(chats.len() as u64, "chat")))
+            }
+            News::Devices => note("a device came or went; /devices lists them"),
+            _ => {}
+        }
+    }
+
+    fn title(&self, chat: &ChatId) -> String {
+        let title = self.device.chat(chat).ok().and_then(|view| view.title().map(str::to_owned));
+        output::clean(&title.unwrap_or_else(|| "(no title)".to_owned())).into_owned()
+    }
+
+    /// The credential that signs what needs a proof.
+    fn credential(&self) -> anyhow::Result<Credential> {
+        match &self.login {
+            Some(login) => password(login, self.loaded),
+            None => Err(anyhow!("this needs your password; hint: start with --login NAME")),
+        }
+    }
+}
+
+/// The next news. Where there is no connection, there is none, and nobody waits for it.
+async fn hear(device: &mut Device) -> News {
+    if !device.is_connected() {
+        return std::future::pending().await;
+    }
+    match device.listen().await {
+        Ok(news) => news,
+        Err(error) => {
+            note(&error.to_string());
+            device.disconnect();
+            News::Nothing
+        }
+    }
+}
+
+const PAIRING: Duration = Duration::from_secs(1);

@@ -1,0 +1,370 @@
+//! What a person can do in their chats, a line each.
+
+use anyhow::anyhow;
+use confidant_chat_format::{ChatId, DeviceId, MessageId, RecoveryCode, Role};
+use confidant_client::{ChatView, Credential, MessageView, What, Why};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::{Next, Remote, login_of, new_password, recovery, with_totp};
+use crate::output::{self, counted, note};
+
+impl Remote<'_> {
+    /// Does what a line says.
+    pub(super) async fn obey(&mut self, line: &str) -> anyhow::Result<Next> {
+        let (word, rest) = match line.strip_prefix('/') {
+            Some(command) => {
+                command.split_once(' ').map_or((command, ""), |(word, rest)| (word, rest.trim()))
+            }
+            None if line.is_empty() => return Ok(Next::Go),
+            None => {
+                self.say(line).await?;
+                return Ok(Next::Go);
+            }
+        };
+        match word {
+            "help" => note(HELP),
+            "quit" | "exit" => return Ok(Next::End),
+            "list" => self.list()?,
+            "new" => self.begin(rest).await?,
+            "open" => self.open(rest).await?,
+            "read" => self.read(&self.open_chat()?)?,
+            "edit" => self.edit(rest).await?,
+            "delete" => self.delete(rest).await?,
+            "rename" => {
+                let chat = self.open_chat()?;
+                self.device.rename(&chat, rest)?;
+                self.send().await?;
+            }
+            "draft" => {
+                let chat = self.open_chat()?;
+                self.device.set_draft(&chat, (!rest.is_empty()).then_some(rest))?;
+                self.send().await?;
+            }
+            "delete-chat" => self.delete_chat().await?,
+            "sync" => {
+                self.catch_up().await?;
+                self.tell_of_copies();
+            }
+            "older" => {
+                let found = self.device.load_older(OLDER).await?;
+                note(&format!("{} loaded", counted(found.changed.len() as u64, "chat")));
+            }
+            "queue" => self.queue(rest)?,
+            _ => return self.manage(word, rest).await,
+        }
+        Ok(Next::Go)
+    }
+
+    /// What is about the account and its devices.
+    async fn manage(&mut self, word: &str, rest: &str) -> anyhow::Result<Next> {
+        match word {
+            "devices" => self.devices().await?,
+            "label" => self.device.label(rest).await?,
+            "revoke" => {
+                let device = DeviceId::parse(rest)
+                    .map_err(|_| anyhow!("which device? hint: /devices lists them, then /revoke dev_…"))?;
+                let credential = self.credential()?;
+                self.device.revoke_device(&credential, &device).await?;
+                note("it is logged out, but may still know the account key; /rotate replaces that");
+            }
+            "pair" => {
+                let credential = self.credential()?;
+                self.device.pair(rest, &credential).await?;
+                note("sent to the new device");
+            }
+            "login" => {
+                let credential = self.credential()?;
+                let device = &mut self.device;
+                with_totp(credential, async |credential| device.log_in_again(credential).await).await?;
+                self.arrive().await?;
+            }
+            "password" => self.change_password().await?,
+            "recover" => self.recover().await?,
+            "rotate" => self.rotate().await?,
+            "export" => self.export(rest).await?,
+            "logout" => {
+                self.device.log_out(rest == "everywhere").await?;
+                return Ok(Next::End);
+            }
+            "erase" if rest == "everything" => return Ok(Next::Erase(Box::new(self.credential()?))),
+            "erase" => {
+                return Err(anyhow!(
+                    "this ends the account and all its chats, for ever; hint: /erase everything"
+                ));
+            }
+            _ => return Err(anyhow!("there is no command /{}; hint: /help lists them", output::clean(word))),
+        }
+        Ok(Next::Go)
+    }
+
+    fn open_chat(&self) -> anyhow::Result<ChatId> {
+        self.chat.clone().ok_or_else(|| anyhow!("no chat is open; hint: /list, then /open 1, or /new TITLE"))
+    }
+
+    /// The chat with this number in the list, or this id.
+    fn find(&self, name: &str) -> anyhow::Result<ChatId> {
+        let by_number = || {
+            let at = name.parse::<usize>().ok()?.checked_sub(1)?;
+            self.device.chats().get(at).cloned()
+        };
+        let found = by_number().or_else(|| ChatId::parse(name).ok());
+        found.ok_or_else(|| anyhow!("there is no such chat; hint: /list shows their numbers"))
+    }
+
+    /// The message with this number in the chat, or this id, and what follows.
+    fn message<'a>(view: &ChatView, text: &'a str) -> anyhow::Result<(MessageId, &'a str)> {
+        let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let at = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let found = at.and_then(|at| view.branch.get(at)).map(|message| message.id.clone());
+        let found = found.or_else(|| MessageId::parse(name).ok());
+        let found =
+            found.ok_or_else(|| anyhow!("there is no such message; hint: /read shows their numbers"))?;
+        Ok((found, rest.trim()))
+    }
+
+    fn list(&self) -> anyhow::Result<()> {
+        for (at, chat) in self.device.chats().iter().enumerate() {
+            let view = self.device.chat(chat)?;
+            if self.json {
+                let line = json!({
+                    "chat": chat.as_str(), "title": view.title(), "messages": view.messages.len(),
+                    "updated_at": view.updated_at, "draft": view.draft,
+                });
+                output::line(&line.to_string())?;
+            } else {
+                let draft = if view.draft.is_some() { ", with a draft" } else { "" };
+                let count = counted(view.messages.len() as u64, "message");
+                output::line(&format!("{:>3}  {}  ({count}{draft})", at + 1, self.title(chat)))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, title: &str) -> anyhow::Result<()> {
+        let chat = self.device.new_chat((!title.is_empty()).then_some(title))?;
+        self.chat = Some(chat.clone());
+        self.send().await?;
+        if self.json {
+            output::line(&json!({ "chat": chat.as_str() }).to_string())?;
+        }
+        Ok(())
+    }
+
+    async fn open(&mut self, name: &str) -> anyhow::Result<()> {
+        let chat = self.find(name)?;
+        match self.device.open_chat(&chat).await {
+            Ok(()) => {}
+            // What is here can be read all the same.
+            Err(error) if self.device.chat(&chat).is_ok() => note(&error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        self.chat = Some(chat.clone());
+        self.read(&chat)
+    }
+
+    fn read(&self, chat: &ChatId) -> anyhow::Result<()> {
+        let view = self.device.chat(chat)?;
+        let waiting = self.device.waiting();
+        let waits = |id: &MessageId| {
+            waiting.iter().any(|op| matches!(&op.what, What::Message(one) | What::Edit(one) if one == id))
+        };
+        for (at, message) in view.branch.iter().enumerate() {
+            if self.json {
+                let line = json!({
+                    "message": message.id.as_str(), "role": speaker(message), "body": message.body,
+                    "waits": waits(&message.id),
+                });
+                output::line(&line.to_string())?;
+            } else {
+                let mark = if waits(&message.id) { " (waits)" } else { "" };
+                let (who, body) = (speaker(message), output::clean(&message.body));
+                output::line(&format!("{:>3}  {who}{mark}: {body}", at + 1))?;
+            }
+        }
+        if let (Some(draft), false) = (&view.draft, self.json) {
+            output::line(&format!("     draft: {}", output::clean(draft)))?;
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        let chat = match self.chat.clone() {
+            Some(chat) => chat,
+            None => self.device.new_chat(None)?,
+        };
+        self.chat = Some(chat.clone());
+        let id = self.device.say(&chat, text)?;
+        self.send().await?;
+        if self.json {
+            output::line(&json!({ "chat": chat.as_str(), "message": id.as_str() }).to_string())?;
+        }
+        Ok(())
+    }
+
+    async fn edit(&mut self, rest: &str) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        let (message, text) = Self::message(&self.device.chat(&chat)?, rest)?;
+        if text.is_empty() {
+            return Err(anyhow!("what should it say? hint: /edit NUMBER TEXT"));
+        }
+        self.device.edit(&chat, &message, text)?;
+        self.send().await
+    }
+
+    async fn delete(&mut self, rest: &str) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        let (message, _) = Self::message(&self.device.chat(&chat)?, rest)?;
+        self.device.delete(&chat, &message)?;
+        self.send().await
+    }
+
+    async fn delete_chat(&mut self) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        self.device.delete_chat(&chat)?;
+        self.chat = None;
+        self.send().await
+    }
+
+    fn queue(&mut self, rest: &str) -> anyhow::Result<()> {
+        if let Some(number) = rest.strip_prefix("discard ") {
+            let number =
+                number.parse().map_err(|_| anyhow!("which one? hint: /queue shows their numbers"))?;
+            return Ok(self.device.discard_copy(number)?);
+        }
+        for one in self.device.waiting() {
+            let line = json!({
+                "waits": one.number, "what": what(&one.what), "text": one.text, "sent": one.is_sent,
+            });
+            let sent = if one.is_sent { ", sent and not answered" } else { "" };
+            self.show(line, &format!("waits{sent}: {}", what(&one.what)), one.text.as_deref())?;
+        }
+        for one in self.device.copies() {
+            let line = json!({
+                "copy": one.number, "what": what(&one.what), "text": one.text, "why": why(&one.why),
+            });
+            let head = format!("copy {} ({}): {}", one.number, why(&one.why), what(&one.what));
+            self.show(line, &head, one.text.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn show(&self, line: Value, head: &str, text: Option<&str>) -> anyhow::Result<()> {
+        if self.json {
+            return output::line(&line.to_string());
+        }
+        output::line(&format!(
+            "{head}{}",
+            text.map_or(String::new(), |text| format!(": {}", output::clean(text)))
+        ))
+    }
+
+    async fn devices(&mut self) -> anyhow::Result<()> {
+        for device in self.device.devices().await? {
+            let line = json!({
+                "device": device.device.as_str(), "label": device.label, "this": device.is_this,
+                "sessions": device.sessions.len(), "created_at": device.created_at,
+                "last_seen_day": device.last_seen_day,
+            });
+            let this = if device.is_this { ", this one" } else { "" };
+            let label = device.label.as_deref().unwrap_or("no label");
+            let sessions = counted(device.sessions.len() as u64, "session");
+            let head = format!("{}  {} ({sessions}{this})", device.device.as_str(), output::clean(label));
+            self.show(line, &head, None)?;
+        }
+        Ok(())
+    }
+
+    async fn change_password(&mut self) -> anyhow::Result<()> {
+        let by = self.credential()?;
+        let login = login_of(self.login.as_deref())?;
+        let new = crate::cli::hidden::ask("New password: ", "nothing else: it is asked for")?;
+        let new = Credential::password(login.as_str(), new.expose_secret())?;
+        self.device.change_credentials(&by, &[new], None).await?;
+        note("changed; other devices stay logged in; /rotate ends what the old password could open");
+        Ok(())
+    }
+
+    /// A forgotten password: the recovery code is used up, and there is a new one.
+    async fn recover(&mut self) -> anyhow::Result<()> {
+        let login = login_of(self.login.as_deref())?;
+        let by = recovery(self.loaded)?;
+        let new = new_password(self.loaded)?;
+        let code = RecoveryCode::random();
+        let password = Credential::password(login.as_str(), new.expose_secret())?;
+        self.device.recover(&by, &password, &code).await?;
+        self.give_code(&code)
+    }
+
+    async fn rotate(&mut self) -> anyhow::Result<()> {
+        let by = self.credential()?;
+        let code = RecoveryCode::random();
+        self.device.rotate(&by, &[by.clone(), Credential::Recovery(code.clone())]).await?;
+        note("the account key is replaced; other devices and credentials are out");
+        self.give_code(&code)
+    }
+
+    fn give_code(&self, code: &RecoveryCode) -> anyhow::Result<()> {
+        let text = code.dangerously_to_text();
+        self.show(json!({ "recovery_code": text.as_str() }), &text, None)?;
+        note("this is your new recovery code, shown once: write it down");
+        Ok(())
+    }
+
+    async fn export(&mut self, file: &str) -> anyhow::Result<()> {
+        let by = self.credential()?;
+        let exported = self.device.export(&by).await?.to_json();
+        if file.is_empty() {
+            return output::line(&exported);
+        }
+        output::create(file.as_ref(), exported.as_bytes())?;
+        note(&format!("everything is in {}, readable by whoever can read that file", output::clean(file)));
+        Ok(())
+    }
+}
+
+/// Loads what was there before the last hundred, so many at a time.
+const OLDER: u32 = 50;
+
+/// Who says it.
+pub(super) fn speaker(message: &MessageView) -> &'static str {
+    match message.role {
+        Role::User => "you",
+        Role::Assistant => "agent",
+        _ => "note",
+    }
+}
+
+fn what(what: &What) -> &'static str {
+    match what {
+        What::Create => "a new chat",
+        What::Message(_) => "a message",
+        What::Edit(_) => "an edit",
+        What::Delete(_) => "a deletion",
+        What::Field(_) => "a field",
+        What::Embed(_) => "an attachment",
+        What::Branch(_) => "a branch",
+        What::DeleteChat => "the deletion of a chat",
+        What::Draft => "a draft",
+        What::Data(..) => "settings",
+        _ => "something",
+    }
+}
+
+fn why(why: &Why) -> &'static str {
+    match why {
+        Why::Changed => "another device changed it first",
+        Why::Deleted => "another device deleted it",
+        Why::ChatDeleted => "another device deleted the chat",
+        Why::Refused(_) => "the server does not take it",
+        _ => "it came too late",
+    }
+}
+
+const HELP: &str = "\
+/list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is written into the open one
+/edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
+/queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
+/devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account
+/password  /recover  /rotate  /login  /logout [everywhere]
+/export [FILE]  /erase everything  /quit";
