@@ -21,16 +21,16 @@ use confidant_chat_format::{AccountId, ChatId};
 use confidant_chat_protocol::{Body as _, RefusedSent};
 use confidant_chats::service::{Act, Hooks, MemoryCache, Parts, Service, WeakService, Witness};
 use confidant_chats::store::sqlite::SqliteChats;
-use confidant_chats::store::{ChatStore, Millis};
+use confidant_chats::store::{self, ChatStore, Millis, StoreError};
 use confidant_chats::vault::{Key, Tag, Vault, VaultError};
 use confidant_chats_http::Settings;
 use confidant_engine::audit::Action;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::keys::AccountKeys;
 use confidant_engine::rights::Derived;
-use confidant_engine::storage::PostgresAddress;
 #[cfg(feature = "postgres")]
 use confidant_engine::storage::PostgresSettings;
+use confidant_engine::storage::{DataPlace, PostgresAddress};
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use confidant_http::{Beside, Gauge, Router};
 use serde_json::Value;
@@ -65,17 +65,56 @@ fn sqlite(folder: &Path) -> anyhow::Result<Arc<dyn ChatStore>> {
 
 #[cfg(feature = "postgres")]
 async fn postgres(loaded: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
-    let store = &loaded.config.store;
-    let PostgresSettings { address, ca, schema, connections, .. } =
-        store.postgres(address, loaded.secrets.postgres_password.as_ref())?;
+    let password = loaded.secrets.postgres_password.as_ref();
+    Ok(Arc::new(connect(loaded.config.store.postgres(address, password)?).await?))
+}
+
+#[cfg(feature = "postgres")]
+async fn connect(settings: PostgresSettings) -> anyhow::Result<store::postgres::PostgresChats> {
+    let PostgresSettings { address, ca, schema, connections, .. } = settings;
     let link = confidant_postgres::Link { address, ca, schema, connections }.beside("chats");
-    let opened = confidant_chats::store::postgres::open(&link).await;
-    Ok(Arc::new(opened.context("the chats cannot be opened")?))
+    store::postgres::open(&link).await.context("the chats cannot be opened")
 }
 
 #[cfg(not(feature = "postgres"))]
 async fn postgres(_: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
     address.never()
+}
+
+/// What became of chats when conversations were copied to another store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// There are none.
+    None,
+    /// They stay where they are: the other store is none for them.
+    Stay,
+    /// There were some at the destination already.
+    There,
+    /// So many rows went over, as they are.
+    Rows(u64),
+}
+
+/// Copies the chats that are kept beside conversations at `from` to where they would be beside those at `to`.
+pub(crate) async fn copy(from: &DataPlace, to: &DataPlace) -> anyhow::Result<Copied> {
+    let Some(source) = beside_data(from, false).await? else { return Ok(Copied::None) };
+    let Some(target) = beside_data(to, true).await? else { return Ok(Copied::Stay) };
+    match store::copy(&*source, &*target).await {
+        Ok(rows) => Ok(Copied::Rows(rows)),
+        Err(StoreError::NotEmpty) => Ok(Copied::There),
+        Err(error) => Err(error).context("the chats cannot be copied"),
+    }
+}
+
+/// The chats beside conversations; made only if `make`.
+async fn beside_data(place: &DataPlace, make: bool) -> anyhow::Result<Option<Box<dyn store::Copied>>> {
+    Ok(match place {
+        DataPlace::Sqlite { folder, .. } if make || files::is_in(Some(folder.clone()), FILE)? => {
+            Some(Box::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
+        }
+        #[cfg(feature = "postgres")]
+        DataPlace::Postgres(settings) => Some(Box::new(connect(settings.clone()).await?)),
+        _ => None,
+    })
 }
 
 /// The service over a store, with the engine's keys and audit log.

@@ -15,6 +15,7 @@ use confidant_engine::{Actor, Engine, Parts, Storage, TenantId};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::shared::{JsonArg, Outcome, stop, with_engine};
+use crate::chats::{self, Copied};
 use crate::config::DEFAULT_TENANT;
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::keys::Keys;
@@ -90,6 +91,8 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     if let Some(KeyringPlace::Sqlite(folder)) = &to.1 {
         open::make_folder(folder)?;
     }
+    // First: what says that a copy is complete is written with the conversations.
+    let chats = chats::copy(&from.0, &to.0).await?;
     let (source, target) =
         (Storage::open(&from.0, from.1.as_ref()).await?, Storage::open(&to.0, to.1.as_ref()).await?);
     let bar = progress_bar("copying {bar:30} {pos}/{len} sessions, {eta} left");
@@ -111,6 +114,12 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         tell_what_is_next(&keys);
         return Ok(Outcome::Done);
     }
+    if chats == Copied::There {
+        return Err(anyhow!(
+            "there were chats at the destination before this copy, so none were copied; hint: if an earlier copy was \
+             interrupted, remove chats.db or the schema of chats there, then run this again"
+        ));
+    }
     // Everything is opened once where it is now: keys, logs, and the chain of the audit log.
     let engine = Engine::open(Parts::new(target, Arc::clone(&keys) as _, Arc::new(Extractive))).await?;
     let administrator = engine.dangerously_administer(Actor::cli());
@@ -119,8 +128,12 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     stop(&engine).await;
     let verified = verified?;
     if args.form.json {
-        output::json(&serde_json::json!({ "copied": copied, "verified": verified }))?;
+        let rows = if let Copied::Rows(rows) = chats { rows } else { 0 };
+        output::json(&serde_json::json!({ "copied": copied, "verified": verified, "chat_rows": rows }))?;
     } else {
+        if let Copied::Rows(rows) = chats {
+            output::line(&format!("chats copied: {}", counted(rows, "row")))?;
+        }
         output::line(&format!(
             "{} and {} copied, {} of them in an earlier run; audit log intact: {}",
             counted(copied.sessions, "session"),
@@ -141,6 +154,11 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Faulty);
     }
     tell_what_is_next(&keys);
+    if chats == Copied::Stay {
+        note(
+            "chats that only their owner can open stay where they are; set web.url to their place, such as sqlite:/path/folder",
+        );
+    }
     Ok(Outcome::Done)
 }
 
