@@ -153,6 +153,29 @@ impl Device {
         self.write(chat, Role::User, body, &[], None)
     }
 
+    /// Writes several messages of the person, one behind the other, and keeps them at once: for imports.
+    pub fn say_all(&mut self, chat: &ChatId, bodies: &[&str]) -> Result<Vec<MessageId>, Error> {
+        self.there(chat)?;
+        for body in bodies {
+            sized(text(body).len() + 512, MAX_MESSAGE)?;
+        }
+        let mut ids = Vec::new();
+        for body in bodies {
+            let (id, created_at) = (MessageId::random(), self.now());
+            let note = Note {
+                role: Role::User,
+                body: (*body).to_owned(),
+                model: None,
+                refs: Vec::new(),
+                created_at,
+            };
+            self.state.queue.append(chat, Act::Append { id: id.clone(), note, to: To::End });
+            ids.push(id);
+        }
+        self.save()?;
+        Ok(ids)
+    }
+
     /// Writes a message behind the last one: who speaks, the words, what it shows, and which model spoke.
     pub fn write(
         &mut self,

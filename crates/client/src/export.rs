@@ -1,5 +1,10 @@
 //! Everything out, in clear; and everything gone.
 //!
+//! ```text
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ erased ─▶ receipt, and this device's files go
+//! ```
+//!
 //! An export is opened with the same checks as a sync, against what this device remembers. Easy to get wrong: an export
 //! that leaves something out without saying so. A chat of the sealed list that did not come is `withheld`.
 

@@ -1,5 +1,11 @@
 //! News: what other devices do, as it happens.
 //!
+//! ```text
+//! event ─▶ known already? ─▶ nothing
+//!       ─▶ the next revision of what this device has? ─▶ checked as a delta ─▶ Room
+//!       ─▶ anything else ─▶ the chat, or the account, is asked for
+//! ```
+//!
 //! Each event is a claim of the server's, checked like any sync. Easy to get wrong: an event that does not follow what
 //! this device has. It is not applied; the chat is asked for instead.
 

@@ -78,6 +78,7 @@ struct Hand {
 
 struct Case<'a> {
     world: &'a World,
+    person: Person,
     dice: Dice,
     hands: Vec<Hand>,
     story: Story,
@@ -91,17 +92,24 @@ type Log = Arc<Mutex<Vec<String>>>;
 impl Case<'_> {
     async fn new<'a>(world: &'a World, seed: u64, log: Log) -> Case<'a> {
         let person = Person::new();
-        let mut case =
-            Case { world, dice: Dice(seed), hands: Vec::new(), story: Story::default(), words: 0, log };
+        let mut case = Case {
+            world,
+            person,
+            dice: Dice(seed),
+            hands: Vec::new(),
+            story: Story::default(),
+            words: 0,
+            log,
+        };
         for at in 0..2 {
             let (files, weather) = (MemoryFiles::new(), Arc::new(Weather::default()));
             let way: Arc<dyn Transport> =
                 Arc::new(Through { inner: world.transport(), between: Arc::clone(&weather) });
             let login = format!("somebody-{seed}@example.org");
             let device = if at == 0 {
-                world.register(way, &files, &login, vec![person.recovery()]).await.unwrap()
+                world.register(way, &files, &login, vec![case.person.recovery()]).await.unwrap()
             } else {
-                Device::log_in(world.setup_over(way, &files), &person.recovery()).await.unwrap()
+                Device::log_in(world.setup_over(way, &files), &case.person.recovery()).await.unwrap()
             };
             case.hands.push(Hand { device: Some(device), files, weather });
         }
@@ -326,7 +334,7 @@ impl Case<'_> {
         }
     }
 
-    fn check(&mut self) {
+    async fn check(&mut self) {
         let views: Vec<BTreeMap<ChatId, ChatView>> = (0..2)
             .map(|at| {
                 let device = self.device(at);
@@ -337,6 +345,11 @@ impl Case<'_> {
             let told: Vec<Vec<String>> = views.iter().map(|view| view.values().map(tell).collect()).collect();
             panic!("the devices differ: {told:#?}");
         }
+        // Somebody who remembers nothing sees the same, from the floors up.
+        let third = self.world.second(&self.person).await;
+        let fresh: BTreeMap<ChatId, ChatView> =
+            third.chats().into_iter().map(|chat| (chat.clone(), third.chat(&chat).unwrap())).collect();
+        assert!(fresh == views[0], "a new device sees something else");
         for (chat, view) in &views[0] {
             assert!(!self.story.doomed.contains(chat), "a deleted chat is there");
             let bodies: BTreeSet<_> = view.messages.values().map(|message| &message.body).collect();
@@ -384,7 +397,7 @@ async fn run(world: &World, seed: u64, log: Log) {
         case.act().await;
     }
     case.settle().await;
-    case.check();
+    case.check().await;
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {

@@ -250,3 +250,26 @@ async fn a_device_opens_again_without_the_server() {
     let other = confidant_client::Setup { key: Some(confidant_seal::Key::random()), ..world.setup(&files) };
     assert_eq!(Device::open(other).unwrap_err(), Error::Damaged);
 }
+
+#[tokio::test]
+async fn many_messages_go_in_few_writes_and_come_in_order() {
+    let world = World::new().await;
+    let (mut one, ana) = world.ana().await;
+    let words: Vec<String> = (0..250).map(|n| format!("message {n}")).collect();
+    let bodies_of: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut chats = Vec::new();
+    for _ in 0..4 {
+        let chat = one.new_chat(None).unwrap();
+        one.say_all(&chat, &bodies_of).unwrap();
+        chats.push(chat);
+    }
+    one.flush().await.unwrap();
+    let two = world.second(&ana).await;
+    for chat in &chats {
+        assert_eq!(bodies(&two, chat), words);
+        assert_eq!(two.chat(chat).unwrap().rev, 3, "a hundred in a write");
+    }
+    assert_eq!(one.say(&chats[0], &"x".repeat(300_000)).unwrap_err(), Error::TooLarge);
+    assert_eq!(one.say_all(&chats[0], &["fine", &"x".repeat(300_000)]).unwrap_err(), Error::TooLarge);
+    assert!(one.waiting().is_empty(), "all or nothing");
+}

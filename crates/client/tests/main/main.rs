@@ -7,4 +7,5 @@ mod convergence;
 mod devices;
 mod malicious;
 mod offline;
+mod over_http;
 mod world;

@@ -1,8 +1,10 @@
 //! Requests and answers that are lost, one by one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use confidant_chat_format::{ChatId, MessageId};
+use confidant_chat_protocol::{ServerEvent, ServerFrame};
 use confidant_client::{Device, Error, Phase, Transport, Why};
 
 use crate::convergence::Weather;
@@ -101,14 +103,19 @@ async fn what_was_done_is_not_done_twice_when_its_answer_is_lost() {
 async fn what_another_device_did_to_it_meanwhile_stays() {
     // Edited on top of an edit whose answer was lost: no copy, since whoever wrote it saw the first.
     let mut scene = Scene::new().await;
-    scene.one.edit(&scene.chat, &scene.ids[0], "one").unwrap();
-    scene.lose_answer().await;
-    scene.two.sync(Phase::All).await.unwrap();
-    scene.two.edit(&scene.chat, &scene.ids[0], "two, after one").unwrap();
-    scene.two.flush().await.unwrap();
-    scene.settle().await;
-    assert_eq!(bodies(&scene.one, &scene.chat)[0], "two, after one");
-    assert!(scene.one.copies().is_empty());
+    for n in [0, 1] {
+        scene.one.edit(&scene.chat, &scene.ids[n], "one").unwrap();
+        scene.lose_answer().await;
+        scene.two.sync(Phase::All).await.unwrap();
+        scene.two.edit(&scene.chat, &scene.ids[n], "two, after one").unwrap();
+        scene.two.flush().await.unwrap();
+        if n == 1 {
+            scene.restart();
+        }
+        scene.settle().await;
+        assert_eq!(bodies(&scene.one, &scene.chat)[n], "two, after one");
+        assert!(scene.one.copies().is_empty());
+    }
     // Edited again here: the second edit is made against the first, stored or not.
     for n in [1, 2] {
         scene.one.edit(&scene.chat, &scene.ids[n], "first").unwrap();
@@ -178,4 +185,44 @@ async fn what_waits_while_keys_are_frozen_is_sent_afterwards() {
     scene.world.pass(600_000);
     scene.one.flush().await.unwrap();
     assert_eq!(scene.one.chat(&chat).unwrap().title(), Some("Later"));
+}
+
+#[tokio::test]
+async fn a_chat_larger_than_a_frame_and_ahead_of_its_floor_comes_whole() {
+    /// Counts parts of chats that are not the last.
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+    impl Between for Counts {
+        fn receives(&self, frame: ServerFrame) -> Vec<ServerFrame> {
+            if let ServerEvent::PhaseOne(sent) = &frame.event {
+                self.0.fetch_add(sent.chats.iter().filter(|chat| chat.more).count(), Ordering::SeqCst);
+            }
+            vec![frame]
+        }
+    }
+    let mut scene = Scene::new().await;
+    let large = "x".repeat(240_000);
+    let words: Vec<String> = (0..24).map(|n| format!("{n} {large}")).collect();
+    for part in words.chunks(2) {
+        let part: Vec<&str> = part.iter().map(String::as_str).collect();
+        scene.one.say_all(&scene.chat, &part).unwrap();
+        scene.one.flush().await.unwrap();
+    }
+    // The message is stored, the floor is not.
+    scene.one.say(&scene.chat, "ahead").unwrap();
+    scene.weather.next.lock().extend([Passes::Lost, Passes::On]);
+    assert_eq!(scene.one.flush().await.unwrap_err(), Error::Offline);
+    assert!(scene.one.waiting().is_empty());
+    // With memory and without.
+    scene.two.sync(Phase::All).await.unwrap();
+    let counts = Arc::new(Counts::default());
+    let way = Arc::new(Through { inner: scene.world.transport(), between: Arc::clone(&counts) });
+    let mut third = scene.world.second_over(way, &scene.ana).await;
+    third.sync(Phase::All).await.unwrap();
+    assert!(counts.0.load(Ordering::SeqCst) > 0, "it came in parts");
+    for device in [&scene.two, &third] {
+        let there = bodies(device, &scene.chat);
+        assert_eq!((there.len(), there.last().map(String::as_str)), (28, Some("ahead")));
+        assert_eq!(there[3..27], words);
+    }
 }

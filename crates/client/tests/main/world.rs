@@ -115,13 +115,22 @@ impl World {
 }
 
 fn serve(folder: &tempfile::TempDir, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
+    serve_at(origin(), folder, vault, now)
+}
+
+fn serve_at(
+    origin: Origin,
+    folder: &tempfile::TempDir,
+    vault: &Arc<MemoryVault>,
+    now: &Arc<AtomicU64>,
+) -> Service {
     let clock = Arc::clone(now);
     Service::new(Parts {
         store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
         vault: Arc::<MemoryVault>::clone(vault),
         // A little time passes with each look, so that sockets are not too fast.
         clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
-        settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin()) },
+        settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin) },
     })
 }
 
@@ -143,6 +152,43 @@ impl Person {
 
     pub(crate) fn passkey(&self) -> Credential {
         Credential::passkey(self.passkey.0.clone(), self.passkey.1)
+    }
+}
+
+/// The same service behind a listener on this machine, until it is dropped.
+pub(crate) struct Served {
+    pub(crate) origin: Origin,
+    pub(crate) first: String,
+    task: tokio::task::JoinHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl Served {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let origin = Origin::parse(&format!("http://localhost:{port}")).unwrap();
+        let (vault, now) = (Arc::new(MemoryVault::new()), Arc::new(AtomicU64::new(NOW)));
+        let service = serve_at(origin.clone(), &folder, &vault, &now);
+        let first = service.first_code().await.unwrap().to_string();
+        let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
+        let router = confidant_chats_http::router(service, settings);
+        let limits = confidant_listener::PlaceLimits {
+            most: 100,
+            per_peer: 0,
+            first_head: std::time::Duration::from_secs(60),
+        };
+        let crowded = |_: &str| Some(axum::response::Response::default());
+        let shutdown = Box::pin(std::future::pending());
+        let task = tokio::spawn(confidant_listener::listen(listener, router, limits, crowded, shutdown));
+        Self { origin, first, task, _folder: folder }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use confidant_chat_format::{PublicKey, RecoveryCode};
-use confidant_chat_protocol::{Body as _, PairFetched, PairTaken, PreloginAnswer, SessionOpened};
+use confidant_chat_protocol::{
+    Body as _, PairFetched, PairTaken, PreloginAnswer, ServerEvent, ServerFrame, SessionOpened,
+};
 use confidant_client::{Credential, Device, Offer, Phase, Posted};
 use parking_lot::Mutex;
 
@@ -113,4 +115,28 @@ async fn lies_while_pairing_are_refused_by_name() {
     let offer = Offer::make(scene.world.setup(&MemoryFiles::new())).await.unwrap();
     middle.pair(&offer.dangerously_to_text(), &scene.ana.recovery()).await.unwrap();
     assert_eq!(offer.finish().await.unwrap_err().name(), "pair-refused");
+}
+
+#[tokio::test]
+async fn a_paired_device_knows_what_the_old_one_has_seen() {
+    let mut scene = Scene::new().await;
+    let (heard, _device) = scene.friend().await;
+    let is_state = |frame: &ServerFrame| matches!(frame.event, ServerEvent::AccountState(_));
+    let old = heard.heard.lock().iter().find(|frame| is_state(frame)).cloned().unwrap().event;
+    scene.one.new_chat(Some("Later")).unwrap();
+    scene.one.flush().await.unwrap();
+    let (liar, way) = scene.way();
+    let offer = Offer::make(scene.world.setup_over(way, &MemoryFiles::new())).await.unwrap();
+    scene.one.pair(&offer.dangerously_to_text(), &scene.ana.recovery()).await.unwrap();
+    let mut new = offer.finish().await.unwrap().unwrap();
+    liar.tells(move |frame| {
+        if is_state(frame) {
+            frame.event = old.clone();
+        }
+    });
+    assert_eq!(new.sync(Phase::All).await.unwrap_err().name(), "rolled-back");
+    assert!(new.chats().is_empty());
+    liar.tells(|_| {});
+    new.sync(Phase::All).await.unwrap();
+    assert_eq!(new.chats().len(), 3);
 }
