@@ -145,12 +145,13 @@ def test_the_server_has_nothing_readable_and_erases_for_good(server: Confidant, 
     ana.do(f"/new {TITLE}", WORDS, "/edit 1 " + EDITED, f"/draft {DRAFT}", "/label " + DRAFT)
     refused = Person(server, ana.device.with_name("thief"), password="wrong-" + PASSWORD)
     assert "login-refused" in refused.run("--login", LOGIN, "--do", "/list", status=2).stderr
+    assert Person(server, ana.device.with_name("two")).read() == [EDITED]
     exported = ana.run("--login", LOGIN, "--do", "/export").stdout
     assert EDITED in exported and TITLE in exported
     secrets = (PASSWORD, LOGIN, recovery, TITLE, WORDS, EDITED, DRAFT)
     assert leaks(server.folder, secrets) == []
     account = json.loads(exported)["account"]
-    said = operator(server, "audit", "list", "--json")
+    said = operator(server, "audit", "show", "--json")
     assert account not in said and account not in server.log()
     for action in ("account.registered", "account.logged_in", "account.refused", "account.exported"):
         assert action in said
@@ -166,7 +167,7 @@ def test_the_server_has_nothing_readable_and_erases_for_good(server: Confidant, 
     assert json.loads(receipt)["derived"]["chats"] == 1
     path = ana.device.with_name("receipt.json")
     path.write_text(receipt)
-    assert "valid" in operator(server, "audit", "verify", "--receipt", str(path)) or True
+    operator(server, "audit", "verify", "--receipt", str(path))
     assert list(ana.device.iterdir()) == [] or not ana.device.exists()
     assert "login-refused" in ana.run("--login", LOGIN, "--do", "/list", status=2).stderr
     # The database of before, put back beside the keys of now, with the right password.

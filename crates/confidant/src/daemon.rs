@@ -97,11 +97,12 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let beside = crate::chats::router(loaded, &opened);
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });
+    // Before anybody can ask for an account.
+    tell_first_code(&opened).await;
     let mut server =
         tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
     warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
-    tell_first_code(&opened).await;
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
 
     tokio::select! {
