@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use confidant_channel::Inbox;
 use confidant_chats::service::Service;
+use confidant_chats::store::ChatStore;
 use confidant_concepts::SqliteGraph;
 use confidant_engine::aspects::Instructions;
 use confidant_engine::model::{Extractive, Models};
@@ -134,6 +135,7 @@ pub(crate) async fn open(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Op
     loaded.config.store.url = StoreKind::Sqlite(None);
     loaded.config.keys = Default::default();
     loaded.config.keyring = Default::default();
+    loaded.config.web.turn_off();
     loaded.secrets.master = None;
     let opened = open_there(&loaded, purpose).await?;
     Ok(Opened { prepared: Prepared::Found, _aside: Some(aside), ..opened })
@@ -157,17 +159,7 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     // Opening a database needs some room, even to read it.
     let space = Arc::new(Space::of(config));
     let _room = RoomLent::of(Arc::clone(&space) as _);
-    let (models, instructions) = match purpose {
-        Purpose::Answer | Purpose::Relay => {
-            if purpose == Purpose::Answer {
-                config.missing_keys(&loaded.secrets).iter().for_each(|missing| crate::output::note(missing));
-            }
-            (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
-        }
-        Purpose::SetUp | Purpose::Rehearse | Purpose::LookAtData => {
-            (Models::one(Arc::new(Extractive)), Instructions::default())
-        }
-    };
+    let (models, instructions) = models(loaded, purpose)?;
     let (storage, prepared) = storage(loaded, &keys).await?;
     let reporting = memory::Reporting::default();
     let memory = if purpose != Purpose::LookAtData || memory::is_there(loaded)? {
@@ -183,14 +175,7 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         None
     });
     let known = known_chats(loaded, purpose)?;
-    let chats = match chats::is_there(loaded)? {
-        true => chats::open(loaded).await,
-        false => Ok(None),
-    };
-    let chats = chats.unwrap_or_else(|error| {
-        damaged.push(damage::of(Part::Chats, &error));
-        None
-    });
+    let chats = stored_chats(loaded, &mut damaged).await?;
     let mut derived = derived(memory.as_ref(), inbox.as_ref(), &damaged);
     derived.extend(known.iter().map(|known| Arc::new(known.clone()) as Arc<dyn Derived>));
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
@@ -241,6 +226,36 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
         damaged,
         _aside: None,
     })
+}
+
+/// The models, and the instruction files that they are given.
+fn models(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<(Models, Instructions)> {
+    let config = &loaded.config;
+    Ok(match purpose {
+        Purpose::Answer | Purpose::Relay => {
+            if purpose == Purpose::Answer {
+                config.missing_keys(&loaded.secrets).iter().for_each(|missing| crate::output::note(missing));
+            }
+            (config.models(&loaded.secrets)?, Instructions::open(config.instructions_folder()))
+        }
+        Purpose::SetUp | Purpose::Rehearse | Purpose::LookAtData => {
+            (Models::one(Arc::new(Extractive)), Instructions::default())
+        }
+    })
+}
+
+/// The store of chats, if there is one already.
+async fn stored_chats(
+    loaded: &Loaded,
+    damaged: &mut Vec<Damage>,
+) -> anyhow::Result<Option<Arc<dyn ChatStore>>> {
+    if !chats::is_there(loaded)? {
+        return Ok(None);
+    }
+    Ok(chats::open(loaded).await.unwrap_or_else(|error| {
+        damaged.push(damage::of(Part::Chats, &error));
+        None
+    }))
 }
 
 /// What the engine will know of chats: where there are or will be some.

@@ -169,7 +169,7 @@ async fn log_in(setup: Setup, args: &ServerArgs, loaded: &Loaded) -> anyhow::Res
         })?;
         password(login, loaded)?
     };
-    Ok(with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await?)
+    with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await
 }
 
 /// Does what a credential is asked for; a password that is refused is tried with a one-time code, where somebody can type one.

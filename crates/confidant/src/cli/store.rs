@@ -79,18 +79,7 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         DataPlace::Sqlite { folder, .. } => Keys::of_folder(loaded, folder)?,
         _ => Keys::choose(loaded)?,
     });
-    if from == to {
-        return Err(anyhow!("--from and --to are the same; hint: name another store after --to"));
-    }
-    if !from.0.is_there().await? {
-        return Err(anyhow!("there is no data in the store after --from; hint: check its address"));
-    }
-    if let DataPlace::Sqlite { folder, .. } = &to.0 {
-        open::make_folder(folder)?;
-    }
-    if let Some(KeyringPlace::Sqlite(folder)) = &to.1 {
-        open::make_folder(folder)?;
-    }
+    prepare(&from, &to).await?;
     // First: what says that a copy is complete is written with the conversations.
     let chats = chats::copy(&from.0, &to.0).await?;
     let (source, target) =
@@ -160,6 +149,26 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         );
     }
     Ok(Outcome::Done)
+}
+
+/// Checks that there is something to copy, and makes the folders that it goes to.
+async fn prepare(
+    from: &(DataPlace, Option<KeyringPlace>),
+    to: &(DataPlace, Option<KeyringPlace>),
+) -> anyhow::Result<()> {
+    if from == to {
+        return Err(anyhow!("--from and --to are the same; hint: name another store after --to"));
+    }
+    if !from.0.is_there().await? {
+        return Err(anyhow!("there is no data in the store after --from; hint: check its address"));
+    }
+    if let DataPlace::Sqlite { folder, .. } = &to.0 {
+        open::make_folder(folder)?;
+    }
+    if let Some(KeyringPlace::Sqlite(folder)) = &to.1 {
+        open::make_folder(folder)?;
+    }
+    Ok(())
 }
 
 /// What is left to do once a copy is complete.

@@ -67,7 +67,7 @@ pub(crate) enum WebUrl {
     /// `chats.db` in a folder; without one, in the data folder.
     Sqlite(Option<PathBuf>),
     /// A PostgreSQL database, with the schema and certificates of the store's section.
-    Postgres(PostgresAddress),
+    Postgres(Box<PostgresAddress>),
 }
 
 impl TryFrom<String> for WebUrl {
@@ -80,7 +80,9 @@ impl TryFrom<String> for WebUrl {
             Some(("sqlite", folder)) if !folder.starts_with("//") => {
                 Ok(Self::Sqlite(Some(PathBuf::from(folder))))
             }
-            Some(("postgres" | "postgresql", _)) => PostgresAddress::parse(&url).map(Self::Postgres),
+            Some(("postgres" | "postgresql", _)) => {
+                PostgresAddress::parse(&url).map(|address| Self::Postgres(Box::new(address)))
+            }
             _ => Err("chats are not kept at such an address; hint: use sqlite:, sqlite:/path/folder or \
                       postgres://host/database, or leave it out to keep them where conversations are"
                 .to_owned()),
@@ -94,7 +96,7 @@ pub(crate) enum ChatsPlace {
     /// `chats.db` in this folder.
     Sqlite(PathBuf),
     /// A database.
-    Postgres(PostgresAddress),
+    Postgres(Box<PostgresAddress>),
 }
 
 impl WebSection {
@@ -104,9 +106,8 @@ impl WebSection {
         match (&self.url, store) {
             _ if self.enabled == Some(false) => None,
             (_, StoreKind::Memory) => None,
-            (Some(WebUrl::Postgres(address)), _) | (None, StoreKind::Postgres(address)) => {
-                Some(ChatsPlace::Postgres(address.clone()))
-            }
+            (Some(WebUrl::Postgres(address)), _) => Some(ChatsPlace::Postgres(address.clone())),
+            (None, StoreKind::Postgres(address)) => Some(ChatsPlace::Postgres(Box::new(address.clone()))),
             (Some(WebUrl::Sqlite(Some(folder))), _) => Some(ChatsPlace::Sqlite(folder.clone())),
             (Some(WebUrl::Sqlite(None)) | None, _) => Some(ChatsPlace::Sqlite(own)),
         }
