@@ -90,7 +90,8 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let beside = http::Router::new();
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });
-    let mut server = tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
+    let mut server =
+        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
     warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
