@@ -14,7 +14,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, header};
 use confidant_chat_format::{Origin, Refused};
 use confidant_chat_protocol::{ErrorName, Failure, RefusedSent};
@@ -84,12 +83,13 @@ pub(crate) fn of_socket(parts: &Parts, settings: &Settings) -> Result<Known, Ref
 /// The origin that a request is made at, and whether a page makes it.
 fn origin_of(parts: &Parts, settings: &Settings) -> Result<(Origin, Client), RefusedSent> {
     let headers = &parts.headers;
-    let host = single(headers, &header::HOST)?.and_then(|host| host.parse::<Authority>().ok());
-    let Some(host) = host.filter(|host| parts.uri.authority().is_none_or(|other| other == host)) else {
+    let host = single(headers, &header::HOST)?;
+    // Where the request's line names a host as well, it is the same.
+    let is_other = |host: &str| parts.uri.authority().is_some_and(|other| other.as_str() != host);
+    let Some(host) = host.filter(|host| !is_other(host)) else {
         return Err(refused("the request names no host", "send one Host header"));
     };
-    let here: Vec<&Origin> =
-        settings.origins.iter().filter(|origin| place(origin) == Some(place_of(&host, origin))).collect();
+    let here: Vec<&Origin> = settings.origins.iter().filter(|origin| is_host_of(host, origin)).collect();
     if here.is_empty() {
         let hint = "use an address that the operator has listed as an origin of this server";
         return Err(refused("this server has no such host", hint));
@@ -127,18 +127,16 @@ pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
     }
 }
 
-/// Host and port of an origin.
-fn place(origin: &Origin) -> Option<(String, u16)> {
-    let (_, authority) = origin.as_str().split_once("://")?;
-    Some(place_of(&authority.parse().ok()?, origin))
-}
-
-/// Host and port of a request at an origin's scheme.
-fn place_of(authority: &Authority, origin: &Origin) -> (String, u16) {
-    let default = if origin.as_str().starts_with("https://") { 443 } else { 80 };
-    // With user information before the host, it is none of ours.
-    let host = if authority.as_str().contains('@') { "" } else { authority.host() };
-    (host.to_ascii_lowercase(), authority.port_u16().unwrap_or(default))
+/// Whether `Host` has the host and port of an origin. Compared as text: a number can be spelled in many ways.
+fn is_host_of(host: &str, origin: &Origin) -> bool {
+    let (authority, port) = match origin.as_str().split_once("://") {
+        Some(("https", authority)) => (authority, ":443"),
+        Some((_, authority)) => (authority, ":80"),
+        None => return false,
+    };
+    let has_port = authority.rsplit(']').next().is_some_and(|after| after.contains(':'));
+    let bare = if has_port { host } else { host.strip_suffix(port).unwrap_or(host) };
+    bare.eq_ignore_ascii_case(authority)
 }
 
 fn foreign() -> RefusedSent {
@@ -202,6 +200,11 @@ mod tests {
             "x@chat.example",
             "localhost",
             "localhost:80",
+            "localhost:+8080",
+            "localhost:08080",
+            "localhost:8080:80",
+            "chat.example:",
+            "chat.example:443:443",
             "127.0.0.1:8080",
             "",
             "a b",

@@ -26,6 +26,9 @@ mod body;
 mod caller;
 mod cookie;
 mod counted;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod network;
 mod settings;
 mod socket;
