@@ -5,7 +5,6 @@ use parking_lot::Mutex;
 
 use super::ahead::hooked;
 use super::*;
-use crate::store::Sessions as _;
 use crate::vault::VaultError;
 
 #[derive(Debug, Default)]
