@@ -28,7 +28,7 @@ use crate::output::{self, counted, note};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Chats that only you can open")]
 pub(super) struct ServerArgs {
-    /// Use an account at this server, such as https://chat.example.org
+    /// Use an account at the server with this address
     #[arg(long, value_name = "URL", conflicts_with_all = ["user", "room", "once", "room_line", "room_context"])]
     pub(super) server: Option<String>,
     /// Who you are there
