@@ -203,7 +203,7 @@ impl<'a> Credentials<'a> {
         })
     }
 
-    /// Arguments of [`Self::asks`].
+    /// What the statements are told.
     pub(super) fn args(&self) -> CredentialArgs<'_> {
         CredentialArgs {
             shown: [&self.old.0],
