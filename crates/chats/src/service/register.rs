@@ -75,7 +75,7 @@ impl Inner {
         let new = self.new_account(&key, request, credentials, offer)?;
         if let Err(error) = self.store.register(new).await {
             // Where the store cannot say whether the account is there, it may be: then the key stays.
-            if !matches!(error, StoreError::Failed(_) | StoreError::Busy) {
+            if error.is_refusal() {
                 self.vault.discard(&account).await?;
             }
             return Err(match error {

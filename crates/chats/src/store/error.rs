@@ -94,9 +94,41 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether the store looked at what was asked and said no: then nothing of it is there. After any other error it may be.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::Conflict { .. }
+                | Self::NotFound
+                | Self::TooLarge(_)
+                | Self::TooMany(_)
+                | Self::Malformed(_)
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_have_been_written_is_no_refusal() {
+        // Whoever takes these for a refusal throws away the key of an account that is there.
+        let unknown = [
+            StoreError::Uncertain,
+            StoreError::Unreachable("gone".to_owned()),
+            StoreError::Server("gone".to_owned()),
+            StoreError::Failed("gone".to_owned()),
+            StoreError::Busy,
+            StoreError::Full,
+        ];
+        assert!(unknown.iter().all(|error| !error.is_refusal()));
+        let no = [StoreError::Conflict { now: 1 }, Refused::LoginRefused.into(), StoreError::TooMany("x")];
+        assert!(no.iter().all(StoreError::is_refusal));
+    }
 
     #[test]
     fn every_error_has_a_hint_and_a_name_of_the_protocol() {
