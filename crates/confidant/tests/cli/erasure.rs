@@ -213,11 +213,11 @@ fn the_same_over_http_for_the_person_alone() {
         export["memories"].to_string().contains(CARD) && export["memories"].to_string().contains(TRANSCRIPT)
     );
     let dry = body(&server.ask("DELETE /api/v1/person/alice?dry_run=true", &alice, ""));
-    assert_eq!(dry["derived"], json!({"memories": 2}));
+    assert_eq!(dry["derived"], json!({"chats": 0, "memories": 2}));
 
     let answer = server.ask("DELETE /api/v1/person/alice", &alice, "");
     let receipt = body(&answer);
-    assert_eq!((&receipt["derived"], &receipt["tokens"]), (&json!({"memories": 2}), &json!(1)));
+    assert_eq!((&receipt["derived"], &receipt["tokens"]), (&json!({"chats": 0, "memories": 2}), &json!(1)));
     fs::write(home.path("receipt.json"), receipt.to_string()).unwrap();
     let verified = home.run(&["audit", "verify", "--receipt", "receipt.json"]).done().out;
     assert!(verified.contains("the receipt is genuine"), "{verified}");

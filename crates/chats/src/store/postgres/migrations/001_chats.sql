@@ -310,8 +310,15 @@ BEGIN
 END $$;
 
 -- For who looks after all of them: ids, in order, a page at a time.
-CREATE FUNCTION accounts_after(last text, most bigint) RETURNS SETOF text LANGUAGE sql STABLE SET confidant.task = 'count' AS
-$$ SELECT account FROM accounts WHERE account COLLATE "C" > last ORDER BY account COLLATE "C" LIMIT most $$;
+CREATE FUNCTION accounts_after(last text, most bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    found text[];
+BEGIN
+    PERFORM set_config('confidant.task', 'count', true);
+    found := ARRAY(SELECT account FROM accounts WHERE account > last ORDER BY account LIMIT most);
+    PERFORM set_config('confidant.task', '', true);
+    RETURN found;
+END $$;
 
 -- Ends the freeze of the account that this transaction works for, and drops what was staged.
 CREATE FUNCTION thaw() RETURNS void LANGUAGE plpgsql AS $$
