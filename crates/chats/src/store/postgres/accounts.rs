@@ -297,7 +297,8 @@ async fn erasing(tx: &mut Transaction<'_>) -> Work<Vec<AccountId>> {
 
 async fn page(tx: &mut Transaction<'_>, after: Option<&AccountId>, limit: usize) -> Work<Vec<AccountId>> {
     let (after, limit) = (after.map_or("", AccountId::as_str), i64::try_from(limit).unwrap_or(i64::MAX));
-    let [found] = parts(tx.finish(&[Ask("SELECT unnest(accounts_after($1, $2))", &[&after, &limit])]).await?)?;
+    let [found] =
+        parts(tx.finish(&[Ask("SELECT unnest(accounts_after($1, $2))", &[&after, &limit])]).await?)?;
     all(&found, |row| parsed_at(row, 0, AccountId::parse))
 }
 
