@@ -77,8 +77,12 @@ async fn connect(settings: PostgresSettings) -> anyhow::Result<store::postgres::
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn postgres(_: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
-    address.never()
+#[expect(clippy::unused_async, reason = "with the feature it waits")]
+async fn postgres(_: &Loaded, _: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+    Err(anyhow::anyhow!(
+        "this program was built without PostgreSQL; hint: `scripts/run --all` or `cargo build --release -p confidant` builds it, \
+         or set web.url to sqlite:"
+    ))
 }
 
 /// What became of chats when conversations were copied to another store.

@@ -30,7 +30,7 @@ pub mod limits;
 mod lists;
 mod names;
 mod plan;
-#[cfg_attr(not(feature = "postgres"), path = "postgres/disabled.rs")]
+#[cfg(feature = "postgres")]
 pub mod postgres;
 mod rings;
 mod sessions;
