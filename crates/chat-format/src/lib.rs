@@ -72,7 +72,7 @@ pub use ids::{
 };
 pub use mailbox::{BoxKey, Letter};
 pub use manifest::{Floor, Manifest};
-pub use opening::{Account, Chat, Item, SeenAccount, SeenChat, SentAccount, SentChat};
+pub use opening::{Account, Chat, Item, SeenAccount, SeenChat, SentAccount, SentChat, check_roots};
 pub use pairing::{NewDevice, Pairing, PairingSecret};
 pub use record::{Message, Opened, Place, Role, Shared, Shelf, Text, open_record, seal_record};
 pub use ring::{AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap, check_append};

@@ -234,7 +234,10 @@ impl Chat {
             let sealed = sent.get(id).ok_or(Refused::Withheld)?;
             items.insert(id.clone(), self.item(id, sealed)?);
         }
-        check_roots(&items)?;
+        check_roots(items.keys(), |id| match items.get(&ItemId::Message(id.clone())) {
+            Some((_, Item::Message(message))) => message.parent.clone(),
+            _ => None,
+        })?;
         Ok(items)
     }
 
@@ -375,14 +378,14 @@ fn open_head(
     if named && kept { Ok((head, mark)) } else { Err(Refused::RingForked) }
 }
 
-/// A message that answers itself, however long the circle, has no first one: `parent-missing`.
-fn check_roots(items: &BTreeMap<ItemId, (u32, Item)>) -> Result<(), Refused> {
-    let parent = |id: &MessageId| match items.get(&ItemId::Message(id.clone())) {
-        Some((_, Item::Message(message))) => message.parent.clone(),
-        _ => None,
-    };
+/// A message that answers itself, however long the circle, has no first one: `parent-missing`. `parent` says what a message
+/// answers.
+pub fn check_roots<'a>(
+    items: impl Iterator<Item = &'a ItemId>,
+    parent: impl Fn(&MessageId) -> Option<MessageId>,
+) -> Result<(), Refused> {
     let mut rooted = BTreeSet::new();
-    for id in items.keys() {
+    for id in items {
         let ItemId::Message(id) = id else { continue };
         let mut path = BTreeSet::new();
         let mut at = Some(id.clone());

@@ -9,11 +9,12 @@
 //! Easy to get wrong: a device without memory of a chat whose head is ahead of its floor. The server has to show how the
 //! head follows from the floor, so it is asked again from there ([`Want::Trail`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use confidant_chat_format::{
     Account, AccountId, AccountKey, Chat, ChatId, Digest, Entry, FieldName, Head, Item, ItemId, Mark,
-    Message, MessageId, Place, Refused, Ring, RingOf, SeenChat, SentChat, Text, Trail, open_record,
+    Message, MessageId, Place, Refused, Ring, RingOf, SeenChat, SentChat, Text, Trail, check_roots,
+    open_record,
 };
 use confidant_chat_protocol::{ChatSent, ChatUpdated, ItemSent, MessageDeleted, Versions};
 use confidant_display::debug_without_content;
@@ -341,7 +342,12 @@ fn open_items(
             },
         }
     }
-    check_roots(&slots)?;
+    check_roots(slots.keys(), |id| {
+        match slots.get(&ItemId::Message(id.clone())).and_then(|slot| slot.item.as_ref()) {
+            Some(Item::Message(message)) => message.parent.clone(),
+            _ => None,
+        }
+    })?;
     Ok(slots)
 }
 
@@ -354,29 +360,6 @@ fn check_parent(chat: &Chat, slot: &Slot) -> Result<(), Refused> {
         }
         _ => Ok(()),
     }
-}
-
-/// A message that answers itself, however long the circle, has no first one: `parent-missing`.
-fn check_roots(slots: &BTreeMap<ItemId, Slot>) -> Result<(), Refused> {
-    let parent = |id: &MessageId| match slots.get(&ItemId::Message(id.clone())).and_then(|s| s.item.as_ref())
-    {
-        Some(Item::Message(message)) => message.parent.clone(),
-        _ => None,
-    };
-    let mut rooted: BTreeSet<MessageId> = BTreeSet::new();
-    for id in slots.keys() {
-        let ItemId::Message(id) = id else { continue };
-        let mut path = BTreeSet::new();
-        let mut at = Some(id.clone());
-        while let Some(id) = at.filter(|id| !rooted.contains(id)) {
-            at = parent(&id);
-            if !path.insert(id) {
-                return Err(Refused::ParentMissing);
-            }
-        }
-        rooted.append(&mut path);
-    }
-    Ok(())
 }
 
 /// A chat, as its file has it.
