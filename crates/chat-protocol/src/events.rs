@@ -1,14 +1,19 @@
 //! Every event of the socket, by who sends it.
 //!
-//! Names are those of the seed where the meaning is the same. The seed's events that carry words (`chat_message_added`,
-//! `ai_message_update` and their like) belong to answers, not to storage: their names are kept free ([`RESERVED`]), so
-//! that they fit in later. Easy to get wrong: an event that a reader does not know. It is `malformed` with the event's
-//! name; an older client says so and asks to be updated.
+//! Names are those of the seed where the meaning is the same; the seed's other names are kept free ([`RESERVED`]). Easy to
+//! get wrong: an event that a reader does not know. It is `malformed` with the event's name; an older client says so and
+//! asks to be updated.
 
 use serde::ser::SerializeMap as _;
 use serde::{Deserializer, Serialize, Serializer};
 
 use crate::account::{ForceLogout, ManifestStored, UpdateManifest};
+use crate::answers::{
+    AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed, AiTaskFailed,
+    AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory, ChatMessageAdded,
+    DecideAiTask, MessageQueued, PendingAiResponse, PostProcessingCompleted, PreprocessingStep,
+    RequestChatHistory, ResumeAiTask,
+};
 use crate::chats::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,
     MessageDeleted, SetActiveChat, WriteConflict,
@@ -154,6 +159,18 @@ events! {
         RequestDevices(RequestDevices) = "request_devices",
         /// Gives a device a label.
         LabelDevice(LabelDevice) = "label_device",
+        /// Asks for an answer.
+        ChatMessageAdded(ChatMessageAdded) = "chat_message_added",
+        /// Gives the history of a turn.
+        ChatHistory(ChatHistory) = "chat_history",
+        /// Asks for the answer of a turn.
+        ResumeAiTask(ResumeAiTask) = "resume_ai_task",
+        /// Stops a turn.
+        CancelAiTask(CancelAiTask) = "cancel_ai_task",
+        /// Says that an answer is stored.
+        AiResponseCompleted(AiResponseCompleted) = "ai_response_completed",
+        /// Says whether a tool may work.
+        DecideAiTask(DecideAiTask) = "decide_ai_task",
     }
 
     /// What a server sends.
@@ -212,31 +229,42 @@ events! {
         DevicesChanged(DevicesChanged) = "devices_changed",
         /// The session is over.
         ForceLogout(ForceLogout) = "force_logout",
+        /// A turn runs.
+        AiTaskInitiated(AiTaskInitiated) = "ai_task_initiated",
+        /// A turn waits.
+        MessageQueued(MessageQueued) = "message_queued",
+        /// Asks for the history of a turn.
+        RequestChatHistory(RequestChatHistory) = "request_chat_history",
+        /// What a turn is doing.
+        PreprocessingStep(PreprocessingStep) = "preprocessing_step",
+        /// An answer begins.
+        AiTypingStarted(AiTypingStarted) = "ai_typing_started",
+        /// The next words of an answer.
+        AiMessageUpdate(AiMessageUpdate) = "ai_message_update",
+        /// An answer is there.
+        AiTypingEnded(AiTypingEnded) = "ai_typing_ended",
+        /// A turn has no answer.
+        AiTaskFailed(AiTaskFailed) = "ai_task_failed",
+        /// What was made of a message and its answer.
+        PostProcessingCompleted(PostProcessingCompleted) = "post_processing_completed",
+        /// Answers `ai_response_completed`.
+        AiResponseStorageConfirmed(AiResponseStorageConfirmed) = "ai_response_storage_confirmed",
+        /// An answer that waited.
+        PendingAiResponse(PendingAiResponse) = "pending_ai_response",
+        /// A tool waits for the person's word.
+        AiApprovalRequested(AiApprovalRequested) = "ai_approval_requested",
     }
 }
 
-/// Names of the seed's events that carry words or run turns. Nothing else may have them.
+/// Names of the seed's events that have no meaning here. Nothing else may have them.
 pub const RESERVED: &[&str] = &[
     "ai_background_response_completed",
-    "ai_message_update",
-    "ai_response_completed",
-    "ai_response_storage_confirmed",
-    "ai_task_initiated",
-    "ai_typing_ended",
-    "ai_typing_started",
     "app_settings_memories_confirmed",
-    "cancel_ai_task",
     "cancel_skill",
-    "chat_message_added",
     "chat_message_confirmed",
     "embed_update",
-    "message_queued",
     "new_chat_message",
-    "pending_ai_response",
-    "post_processing_completed",
     "post_processing_metadata_stored",
-    "preprocessing_step",
-    "request_chat_history",
     "skill_execution_status",
     "thinking_chunk",
     "thinking_complete",

@@ -17,7 +17,8 @@
 //! 2. A chat changes by one event, [`EncryptedChatMetadata`]; the answer is [`EncryptedMetadataStored`],
 //!    [`WriteConflict`] or [`RefusedSent`].
 //! 3. A device catches up with [`PhasedSyncRequest`], and hears of the rest as it happens, ciphertext only.
-//! 4. What changes the account is a [`Signed`] request: the proof is over the very bytes that are sent.
+//! 4. A device asks for an answer with [`ChatMessageAdded`], the one event that carries a person's words.
+//! 5. What changes the account is a [`Signed`] request: the proof is over the very bytes that are sent.
 //!
 //! `docs/PROTOCOL.md` is made from these types. Sizes are in [`limits`].
 //!
@@ -35,6 +36,7 @@
 //! ```
 
 mod account;
+mod answers;
 mod chats;
 #[cfg(feature = "describe")]
 pub mod describe;
@@ -61,6 +63,13 @@ pub use account::{
     AccountChanged, ChangeCredentials, CredentialKind, Erase, Erased, Export, FirstManifest, ForceLogout,
     LogoutReason, ManifestPut, ManifestStored, NewCredential, Recover, Restore, Restored, TotpSetup,
     UpdateManifest,
+};
+pub use answers::{
+    About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
+    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory,
+    ChatMessageAdded, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,
+    PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory, ResumeAiTask,
+    SaidBy, Step,
 };
 pub use chats::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,

@@ -63,3 +63,27 @@ pub const MAX_RECEIPT: usize = 512 * 1024;
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
 /// How much of an unknown event's name an error repeats, in characters.
 pub const MAX_NAME: usize = 40;
+/// The words of one message, in bytes. Sealed, they have to fit into a message's envelope.
+pub const MAX_QUERY: usize = 192 * 1024;
+/// Messages of a history in one frame. A frame may have room for fewer.
+pub const MAX_HISTORY: usize = 1_000;
+/// Words of an answer in one frame, in bytes.
+pub const MAX_DELTA: usize = 16 * 1024;
+/// Padding of such a frame, in bytes.
+pub const MAX_PADDING: usize = 64;
+/// A reply, or what was made of it, sealed to a mailbox; in bytes.
+pub const MAX_LETTER: usize = 256 * 1024;
+/// A name, a title, a tag; in bytes.
+pub const MAX_SHORT: usize = 256;
+/// Things that a person switches off, or settings that a device has.
+pub const MAX_OFF: usize = 200;
+/// Tags of a chat, icons, terms of a question.
+pub const MAX_TAGS: usize = 16;
+/// Suggestions of one kind.
+pub const MAX_SUGGESTIONS: usize = 6;
+/// What a tool is called with, as the person is shown it, in bytes.
+pub const MAX_TOOL_INPUT: usize = 16 * 1024;
+/// What a device gives for one turn besides the history: pieces, and bytes of each and of all.
+pub const MAX_PIECES: usize = 3;
+/// See [`MAX_PIECES`].
+pub const MAX_CLIENT_DATA: usize = 4 * 1024;

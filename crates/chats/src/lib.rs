@@ -14,6 +14,7 @@
 //! - [`store`]: where accounts, chats, sessions and one-use codes are kept.
 //! - [`vault`]: the server's own keys.
 //! - [`service`]: accounts, sessions, sockets and sync, on any transport.
+//! - [`answerer`]: who answers: the only part that sees words.
 //!
 //! ```
 //! use confidant_chat_format::AccountId;
@@ -30,6 +31,7 @@
 //! # }
 //! ```
 
+pub mod answerer;
 pub mod service;
 pub mod store;
 pub mod vault;

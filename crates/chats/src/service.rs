@@ -4,12 +4,13 @@
 //! POST path, body, caller ──▶ Service::answer ──┬─ proofs, delays, sessions  [identity, login, register, credentials, …]
 //!                                               │
 //! socket: frames ───────────▶ Socket::receive ──┼─ writes, drafts, data      [writes, lists]
+//!                                               ├─ answers ──▶ Answerer      [answers]
 //!         ◀── news, long answers ── Socket::news┴─ sync in parts             [sync, frames]
 //!                                      ▲
 //!                         hub: an account's other sockets
 //! ```
 //!
-//! - It never sees plaintext of a chat. What it seals itself (records, ring rows, labels) is in `record` and `rows`.
+//! - It never sees plaintext of a chat, but for the words that a device sends to have them answered, and the answer. What it seals itself (records, ring rows, labels) is in `record` and `rows`.
 //! - Before identity is known, every refusal about it is the same `login-refused`, whether or not there is such an account.
 //! - Nothing here reads a clock or opens a port: time, store, keys and frames come from the caller.
 //!
@@ -44,6 +45,7 @@
 //! # }
 //! ```
 
+mod answers;
 mod cache;
 mod check;
 mod credentials;
@@ -89,8 +91,10 @@ pub use network::Network;
 pub use socket::{Closing, Socket};
 pub use witness::{Act, Witness};
 
+use crate::answerer::Answerer;
 use crate::store::{ChatStore, Code, CodeKind, Millis};
 use crate::vault::Vault;
+use answers::Answers;
 use hub::Hub;
 use rate::Rates;
 use refusals::{Answer, login_refused, not_found};
@@ -215,6 +219,8 @@ pub struct Hooks {
     pub witness: Option<Arc<dyn Witness>>,
     /// Keeps what is read ahead for a device that has logged in.
     pub cache: Option<Arc<dyn SyncCache>>,
+    /// Answers messages; without it chats are only stored.
+    pub answerer: Option<Arc<dyn Answerer>>,
 }
 
 debug_without_content!(Hooks);
@@ -244,6 +250,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) hooks: Hooks,
     pub(crate) hub: Hub,
+    pub(crate) answers: Answers,
     pub(crate) rates: Rates,
 }
 
@@ -261,8 +268,8 @@ impl Service {
     pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
         let Parts { store, vault, clock, settings } = parts;
         let hub = Hub::new(hooks.news.clone());
-        let rates = Rates::default();
-        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
+        let (answers, rates) = (Answers::new(hooks.answerer.clone()), Rates::default());
+        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, answers, rates }) }
     }
 
     /// What the operator decided.

@@ -133,7 +133,7 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, store: Arc<dyn ChatStore>)
         settings: web.settings(loaded.config.server.listen)?,
     };
     let cache = MemoryCache::new(web.sync_cache);
-    let hooks = Hooks { news: None, witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)) };
+    let hooks = Hooks { witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)), ..Hooks::default() };
     Ok(Service::with_hooks(parts, hooks))
 }
 

@@ -242,7 +242,7 @@ fn errors(out: &mut String) {
 }
 
 fn reserved(out: &mut String) {
-    out.push_str("## Names kept for answers\n\nEvents that carry words, or run turns, will have these names. Nothing else may have them:\n\n");
+    out.push_str("## Names kept free\n\nNames of the system behind this one, whose events have no meaning here. Nothing else may have them:\n\n");
     let names: Vec<String> = RESERVED.iter().map(|name| format!("`{name}`")).collect();
     let _ = writeln!(out, "{}.", names.join(" "));
 }

@@ -59,6 +59,7 @@ impl Inner {
 
     async fn erase_rows(&self, account: &AccountId) -> Answer<store::Erased> {
         self.forget_ahead(account, None).await;
+        self.answers.drop_turns(account, None);
         match self.store.erase(account).await {
             Err(StoreError::NotFound) => Ok(store::Erased::default()),
             erased => Ok(erased?),

@@ -1,5 +1,7 @@
 //! Every event of a client, and who answers it.
 
+use std::sync::Arc;
+
 use confidant_chat_protocol::{
     ClientEvent, DevicesChanged, LabelDevice, List, OfflineResult, OfflineSyncComplete, Pong, ServerEvent,
     SyncOfflineChanges,
@@ -14,7 +16,7 @@ use super::writes::Outcome;
 
 impl Inner {
     /// Answers an event of somebody with a session.
-    pub(crate) async fn handle(&self, peer: &Peer, event: ClientEvent) -> Answer<Vec<Step>> {
+    pub(crate) async fn handle(self: &Arc<Self>, peer: &Peer, event: ClientEvent) -> Answer<Vec<Step>> {
         match event {
             ClientEvent::Hello(_) => Err(malformed("hello is for sockets")),
             ClientEvent::Ping(_) => Ok(vec![Step::event(ServerEvent::Pong(Pong {}))]),
@@ -46,6 +48,12 @@ impl Inner {
                 Ok(vec![Step::event(ServerEvent::Devices(devices))])
             }
             ClientEvent::LabelDevice(label) => self.label(peer, &label).await,
+            ClientEvent::ChatMessageAdded(ask) => self.ask(peer, ask).await,
+            ClientEvent::ChatHistory(history) => self.hear_history(peer, history),
+            ClientEvent::ResumeAiTask(resume) => self.resume(peer, resume).await,
+            ClientEvent::CancelAiTask(cancel) => self.cancel(peer, &cancel).await,
+            ClientEvent::DecideAiTask(decide) => self.decide(peer, decide).await,
+            ClientEvent::AiResponseCompleted(stored) => self.stored(peer, stored).await,
         }
     }
 

@@ -161,6 +161,18 @@ impl Hub {
         self.tell(account, None, &happened);
     }
 
+    /// Tells one socket of this process. `false`: it is gone, or does not keep up and goes.
+    pub(crate) fn send(&self, account: &AccountId, number: u64, frame: &Arc<ServerFrame>) -> bool {
+        let Some(room) = self.rooms.lock().get(account).cloned() else { return false };
+        let mut members = room.members.lock();
+        let Some(at) = members.iter().position(|member| member.number == number) else { return false };
+        let sent = members[at].queue.try_send(Arc::clone(frame)).is_ok();
+        if !sent {
+            members.swap_remove(at);
+        }
+        sent
+    }
+
     /// Tells the sockets of this process what another one did.
     pub(crate) fn hear(&self, account: &AccountId, happened: &Happened) {
         self.tell(account, None, happened);

@@ -170,6 +170,8 @@ impl Inner {
             list: list_put(vec![delete.floor.clone()], delete.manifest.clone())?,
             now: self.now(),
         };
+        // First what can be made again: a chat that is gone must not leave words behind.
+        self.forget_words(account, chat).await?;
         let seq = match self.store.delete_chat(stored).await {
             Err(StoreError::Conflict { .. }) => {
                 let conflict = self.write_conflict(peer, chat).await?;

@@ -1,0 +1,192 @@
+//! Who answers, as the service asks for it: the only part that sees words.
+//!
+//! ```text
+//! have ─▶ the digest is the one that the device expects?  no ─▶ adopt(history)
+//!                                                          ▼
+//! answer ─▶ Progress, Delta, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
+//! ```
+//!
+//! What it keeps of a chat is its own affair, as long as it forgets by itself, and at once where it is told so. A turn has the name that the
+//! device gave it: asked again under that name, it is answered with what was answered before. Easy to get wrong: a history that is taken over in
+//! halves. [`Answerer::adopt`] replaces everything, or nothing.
+
+use async_trait::async_trait;
+use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
+use confidant_chat_protocol::{Finish, Keep, RefusedSent};
+use confidant_display::debug_without_content;
+
+/// Where words are kept for answers: a chat, and how long.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Whose.
+    pub account: AccountId,
+    /// Which chat.
+    pub chat: ChatId,
+    /// How long.
+    pub keep: Keep,
+}
+
+debug_without_content!(Place { keep });
+
+/// What there is of a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Have {
+    /// Nothing.
+    Missing,
+    /// Something that cannot be opened.
+    Unreadable,
+    /// A branch.
+    There(Kept),
+}
+
+/// A branch that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// How many messages it has.
+    pub messages: u32,
+    /// Its digest, as the device made it.
+    pub digest: Digest,
+    /// Where its transcript stands.
+    pub transcript: Transcript,
+}
+
+/// A message of a branch that is taken over.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Who speaks, as far as it is proved.
+    pub kind: Kind,
+    /// The words.
+    pub text: String,
+}
+
+debug_without_content!(Line { kind });
+
+/// A question.
+#[derive(Clone)]
+pub struct Ask {
+    /// Where.
+    pub place: Place,
+    /// Its name.
+    pub turn: TurnId,
+    /// The words.
+    pub text: String,
+    /// What is kept with the answer: the digest of the branch with message and reply, how many messages it then has, and the transcript up to
+    /// the message.
+    pub then: Kept,
+    /// Whether the chat has a title.
+    pub titled: bool,
+    /// The focus mode that the person chose.
+    pub focus: Option<String>,
+    /// What is switched off.
+    pub off: Vec<String>,
+    /// Settings that the device could give.
+    pub available: Vec<String>,
+    /// Settings and memories that it gives: name and words.
+    pub settings: Vec<(String, String)>,
+    /// Past chats, or what was found in them: title and words.
+    pub past: Vec<(String, String)>,
+}
+
+debug_without_content!(Ask { place });
+
+/// What comes of a question.
+#[derive(Clone)]
+pub enum Said {
+    /// What is being done.
+    Progress(String),
+    /// The next words.
+    Delta(String),
+    /// The whole answer.
+    Final(Box<Answer>),
+    /// A tool waits for the person.
+    Approval(Box<Approval>),
+    /// There is no answer.
+    Failed(RefusedSent),
+    /// What was made of it, after the answer.
+    Made(Box<Made>),
+}
+
+debug_without_content!(Said);
+
+/// An answer.
+#[derive(Clone)]
+pub struct Answer {
+    /// The words.
+    pub text: String,
+    /// How it ended.
+    pub finish: Finish,
+    /// Which model.
+    pub model: Option<String>,
+    /// A title, if the chat had none.
+    pub title: Option<String>,
+    /// Icons, if the chat had no title.
+    pub icons: Vec<String>,
+    /// What kind of request it was.
+    pub category: Option<String>,
+    /// The focus mode that is on now.
+    pub focus: Option<String>,
+    /// Tools that were used.
+    pub tools: Vec<String>,
+    /// Settings that would have helped.
+    pub wanted: Vec<String>,
+}
+
+debug_without_content!(Answer { finish });
+
+/// A tool that waits.
+#[derive(Clone)]
+pub struct Approval {
+    /// Which question.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// What it would be called with.
+    pub input: String,
+    /// Why it is asked.
+    pub why: String,
+}
+
+debug_without_content!(Approval);
+
+/// What was made of a message and its answer.
+#[derive(Clone, Default)]
+pub struct Made {
+    /// What could be asked next.
+    pub follow_ups: Vec<String>,
+    /// What another chat could begin with.
+    pub new_chats: Vec<String>,
+    /// The chat in few words.
+    pub summary: Option<String>,
+    /// What it is about.
+    pub tags: Vec<String>,
+}
+
+debug_without_content!(Made);
+
+/// What comes of a question, as it comes. Dropping it does not stop the turn.
+pub type Telling = tokio::sync::mpsc::Receiver<Said>;
+
+/// Who answers.
+#[async_trait]
+pub trait Answerer: Send + Sync + std::fmt::Debug {
+    /// What there is of a chat.
+    async fn have(&self, place: &Place) -> Result<Have, RefusedSent>;
+    /// Takes over a branch, in one step, in place of what there is.
+    async fn adopt(&self, place: &Place, branch: Vec<Line>, kept: Kept) -> Result<(), RefusedSent>;
+    /// Answers. Under the name of a turn that was answered already: that answer again.
+    fn answer(&self, ask: Ask) -> Telling;
+    /// The answer of a turn that was begun before, here or elsewhere, if the branch that ends with it has this digest; waits for it. `None`: there is no
+    /// such turn.
+    async fn again(
+        &self,
+        place: &Place,
+        turn: &TurnId,
+        digest: &Digest,
+    ) -> Result<Option<Telling>, RefusedSent>;
+    /// Goes on with a turn that waits for the person's word.
+    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> Telling;
+    /// Stops a turn; what was said counts. Whether there was one.
+    async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
+    /// Forgets a chat.
+    async fn end(&self, place: &Place) -> Result<(), RefusedSent>;
+}

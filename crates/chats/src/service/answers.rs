@@ -1,0 +1,225 @@
+//! Answers: turns that devices ask for, until the answer is stored.
+//!
+//! ```text
+//! chat_message_added ─▶ Running ─▶ drive: the turn before it ─▶ have | request_chat_history ─▶ Answerer::answer
+//!                          ▲          │ words, in frames of some 40 ms
+//! resume_ai_task ──────────┘          ▼
+//!                               heard by the sockets that can name the branch's digest
+//!                          nobody stored it within a minute ─▶ a letter in the mailbox
+//! ```
+//!
+//! - Words are in memory here, for as long as a turn runs and until its answer is stored; never in the store.
+//! - Only a socket that names the digest of the branch with its reply hears words: a stolen session cannot make it.
+//! - A turn goes on when its socket is gone. Its answer waits: here for a minute, then in the mailbox, sealed to the account's key.
+//!
+//! Easy to get wrong: answering without memory. A cache that is not what the device expects is never used: the device is asked for the history
+//! ([`history`]).
+
+mod drive;
+mod history;
+mod running;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use confidant_chat_format::{AccountId, ChatId, TurnId};
+use confidant_chat_protocol::{
+    AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
+    ChatMessageAdded, DecideAiTask, Keep, MessageQueued, PendingAiResponse, ResumeAiTask, ServerEvent,
+};
+use confidant_display::debug_without_content;
+use parking_lot::Mutex;
+
+use super::Inner;
+use super::frames::Step;
+use super::refusals::{Answer, malformed, not_found, too_fast, unavailable};
+use super::socket::Peer;
+use crate::answerer::{Answerer, Place};
+use crate::store::Have;
+use running::{Running, Turns};
+
+/// Who answers, and which turns run in this process.
+pub(crate) struct Answers {
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
+    running: Mutex<HashMap<AccountId, Turns>>,
+}
+
+debug_without_content!(Answers);
+
+impl Answers {
+    pub(crate) fn new(answerer: Option<Arc<dyn Answerer>>) -> Self {
+        Self { answerer, running: Mutex::default() }
+    }
+
+    fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
+        self.answerer.as_ref().ok_or_else(|| unavailable("this server stores chats and gives no answers"))
+    }
+
+    fn find(&self, account: &AccountId, turn: &TurnId) -> Option<Arc<Running>> {
+        self.running.lock().get(account)?.find(turn)
+    }
+
+    /// The turn goes: it is stored, or in the mailbox.
+    fn forget(&self, running: &Running) {
+        let mut all = self.running.lock();
+        if let Some(turns) = all.get_mut(&running.place.account)
+            && turns.remove(&running.turn)
+        {
+            all.remove(&running.place.account);
+        }
+    }
+
+    /// Forgets all turns of a chat, or of an account: they are heard by nobody from now on, and leave no letter.
+    pub(crate) fn drop_turns(&self, account: &AccountId, chat: Option<&ChatId>) {
+        let mut all = self.running.lock();
+        let Some(turns) = all.get_mut(account) else { return };
+        if turns.drop_of(chat) {
+            all.remove(account);
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn ask(self: &Arc<Self>, peer: &Peer, ask: ChatMessageAdded) -> Answer<Vec<Step>> {
+        let seat = peer.seat.ok_or_else(|| malformed("answers come on a socket"))?;
+        self.answers.answerer()?;
+        // Somebody else's chat is none. A chat that is never stored is not there.
+        if ask.keep == Keep::Cache {
+            self.store.chat(&peer.account, &ask.chat, HEAD_ONLY).await?;
+        }
+        let place = Place { account: peer.account.clone(), chat: ask.chat.clone(), keep: ask.keep };
+        let (running, begun) = {
+            let mut all = self.answers.running.lock();
+            let turns = all.entry(peer.account.clone()).or_default();
+            match turns.find(&ask.turn) {
+                Some(running) if running.is(&ask) => (running, None),
+                Some(_) => return Err(confidant_chat_format::Refused::Duplicate.into()),
+                None if turns.len() >= TURNS => return Err(too_fast(5000)),
+                None => {
+                    let (running, history) = Running::new(place, &ask);
+                    let before = turns.push(Arc::clone(&running));
+                    (running, Some((before, history)))
+                }
+            }
+        };
+        running.listen(seat);
+        let ahead = begun.as_ref().map_or(0, |(before, _)| before.len());
+        if let Some((before, history)) = begun {
+            tokio::spawn(drive::drive(Arc::clone(self), running, ask.clone(), before, history));
+        }
+        let (chat, turn) = (ask.chat, ask.turn);
+        Ok(vec![Step::event(match u32::try_from(ahead) {
+            Ok(0) | Err(_) => ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }),
+            Ok(ahead) => ServerEvent::MessageQueued(MessageQueued { chat, turn, ahead }),
+        })])
+    }
+
+    /// History that was asked for. Nobody waits for it: it is refused, so that a device that sends it unasked learns so.
+    pub(crate) fn hear_history(&self, peer: &Peer, history: ChatHistory) -> Answer<Vec<Step>> {
+        let running = self.answers.find(&peer.account, &history.turn).ok_or_else(not_found)?;
+        if running.place.chat != history.chat {
+            return Err(not_found());
+        }
+        running.take_history(history)?;
+        Ok(Vec::new())
+    }
+
+    pub(crate) async fn resume(self: &Arc<Self>, peer: &Peer, resume: ResumeAiTask) -> Answer<Vec<Step>> {
+        let seat = peer.seat.ok_or_else(|| malformed("answers come on a socket"))?;
+        let ResumeAiTask { chat, turn, after, from } = resume;
+        let initiated =
+            ServerEvent::AiTaskInitiated(AiTaskInitiated { chat: chat.clone(), turn: turn.clone() });
+        if let Some(running) = self.answers.find(&peer.account, &turn) {
+            if running.place.chat != chat || running.after != after {
+                return Err(not_found());
+            }
+            let from = usize::try_from(from).map_err(|_| malformed("nobody has so much of an answer"))?;
+            let steps = running.listen_from(seat, from)?;
+            return Ok([initiated].into_iter().chain(steps).map(Step::event).collect());
+        }
+        if let Some(letter) = self.letter(&peer.account, &chat, &turn).await? {
+            return Ok(vec![Step::event(ServerEvent::PendingAiResponse(letter))]);
+        }
+        let answerer = self.answers.answerer()?;
+        let place = Place { account: peer.account.clone(), chat, keep: Keep::Cache };
+        let telling = answerer.again(&place, &turn, &after).await?.ok_or_else(not_found)?;
+        let running = {
+            let mut all = self.answers.running.lock();
+            let turns = all.entry(peer.account.clone()).or_default();
+            if turns.len() >= TURNS {
+                return Err(too_fast(5000));
+            }
+            let running = Running::again(place, &turn, after);
+            turns.push(Arc::clone(&running));
+            running
+        };
+        running.listen(seat);
+        tokio::spawn(drive::tell(Arc::clone(self), running, telling));
+        Ok(vec![Step::event(initiated)])
+    }
+
+    pub(crate) async fn cancel(&self, peer: &Peer, cancel: &CancelAiTask) -> Answer<Vec<Step>> {
+        let running =
+            self.answers.find(&peer.account, &cancel.turn).filter(|one| one.place.chat == cancel.chat);
+        let running = running.ok_or_else(not_found)?;
+        if running.cancel() {
+            self.answers.answerer()?.cancel(&running.place, &running.turn).await?;
+        }
+        Ok(Vec::new())
+    }
+
+    pub(crate) async fn decide(self: &Arc<Self>, peer: &Peer, decide: DecideAiTask) -> Answer<Vec<Step>> {
+        let DecideAiTask { chat, turn, approval, allow } = decide;
+        let running = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat);
+        let running = running.ok_or_else(not_found)?;
+        if !running.goes_on() {
+            return Err(not_found());
+        }
+        let telling = self.answers.answerer()?.decide(&running.place, &turn, approval.as_str(), allow);
+        tokio::spawn(drive::tell(Arc::clone(self), running, telling));
+        Ok(vec![Step::event(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }))])
+    }
+
+    pub(crate) async fn stored(&self, peer: &Peer, stored: AiResponseCompleted) -> Answer<Vec<Step>> {
+        let AiResponseCompleted { chat, turn } = stored;
+        if let Some(running) = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat) {
+            running.stored();
+            if running.place.keep == Keep::Turn {
+                self.answers.answerer()?.end(&running.place).await?;
+            }
+        }
+        self.take_letter(&peer.account, &chat, &turn).await?;
+        let confirmed = AiResponseStorageConfirmed { chat, turn };
+        Ok(vec![Step::event(ServerEvent::AiResponseStorageConfirmed(confirmed))])
+    }
+
+    /// Forgets the words of a chat: turns that run are heard by nobody from now on.
+    pub(crate) async fn forget_words(&self, account: &AccountId, chat: &ChatId) -> Answer<()> {
+        self.answers.drop_turns(account, Some(chat));
+        let Some(answerer) = &self.answers.answerer else { return Ok(()) };
+        for keep in [Keep::Cache, Keep::Turn] {
+            answerer.end(&Place { account: account.clone(), chat: chat.clone(), keep }).await?;
+        }
+        Ok(())
+    }
+
+    async fn letter(
+        &self,
+        account: &AccountId,
+        chat: &ChatId,
+        turn: &TurnId,
+    ) -> Answer<Option<PendingAiResponse>> {
+        let _ = (account, chat, turn);
+        Ok(None)
+    }
+
+    async fn take_letter(&self, account: &AccountId, chat: &ChatId, turn: &TurnId) -> Answer<()> {
+        let _ = (account, chat, turn);
+        Ok(())
+    }
+}
+
+/// Turns of one account at once, waiting ones and unstored answers included.
+const TURNS: usize = 16;
+/// Nothing but the chat's own row.
+const HEAD_ONLY: Have = Have { messages_v: u32::MAX, draft_v: u32::MAX, trail_from: 0 };

@@ -1,0 +1,301 @@
+//! A turn at work: waits for the one before it, sees to its history, tells what comes, and leaves a letter if nobody takes the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use confidant_chat_format::{Digest, Kind, Transcript};
+use confidant_chat_protocol::{
+    About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, ChatHistory, ChatMessageAdded,
+    Finish, Given, Keep, List, PostProcessingCompleted, PreprocessingStep, RefusedSent, RequestChatHistory,
+    ServerEvent, ServerFrame, Step, Text,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::history::{self, Before};
+use super::running::{Running, Stage};
+use crate::answerer::{Ask, Kept, Made, Said, Telling};
+use crate::service::Inner;
+use crate::service::refusals::{Answer, unavailable};
+
+/// Runs a turn to its end.
+pub(super) async fn drive(
+    service: Arc<Inner>,
+    running: Arc<Running>,
+    ask: ChatMessageAdded,
+    before: Vec<Arc<Running>>,
+    history: mpsc::Receiver<ChatHistory>,
+) {
+    for one in before {
+        // Over, or gone.
+        let _over = one.stage().wait_for(|stage| *stage >= Stage::Over).await;
+    }
+    if running.is_cancelled() {
+        return fail(&service, &running, &cancelled());
+    }
+    match begin(&service, &running, ask, history).await {
+        Ok((telling, transcript)) => hear(service, running, telling, Some(transcript)).await,
+        Err(refused) => fail(&service, &running, &refused),
+    }
+}
+
+/// Tells what comes of a turn that was begun before.
+pub(super) async fn tell(service: Arc<Inner>, running: Arc<Running>, telling: Telling) {
+    hear(service, running, telling, None).await;
+}
+
+async fn begin(
+    service: &Arc<Inner>,
+    running: &Running,
+    ask: ChatMessageAdded,
+    mut parts: mpsc::Receiver<ChatHistory>,
+) -> Answer<(Telling, Transcript)> {
+    let answerer = Arc::clone(service.answers.answerer()?);
+    let mut unasked = ask.history;
+    let kept = loop {
+        let have = answerer.have(&running.place).await?;
+        let (reason, have) = match history::compare(&have, &ask) {
+            Before::Kept(kept) if !unasked => break kept,
+            Before::Kept(kept) => (confidant_chat_protocol::HistoryReason::Other, kept.messages),
+            Before::Wanted(reason, have) => (reason, have),
+        };
+        if !std::mem::take(&mut unasked) {
+            if !running.ask() {
+                return Err(unavailable("the history was asked for, and is still another one"));
+            }
+            let request = RequestChatHistory {
+                chat: ask.chat.clone(),
+                turn: ask.turn.clone(),
+                message: ask.message.clone(),
+                reason,
+                have,
+            };
+            publish(service, running, ServerEvent::RequestChatHistory(request));
+        }
+        let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await?;
+        let key = service.vault.key(&running.place.account, None).await?;
+        let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
+        let kept = history::take_over(&*answerer, &key, running, &ask, &heard).await?;
+        // What was taken over is what there is: asking again would only find what somebody else wrote since.
+        break kept;
+    };
+    let transcript = kept.transcript.then(Kind::User, ask.text.as_str());
+    let question = question(running, ask, transcript);
+    Ok((answerer.answer(question), transcript))
+}
+
+fn question(running: &Running, ask: ChatMessageAdded, transcript: Transcript) -> Ask {
+    let texts = |list: Vec<Text<{ confidant_chat_protocol::limits::MAX_SHORT }>>| {
+        list.into_iter().map(|text| text.as_str().to_owned()).collect()
+    };
+    let given = |wanted: &[Given]| {
+        let pieces = ask.given.iter().filter(|piece| wanted.contains(&piece.what));
+        pieces.map(|piece| (piece.name.as_str().to_owned(), piece.text.as_str().to_owned())).collect()
+    };
+    let (settings, past) = (given(&[Given::Settings]), given(&[Given::Summary, Given::Search]));
+    Ask {
+        place: running.place.clone(),
+        turn: ask.turn,
+        text: ask.text.as_str().to_owned(),
+        then: Kept { messages: ask.count.saturating_add(2), digest: ask.after, transcript },
+        titled: ask.titled,
+        focus: ask.focus.map(|focus| focus.as_str().to_owned()),
+        off: texts(ask.off.into_vec()),
+        available: texts(ask.available.into_vec()),
+        settings,
+        past,
+    }
+}
+
+/// Tells what comes, until the end; then waits until a device has stored the answer.
+async fn hear(
+    service: Arc<Inner>,
+    running: Arc<Running>,
+    mut telling: Telling,
+    transcript: Option<Transcript>,
+) {
+    let mut began = false;
+    let mut flush = None;
+    loop {
+        let said = match flush {
+            None => telling.recv().await,
+            Some(at) => match tokio::time::timeout_at(at, telling.recv()).await {
+                Ok(said) => said,
+                Err(_) => {
+                    flush = None;
+                    tell_words(&service, &running);
+                    continue;
+                }
+            },
+        };
+        match said {
+            Some(Said::Progress(text)) => {
+                let event = PreprocessingStep {
+                    chat: running.place.chat.clone(),
+                    turn: running.turn.clone(),
+                    step: if began { Step::Working } else { Step::Preparing },
+                    text: Text::cut(&text),
+                };
+                publish(&service, &running, ServerEvent::PreprocessingStep(event));
+            }
+            Some(Said::Delta(words)) => {
+                if !std::mem::replace(&mut began, true) {
+                    let (chat, turn) = (running.place.chat.clone(), running.turn.clone());
+                    publish(&service, &running, ServerEvent::AiTypingStarted(AiTypingStarted { chat, turn }));
+                }
+                running.hear(&words);
+                flush = flush.or_else(|| Some(Instant::now() + TOGETHER));
+            }
+            Some(Said::Final(answer)) => {
+                running.set(&answer.text);
+                tell_words(&service, &running);
+                flush = None;
+                let ended = ended(&service, &running, *answer, transcript).await;
+                keep(&service, &running, ServerEvent::AiTypingEnded(ended));
+                running.advance(Stage::Over);
+            }
+            Some(Said::Approval(approval)) => {
+                let event = AiApprovalRequested {
+                    chat: running.place.chat.clone(),
+                    turn: running.turn.clone(),
+                    approval: Text::cut(&approval.id),
+                    tool: Text::cut(&approval.tool),
+                    input: Text::cut(&approval.input),
+                    why: Text::cut(&approval.why),
+                };
+                keep(&service, &running, ServerEvent::AiApprovalRequested(event));
+                running.advance(Stage::Waits);
+                return;
+            }
+            Some(Said::Failed(refused)) => return fail(&service, &running, &refused),
+            Some(Said::Made(made)) => {
+                keep(&service, &running, ServerEvent::PostProcessingCompleted(made_event(&running, *made)));
+            }
+            None => break,
+        }
+    }
+    if !running.is_over() {
+        return fail(&service, &running, &unavailable("the answer was cut off"));
+    }
+    settle(&service, &running).await;
+}
+
+/// Waits until the answer is stored, or leaves it in the mailbox.
+async fn settle(service: &Arc<Inner>, running: &Running) {
+    let mut stage = running.stage();
+    let stored = timeout(UNSTORED, stage.wait_for(|stage| *stage == Stage::Done)).await;
+    if stored.is_err() {
+        service.leave(running).await;
+    }
+    service.answers.forget(running);
+}
+
+async fn ended(
+    service: &Inner,
+    running: &Running,
+    answer: crate::answerer::Answer,
+    transcript: Option<Transcript>,
+) -> AiTypingEnded {
+    let words = running.words();
+    let cut = words.len() < answer.text.len();
+    let proof = match (&running.ids, transcript) {
+        (Some((_, reply)), Some(transcript)) => match service.vault.key(&running.place.account, None).await {
+            Ok(Some(key)) => {
+                let end = transcript.then(Kind::Assistant, &words);
+                Some(end.prove(&key, &running.place.chat, reply, Kind::Assistant))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    AiTypingEnded {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        bytes: words.len() as u64,
+        hash: Digest::of(words.as_bytes()),
+        finish: if cut { Finish::Cut } else { answer.finish },
+        proof,
+        model: answer.model.map(|model| Text::cut(&model)),
+        about: About {
+            title: answer.title.map(|title| Text::cut(&title)),
+            icons: cut_list(&answer.icons),
+            category: answer.category.map(|category| Text::cut(&category)),
+            focus: answer.focus.map(|focus| Text::cut(&focus)),
+            tools: cut_list(&answer.tools),
+            wanted: cut_list(&answer.wanted),
+        },
+    }
+}
+
+fn made_event(running: &Running, made: Made) -> PostProcessingCompleted {
+    PostProcessingCompleted {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        follow_ups: cut_list(&made.follow_ups),
+        new_chats: cut_list(&made.new_chats),
+        summary: made.summary.map(|summary| Text::cut(&summary)),
+        tags: cut_list(&made.tags),
+    }
+}
+
+/// As many texts as fit, each as far as it fits.
+fn cut_list<const EACH: usize, const MANY: usize>(texts: &[String]) -> List<Text<EACH>, MANY> {
+    let texts = texts.iter().take(MANY).map(|text| Text::cut(text)).collect();
+    List::new(texts).unwrap_or_default()
+}
+
+fn fail(service: &Inner, running: &Running, refused: &RefusedSent) {
+    let event = AiTaskFailed {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        error: refused.error,
+        what: refused.what.clone(),
+        hint: refused.hint.clone(),
+    };
+    publish(service, running, ServerEvent::AiTaskFailed(event));
+    running.advance(Stage::Over);
+    service.answers.forget(running);
+}
+
+fn cancelled() -> RefusedSent {
+    unavailable("the turn was cancelled before it began")
+}
+
+fn tell_words(service: &Inner, running: &Running) {
+    for event in running.untold() {
+        publish(service, running, event);
+    }
+}
+
+/// Tells it, and keeps it for devices that come later.
+fn keep(service: &Inner, running: &Running, event: ServerEvent) {
+    running.keep(&event);
+    publish(service, running, event);
+}
+
+/// Tells who listens.
+fn publish(service: &Inner, running: &Running, event: ServerEvent) {
+    let frame = Arc::new(ServerFrame { re: None, seq: None, event });
+    let gone: Vec<u64> = running
+        .seats()
+        .into_iter()
+        .filter(|seat| !service.hub.send(&running.place.account, *seat, &frame))
+        .collect();
+    if !gone.is_empty() {
+        running.leave(&gone);
+    }
+}
+
+impl Inner {
+    /// Leaves an answer in the mailbox.
+    async fn leave(&self, running: &Running) {
+        let _ = (self, running.place.keep == Keep::Turn);
+    }
+}
+
+/// How long a device may take to send its history.
+const HISTORY: Duration = Duration::from_secs(120);
+/// Words that come within this go in one frame, so that their rhythm tells less.
+const TOGETHER: Duration = Duration::from_millis(40);
+/// How long an answer waits for a device to store it, before it goes to the mailbox.
+const UNSTORED: Duration = Duration::from_secs(60);

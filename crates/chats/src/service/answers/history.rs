@@ -1,0 +1,104 @@
+//! The history of a turn, where the server has none or another one: asked for, and proved as far as it can be.
+//!
+//! What the assistant, a tool or a summary said counts as theirs if the server's own proof comes with it, for this chat, this message and
+//! these words before it. Everything else goes to the model as a quotation. Easy to get wrong: a history in parts of which one is missing. It is
+//! as long as the device said with the question, or it is refused.
+
+use confidant_chat_format::{Kind, Said, Transcript, adopt};
+use confidant_chat_protocol::limits::MAX_ITEMS;
+use confidant_chat_protocol::{ChatHistory, ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::running::Running;
+use crate::answerer::{Answerer, Have, Kept, Line};
+use crate::service::refusals::{Answer, unavailable};
+use crate::vault::Key;
+
+/// What the device has to be asked for, before the turn can run.
+pub(super) enum Before {
+    /// Nothing: this is what the server has.
+    Kept(Kept),
+    /// The history.
+    Wanted(HistoryReason, u32),
+}
+
+/// Compares what the server has with what the device expects.
+pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
+    match have {
+        Have::There(kept) if kept.digest == ask.before && kept.messages == ask.count => Before::Kept(*kept),
+        // The first message of a chat comes after nothing.
+        _ if ask.count == 0 => {
+            Before::Kept(Kept { messages: 0, digest: ask.before, transcript: Transcript::start() })
+        }
+        Have::There(kept) => Before::Wanted(HistoryReason::Other, kept.messages),
+        Have::Missing => Before::Wanted(HistoryReason::Missing, 0),
+        Have::Unreadable => Before::Wanted(HistoryReason::Unreadable, 0),
+    }
+}
+
+/// Waits for all parts.
+pub(super) async fn collect(
+    parts: &mut mpsc::Receiver<ChatHistory>,
+    count: u32,
+    deadline: Instant,
+) -> Answer<Vec<Heard>> {
+    let (mut all, mut size): (Vec<Heard>, usize) = (Vec::new(), 0);
+    loop {
+        let part = timeout_at(deadline, parts.recv()).await.ok().flatten();
+        let part = part.ok_or_else(|| unavailable("the history did not come in time"))?;
+        size += part.messages.iter().map(|heard| heard.text.as_str().len()).sum::<usize>();
+        all.extend(part.messages.into_vec());
+        if all.len() > MAX_ITEMS || size > LARGEST {
+            return Err(refused("the history is too long"));
+        }
+        if !part.more {
+            break;
+        }
+    }
+    if u32::try_from(all.len()) == Ok(count) {
+        Ok(all)
+    } else {
+        Err(refused("the history has another length than the device said"))
+    }
+}
+
+/// Takes a history over: what is proved as what it says it is, the rest as quotations.
+pub(super) async fn take_over(
+    answerer: &dyn Answerer,
+    account_key: &Key,
+    running: &Running,
+    ask: &ChatMessageAdded,
+    heard: &[Heard],
+) -> Answer<Kept> {
+    let said = heard.iter().map(|one| Said {
+        id: &one.id,
+        kind: kind(one.by),
+        text: one.text.as_str(),
+        proof: one.proof.as_ref(),
+    });
+    let (kinds, transcript) = adopt(account_key, &running.place.chat, Transcript::start(), said);
+    let lines = heard.iter().zip(kinds);
+    let lines = lines.map(|(one, kind)| Line { kind, text: one.text.as_str().to_owned() }).collect();
+    let kept = Kept { messages: ask.count, digest: ask.before, transcript };
+    answerer.adopt(&running.place, lines, kept).await?;
+    Ok(kept)
+}
+
+const fn kind(by: SaidBy) -> Kind {
+    match by {
+        SaidBy::User => Kind::User,
+        SaidBy::Assistant => Kind::Assistant,
+        SaidBy::Tool => Kind::Tool,
+        SaidBy::Summary => Kind::Summary,
+    }
+}
+
+fn refused(what: &str) -> RefusedSent {
+    let mut refused: RefusedSent = confidant_chat_format::Refused::ListRefused.into();
+    refused.what = confidant_chat_protocol::Text::cut(what);
+    refused
+}
+
+/// Words of a history, in bytes.
+const LARGEST: usize = 32 << 20;

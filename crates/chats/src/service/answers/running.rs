@@ -1,0 +1,286 @@
+//! A turn, from the question until its answer is stored: what it has said, and who hears it.
+
+use std::sync::Arc;
+
+use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
+use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
+use confidant_chat_protocol::{AiMessageUpdate, ChatHistory, ChatMessageAdded, ServerEvent, Text};
+use confidant_display::debug_without_content;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use zeroize::Zeroizing;
+
+use crate::answerer::Place;
+use crate::service::random;
+use crate::service::refusals::{Answer, malformed, not_found};
+
+/// The turns of one account, in the order in which they were asked for.
+#[derive(Default)]
+pub(super) struct Turns(Vec<Arc<Running>>);
+
+debug_without_content!(Turns);
+
+impl Turns {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn find(&self, turn: &TurnId) -> Option<Arc<Running>> {
+        self.0.iter().find(|running| running.turn == *turn).cloned()
+    }
+
+    /// Adds a turn; returns those of its chat that it waits for.
+    pub(super) fn push(&mut self, running: Arc<Running>) -> Vec<Arc<Running>> {
+        let before = self.0.iter().filter(|one| one.place.chat == running.place.chat && !one.is_over());
+        let before = before.cloned().collect();
+        self.0.push(running);
+        before
+    }
+
+    /// Removes a turn; whether none is left.
+    pub(super) fn remove(&mut self, turn: &TurnId) -> bool {
+        self.0.retain(|running| running.turn != *turn);
+        self.0.is_empty()
+    }
+
+    /// Drops those of a chat, or all; whether none is left.
+    pub(super) fn drop_of(&mut self, chat: Option<&ChatId>) -> bool {
+        self.0.retain(|running| {
+            let goes = chat.is_none_or(|chat| running.place.chat == *chat);
+            if goes {
+                running.drop_words();
+            }
+            !goes
+        });
+        self.0.is_empty()
+    }
+}
+
+/// A turn.
+pub(super) struct Running {
+    pub(super) place: Place,
+    pub(super) turn: TurnId,
+    /// The digest of the branch with its reply: who cannot name it hears nothing.
+    pub(super) after: Digest,
+    /// The message and its reply; of a turn that was asked for elsewhere nobody here knows them.
+    pub(super) ids: Option<(MessageId, MessageId)>,
+    buffer: Mutex<Buffer>,
+    stage: watch::Sender<Stage>,
+    history: Option<mpsc::Sender<ChatHistory>>,
+}
+
+debug_without_content!(Running { place });
+
+/// How far a turn is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It has no answer yet.
+    Runs,
+    /// It waits for the person's word on a tool.
+    Waits,
+    /// The answer is there, or there is none.
+    Over,
+    /// A device has stored the answer, or nobody may have it any more.
+    Done,
+}
+
+#[derive(Default)]
+struct Buffer {
+    /// The answer so far.
+    words: Zeroizing<String>,
+    /// How much of it was told.
+    told: usize,
+    /// What else was told, in its order.
+    events: Vec<ServerEvent>,
+    /// Sockets that listen.
+    seats: Vec<u64>,
+    asked: u8,
+    cancelled: bool,
+}
+
+impl Running {
+    /// A turn, and where its history comes in.
+    pub(super) fn new(place: Place, ask: &ChatMessageAdded) -> (Arc<Self>, mpsc::Receiver<ChatHistory>) {
+        let (history, receiver) = mpsc::channel(HISTORY);
+        let ids = Some((ask.message.clone(), ask.reply.clone()));
+        (Arc::new(Self::with(place, &ask.turn, ask.after, ids, Some(history))), receiver)
+    }
+
+    /// A turn that was asked for before, and is only listened to.
+    pub(super) fn again(place: Place, turn: &TurnId, after: Digest) -> Arc<Self> {
+        Arc::new(Self::with(place, turn, after, None, None))
+    }
+
+    fn with(
+        place: Place,
+        turn: &TurnId,
+        after: Digest,
+        ids: Option<(MessageId, MessageId)>,
+        history: Option<mpsc::Sender<ChatHistory>>,
+    ) -> Self {
+        let (stage, _) = watch::channel(Stage::Runs);
+        Self { place, turn: turn.clone(), after, ids, buffer: Mutex::default(), stage, history }
+    }
+
+    /// Whether this is the same question.
+    pub(super) fn is(&self, ask: &ChatMessageAdded) -> bool {
+        let ids =
+            self.ids.as_ref().is_none_or(|(message, reply)| *message == ask.message && *reply == ask.reply);
+        self.place.chat == ask.chat && self.after == ask.after && ids
+    }
+
+    pub(super) fn listen(&self, seat: u64) {
+        let mut buffer = self.buffer.lock();
+        if !buffer.seats.contains(&seat) {
+            buffer.seats.push(seat);
+        }
+    }
+
+    /// Listens, and gets what was told of it beyond what the device has.
+    pub(super) fn listen_from(&self, seat: u64, from: usize) -> Answer<Vec<ServerEvent>> {
+        self.listen(seat);
+        let buffer = self.buffer.lock();
+        let told = &buffer.words[..buffer.told];
+        let rest = told.get(from..).ok_or_else(|| malformed("the answer has no such place"))?;
+        let mut events = self.updates(from, rest);
+        events.extend(buffer.events.iter().cloned());
+        Ok(events)
+    }
+
+    /// Who listens now.
+    pub(super) fn seats(&self) -> Vec<u64> {
+        self.buffer.lock().seats.clone()
+    }
+
+    /// These do not listen any more.
+    pub(super) fn leave(&self, gone: &[u64]) {
+        self.buffer.lock().seats.retain(|seat| !gone.contains(seat));
+    }
+
+    /// More words of the answer. `false`: the answer is as long as a message may be.
+    pub(super) fn hear(&self, words: &str) -> bool {
+        let mut buffer = self.buffer.lock();
+        let room = MAX_QUERY - buffer.words.len();
+        buffer.words.push_str(&words[..words.floor_char_boundary(room.min(words.len()))]);
+        words.len() <= room
+    }
+
+    /// The whole answer, where it is another than what was heard. Then what was told is told anew.
+    pub(super) fn set(&self, words: &str) {
+        let mut buffer = self.buffer.lock();
+        if *words != **buffer.words {
+            let same = buffer.words.bytes().zip(words.bytes()).take_while(|(a, b)| a == b).count();
+            let same = words.floor_char_boundary(same);
+            buffer.told = buffer.told.min(same);
+            *buffer.words = words[..words.floor_char_boundary(MAX_QUERY)].to_owned();
+        }
+    }
+
+    /// The answer so far.
+    pub(super) fn words(&self) -> Zeroizing<String> {
+        self.buffer.lock().words.clone()
+    }
+
+    /// What was not told yet, which is told from now on.
+    pub(super) fn untold(&self) -> Vec<ServerEvent> {
+        let mut buffer = self.buffer.lock();
+        let (from, to) = (buffer.told, buffer.words.len());
+        buffer.told = to;
+        self.updates(from, &buffer.words[from..])
+    }
+
+    /// Something else that was told, kept for who comes later.
+    pub(super) fn keep(&self, event: &ServerEvent) {
+        self.buffer.lock().events.push(event.clone());
+    }
+
+    fn updates(&self, from: usize, mut words: &str) -> Vec<ServerEvent> {
+        let (mut at, mut updates) = (from, Vec::new());
+        while !words.is_empty() {
+            let (now, rest) = words.split_at(words.floor_char_boundary(MAX_DELTA));
+            updates.push(ServerEvent::AiMessageUpdate(AiMessageUpdate {
+                chat: self.place.chat.clone(),
+                turn: self.turn.clone(),
+                at: at as u64,
+                text: Text::cut(now),
+                pad: padding(),
+            }));
+            at += now.len();
+            words = rest;
+        }
+        updates
+    }
+
+    /// Whether the history may be asked for once more.
+    pub(super) fn ask(&self) -> bool {
+        let mut buffer = self.buffer.lock();
+        buffer.asked += 1;
+        buffer.asked <= ASKED
+    }
+
+    pub(super) fn take_history(&self, history: ChatHistory) -> Answer<()> {
+        let sender = self.history.as_ref().ok_or_else(not_found)?;
+        sender.try_send(history).map_err(|_| not_found())
+    }
+
+    /// Cancels; whether it runs.
+    pub(super) fn cancel(&self) -> bool {
+        self.buffer.lock().cancelled = true;
+        !self.is_over()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.buffer.lock().cancelled
+    }
+
+    pub(super) fn stage(&self) -> watch::Receiver<Stage> {
+        self.stage.subscribe()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        *self.stage.borrow() >= Stage::Over
+    }
+
+    /// It is further now. A stage never comes again, but that a tool is waited for.
+    pub(super) fn advance(&self, to: Stage) {
+        self.stage.send_if_modified(|stage| {
+            let further = to > *stage;
+            if further {
+                *stage = to;
+            }
+            further
+        });
+    }
+
+    /// The person has said a word on a tool; whether it was waited for.
+    pub(super) fn goes_on(&self) -> bool {
+        self.stage.send_if_modified(|stage| {
+            let waits = *stage == Stage::Waits;
+            if waits {
+                *stage = Stage::Runs;
+            }
+            waits
+        })
+    }
+
+    pub(super) fn stored(&self) {
+        self.advance(Stage::Done);
+    }
+
+    fn drop_words(&self) {
+        *self.buffer.lock() = Buffer::default();
+        self.stored();
+    }
+}
+
+/// Of a random length, so that the length of a frame tells less about its words.
+fn padding() -> Text<{ confidant_chat_protocol::limits::MAX_PADDING }> {
+    let bytes = random::<1>();
+    let length = usize::from(bytes[0]) % (confidant_chat_protocol::limits::MAX_PADDING + 1);
+    Text::cut(&" ".repeat(length))
+}
+
+/// Parts of a history that wait to be read.
+const HISTORY: usize = 64;
+/// How often the history of one turn is asked for.
+const ASKED: u8 = 2;
