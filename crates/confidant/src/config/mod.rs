@@ -91,6 +91,7 @@ impl Config {
             recovery: self.turn.recovery(),
             tools: self.tools.limits(),
             processing: self.processing.settings(),
+            web: self.web.ai_cache(),
             ..Settings::default()
         }
     }

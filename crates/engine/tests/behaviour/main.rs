@@ -4,6 +4,8 @@
 
 mod approvals;
 mod calls;
+mod chats;
+mod chats_turns;
 mod concepts;
 mod focus;
 mod in_a_row;
