@@ -14,6 +14,7 @@
 //! - [`store`]: where accounts, chats, sessions and one-use codes are kept.
 //! - [`vault`]: the server's own keys.
 //! - [`service`]: accounts, sessions, sockets and sync, on any transport.
+//! - `news`, with PostgreSQL: what one gateway does, the sockets of the others hear of.
 //!
 //! ```
 //! use confidant_chat_format::AccountId;
@@ -30,6 +31,8 @@
 //! # }
 //! ```
 
+#[cfg(any(feature = "postgres", feature = "fuzzing"))]
+pub mod news;
 pub mod service;
 pub mod store;
 pub mod vault;

@@ -48,6 +48,9 @@ macro_rules! mounted {
     )+};
 }
 
+#[cfg(feature = "postgres")]
+mod gateways;
+
 mounted! {
     sqlite = OnSqlite
     #[cfg(feature = "postgres")] postgres = OnPostgres
