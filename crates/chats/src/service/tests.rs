@@ -49,6 +49,9 @@ macro_rules! mounted {
     )+};
 }
 
+#[cfg(feature = "postgres")]
+mod gateways;
+
 mounted! {
     sqlite = OnSqlite
     #[cfg(feature = "postgres")] postgres = OnPostgres

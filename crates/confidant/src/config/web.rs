@@ -30,7 +30,7 @@ pub(crate) struct WebSection {
     /// Whose `X-Forwarded-For` is believed.
     pub(crate) proxies: Vec<IpAddr>,
     /// Chats that are read ahead for a device; 0 is none.
-    sync_cache_chats: usize,
+    pub(crate) sync_cache_chats: usize,
     #[serde(rename = "sync_cache_seconds", deserialize_with = "seconds::some")]
     pub(crate) sync_cache: Duration,
     /// Chats of an account that a model has at hand, and for how long after their last use.
