@@ -43,6 +43,7 @@ use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use confidant_http::{Beside, Gauge, Router};
 use serde_json::Value;
 
+use crate::answers::EngineAnswerer;
 use crate::config::{ChatsPlace, Loaded};
 use crate::files;
 use crate::open::Opened;
@@ -155,7 +156,7 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, stored: Stored) -> anyhow:
     let web = &loaded.config.web;
     let tenant = web.tenant()?;
     let witness = AuditLog { engine: engine.clone(), tenant: tenant.clone() };
-    let keys = engine.account_keys(tenant);
+    let keys = engine.account_keys(tenant.clone());
     let cache: Arc<dyn SyncCache> = match loaded.redis()? {
         Some(redis) => Arc::new(Ahead::open(&redis, web, &keys)?),
         None => Arc::new(MemoryCache::new(web.sync_cache)),
@@ -169,7 +170,8 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, stored: Stored) -> anyhow:
         settings: web.settings(loaded.config.server.listen)?,
     };
     let (witness, cache): (Option<Arc<dyn Witness>>, _) = (Some(Arc::new(witness)), Some(cache));
-    let hooks = Hooks { news, witness, cache, answerer: None };
+    let answerer = EngineAnswerer::new(engine.web_sessions(tenant), web.kept_where());
+    let hooks = Hooks { news, witness, cache, answerer: Some(Arc::new(answerer)) };
     Ok(Service::with_hooks(parts, hooks))
 }
 

@@ -40,6 +40,7 @@ mod respond;
 mod safety;
 mod scope;
 mod spoken;
+mod told;
 mod work;
 
 use std::borrow::Cow;
