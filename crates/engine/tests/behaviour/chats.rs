@@ -9,8 +9,8 @@ use confidant_engine::head::{HeadState, Lacks};
 use confidant_engine::turn::{Offered, SaidBy};
 use confidant_engine::{Actor, Engine, Error, Keep, Parts, Recovered, Settings, TenantId, UserId, WebCache};
 
-use crate::rig::web::*;
 use crate::rig::*;
+use crate::web::*;
 
 on_every_store! {
     a_log_stands_where_the_client_said_with_the_last_answer,
@@ -42,7 +42,7 @@ async fn a_log_stands_where_the_client_said_with_the_last_answer(place: Place) {
     stop(engine).await;
     // Another process finds it as it was.
     let engine = place.engine(&model).await;
-    let chat = crate::rig::web::chat(&engine, CHAT);
+    let chat = crate::web::chat(&engine, CHAT);
     assert_eq!(chat.head().await.unwrap(), HeadState::Known(head(4, 2)));
     // A turn that fails leaves it where it is.
     model.broken.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -107,7 +107,7 @@ async fn a_history_takes_the_place_of_the_log(place: Place) {
     assert_eq!(chat.head().await.unwrap(), HeadState::Known(head(2, 7)));
     stop(engine).await;
     let engine = place.engine(&model).await;
-    let chat = crate::rig::web::chat(&engine, CHAT);
+    let chat = crate::web::chat(&engine, CHAT);
     chat.turn(asks("t4", "Go on", 2, 7, 8)).finish().await.unwrap();
     assert!(model.last().contains("Ai: Good day\n"), "{}", model.last());
     stop(engine).await;

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::rig::processing::{Setting, looked_at, plain, setting, setting_with, with};
 use crate::rig::tools::{Caller, Counting};
-use crate::rig::web::*;
 use crate::rig::*;
+use crate::web::*;
 
 on_every_store! {
     what_is_switched_off_is_in_no_models_request,
@@ -156,7 +156,7 @@ async fn what_a_client_sends_again_is_looked_at_as_a_whole(place: Place) {
     let said: Vec<Said> = (0..100)
         .map(|n| {
             let kind = if n % 2 == 0 { SaidBy::User } else { SaidBy::Assistant };
-            crate::rig::web::said(kind, &format!("m{n}"), &format!("Chapter {n} begins.{words}"))
+            crate::web::said(kind, &format!("m{n}"), &format!("Chapter {n} begins.{words}"))
         })
         .collect();
     let mut request = asks("t1", "What came first?", 100, 1, 2);

@@ -18,3 +18,4 @@ mod revision;
 mod rig;
 mod rotation;
 mod tools;
+mod web;

@@ -5,7 +5,6 @@ pub(crate) mod concepts;
 mod place;
 pub(crate) mod processing;
 pub(crate) mod tools;
-pub(crate) mod web;
 
 pub(crate) use place::*;
 

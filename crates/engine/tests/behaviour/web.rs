@@ -5,7 +5,7 @@ use confidant_engine::head::{Claim, Digest, Head};
 use confidant_engine::turn::{History, Said, SaidBy};
 use confidant_engine::{Engine, Keep, Session, TenantId, TurnRequest, WebSessions};
 
-use super::says_as;
+use crate::rig::says_as;
 
 pub(crate) const ACCOUNT: &str = "acct_aaaaaaaaaaaaaaaaaaaaaaaaaa";
 pub(crate) const CHAT: &str = "chat_aaaaaaaaaaaaaaaaaaaaaaaaaa";
