@@ -285,6 +285,19 @@ impl Vault for EngineVault {
         self.keys.accept(account.as_str(), rev.into()).await.map_err(said)
     }
 
+    async fn chat_anchor(&self, account: &AccountId, chat: &ChatId) -> Result<u32, VaultError> {
+        let rev = self.keys.anchor_of(account.as_str(), Some(chat.as_str())).await.map_err(said)?;
+        Ok(u32::try_from(rev).unwrap_or(u32::MAX))
+    }
+
+    async fn raise_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.keys.raise_of(account.as_str(), Some(chat.as_str()), rev.into()).await.map_err(said)
+    }
+
+    async fn accept_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.keys.accept_of(account.as_str(), Some(chat.as_str()), rev.into()).await.map_err(said)
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
         self.keys.discard(account.as_str()).await.map_err(said)
     }
