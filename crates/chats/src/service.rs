@@ -94,6 +94,7 @@ use crate::vault::Vault;
 use hub::Hub;
 use rate::Rates;
 use refusals::{Answer, login_refused, not_found};
+use witness::LeftOut;
 
 /// What a service is made of.
 #[derive(Clone)]
@@ -245,6 +246,7 @@ pub(crate) struct Inner {
     pub(crate) hooks: Hooks,
     pub(crate) hub: Hub,
     pub(crate) rates: Rates,
+    pub(crate) left_out: LeftOut,
 }
 
 debug_without_content!(Inner { settings });
@@ -261,8 +263,8 @@ impl Service {
     pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
         let Parts { store, vault, clock, settings } = parts;
         let hub = Hub::new(hooks.news.clone());
-        let rates = Rates::default();
-        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates }) }
+        let (rates, left_out) = (Rates::default(), LeftOut::default());
+        Self { inner: Arc::new(Inner { store, vault, clock, settings, hooks, hub, rates, left_out }) }
     }
 
     /// What the operator decided.
@@ -349,11 +351,12 @@ impl Service {
     }
 
     /// What is due once a minute: what has expired goes, sockets whose session is over are closed, erasures that were cut off
-    /// are finished.
+    /// are finished, refusals that were only counted are written down.
     pub async fn upkeep(&self) -> Result<(), RefusedSent> {
         let this = &*self.inner;
         this.store.expire(this.now()).await?;
         this.rates.forget(this.now());
+        this.witness_left_out().await;
         this.finish_erasures().await?;
         this.check_sockets().await
     }
