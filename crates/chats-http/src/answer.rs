@@ -64,7 +64,7 @@ pub(crate) fn failed() -> RefusedSent {
 
 /// What is said of another method than a route has.
 pub(crate) fn wrong_method() -> Response {
-    let hint = "send a POST, or GET to open a socket at /ws";
+    let hint = "send a POST; GET is for news, at /ws and /chats/events";
     let error = ErrorName::Request(Failure::Malformed);
     let mut response = refused(&RefusedSent::new(error, "this route does not have this method", hint));
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use confidant_chat_format::{Origin, Refused};
 use confidant_chat_protocol::{ErrorName, Failure, RefusedSent};
 use confidant_chats::service::{Caller, SessionSecrets};
@@ -68,6 +68,22 @@ pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSen
     let secret = single(headers, &SESSION)?.and_then(cookie::decode);
     known.caller.session = id.zip(secret).map(|(id, secret)| SessionSecrets { id, secret });
     Ok(known)
+}
+
+/// Who makes this request, which reads and changes nothing. A browser names no origin with it; that it comes from our page says
+/// `Sec-Fetch-Site`.
+pub(crate) fn of_reading(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSent> {
+    let is_ours = single(&parts.headers, &FETCH_SITE)? == Some("same-origin");
+    if !is_ours || single(&parts.headers, &header::ORIGIN)?.is_some() {
+        return of(parts, settings);
+    }
+    let host = single(&parts.headers, &header::HOST)?.unwrap_or_default();
+    let origin = settings.origins.iter().find(|origin| is_host_of(host, origin));
+    let mut named = parts.clone();
+    if let Some(Ok(origin)) = origin.map(|origin| HeaderValue::from_str(origin.as_str())) {
+        named.headers.insert(header::ORIGIN, origin);
+    }
+    of(&named, settings)
 }
 
 /// Who opens this socket, without a session: that is the ticket's. A browser may send its cookie with it, and need not say

@@ -21,7 +21,7 @@ pub struct Asked {
 pub fn asked(origins: &[&str], headers: &[(&[u8], &[u8])]) -> Result<Asked, String> {
     let origins = origins.iter().filter_map(|origin| Origin::parse(origin).ok()).collect();
     let loopback = std::net::IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
-    let settings = Settings { proxies: vec![loopback], ..Settings::new(origins) };
+    let settings = Settings { proxies: vec![loopback.into()], ..Settings::new(origins) };
     let mut parts = Request::new(()).into_parts().0;
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {

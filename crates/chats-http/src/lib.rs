@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! POST /account/…, /chats/…  ─▶ caller ─▶ body ─▶ Service::answer ─▶ JSON, or frames one per line      [caller, body, answer]
-//! GET /ws                    ─▶ caller ─▶ upgrade ─▶ Socket: frames in, answers and news out           [ws, socket]
+//! GET /ws                    ─▶ caller ─▶ upgrade ─▶ Socket: frames in, answers and news out           [ws, socket, packed]
+//! GET /chats/events          ─▶ caller ─▶ news only, as server-sent events                            [stream]
 //!                                 │
 //!                    Host, Origin, Sec-Fetch-Site, cookie, headers, network
 //! ```
@@ -30,8 +31,10 @@ mod counted;
 #[doc(hidden)]
 pub mod fuzzing;
 mod network;
+mod packed;
 mod settings;
 mod socket;
+mod stream;
 mod ws;
 
 use std::future::ready;
@@ -49,6 +52,7 @@ use confidant_chats::service::{Answered, Service};
 
 use caller::Known;
 
+pub use network::{NotANetwork, Proxy};
 pub use settings::{Patience, Settings};
 
 /// What all requests share.
@@ -67,7 +71,9 @@ pub fn router(service: Service, settings: Settings) -> Router {
         let answer = move |request| answer_post(Arc::clone(&app), route, request);
         router = router.route(route.path, post(answer));
     }
+    let streaming = Arc::clone(&app);
     router
+        .route("/chats/events", get(move |request| stream::open(Arc::clone(&streaming), request)))
         .route("/ws", get(move |request| ready(ws::open(&app, request))))
         .method_not_allowed_fallback(async || answer::wrong_method())
         .layer(map_response(answer::with_headers))

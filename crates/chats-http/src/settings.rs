@@ -1,9 +1,10 @@
 //! What the operator decides, and how long is waited.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use confidant_chat_format::Origin;
+
+use crate::network::Proxy;
 
 /// What the operator decides.
 #[derive(Clone, Debug)]
@@ -11,7 +12,7 @@ pub struct Settings {
     /// The origins that this server has, as browsers spell them; the same as the service's.
     pub origins: Vec<Origin>,
     /// Proxies whose `X-Forwarded-For` is believed.
-    pub proxies: Vec<IpAddr>,
+    pub proxies: Vec<Proxy>,
     /// How long is waited.
     pub patience: Patience,
 }

@@ -7,7 +7,7 @@
 //!            └─ the server stops, or the socket has to close ─▶ close frame, a moment, gone
 //! ```
 //!
-//! Easy to get wrong: memory. A socket that nobody speaks on takes about 12 KB (`examples/idle_sockets.rs`), of which 8 are the
+//! Easy to get wrong: memory. A socket that nobody speaks on takes about 12 KB (`bench/chats.sh`), of which 8 are the
 //! reader's buffer: what is done now and then is boxed and goes when it is done, and so does the buffer of a large frame. One
 //! that is read slowly has one frame under way; the next is made when that is gone, and news that do not fit in the hub's queue
 //! end it.
@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_websockets::{Error, Limits, Message, Payload, ServerBuilder, WebSocketStream};
 
 use crate::counted::Counted;
+use crate::packed::Form;
 use crate::settings::Patience;
 
 /// The largest first frame, in bytes: nobody knows yet who sends it.
@@ -35,12 +36,12 @@ pub(crate) fn run<T>(
     io: T,
     mut socket: Socket,
     mut kept: Kept,
-    patience: Patience,
+    (patience, form): (Patience, Form),
 ) -> impl Future<Output = ()> + Send
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut line = Line::new(io, patience);
+    let mut line = Line::new(io, patience, form);
     async move {
         let end = loop {
             let due = line.due();
@@ -84,6 +85,7 @@ struct Line<T> {
     /// What was read last, until the next read: it keeps the reader from reusing the buffer of a large frame for good.
     held: Option<Payload>,
     patience: Patience,
+    form: Form,
     /// When something whole came last.
     heard: Instant,
     pinged: Instant,
@@ -93,13 +95,14 @@ struct Line<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
-    fn new(io: T, patience: Patience) -> Self {
+    fn new(io: T, patience: Patience, form: Form) -> Self {
         let limits = Limits::default().max_payload_len(Some(HELLO));
         let now = Instant::now();
         Self {
             stream: ServerBuilder::new().limits(limits).serve(Counted::new(io)),
             held: None,
             patience,
+            form,
             heard: now,
             pinged: now,
             pings: (0, now),
@@ -178,7 +181,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line<T> {
             tracing::error!("chats: a frame cannot be written");
             return Err(End::Close(Closing { code: CloseCode::Stopping, last: None }));
         };
-        self.push(Message::text(json)).await
+        let message = self.form.message(json).await;
+        self.push(message).await
     }
 
     /// The stream has queued the answer to a ping. It goes before anything else is read, so that there is never more than one.

@@ -1,6 +1,6 @@
 //! `GET /ws`: from a request to a socket.
 //!
-//! The handshake is RFC 6455, section 4.2, without extensions or subprotocols. What a browser can be made to send is refused
+//! The handshake is RFC 6455, section 4.2, without extensions; the only subprotocol is that of packed frames. What a browser can be made to send is refused
 //! here by its origin; whose socket it is says the ticket, in the first frame.
 
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
 use crate::caller::{self, Known, malformed, single};
+use crate::packed::{Form, PACKED};
 use crate::{App, answer, socket};
 
 /// Answers the handshake; the socket goes on by itself.
@@ -28,7 +29,11 @@ pub(crate) fn open(app: &Arc<App>, mut request: Request) -> Response {
     let (parts, _) = request.into_parts();
     match handshake(app, &parts) {
         Ok((response, known, kept)) => {
-            tokio::spawn(take_over(Arc::clone(app), known, kept, upgrade));
+            let form = match response.headers().contains_key(header::SEC_WEBSOCKET_PROTOCOL) {
+                true => Form::Packed,
+                false => Form::Plain,
+            };
+            tokio::spawn(take_over(Arc::clone(app), known, kept, form, upgrade));
             response
         }
         Err(refused) => {
@@ -67,17 +72,20 @@ fn handshake(app: &App, parts: &Parts) -> Result<(Response, Known, Kept), Refuse
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let accept = HeaderValue::try_from(accept(key)).map_err(|_| answer::failed())?;
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if has(&header::SEC_WEBSOCKET_PROTOCOL, PACKED) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PACKED));
+    }
     Ok((response, known, connection.keep()))
 }
 
-async fn take_over(app: Arc<App>, known: Known, kept: Kept, upgrade: OnUpgrade) {
+async fn take_over(app: Arc<App>, known: Known, kept: Kept, form: Form, upgrade: OnUpgrade) {
     let Ok(Ok(upgraded)) = tokio::time::timeout(UPGRADE, upgrade).await else {
         tracing::debug!("chats: a handshake was not finished");
         return;
     };
     let socket = app.service.connect(known.caller.origin, known.caller.network);
     // In a task of its own: this one would be larger by what it no longer needs, for as long as the socket is open.
-    tokio::spawn(socket::run(TokioIo::new(upgraded), socket, kept, app.settings.patience));
+    tokio::spawn(socket::run(TokioIo::new(upgraded), socket, kept, (app.settings.patience, form)));
 }
 
 /// The answer to a handshake's key.

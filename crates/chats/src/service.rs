@@ -107,6 +107,7 @@ use answers::Answers;
 use hub::Hub;
 use rate::Rates;
 use refusals::{Answer, login_refused, not_found};
+use witness::LeftOut;
 
 /// What a service is made of.
 #[derive(Clone)]
@@ -261,6 +262,7 @@ pub(crate) struct Inner {
     pub(crate) hub: Hub,
     pub(crate) answers: Answers,
     pub(crate) rates: Rates,
+    pub(crate) left_out: LeftOut,
 }
 
 debug_without_content!(Inner { settings });
@@ -279,7 +281,8 @@ impl Service {
         let inner = Arc::new_cyclic(|service: &Weak<Inner>| {
             let hub = Hub::new(hooks.news.clone(), Weak::clone(service));
             let answers = Answers::new(hooks.answerer.clone());
-            Inner { store, vault, clock, settings, hooks, hub, answers, rates: Rates::default() }
+            let (rates, left_out) = (Rates::default(), LeftOut::default());
+            Inner { store, vault, clock, settings, hooks, hub, answers, rates, left_out }
         });
         Self { inner }
     }
@@ -368,11 +371,12 @@ impl Service {
     }
 
     /// What is due once a minute: what has expired goes, sockets whose session is over are closed, erasures that were cut off
-    /// are finished.
+    /// are finished, refusals that were only counted are written down.
     pub async fn upkeep(&self) -> Result<(), RefusedSent> {
         let this = &*self.inner;
         this.store.expire(this.now()).await?;
         this.rates.forget(this.now());
+        this.witness_left_out().await;
         this.finish_erasures().await?;
         self.catch_up().await
     }

@@ -175,6 +175,18 @@ impl Device {
         }
     }
 
+    /// Several chats; those that are gone lose their files.
+    pub(crate) fn save_rooms<'a>(&self, chats: impl Iterator<Item = &'a ChatId>) -> Result<(), Error> {
+        let mut here = Vec::new();
+        for chat in chats {
+            match self.rooms.get(chat) {
+                Some(room) => here.push(room),
+                None => self.cabinet.remove(&file_of(chat))?,
+            }
+        }
+        self.cabinet.write_all(here.into_iter().map(|room| (file_of(&room.id), room.to_json())))
+    }
+
     /// Opens a socket. Does nothing if there is one.
     pub async fn connect(&mut self) -> Result<(), Error> {
         if self.is_connected() {

@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Sealed, Suite, open, seal};
@@ -26,6 +27,10 @@ pub trait Files: Send + Sync + std::fmt::Debug {
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error>;
     /// Replaces a file, as a whole.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
+    /// Replaces several files, each as a whole, in any order. One that cannot be written ends it; others may be.
+    fn write_all(&self, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        files.iter().try_for_each(|(name, bytes)| self.write(name, bytes))
+    }
     /// Removes a file; one that is not there is fine.
     fn remove(&self, name: &str) -> Result<(), Error>;
     /// The names of all files.
@@ -49,6 +54,28 @@ impl Folder {
         }
         Ok(Self { path: path.to_owned() })
     }
+
+    /// Replaces a file whose new name a power cut may still undo.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let new = self.path.join(format!("{name}{NEW}"));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        let mut file = options.open(&new).map_err(failed)?;
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&new, self.path.join(name)).map_err(failed)
+    }
+
+    /// The new names survive a power cut.
+    fn settle(&self) -> Result<(), Error> {
+        #[cfg(unix)]
+        fs::File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(())
+    }
 }
 
 impl Files for Folder {
@@ -61,21 +88,22 @@ impl Files for Folder {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let new = self.path.join(format!("{name}{NEW}"));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let mut file = options.open(&new).map_err(failed)?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&new, self.path.join(name)).map_err(failed)?;
-        // The new name itself has to survive a power cut.
-        #[cfg(unix)]
-        fs::File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(())
+        self.put(name, bytes)?;
+        self.settle()
+    }
+
+    /// Several threads wait for the disk, which syncs many files as fast as one.
+    fn write_all(&self, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        let share = files.len().div_ceil(THREADS).max(1);
+        thread::scope(|scope| {
+            let put =
+                |part: &[(String, Vec<u8>)]| part.iter().try_for_each(|(name, bytes)| self.put(name, bytes));
+            let parts: Vec<_> = files.chunks(share).map(|part| scope.spawn(move || put(part))).collect();
+            let ended = parts.into_iter().map(|part| part.join().unwrap_or(Err(Error::Damaged)));
+            // All of them are waited for, whichever failed.
+            ended.fold(Ok(()), Result::and)
+        })?;
+        self.settle()
     }
 
     fn remove(&self, name: &str) -> Result<(), Error> {
@@ -100,6 +128,8 @@ fn failed(error: std::io::Error) -> Error {
 }
 
 const NEW: &str = ".new";
+/// Threads that write at once.
+const THREADS: usize = 8;
 
 /// Files, sealed under the device's key.
 #[derive(Clone)]
@@ -137,6 +167,18 @@ impl Cabinet {
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let sealed = seal(&self.key, Suite::Aes256Gcm, &context(name), 1, bytes);
         self.files.write(name, sealed.as_bytes())
+    }
+
+    /// Several files, in any order.
+    pub(crate) fn write_all(
+        &self,
+        files: impl Iterator<Item = (String, Zeroizing<Vec<u8>>)>,
+    ) -> Result<(), Error> {
+        let sealed = |(name, bytes): (String, Zeroizing<Vec<u8>>)| {
+            let sealed = seal(&self.key, Suite::Aes256Gcm, &context(&name), 1, &bytes);
+            (name, sealed.into_bytes())
+        };
+        self.files.write_all(&files.map(sealed).collect::<Vec<_>>())
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {

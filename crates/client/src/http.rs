@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! POST origin/path   Authorization: Confidant-Session ID, Confidant-Session: SECRET ─▶ body, header Confidant-Session-Id
-//! GET  origin/ws     upgraded, then one text message per frame
+//! GET  origin/ws     upgraded, then one message per frame: text, or packed (DEFLATE) if the server agreed to that
 //! ```
 //!
 //! A program shows its session in headers and never has a cookie or an `Origin`. It follows no redirects: proofs and
 //! sessions go to the server that the person named, or nowhere. Easy to get wrong: an answer that is not the server's. A
 //! proxy's error page is no refusal; it counts as no answer.
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use confidant_chat_format::Origin;
 use confidant_chat_protocol::limits::{MAX_BODY, MAX_FRAME};
 use confidant_chat_protocol::{Body as _, RefusedSent};
+use flate2::read::DeflateDecoder;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue, UPGRADE};
 use reqwest::{Client, Response, StatusCode};
@@ -120,6 +122,7 @@ impl Transport for Http {
             .header(CONNECTION, "Upgrade")
             .header(UPGRADE, "websocket")
             .header("sec-websocket-version", "13")
+            .header("sec-websocket-protocol", PACKED)
             .header("sec-websocket-key", &key);
         // The whole handshake, since a socket that is open has no time limit.
         let sent = tokio::time::timeout(CONNECT, request.send()).await;
@@ -132,10 +135,16 @@ impl Transport for Http {
         if accepted != Some(STANDARD.encode(accepts).as_bytes()) {
             return Err(TransportError::Offline);
         }
+        let chosen = response.headers().get("sec-websocket-protocol");
+        // One that nobody offered is a server that does not speak WebSocket.
+        if chosen.is_some_and(|chosen| chosen != PACKED) {
+            return Err(TransportError::Offline);
+        }
+        let is_packed = chosen.is_some();
         let stream = response.upgrade().await.map_err(|_| TransportError::Offline)?;
         let limits = Limits::default().max_payload_len(Some(MAX_FRAME));
         let stream = ClientBuilder::new().limits(limits).take_over(stream);
-        Ok(Box::new(Socket { stream }))
+        Ok(Box::new(Socket { stream, is_packed }))
     }
 }
 
@@ -168,6 +177,8 @@ async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, TransportE
 #[derive(Debug)]
 struct Socket {
     stream: WebSocketStream<reqwest::Upgraded>,
+    /// Whether the server may pack frames.
+    is_packed: bool,
 }
 
 #[async_trait]
@@ -181,6 +192,9 @@ impl Connection for Socket {
         loop {
             match self.stream.next().await {
                 Some(Ok(message)) if message.is_text() => return Ok(message.as_payload().to_vec()),
+                Some(Ok(message)) if message.is_binary() && self.is_packed => {
+                    return unpacked(message.as_payload()).ok_or(TransportError::Offline);
+                }
                 Some(Ok(message)) => {
                     if let Some((code, _)) = message.as_close() {
                         return Err(TransportError::Closed(code.into()));
@@ -192,6 +206,16 @@ impl Connection for Socket {
     }
 }
 
+/// A packed frame. Its size is looked at while it grows.
+fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut frame = Vec::with_capacity(packed.len().saturating_mul(2).min(MAX_FRAME));
+    let mut bytes = DeflateDecoder::new(packed).take(MAX_FRAME as u64 + 1);
+    bytes.read_to_end(&mut frame).ok()?;
+    (frame.len() <= MAX_FRAME).then_some(frame)
+}
+
+/// The subprotocol of those who take packed frames.
+const PACKED: &str = "confidant.deflate";
 const SESSION: &str = "confidant-session";
 const SESSION_ID: &str = "confidant-session-id";
 /// Answers of many frames, one per line.
@@ -297,6 +321,21 @@ mod tests {
         assert_eq!(socket.next().await.unwrap_err(), TransportError::Closed(4403));
         drop(socket);
         here.await.unwrap();
+    }
+
+    #[test]
+    fn packed_frames_are_unpacked_up_to_the_limit_of_a_frame() {
+        let pack = |bytes: &[u8]| {
+            let mut packing = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut packing, bytes).unwrap();
+            packing.finish().unwrap()
+        };
+        assert_eq!(unpacked(&pack(b"{\"hello\":1}")).unwrap(), b"{\"hello\":1}");
+        let bomb = pack(&vec![b' '; MAX_FRAME + 1]);
+        assert!(bomb.len() < MAX_FRAME && unpacked(&bomb).is_none());
+        assert!(unpacked(b"neither").is_none());
+        let cut = pack(&vec![b'1'; 1000]);
+        assert!(unpacked(&cut[..cut.len() - 2]).is_none());
     }
 
     #[tokio::test]

@@ -184,7 +184,7 @@ impl Room {
         before: Option<&Self>,
         account: &Account,
         id: &ChatId,
-        delta: Delta,
+        mut delta: Delta,
     ) -> Result<(Self, Vec<Mark>), Want> {
         let floor = *account.floors().get(id).ok_or(Refused::ListRefused)?;
         let rev = delta.head.rev().ok_or(Refused::RecordRefused)?;
@@ -192,7 +192,7 @@ impl Room {
             return Err(Want::Trail(floor.rev));
         }
         let from = before.map_or(floor.rev, |room| room.mark.rev);
-        let slots = merged(before.filter(|_| !delta.whole), &delta);
+        let slots = merged(before.filter(|_| !delta.whole), &mut delta);
         let trail = delta.trail.unwrap_or(Trail::NONE);
         let steps = (from.saturating_add(1)..)
             .zip(&trail.steps)
@@ -299,13 +299,13 @@ impl Room {
 }
 
 /// The list after a delta.
-fn merged(before: Option<&Room>, delta: &Delta) -> BTreeMap<ItemId, Slot> {
+fn merged(before: Option<&Room>, delta: &mut Delta) -> BTreeMap<ItemId, Slot> {
     let mut slots = before.map(|room| room.items.clone()).unwrap_or_default();
-    for sent in &delta.items {
-        let sealed = sent.envelope.as_ref().map(|envelope| envelope.sealed().clone());
-        let same = slots.get(&sent.item).is_some_and(|slot| slot.hash == sent.hash && slot.sealed.is_some());
+    for ItemSent { item, hash, envelope, .. } in std::mem::take(&mut delta.items) {
+        let sealed = envelope.map(|envelope| envelope.into_sealed());
+        let same = slots.get(&item).is_some_and(|slot| slot.hash == hash && slot.sealed.is_some());
         if !same || sealed.is_some() {
-            slots.insert(sent.item.clone(), Slot { hash: sent.hash, rev: 0, sealed, item: None });
+            slots.insert(item, Slot { hash, rev: 0, sealed, item: None });
         }
     }
     // Last, since an id is never used again: what was removed is not there, whichever part said so.

@@ -88,7 +88,7 @@ impl Device {
             }
             let mut synced = crate::sync::Synced::default();
             for (chat, parts) in found {
-                self.take_chat(&chat, parts, &mut synced).await?;
+                self.take_chat(&chat, parts, &mut synced)?;
                 self.save_room(&chat)?;
             }
         }

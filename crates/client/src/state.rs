@@ -13,8 +13,8 @@
 use std::collections::BTreeMap;
 
 use confidant_chat_format::{
-    Account, AccountId, AccountKey, DeviceId, Digest, Entry, FieldName, Mark, Place, PublicKey, Refused,
-    Ring, RingOf, SeenAccount, SentAccount, Text, Trail, open_record,
+    Account, AccountId, AccountKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, Place, PublicKey,
+    Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, open_record,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::{Key, Sealed};
@@ -212,6 +212,9 @@ pub(crate) struct State {
     pub(crate) data: Vec<Piece>,
     pub(crate) queue: Queue,
     pub(crate) rotating: Option<Rotating>,
+    /// The chat that was opened last, until the server has been told.
+    #[serde(default)]
+    pub(crate) opened: Option<ChatId>,
 }
 
 debug_without_content!(State { generation, account_rev, seq });
@@ -234,6 +237,7 @@ impl State {
             data: Vec::new(),
             queue: Queue::default(),
             rotating: None,
+            opened: None,
         }
     }
 

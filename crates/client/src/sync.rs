@@ -40,6 +40,9 @@ pub struct Synced {
     pub older: bool,
 }
 
+/// Chats in their parts, and those that are not there.
+type Fetched = (BTreeMap<ChatId, Vec<ChatSent>>, Vec<ChatId>);
+
 /// The parts of one answer to a sync.
 struct Phases {
     state: AccountState,
@@ -54,16 +57,18 @@ impl Device {
     pub async fn sync(&mut self, phase: Phase) -> Result<Synced, Error> {
         self.connect().await?;
         self.inbox.clear();
+        self.tell_opened().await?;
         let mut synced = Synced::default();
         let (mut refusal, mut doubt) = (None, None);
         for _ in 0..ROUNDS {
-            let Phases { state, trail, chats, complete } = self.phases(phase).await?;
+            let Phases { state, trail, mut chats, complete } = self.phases(phase).await?;
             let listed = state.chats.clone().into_map();
             synced.gone.extend(self.take_account(state, trail)?);
+            self.complete(&mut chats).await?;
             doubt = None;
             for (chat, parts) in chats {
                 if self.is_listed(&chat) {
-                    note(&mut refusal, self.take_chat(&chat, parts, &mut synced).await)?;
+                    note(&mut refusal, self.take_chat(&chat, parts, &mut synced))?;
                 } else {
                     doubt = Some(Refused::ListRefused);
                 }
@@ -84,9 +89,7 @@ impl Device {
         self.save()?;
         synced.changed.sort_unstable();
         synced.changed.dedup();
-        for chat in synced.changed.iter().chain(&synced.gone) {
-            self.save_room(chat)?;
-        }
+        self.save_rooms(synced.changed.iter().chain(&synced.gone))?;
         match refusal.or(doubt) {
             Some(refused) => Err(refused.into()),
             None => Ok(synced),
@@ -113,7 +116,7 @@ impl Device {
         let have = self.rooms.get(chat).map_or(NONE, Room::versions);
         let (mut found, missing) = self.fetch([(chat.clone(), have)].into()).await?;
         match found.remove(chat) {
-            Some(parts) => self.take_chat(chat, parts, &mut synced).await?,
+            Some(parts) => self.take_chat(chat, parts, &mut synced)?,
             None if !missing.contains(chat) => return Err(Refused::Withheld.into()),
             None => {
                 self.refresh_account().await?;
@@ -137,15 +140,15 @@ impl Device {
             synced.older = part.older;
             collect(&mut chats, part.chats.into_vec());
         }
+        // The server sends these chats whole; what this device has of them is newer or the same.
+        chats.retain(|chat, _| !self.rooms.contains_key(chat));
+        if !chats.keys().all(|chat| self.is_listed(chat)) {
+            self.refresh_account().await?;
+        }
+        self.complete(&mut chats).await?;
         for (chat, parts) in chats {
-            if !self.is_listed(&chat) {
-                self.refresh_account().await?;
-            }
-            // The server sends these chats whole; what this device has of them is newer or the same.
-            if !self.rooms.contains_key(&chat) {
-                self.take_chat(&chat, parts, synced).await?;
-                self.save_room(&chat)?;
-            }
+            self.take_chat(&chat, parts, synced)?;
+            self.save_room(&chat)?;
         }
         self.state.older = synced.older;
         self.save()?;
@@ -153,7 +156,14 @@ impl Device {
     }
 
     /// Loads one chat that is listed and not on this device yet, or what changed in one that is. Says that it is shown.
+    ///
+    /// Without a server the chat is what this device has of it; the server is told with the next sync, so that a new device
+    /// loads this chat first.
     pub async fn open_chat(&mut self, chat: &ChatId) -> Result<(), Error> {
+        if self.rooms.contains_key(chat) {
+            self.state.opened = Some(chat.clone());
+            self.save()?;
+        }
         self.connect().await?;
         if !self.is_listed(chat) {
             self.refresh_account().await?;
@@ -162,7 +172,18 @@ impl Device {
             return Err(Error::NoSuchChat);
         }
         self.refresh_chat(chat).await?;
-        self.tell(ClientEvent::SetActiveChat(SetActiveChat { chat: Some(chat.clone()) })).await
+        self.state.opened = Some(chat.clone());
+        self.tell_opened().await
+    }
+
+    /// Tells the server which chat was opened last, if it does not know.
+    async fn tell_opened(&mut self) -> Result<(), Error> {
+        let Some(chat) = self.state.opened.clone() else { return Ok(()) };
+        if self.is_listed(&chat) {
+            self.tell(ClientEvent::SetActiveChat(SetActiveChat { chat: Some(chat) })).await?;
+        }
+        self.state.opened = None;
+        self.save()
     }
 
     /// The text of an embed, loaded if it is not on this device.
@@ -311,37 +332,49 @@ impl Device {
         Ok(())
     }
 
-    /// Takes in one chat from its parts. Asks once more where a device without memory needs to be shown how the head
-    /// follows from the floor.
-    pub(crate) async fn take_chat(
+    /// Takes in one chat from its parts, with everything that it needs.
+    pub(crate) fn take_chat(
         &mut self,
         chat: &ChatId,
         parts: Vec<ChatSent>,
         synced: &mut Synced,
     ) -> Result<(), Error> {
-        let first = parts.clone();
-        let received = self.receive_chat(chat, Delta::join(parts)?);
-        let (room, stored) = match received {
-            Err(Want::Refused(refused)) => return Err(refused.into()),
-            Err(Want::Items) => return Err(Refused::Withheld.into()),
-            Err(Want::Trail(rev)) => {
-                let draft_v = first.last().map_or(0, |part| part.versions.draft_v);
-                let have = Versions { messages_v: rev, title_v: 0, draft_v };
-                let (mut again, _) = self.fetch([(chat.clone(), have)].into()).await?;
-                let since = again.remove(chat).ok_or(Refused::Withheld)?;
-                let delta = Delta::join(overlaid(first, since))?;
-                match self.receive_chat(chat, delta) {
-                    Ok(received) => received,
-                    Err(Want::Refused(refused)) => return Err(refused.into()),
-                    Err(_) => return Err(Refused::Withheld.into()),
-                }
-            }
+        let (room, stored) = match self.receive_chat(chat, Delta::join(parts)?) {
             Ok(received) => received,
+            Err(Want::Refused(refused)) => return Err(refused.into()),
+            Err(Want::Items | Want::Trail(_)) => return Err(Refused::Withheld.into()),
         };
         self.state.queue.confirm(chat, &stored);
         self.rooms.insert(chat.clone(), room);
         synced.changed.push(chat.clone());
         Ok(())
+    }
+
+    /// Asks once more, for all of them at once, where a device without memory needs to be shown how a head follows from its
+    /// floor.
+    async fn complete(&mut self, chats: &mut BTreeMap<ChatId, Vec<ChatSent>>) -> Result<(), Error> {
+        let lacking = chats.iter().filter_map(|(chat, parts)| Some((chat.clone(), self.lacks(chat, parts)?)));
+        let lacking: Vec<(ChatId, Versions)> = lacking.collect();
+        for batch in lacking.chunks(MAX_BATCH) {
+            let (again, _) = self.fetch_as_sent(batch.iter().cloned().collect()).await?;
+            for (chat, since) in again {
+                if let Some(parts) = chats.get_mut(&chat) {
+                    *parts = overlaid(std::mem::take(parts), since);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What to ask from, if a chat came without a trail that it needs.
+    fn lacks(&self, chat: &ChatId, parts: &[ChatSent]) -> Option<Versions> {
+        let floor = self.account.as_ref()?.floors().get(chat)?.rev;
+        let last = parts.last()?;
+        let has_trail = parts.iter().any(|part| part.trail.is_some());
+        if self.rooms.contains_key(chat) || has_trail || last.head.rev() <= floor {
+            return None;
+        }
+        Some(Versions { messages_v: floor, title_v: 0, draft_v: last.versions.draft_v })
     }
 
     pub(crate) fn receive_chat(&self, chat: &ChatId, delta: Delta) -> Result<(Room, Vec<Mark>), Want> {
@@ -373,18 +406,21 @@ impl Device {
         for batch in wanted.chunks(MAX_BATCH) {
             let (found, missing) = self.fetch(batch.iter().cloned().collect()).await?;
             for (chat, parts) in found {
-                note(refusal, self.take_chat(&chat, parts, synced).await)?;
+                note(refusal, self.take_chat(&chat, parts, synced))?;
             }
             gone.extend(missing);
         }
         Ok(gone)
     }
 
-    /// Chats by id; and those that the server says are not there.
-    pub(crate) async fn fetch(
-        &mut self,
-        have: BTreeMap<ChatId, Versions>,
-    ) -> Result<(BTreeMap<ChatId, Vec<ChatSent>>, Vec<ChatId>), Error> {
+    /// Chats by id, with the trails that they need; and those that the server says are not there.
+    pub(crate) async fn fetch(&mut self, have: BTreeMap<ChatId, Versions>) -> Result<Fetched, Error> {
+        let (mut chats, missing) = self.fetch_as_sent(have).await?;
+        self.complete(&mut chats).await?;
+        Ok((chats, missing))
+    }
+
+    async fn fetch_as_sent(&mut self, have: BTreeMap<ChatId, Versions>) -> Result<Fetched, Error> {
         let request = RequestChatContentBatch { chats: Map::new(have)? };
         let (mut chats, mut missing) = (BTreeMap::new(), Vec::new());
         for frame in self.ask(ClientEvent::RequestChatContentBatch(request)).await? {

@@ -326,6 +326,10 @@ struct AuditLog {
 #[async_trait]
 impl Witness for AuditLog {
     async fn witness(&self, account: &AccountId, act: Act) -> Result<(), VaultError> {
+        self.witness_many(account, act, 1).await
+    }
+
+    async fn witness_many(&self, account: &AccountId, act: Act, times: u64) -> Result<(), VaultError> {
         let action = match act {
             Act::Registered => Action::AccountRegistered,
             Act::LoggedIn => Action::AccountLoggedIn,
@@ -342,7 +346,7 @@ impl Witness for AuditLog {
         };
         let user = UserId::any(account.as_str()).map_err(|error| VaultError(error.to_string()))?;
         let administrator = self.engine.dangerously_administer(Actor::named(ACTOR));
-        administrator.note_derived(action, &self.tenant, &user, 1).await.map_err(said)
+        administrator.note_derived(action, &self.tenant, &user, times).await.map_err(said)
     }
 }
 

@@ -29,6 +29,8 @@ mod listen;
 mod migrations;
 #[cfg(feature = "driver")]
 mod pool;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(feature = "driver")]
 mod tls;
 #[cfg(feature = "driver")]
@@ -45,3 +47,22 @@ pub use migrations::{is_there, migrate};
 pub use pool::{Args, For, Pool, check, failure};
 #[cfg(feature = "driver")]
 pub use transaction::{Ask, Failed, Transaction, Tries};
+
+/// What stands in for an address where the driver is not built in, whichever way this is built.
+#[cfg(all(test, feature = "driver"))]
+#[path = "disabled.rs"]
+#[expect(dead_code, unreachable_pub, reason = "nobody has such an address")]
+mod disabled;
+
+#[cfg(all(test, feature = "driver"))]
+mod tests {
+    #[test]
+    fn a_program_without_it_says_so_and_what_to_do() {
+        let error = super::disabled::PostgresAddress::parse("postgres://h/hush").unwrap_err();
+        assert!(
+            error.starts_with("this program was built without PostgreSQL; hint: `scripts/run --all`"),
+            "{error}"
+        );
+        assert!(!error.contains("hush"), "{error}");
+    }
+}

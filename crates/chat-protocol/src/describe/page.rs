@@ -50,8 +50,9 @@ Samples have made-up bytes. They show the shape, and do not open.
 ";
 
 const FRAMES: &str = "\
-An event travels in a frame, the same on each transport: one text message on the socket `/ws`, one `data:` line of a
-server-sent event (with `seq` as its `id:`), or the body of a POST to `/chats/events`, whose answers are frames, one per line.
+An event travels in a frame, the same on each transport: one message on the socket `/ws`, one `data:` line of a server-sent
+event from `GET /chats/events` (with `seq` as its `id:`), or the body of a POST to `/chats/events`, whose answers are frames,
+one per line.
 
 - The first frame on a socket is `hello`. Anything else closes it.
 - A request is answered by one or more frames with its `id` as `re`, in order. Requests may be sent before earlier ones are
@@ -59,6 +60,11 @@ server-sent event (with `seq` as its `id:`), or the body of a POST to `/chats/ev
 - A frame that cannot be read is answered with `refused`, with `re` if its `id` can be found. A frame over the limit closes the
   socket.
 - A frame is a text message; a binary one is refused with `malformed`. The first frame has at most 4 KiB.
+- To a client that offers the subprotocol `confidant.deflate` in the handshake, the server sends large frames as binary messages: the
+  same JSON as raw DEFLATE (RFC 1951). Unpacked, they have the limit of a frame.
+- `GET /chats/events` is for networks that let no socket pass: a session shown as with a POST (a browser's request has
+  `Sec-Fetch-Site: same-origin` in place of `Origin`), `ready` as the first event, then news. What was missed before is not sent again; a
+  device compares `ready.seq` with its own.
 - The server pings a socket that is quiet, and cuts off one that does not answer or does not read.
 - A device that finds a gap in `seq` asks with `sync_status_request`.
 

@@ -7,4 +7,5 @@ mod device;
 mod random;
 mod routes;
 mod sockets;
+mod streams;
 mod world;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use confidant_chat_format::{ChatId, Origin};
 use confidant_chat_protocol::limits::MAX_FRAME;
 use confidant_chat_protocol::{
-    Body as _, ClientEvent, Logout, Phase, PhasedSyncRequest, Ping, ServerEvent, SetActiveChat,
+    Body as _, ClientEvent, Logout, Phase, PhasedSyncRequest, Ping, ServerEvent, ServerFrame, SetActiveChat,
 };
 use confidant_chats_http::Patience;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -256,6 +256,42 @@ async fn a_socket_is_pinged_and_cut_off_when_nobody_is_there() {
 }
 
 #[tokio::test]
+async fn large_frames_are_packed_for_whoever_offers_to_unpack_them() {
+    let world = World::new().await;
+    let (mut ana, session) = world.register("ana").await;
+    let mut plain = world.open(&session).await;
+    say(&mut plain, ClientEvent::EncryptedChatMetadata(ana.write(&ChatId::random(), 100_000))).await;
+    assert!(matches!(hear(&mut plain).await.event, ServerEvent::EncryptedMetadataStored(_)));
+    let stream = TcpStream::connect(world.address).await.unwrap();
+    let uri = format!("ws://{}/ws", world.host()).parse().unwrap();
+    let offer = ClientBuilder::from_uri(uri)
+        .add_header("sec-websocket-protocol".parse().unwrap(), "other, confidant.deflate".parse().unwrap())
+        .unwrap();
+    let (mut packed, response) = within(offer.connect_on(stream)).await.unwrap();
+    assert_eq!(response.headers()["sec-websocket-protocol"], "confidant.deflate");
+    say(&mut packed, hello(world.ticket(&session).await)).await;
+    assert!(matches!(hear(&mut packed).await.event, ServerEvent::Ready(_)), "small ones are text");
+    say(&mut packed, everything()).await;
+    let (mut sent, mut unpacked) = (0, 0);
+    loop {
+        let message = within(packed.next()).await.unwrap().unwrap();
+        let mut json = message.as_payload().to_vec();
+        if message.is_binary() {
+            sent += json.len();
+            json.clear();
+            let mut bytes = flate2::read::DeflateDecoder::new(&message.as_payload()[..]);
+            std::io::Read::read_to_end(&mut bytes, &mut json).unwrap();
+            unpacked += json.len();
+        }
+        if matches!(ServerFrame::read(&json).unwrap().event, ServerEvent::PhasedSyncComplete(_)) {
+            break;
+        }
+    }
+    // The envelope of some 100,000 bytes is 133,000 in base64url, and that many bytes again in the end.
+    assert!(unpacked > 133_000 && sent < 110_000, "{sent} of {unpacked}");
+}
+
+#[tokio::test]
 async fn a_socket_that_is_not_read_is_cut_off() {
     let quick = Patience { send: Duration::from_millis(100), ..Patience::default() };
     let world = World::with(quick, 1000).await;
@@ -270,11 +306,8 @@ async fn a_socket_that_is_not_read_is_cut_off() {
         say(&mut socket, everything()).await;
     }
     let mut stream = socket.into_inner();
-    let cut = async {
-        while stream.write_all(&[0x8a, 0x80, 0, 0, 0, 0]).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
+    // Pongs, as many as there is room for; then this waits, too, until the connection is gone.
+    let cut = async { while stream.write_all(&[0x8a, 0x80, 0, 0, 0, 0]).await.is_ok() {} };
     tokio::time::timeout(LONG, cut).await.expect("it was not cut off");
     world.is_unharmed(&session).await;
 }

@@ -7,6 +7,8 @@
 //! List and envelopes are read one after the other. If a device writes in between, the hashes tell, and it is read again.
 //! Between two parts of one chat there is no going back: a chat that changes there is a `conflict`, and the device asks anew.
 
+use std::collections::HashMap;
+
 use confidant_chat_format::{AccountId, ChatId, Digest, ItemId, Step};
 use confidant_chat_protocol::{
     ChatSent, Envelope, ItemSent, List, Removed, StepSent, TrailSent, Versions, limits,
@@ -132,9 +134,10 @@ impl Inner {
     ) -> Answer<Option<Vec<ItemSent>>> {
         let mut ahead = self.ahead(account, chat).await;
         // What was read ahead counts if it is what the store has.
-        ahead.retain(|item, envelope| {
-            lines.iter().any(|line| line.item == *item && line.hash == Digest::of(envelope.as_bytes()))
-        });
+        if !ahead.is_empty() {
+            let hashes: HashMap<&ItemId, Digest> = lines.iter().map(|line| (&line.item, line.hash)).collect();
+            ahead.retain(|item, envelope| hashes.get(item) == Some(&Digest::of(envelope.as_bytes())));
+        }
         let wanted = lines.iter().filter(|line| is_sent(line, embeds) && !ahead.contains_key(&line.item));
         let wanted: Vec<ItemId> = wanted.map(|line| line.item.clone()).collect();
         let rows = match wanted.is_empty() {
@@ -197,7 +200,7 @@ fn chat_sent(
         draft: draft.map(Envelope::new).transpose()?,
         created_at: row.created_at.0,
         updated_at: row.updated_at.0,
-        opened_at: None,
+        opened_at: Some(row.opened_at.0),
     })
 }
 

@@ -26,8 +26,8 @@ use super::frames::{Frames, Step};
 use super::hub::{Seat, Which};
 use super::rate::{Bucket, Rate};
 use super::refusals::{malformed, too_fast};
-use super::{Inner, Network, Service, hashed};
-use crate::store::{CodeKind, Millis};
+use super::{Caller, Inner, Network, Service, hashed};
+use crate::store::{CodeKind, Millis, Session};
 
 /// Who is at the other end.
 #[derive(Clone)]
@@ -205,6 +205,23 @@ impl Socket {
     }
 }
 
+impl Service {
+    /// A socket of somebody who shows a session: no frame has to come in before news go out. Also the frame that comes first.
+    pub async fn listen(
+        &self,
+        caller: &Caller,
+        heard: Option<u64>,
+    ) -> Result<(Socket, ServerFrame), RefusedSent> {
+        let this = &*self.inner;
+        this.own_origin(&caller.origin)?;
+        let session = this.session(caller).await?;
+        let (open, ready) = this.seated(session, heard).await?;
+        let mut socket = self.connect(caller.origin.clone(), caller.network);
+        socket.state = State::Open(Box::new(open));
+        Ok((socket, ServerFrame { re: None, seq: None, event: ServerEvent::Ready(ready) }))
+    }
+}
+
 impl Open {
     /// Why the session is over, if it is. The store is asked every minute, since another gateway may have ended it.
     async fn still_there(&mut self, service: &Inner, now: Millis) -> Option<LogoutReason> {
@@ -242,10 +259,16 @@ impl Inner {
         }
         let session = self.store.session(Digest::from_bytes(*session), now).await?;
         let Some(session) = session else { return Ok(None) };
+        self.seated(session, hello.seq).await.map(Some)
+    }
+
+    /// A seat for a session whose device has heard of changes up to this number.
+    async fn seated(&self, session: Session, heard: Option<u64>) -> Result<(Open, Ready), RefusedSent> {
+        let now = self.now();
         // Joined first: what happens while the number is read comes as news.
         let seat = self.hub.join(&session.account, session.id, &session.device);
         let seat = seat.ok_or_else(|| too_fast(1000))?;
-        if let Some(seq) = hello.seq {
+        if let Some(seq) = heard {
             self.note_cursor(&session.account, &session.device, seq).await?;
         }
         let seq = self.store.account(&session.account).await?.seq;
@@ -260,7 +283,7 @@ impl Inner {
             session: session.id,
             seat: Some(seat.number),
         };
-        Ok(Some((Open { peer, seat, checked: now }, ready)))
+        Ok((Open { peer, seat, checked: now }, ready))
     }
 
     /// Ends sockets whose session is over.

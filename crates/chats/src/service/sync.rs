@@ -182,7 +182,6 @@ impl Inner {
     }
 
     /// Every chat of an account.
-    /// Every chat of an account.
     pub(crate) async fn lines(&self, account: &AccountId) -> Answer<Vec<ChatLine>> {
         let mut lines = Vec::new();
         let mut after = (Millis(u64::MAX), ChatId::from_bits(&[0xff; 16]));
@@ -234,6 +233,11 @@ impl Inner {
                     chats.push(*part);
                     rest.at = at;
                     if at.is_some() {
+                        break;
+                    }
+                    // Enough for now: the device works on it while the next is made.
+                    if FRAME - left >= ENOUGH {
+                        rest.todo.pop_front();
                         break;
                     }
                 }
@@ -337,6 +341,8 @@ const NOTHING: Versions = Versions { messages_v: 0, title_v: 0, draft_v: 0 };
 const PHASES: usize = 100;
 /// What a frame's chats may take, in JSON: room for the rest of the frame is left.
 const FRAME: usize = limits::MAX_FRAME - (1 << 20);
+/// A frame that has so much, in JSON, gets no further chat.
+const ENOUGH: usize = 512 << 10;
 /// What a frame's embeds may take, as bytes: four thirds of it in JSON.
 const EMBEDS: usize = 5 << 20;
 /// How often an account is read again when somebody writes to it meanwhile.

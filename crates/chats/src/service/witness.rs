@@ -3,12 +3,24 @@
 //! What opens something (a session, an export) is written down before it is given: where that fails, it is not given. What
 //! changes something is written down afterwards; that it could not be is said in the log, and undoes nothing. A refusal is
 //! written down beside the answer, which must not take longer for a login that somebody has.
+//!
+//! ```text
+//! refusals ─▶ some at once, then one a second ─▶ a record each
+//!          └▶ the others ─▶ counted by account ─▶ once a minute, a record with their number
+//! ```
+//!
+//! Easy to get wrong: an audit log that strangers fill. Anybody can be refused, as often as he likes.
+
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use confidant_chat_format::AccountId;
+use parking_lot::Mutex;
 
 use super::Inner;
+use super::rate::{Bucket, Rate};
 use super::refusals::{Answer, unavailable};
+use crate::store::Millis;
 use crate::vault::VaultError;
 
 /// Hears who did what.
@@ -16,6 +28,12 @@ use crate::vault::VaultError;
 pub trait Witness: Send + Sync + std::fmt::Debug {
     /// An account did something.
     async fn witness(&self, account: &AccountId, act: Act) -> Result<(), VaultError>;
+
+    /// The same so many times, in one record.
+    async fn witness_many(&self, account: &AccountId, act: Act, times: u64) -> Result<(), VaultError> {
+        let _ = times;
+        self.witness(account, act).await
+    }
 }
 
 /// What an account did. An erasure is not among these: it has a receipt.
@@ -68,6 +86,9 @@ impl Inner {
     /// Writes down a refusal, while the answer is on its way.
     pub(crate) fn witness_refusal(&self, account: &AccountId) {
         let Some(witness) = self.hooks.witness.clone() else { return };
+        if !self.left_out.admit(account, self.now()) {
+            return;
+        }
         let account = account.clone();
         tokio::spawn(async move {
             if let Err(error) = witness.witness(&account, Act::Refused).await {
@@ -75,4 +96,57 @@ impl Inner {
             }
         });
     }
+
+    /// Writes down how many refusals were not, since the last time.
+    pub(crate) async fn witness_left_out(&self) {
+        let Some(witness) = &self.hooks.witness else { return };
+        let (accounts, others) = self.left_out.take();
+        for (account, times) in accounts {
+            if let Err(error) = witness.witness_many(&account, Act::Refused, times).await {
+                tracing::warn!(%error, times, "chats: the audit log takes no record of refusals");
+            }
+        }
+        if others > 0 {
+            tracing::warn!(times = others, "chats: refusals of many accounts are in no record");
+        }
+    }
 }
+
+/// Refusals that are not written down one by one.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Full at first.
+    bucket: Option<Bucket>,
+    accounts: HashMap<AccountId, u64>,
+    /// Of accounts that there was no room for.
+    others: u64,
+}
+
+impl LeftOut {
+    /// Whether a refusal gets a record of its own; else it is counted.
+    fn admit(&self, account: &AccountId, now: Millis) -> bool {
+        let mut counts = self.0.lock();
+        if counts.bucket.get_or_insert_with(|| Bucket::full(RECORDS, now)).take(RECORDS, now).is_ok() {
+            return true;
+        }
+        if counts.accounts.len() < ACCOUNTS || counts.accounts.contains_key(account) {
+            *counts.accounts.entry(account.clone()).or_default() += 1;
+        } else {
+            counts.others += 1;
+        }
+        false
+    }
+
+    fn take(&self) -> (HashMap<AccountId, u64>, u64) {
+        let mut counts = self.0.lock();
+        (std::mem::take(&mut counts.accounts), std::mem::take(&mut counts.others))
+    }
+}
+
+/// Records of refusals, one by one.
+const RECORDS: Rate = Rate { burst: 60, per_second: 1 };
+/// Accounts whose other refusals are counted.
+const ACCOUNTS: usize = 60;

@@ -166,6 +166,8 @@ pub struct ChatRow {
     pub created_at: Millis,
     /// When it was last written to.
     pub updated_at: Millis,
+    /// When a device last opened it; when it was created, if none did.
+    pub opened_at: Millis,
     /// How many items it has.
     pub count: u32,
     /// The head, sealed.

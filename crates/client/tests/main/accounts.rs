@@ -18,7 +18,7 @@ fn password(text: &str) -> Credential {
 }
 
 /// A code of an authenticator: RFC 6238, SHA-1, six digits.
-fn code(secret: &[u8; 32], now: u64) -> Totp {
+pub(crate) fn code(secret: &[u8; 32], now: u64) -> Totp {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
     let mac = ring::hmac::sign(&key, &(now / 30_000).to_be_bytes());
     let at = usize::from(mac.as_ref()[19] & 15);

@@ -1,15 +1,16 @@
 //! `[web]`: chats that only their owner can open: where they are kept, at which addresses, and who may register.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use confidant_chat_format::Origin;
 use confidant_chats::service::{Registration, Settings};
+use confidant_chats_http::Proxy;
 use confidant_engine::storage::PostgresAddress;
 use confidant_engine::{Keep, TenantId, WebCache};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::seconds;
 use super::store::StoreKind;
@@ -28,7 +29,8 @@ pub(crate) struct WebSection {
     registration: Who,
     session_days: u32,
     /// Whose `X-Forwarded-For` is believed.
-    pub(crate) proxies: Vec<IpAddr>,
+    #[serde(deserialize_with = "proxies")]
+    pub(crate) proxies: Vec<Proxy>,
     /// Chats that are read ahead for a device; 0 is none.
     pub(crate) sync_cache_chats: usize,
     #[serde(rename = "sync_cache_seconds", deserialize_with = "seconds::some")]
@@ -189,6 +191,11 @@ impl WebSection {
     }
 }
 
+fn proxies<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Proxy>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+}
+
 fn parsed(origin: &str) -> anyhow::Result<Origin> {
     Origin::parse(origin).map_err(|_| {
         anyhow!(
@@ -227,6 +234,14 @@ mod tests {
             let error = WebUrl::try_from(url.to_owned()).unwrap_err();
             assert!(error.contains("; hint: ") && !error.contains("hush"), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn proxies_are_addresses_and_networks() {
+        let proxies = config("[web]\nproxies = ['10.0.0.1', '172.16.0.0/12', 'fd00::/8']").web.proxies;
+        assert_eq!(proxies, ["10.0.0.1", "172.16.0.0/12", "fd00::/8"].map(|text| text.parse().unwrap()));
+        let error = toml::from_str::<Config>("[web]\nproxies = ['10.0.0.0/99']").unwrap_err().to_string();
+        assert!(error.contains("neither an address nor a network; hint: "), "{error}");
     }
 
     #[test]

@@ -221,6 +221,32 @@ async fn metrics_are_for_operators_and_models_for_all() {
     }
 }
 
+/// A web session is good for the routes of chats, and for nothing here: neither as it is shown there nor as a token.
+#[tokio::test]
+async fn a_session_of_chats_is_no_token() {
+    let server = Server::builtin().await;
+    let id = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE";
+    for path in [
+        "/api/v1/person/alice/export",
+        "/api/v1/audit",
+        "/v1/models",
+        "/api/v1/session/app_conv:alice/export",
+    ] {
+        for authorization in [None, Some(format!("Confidant-Session {id}")), Some(format!("Bearer {id}"))] {
+            let mut request = Request::get(path)
+                .header("confidant-session", id)
+                .header(header::COOKIE, format!("__Host-confidant={id}; confidant-7367={id}"))
+                .header(header::ORIGIN, "http://localhost:7367")
+                .header("sec-fetch-site", "same-origin");
+            if let Some(authorization) = &authorization {
+                request = request.header(header::AUTHORIZATION, authorization);
+            }
+            let reply = server.send(request.body(Body::empty())).await;
+            assert_eq!(reply.error().0, 401, "{path} {authorization:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn who_is_unknown_is_told_where_a_token_is() {
     let server = Server::builtin().await;

@@ -10,6 +10,8 @@ use crate::vault::VaultError;
 #[derive(Debug, Default)]
 struct Log {
     acts: Mutex<Vec<(AccountId, Act)>>,
+    /// How often, of records that stand for several.
+    times: Mutex<Vec<u64>>,
     is_full: std::sync::atomic::AtomicBool,
 }
 
@@ -21,6 +23,11 @@ impl Witness for Log {
         }
         self.acts.lock().push((account.clone(), act));
         Ok(())
+    }
+
+    async fn witness_many(&self, account: &AccountId, act: Act, times: u64) -> Result<(), VaultError> {
+        self.times.lock().push(times);
+        self.witness(account, act).await
     }
 }
 
@@ -85,6 +92,28 @@ async fn a_refusal_is_heard_of_an_account_that_is_there() {
         tokio::task::yield_now().await;
     }
     assert_eq!(log.heard(&id), [Act::Refused]);
+}
+
+#[tokio::test]
+async fn a_flood_of_refusals_does_not_fill_the_audit_log() {
+    let (world, log) = watched().await;
+    let id = world.register("ana").await.device.id;
+    log.heard(&id);
+    for _ in 0..500 {
+        world.service.inner.witness_refusal(&id);
+    }
+    world.service.upkeep().await.unwrap();
+    let [counted] = log.times.lock()[..] else { panic!("{:?}", log.times.lock()) };
+    // Those with a record of their own are written down beside what goes on; and the one that counts the others.
+    let records = usize::try_from(500 - counted).unwrap() + 1;
+    assert!(records < 100, "{records}");
+    while log.acts.lock().len() < records {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(log.heard(&id), vec![Act::Refused; records]);
+    // Counted once.
+    world.service.upkeep().await.unwrap();
+    assert_eq!(log.heard(&id), []);
 }
 
 #[tokio::test]

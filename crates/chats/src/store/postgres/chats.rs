@@ -69,7 +69,7 @@ async fn delta(tx: &mut Transaction<'_>, id: &AccountId, chat: &ChatId, have: Ha
             whose(&[&id]),
             Ask(ACCOUNT, &[&id]),
             Ask(
-                "SELECT rev, title_v, draft_v, created_at, updated_at, count, head FROM chats
+                "SELECT rev, title_v, draft_v, created_at, updated_at, opened_at, count, head FROM chats
                  WHERE account = $1 AND chat = $2",
                 &[&id, &chat],
             ),
@@ -107,8 +107,9 @@ async fn delta(tx: &mut Transaction<'_>, id: &AccountId, chat: &ChatId, have: Ha
         draft_v: u32_at(row, 2)?,
         created_at: millis_at(row, 3)?,
         updated_at: millis_at(row, 4)?,
-        count: u32_at(row, 5)?,
-        head: sealed_at(row, 6)?,
+        opened_at: millis_at(row, 5)?,
+        count: u32_at(row, 6)?,
+        head: sealed_at(row, 7)?,
     };
     let changed = all(&changed, |row| {
         Ok(ItemLine {

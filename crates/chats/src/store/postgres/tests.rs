@@ -19,26 +19,10 @@ use super::super::conformance::person::{add_the_rest, person};
 use super::super::*;
 use super::{PostgresChats, open};
 
-/// The server that a variable names, with a schema of its own. Without such a server nothing is tested, which is an error
-/// where all must be.
+/// The server that a variable names, with a schema of its own.
 pub(crate) fn link(variable: &str) -> Option<Link> {
-    #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
-    let (url, ca, required) = (
-        std::env::var(variable),
-        std::env::var("CONFIDANT_TEST_POSTGRES_CA"),
-        std::env::var_os("REQUIRE_ALL_STORES"),
-    );
-    let Ok(url) = url else {
-        assert!(required.is_none_or(|value| value != "1"), "{variable} is not set");
-        #[expect(clippy::print_stderr, reason = "a skip is never silent")]
-        {
-            eprintln!("skipped: {variable} is not set; hint: run it through tests/postgres_servers.py");
-        }
-        return None;
-    };
     let schema = format!("test_{}_chats", DeviceId::random().as_str().replace('-', "").to_lowercase());
-    let ca = ca.ok().map(|path| std::fs::read(path).unwrap());
-    Some(Link { address: PostgresAddress::parse(&url).unwrap(), ca, schema, connections: 4 })
+    confidant_postgres::testing::link(variable, schema)
 }
 
 /// A store, and whoever sees all of its rows.

@@ -58,7 +58,7 @@ impl Chats for SqliteChats {
 fn delta(c: &Connection, whose: &AccountId, id: &ChatId, have: Have) -> Work<ChatDelta> {
     let account = account(c, whose)?.n;
     let n = chat(c, account, id)?.n;
-    let sql = "SELECT rev, title_v, draft_v, created_at, updated_at, count, head FROM chats WHERE n = ?1";
+    let sql = "SELECT rev, title_v, draft_v, created_at, updated_at, opened_at, count, head FROM chats WHERE n = ?1";
     let row = one(c, sql, params![n], |row| {
         Ok(ChatRow {
             messages_v: row.get(0)?,
@@ -66,8 +66,9 @@ fn delta(c: &Connection, whose: &AccountId, id: &ChatId, have: Have) -> Work<Cha
             draft_v: row.get(2)?,
             created_at: millis_at(row, 3)?,
             updated_at: millis_at(row, 4)?,
-            count: row.get(5)?,
-            head: sealed_at(row, 6)?,
+            opened_at: millis_at(row, 5)?,
+            count: row.get(6)?,
+            head: sealed_at(row, 7)?,
         })
     })?;
     let row = row.ok_or(StoreError::NotFound)?;

@@ -114,15 +114,19 @@ async fn whatever_is_cut_every_write_is_whole_or_not_there() {
     let mut ana = Device::register(&place.store, "ana").await;
     let chat = ana.create(&place.store, 1).await;
     let other = open(&place.link).await.unwrap();
+    let (stored, mut stores) = tokio::sync::watch::channel(());
     let say = |store: PostgresChats, mut device: Device| {
-        let chat = chat.clone();
+        let (chat, stored) = (chat.clone(), stored.clone());
         tokio::spawn(async move {
             let mut known = 0;
             while known < 40 {
                 let puts = vec![message()];
                 let edit = Edit { puts, floor: known % 3 == 0, new_key: known % 10 == 9, ..Edit::default() };
                 match device.put(&store, &chat, &edit).await {
-                    Ok(_) => known += 1,
+                    Ok(_) => {
+                        known += 1;
+                        stored.send_replace(());
+                    }
                     Err(StoreError::Conflict { .. } | StoreError::Uncertain | StoreError::Unreachable(_)) => {
                         // Whatever there is now is whole, or this panics.
                         while store.account(&device.id).await.is_err() {}
@@ -134,13 +138,13 @@ async fn whatever_is_cut_every_write_is_whole_or_not_there() {
         })
     };
     let writers = [say(place.store.clone(), ana.clone()), say(other, ana.clone())];
+    drop(stored);
     let mut cuts = 0;
-    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
-        // A few, so that somebody gets on at all.
+    // After each write that was stored, whatever is under way is cut; not for ever, so that somebody gets on at all.
+    while stores.changed().await.is_ok() {
         if cuts < 60 {
             cuts += cut(&place).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(7)).await;
     }
     for writer in writers {
         writer.await.unwrap();
