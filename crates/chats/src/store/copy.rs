@@ -156,6 +156,24 @@ pub(crate) enum Kind {
 }
 
 impl Table {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The names of a row's values, in their order.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&'static str> {
+        let envelope = (self.of == Of::Items).then_some("envelope");
+        self.keys()
+            .into_iter()
+            .map(|(name, _)| name)
+            .chain(self.columns.iter().copied())
+            .chain(envelope)
+            .collect()
+    }
+
     /// What orders the rows of one owner.
     fn keys(&self) -> Vec<(&'static str, Kind)> {
         let chat = matches!(self.of, Of::Chat | Of::Items).then_some(("chat", Kind::Text));

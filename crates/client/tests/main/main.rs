@@ -5,7 +5,33 @@
 mod accounts;
 mod convergence;
 mod devices;
+mod erasure;
+mod isolation;
 mod malicious;
 mod offline;
 mod over_http;
+mod place;
+mod rows;
+mod stolen;
 mod world;
+
+/// One named test per function and back end that chats have.
+macro_rules! on_both_stores {
+    ($($test:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test($crate::place::Place::sqlite()).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::place::Place::postgres_at("CONFIDANT_TEST_POSTGRES") {
+                    super::$test(place).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_both_stores;

@@ -432,7 +432,7 @@ async fn two_devices_that_were_shown_different_worlds_find_out_when_they_meet() 
     scene.one.disconnect();
     two.disconnect();
     // The server goes two ways: what one device writes, the other is not shown.
-    let fork = scene.world.fork();
+    let fork = scene.world.fork().await;
     let files = MemoryFiles::new();
     let mut there = Device::log_in(fork.setup(&files), &scene.ana.recovery()).await.unwrap();
     there.sync(Phase::All).await.unwrap();

@@ -11,13 +11,16 @@ use confidant_chats::service::{
     Body, Caller, Closing, Cookie, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
     Socket,
 };
-use confidant_chats::store::{Millis, sqlite::SqliteChats};
+use confidant_chats::store::Millis;
 use confidant_chats::vault::MemoryVault;
 use confidant_client::{
     Connection, Credential, Device, Error, Files, Posted, Registration, SessionKeys, Setup, Transport,
     TransportError,
 };
 use parking_lot::Mutex;
+
+use crate::place::Place;
+use crate::rows::Kept;
 
 pub(crate) const NOW: u64 = 1_800_000_000_000;
 
@@ -26,29 +29,42 @@ pub(crate) struct World {
     pub(crate) service: Service,
     now: Arc<AtomicU64>,
     first: String,
-    vault: Arc<MemoryVault>,
-    folder: tempfile::TempDir,
+    pub(crate) vault: Arc<MemoryVault>,
+    pub(crate) kept: Kept,
+    place: Place,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::new()));
+        Self::at(Place::sqlite()).await
+    }
+
+    /// A server that keeps chats there.
+    pub(crate) async fn at(place: Place) -> Self {
+        let (kept, vault) = (place.open().await, Arc::new(MemoryVault::new()));
         let now = Arc::new(AtomicU64::new(NOW));
-        let service = serve(&folder, &vault, &now);
+        let service = serve(&kept, &vault, &now);
         let first = service.first_code().await.unwrap().to_string();
-        Self { service, now, first, vault, folder }
+        Self { service, now, first, vault, kept, place }
     }
 
     /// The same server once more, as it is now: from here on the two go different ways.
-    pub(crate) fn fork(&self) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+    pub(crate) async fn fork(&self) -> Self {
+        let place = Place::sqlite();
+        let (from, to) = (self.place.folder().unwrap(), place.folder().unwrap());
+        for file in std::fs::read_dir(from).unwrap() {
             let file = file.unwrap();
-            std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+            std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
         }
+        self.over(place).await
+    }
+
+    /// The same server with another store in the place of its own: its keys, its time, the rows that are there.
+    pub(crate) async fn over(&self, place: Place) -> Self {
         let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
-        let service = serve(&folder, &vault, &now);
-        Self { service, now, first: self.first.clone(), vault, folder }
+        let kept = place.open().await;
+        let service = serve(&kept, &vault, &now);
+        Self { service, now, first: self.first.clone(), vault, kept, place }
     }
 
     /// What the server keeps, for whoever can write to it.
@@ -119,19 +135,14 @@ impl World {
     }
 }
 
-fn serve(folder: &tempfile::TempDir, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
-    serve_at(origin(), folder, vault, now)
+fn serve(kept: &Kept, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
+    serve_at(origin(), kept, vault, now)
 }
 
-fn serve_at(
-    origin: Origin,
-    folder: &tempfile::TempDir,
-    vault: &Arc<MemoryVault>,
-    now: &Arc<AtomicU64>,
-) -> Service {
+fn serve_at(origin: Origin, kept: &Kept, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
     let clock = Arc::clone(now);
     Service::new(Parts {
-        store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
+        store: Arc::clone(&kept.chats),
         vault: Arc::<MemoryVault>::clone(vault),
         // A little time passes with each look, so that sockets are not too fast.
         clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
@@ -165,17 +176,17 @@ pub(crate) struct Served {
     pub(crate) origin: Origin,
     pub(crate) first: String,
     task: tokio::task::JoinHandle<()>,
-    _folder: tempfile::TempDir,
+    _place: Place,
 }
 
 impl Served {
     pub(crate) async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let place = Place::sqlite();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let origin = Origin::parse(&format!("http://localhost:{port}")).unwrap();
         let (vault, now) = (Arc::new(MemoryVault::new()), Arc::new(AtomicU64::new(NOW)));
-        let service = serve_at(origin.clone(), &folder, &vault, &now);
+        let service = serve_at(origin.clone(), &place.open().await, &vault, &now);
         let first = service.first_code().await.unwrap().to_string();
         let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
         let router = confidant_chats_http::router(service, settings);
@@ -187,7 +198,7 @@ impl Served {
         let crowded = |_: &str| Some(axum::response::Response::default());
         let shutdown = Box::pin(std::future::pending());
         let task = tokio::spawn(confidant_listener::listen(listener, router, limits, crowded, shutdown));
-        Self { origin, first, task, _folder: folder }
+        Self { origin, first, task, _place: place }
     }
 }
 
@@ -213,7 +224,7 @@ impl std::fmt::Debug for Local {
     }
 }
 
-fn network() -> Network {
+pub(crate) fn network() -> Network {
     Network::of("192.0.2.1".parse().unwrap())
 }
 
@@ -315,6 +326,10 @@ pub(crate) trait Between: Send + Sync {
     fn reaches(&self, _path: &str) -> bool {
         true
     }
+    /// Whether the next frame of the server arrives; if not, the connection is gone.
+    fn hears(&self) -> bool {
+        true
+    }
 }
 
 /// What becomes of a frame.
@@ -414,6 +429,10 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
                 return Ok(frame);
             }
             let frame = ServerFrame::read(&self.inner.next().await?).unwrap();
+            if !self.between.hears() {
+                self.cut = true;
+                continue;
+            }
             let instead = self.between.receives(frame);
             self.ready.extend(instead.into_iter().map(|frame| frame.write().unwrap()));
         }
