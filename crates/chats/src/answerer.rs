@@ -10,10 +10,16 @@
 //! device gave it: asked again under that name, it is answered with what was answered before. Easy to get wrong: a history that is taken over in
 //! halves. [`Answerer::adopt`] replaces everything, or nothing.
 
+#[cfg(any(test, feature = "testing"))]
+mod memory;
+
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
 use confidant_chat_protocol::{Finish, Keep, RefusedSent};
 use confidant_display::debug_without_content;
+
+#[cfg(any(test, feature = "testing"))]
+pub use memory::MemoryAnswerer;
 
 /// Where words are kept for answers: a chat, and how long.
 #[derive(Clone, PartialEq, Eq)]

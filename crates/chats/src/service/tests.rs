@@ -34,6 +34,7 @@ macro_rules! mounted {
         mod $name {
             mod accounts;
             mod ahead;
+            mod answers;
             mod attacks;
             mod checks;
             mod keys;

@@ -1,0 +1,182 @@
+//! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use confidant_chat_format::{ChatId, Digest, Kind, TurnId};
+use confidant_chat_protocol::{Finish, RefusedSent};
+use confidant_display::debug_without_content;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling};
+
+/// Answers every question with `known=N: words`, in pieces.
+#[derive(Clone)]
+pub struct MemoryAnswerer {
+    chats: Arc<Mutex<HashMap<ChatId, Branch>>>,
+    answered: Arc<Mutex<BTreeMap<TurnId, (Digest, Answer)>>>,
+    /// What may be said: a piece takes a permit.
+    pace: Arc<Semaphore>,
+}
+
+debug_without_content!(MemoryAnswerer);
+
+#[derive(Clone)]
+struct Branch {
+    lines: Vec<Line>,
+    kept: Kept,
+}
+
+impl Default for MemoryAnswerer {
+    fn default() -> Self {
+        Self {
+            chats: Arc::default(),
+            answered: Arc::default(),
+            pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
+        }
+    }
+}
+
+impl MemoryAnswerer {
+    /// One that says nothing until it is let ([`MemoryAnswerer::let_say`]).
+    #[must_use]
+    pub fn held() -> Self {
+        Self { pace: Arc::new(Semaphore::new(0)), ..Self::default() }
+    }
+
+    /// Lets it say this many pieces.
+    pub fn let_say(&self, pieces: usize) {
+        self.pace.add_permits(pieces);
+    }
+
+    /// Loses all that it keeps of chats; answers stay.
+    pub fn forget(&self) {
+        self.chats.lock().clear();
+    }
+
+    /// Everything that it keeps of a chat.
+    #[must_use]
+    pub fn lines(&self, chat: &ChatId) -> Vec<Line> {
+        self.chats.lock().get(chat).map(|branch| branch.lines.clone()).unwrap_or_default()
+    }
+
+    fn say(&self, ask: Ask) -> Telling {
+        let (sender, receiver) = mpsc::channel(16);
+        let this = self.clone();
+        tokio::spawn(async move {
+            if let Some((_, answer)) = this.answered.lock().get(&ask.turn).cloned() {
+                let _gone = sender.try_send(Said::Final(Box::new(answer)));
+                return;
+            }
+            let _gone = sender.send(Said::Progress("thinking".to_owned())).await;
+            let known = this.lines(&ask.place.chat).len();
+            let text = format!("known={known}: {}", ask.text);
+            for piece in text.split_inclusive(' ') {
+                let Ok(permit) = this.pace.acquire().await else { return };
+                permit.forget();
+                let _gone = sender.send(Said::Delta(piece.to_owned())).await;
+            }
+            let answer = this.commit(&ask, text);
+            let _gone = sender.send(Said::Final(Box::new(answer))).await;
+            let made = Made {
+                follow_ups: vec!["and then?".to_owned()],
+                summary: Some("in short".to_owned()),
+                ..Made::default()
+            };
+            let _gone = sender.send(Said::Made(Box::new(made))).await;
+        });
+        receiver
+    }
+
+    fn commit(&self, ask: &Ask, text: String) -> Answer {
+        let mut chats = self.chats.lock();
+        let branch = chats
+            .entry(ask.place.chat.clone())
+            .or_insert_with(|| Branch { lines: Vec::new(), kept: ask.then });
+        branch.lines.push(Line { kind: Kind::User, text: ask.text.clone() });
+        branch.lines.push(Line { kind: Kind::Assistant, text: text.clone() });
+        branch.kept = Kept { transcript: ask.then.transcript.then(Kind::Assistant, &text), ..ask.then };
+        let answer = Answer {
+            text,
+            finish: Finish::Whole,
+            model: Some("echo".to_owned()),
+            title: (!ask.titled).then(|| "A chat".to_owned()),
+            icons: Vec::new(),
+            category: None,
+            focus: None,
+            tools: Vec::new(),
+            wanted: Vec::new(),
+        };
+        self.answered.lock().insert(ask.turn.clone(), (ask.then.digest, answer.clone()));
+        answer
+    }
+}
+
+#[async_trait]
+impl Answerer for MemoryAnswerer {
+    async fn have(&self, place: &Place) -> Result<Have, RefusedSent> {
+        Ok(self.chats.lock().get(&place.chat).map_or(Have::Missing, |branch| Have::There(branch.kept)))
+    }
+
+    async fn adopt(&self, place: &Place, lines: Vec<Line>, kept: Kept) -> Result<(), RefusedSent> {
+        self.chats.lock().insert(place.chat.clone(), Branch { lines, kept });
+        Ok(())
+    }
+
+    fn answer(&self, ask: Ask) -> Telling {
+        if ask.text.contains("approve me") {
+            let (sender, receiver) = mpsc::channel(1);
+            let approval = Approval {
+                id: "1".to_owned(),
+                tool: "rm".to_owned(),
+                input: "{}".to_owned(),
+                why: "it deletes".to_owned(),
+            };
+            let _gone = sender.try_send(Said::Approval(Box::new(approval)));
+            return receiver;
+        }
+        self.say(ask)
+    }
+
+    async fn again(&self, _: &Place, turn: &TurnId, digest: &Digest) -> Result<Option<Telling>, RefusedSent> {
+        let answered = self.answered.lock().get(turn).filter(|(after, _)| after == digest).cloned();
+        Ok(answered.map(|(_, answer)| {
+            let (sender, receiver) = mpsc::channel(1);
+            let _gone = sender.try_send(Said::Final(Box::new(answer)));
+            receiver
+        }))
+    }
+
+    fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> Telling {
+        let text = if allow { "allowed" } else { "denied" };
+        let then = Kept {
+            messages: 0,
+            digest: Digest::of(b""),
+            transcript: confidant_chat_format::Transcript::start(),
+        };
+        self.say(Ask {
+            place: place.clone(),
+            turn: turn.clone(),
+            text: text.to_owned(),
+            then,
+            titled: true,
+            focus: None,
+            off: Vec::new(),
+            available: Vec::new(),
+            settings: Vec::new(),
+            past: Vec::new(),
+        })
+    }
+
+    async fn cancel(&self, _: &Place, _: &TurnId) -> Result<bool, RefusedSent> {
+        self.pace.add_permits(1_000);
+        Ok(true)
+    }
+
+    async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
+        self.chats.lock().remove(&place.chat);
+        Ok(())
+    }
+}
