@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
-use confidant_chat_protocol::{Body as _, ServerFrame};
+use confidant_chat_protocol::{Body as _, ClientFrame, ServerFrame};
+use confidant_chats::answerer::MemoryAnswerer;
 use confidant_chats::service::{
-    Body, Caller, Closing, Cookie, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
+    Body, Caller, Closing, Cookie, Hooks, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
     Socket,
 };
 use confidant_chats::store::{Millis, sqlite::SqliteChats};
@@ -32,22 +33,40 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Hooks::default()).await
+    }
+
+    /// One that answers.
+    pub(crate) async fn answering(answerer: &MemoryAnswerer) -> Self {
+        Self::with(answers(answerer)).await
+    }
+
+    async fn with(hooks: Hooks) -> Self {
         let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::new()));
         let now = Arc::new(AtomicU64::new(NOW));
-        let service = serve(&folder, &vault, &now);
+        let service = serve(&folder, &vault, &now, hooks);
         let first = service.first_code().await.unwrap().to_string();
         Self { service, now, first, vault, folder }
     }
 
     /// The same server once more, as it is now: from here on the two go different ways.
     pub(crate) fn fork(&self) -> Self {
+        self.fork_with(Hooks::default())
+    }
+
+    /// The same, with somebody else who answers: turns that ran before are not known there.
+    pub(crate) fn fork_answering(&self, answerer: &MemoryAnswerer) -> Self {
+        self.fork_with(answers(answerer))
+    }
+
+    fn fork_with(&self, hooks: Hooks) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for file in std::fs::read_dir(self.folder.path()).unwrap() {
             let file = file.unwrap();
             std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
         }
         let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
-        let service = serve(&folder, &vault, &now);
+        let service = serve(&folder, &vault, &now, hooks);
         Self { service, now, first: self.first.clone(), vault, folder }
     }
 
@@ -114,8 +133,17 @@ impl World {
     }
 }
 
-fn serve(folder: &tempfile::TempDir, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
-    serve_at(origin(), folder, vault, now)
+fn answers(answerer: &MemoryAnswerer) -> Hooks {
+    Hooks { answerer: Some(Arc::new(answerer.clone())), ..Hooks::default() }
+}
+
+fn serve(
+    folder: &tempfile::TempDir,
+    vault: &Arc<MemoryVault>,
+    now: &Arc<AtomicU64>,
+    hooks: Hooks,
+) -> Service {
+    serve_at(origin(), folder, vault, now, hooks)
 }
 
 fn serve_at(
@@ -123,15 +151,17 @@ fn serve_at(
     folder: &tempfile::TempDir,
     vault: &Arc<MemoryVault>,
     now: &Arc<AtomicU64>,
+    hooks: Hooks,
 ) -> Service {
     let clock = Arc::clone(now);
-    Service::new(Parts {
+    let parts = Parts {
         store: Arc::new(SqliteChats::open(folder.path()).unwrap()),
         vault: Arc::<MemoryVault>::clone(vault),
         // A little time passes with each look, so that sockets are not too fast.
         clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
         settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin) },
-    })
+    };
+    Service::with_hooks(parts, hooks)
 }
 
 /// What a person holds.
@@ -170,7 +200,7 @@ impl Served {
         let port = listener.local_addr().unwrap().port();
         let origin = Origin::parse(&format!("http://localhost:{port}")).unwrap();
         let (vault, now) = (Arc::new(MemoryVault::new()), Arc::new(AtomicU64::new(NOW)));
-        let service = serve_at(origin.clone(), &folder, &vault, &now);
+        let service = serve_at(origin.clone(), &folder, &vault, &now, Hooks::default());
         let first = service.first_code().await.unwrap().to_string();
         let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
         let router = confidant_chats_http::router(service, settings);
@@ -298,6 +328,14 @@ pub(crate) trait Between: Send + Sync {
     fn sends(&self, _frame: &[u8]) -> Passes {
         Passes::On
     }
+    /// A frame of the client that is answered in between, and does not arrive.
+    fn answers(&self, _frame: &ClientFrame) -> Option<Vec<ServerFrame>> {
+        None
+    }
+    /// Frames that the server never sent.
+    fn says(&self) -> Vec<ServerFrame> {
+        Vec::new()
+    }
     /// A frame of the server: what arrives in its place.
     fn receives(&self, frame: ServerFrame) -> Vec<ServerFrame> {
         vec![frame]
@@ -386,6 +424,11 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
         if self.cut {
             return Err(TransportError::Offline);
         }
+        let answers = ClientFrame::read(&frame).ok().and_then(|frame| self.between.answers(&frame));
+        if let Some(answers) = answers {
+            self.ready.extend(answers.into_iter().map(|frame| frame.write().unwrap()));
+            return Ok(());
+        }
         match self.between.sends(&frame) {
             Passes::On => self.inner.send(frame).await,
             Passes::Lost => {
@@ -405,6 +448,7 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
             if self.cut {
                 return Err(TransportError::Offline);
             }
+            self.ready.extend(self.between.says().into_iter().map(|frame| frame.write().unwrap()));
             if let Some(frame) = self.ready.pop_front() {
                 return Ok(frame);
             }
