@@ -208,6 +208,9 @@ impl Device {
     /// Summary, tags and suggestions, of a turn that this device heard.
     fn take_made(&mut self, made: &PostProcessingCompleted) -> Result<Option<Told>, Error> {
         let turn = self.heard(&made.chat, &made.turn)?;
+        if turn.stage != Stage::Ended {
+            return Ok(None);
+        }
         let told = turn.tell(Telling::Made);
         let mut fields = Vec::new();
         let mut set = |name: &str, body: Option<String>| -> Result<(), Error> {
