@@ -149,7 +149,7 @@ impl Service {
 
     /// A frame without a socket.
     pub(crate) async fn posted(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
-        let this = &*self.inner;
+        let this = &self.inner;
         let session = this.session(caller).await?;
         let ClientFrame { id, event } = ClientFrame::read(body)?;
         let peer = Peer { account: session.account, device: session.device, session: session.id, seat: None };

@@ -27,8 +27,7 @@ pub(super) async fn drive(
     history: mpsc::Receiver<ChatHistory>,
 ) {
     for one in before {
-        // Over, or gone.
-        let _over = one.stage().wait_for(|stage| *stage >= Stage::Over).await;
+        one.reaches(Stage::Over).await;
     }
     if running.is_cancelled() {
         return fail(&service, &running, &cancelled());
@@ -182,9 +181,7 @@ async fn hear(
 
 /// Waits until the answer is stored, or leaves it in the mailbox.
 async fn settle(service: &Arc<Inner>, running: &Running) {
-    let mut stage = running.stage();
-    let stored = timeout(UNSTORED, stage.wait_for(|stage| *stage == Stage::Done)).await;
-    if stored.is_err() {
+    if timeout(UNSTORED, running.reaches(Stage::Done)).await.is_err() {
         service.leave(running).await;
     }
     service.answers.forget(running);

@@ -233,8 +233,11 @@ impl Running {
         self.buffer.lock().cancelled
     }
 
-    pub(super) fn stage(&self) -> watch::Receiver<Stage> {
-        self.stage.subscribe()
+    /// Waits until it is this far.
+    pub(super) async fn reaches(&self, at: Stage) {
+        let mut stage = self.stage.subscribe();
+        // It does not go while somebody waits here.
+        let _gone = stage.wait_for(|stage| *stage >= at).await.map(drop);
     }
 
     pub(super) fn is_over(&self) -> bool {
