@@ -175,8 +175,7 @@ impl Device {
         let room = self.rooms.get(&sent.chat).ok_or(Refused::Unasked)?;
         let account = self.account.as_ref().ok_or(Refused::AccountMissing)?;
         let list: List = room.items.iter().map(|(item, slot)| (item.clone(), slot.hash)).collect();
-        let letter =
-            Letter { account: account.id(), chat: &sent.chat, reply: &sent.reply, turn: &sent.turn };
+        let letter = Letter { account: account.id(), chat: &sent.chat, reply: &sent.reply, turn: &sent.turn };
         letter.open(account.boxes(), &room.head, &list, sent.letter.as_bytes())
     }
 

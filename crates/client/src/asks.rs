@@ -14,7 +14,9 @@
 use confidant_chat_format::{
     ChatId, Claim, FieldName, ItemId, MessageId, Pending, Refused, Role, Shared, TurnId,
 };
-use confidant_chat_protocol::limits::{MAX_CLIENT_DATA, MAX_HISTORY, MAX_OFF, MAX_PIECES, MAX_QUERY, MAX_SHORT};
+use confidant_chat_protocol::limits::{
+    MAX_CLIENT_DATA, MAX_HISTORY, MAX_OFF, MAX_PIECES, MAX_QUERY, MAX_SHORT,
+};
 use confidant_chat_protocol::{
     CancelAiTask, ChatHistory, ChatMessageAdded, ClientEvent, DecideAiTask, ErrorName, Failure, Given, Heard,
     Keep, List, Piece, RequestChatHistory, SaidBy, ServerEvent, Text,
@@ -86,13 +88,7 @@ impl Device {
         self.ask_at(chat, body, options, to)
     }
 
-    fn ask_at(
-        &mut self,
-        chat: &ChatId,
-        body: &str,
-        options: &AskOptions,
-        to: To,
-    ) -> Result<Asked, Error> {
+    fn ask_at(&mut self, chat: &ChatId, body: &str, options: &AskOptions, to: To) -> Result<Asked, Error> {
         self.there(chat)?;
         self.check_options(chat, options)?;
         if body.len() > MAX_QUERY {
@@ -108,7 +104,12 @@ impl Device {
 
     /// Asks for another answer to a message of the person, and gives nothing besides. Answers to it that will not come are not
     /// waited for any more.
-    pub fn retry(&mut self, chat: &ChatId, message: &MessageId, options: &AskOptions) -> Result<Asked, Error> {
+    pub fn retry(
+        &mut self,
+        chat: &ChatId,
+        message: &MessageId,
+        options: &AskOptions,
+    ) -> Result<Asked, Error> {
         self.there(chat)?;
         self.check_options(chat, options)?;
         let view = self.chat(chat)?;
@@ -152,7 +153,8 @@ impl Device {
         options: &AskOptions,
     ) -> Result<Asked, Error> {
         let Wanted { turn, reply } = wanted;
-        let given = |given: &GivenText| (given.what.name().to_owned(), given.name.clone(), given.text.clone());
+        let given =
+            |given: &GivenText| (given.what.name().to_owned(), given.name.clone(), given.text.clone());
         self.state.asks.push(Question {
             chat: chat.clone(),
             turn: turn.clone(),

@@ -255,7 +255,10 @@ impl Device {
     }
 
     /// The single event that answers.
-    pub(crate) async fn request_one(&mut self, event: ClientEvent) -> Result<(Option<u64>, ServerEvent), Error> {
+    pub(crate) async fn request_one(
+        &mut self,
+        event: ClientEvent,
+    ) -> Result<(Option<u64>, ServerEvent), Error> {
         let mut frames = self.request(event).await?;
         match (frames.pop(), frames.is_empty()) {
             (Some(frame), true) => Ok((frame.seq, frame.event)),

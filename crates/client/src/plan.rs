@@ -245,11 +245,7 @@ pub(crate) fn change(ops: &[Pending], room: Option<&Room>) -> Change {
             }
             Act::Embed { id, body } => change.puts.push((ItemId::Embed(id.clone()), text(body))),
             Act::Leaf { id } => change.leaf = Some(id.clone()),
-            Act::Create
-            | Act::DeleteChat
-            | Act::Draft { .. }
-            | Act::Data { .. }
-            | Act::Suggest { .. } => {}
+            Act::Create | Act::DeleteChat | Act::Draft { .. } | Act::Data { .. } | Act::Suggest { .. } => {}
         }
     }
     change

@@ -9,8 +9,8 @@ use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
 use confidant_chat_protocol::{Body as _, ClientFrame, ServerFrame};
 use confidant_chats::answerer::MemoryAnswerer;
 use confidant_chats::service::{
-    Body, Caller, Closing, Cookie, Hooks, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
-    Socket,
+    Body, Caller, Closing, Cookie, Hooks, Network, Parts, Registration as Open, Service, SessionSecrets,
+    Settings, Socket,
 };
 use confidant_chats::store::{Millis, sqlite::SqliteChats};
 use confidant_chats::vault::MemoryVault;

@@ -55,7 +55,13 @@ async fn begin(
         let have = answerer.have(&running.place).await?;
         let (reason, have) = match history::compare(&have, &ask) {
             Before::Kept(kept) if !unasked => break kept,
-            Before::Kept(kept) => (confidant_chat_protocol::HistoryReason::Other, kept.messages),
+            Before::Anew(kept) if !unasked => {
+                answerer.adopt(&running.place, Vec::new(), kept).await?;
+                break kept;
+            }
+            Before::Kept(kept) | Before::Anew(kept) => {
+                (confidant_chat_protocol::HistoryReason::Other, kept.messages)
+            }
             Before::Wanted(reason, have) => (reason, have),
         };
         if !std::mem::take(&mut unasked) {

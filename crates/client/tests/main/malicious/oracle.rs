@@ -116,7 +116,13 @@ fn wants(chat: &ChatId, turn: &TurnId, message: &MessageId) -> ServerEvent {
 
 fn words(chat: &ChatId, turn: &TurnId, at: u64, text: &str) -> ServerEvent {
     let (chat, turn) = (chat.clone(), turn.clone());
-    ServerEvent::AiMessageUpdate(AiMessageUpdate { chat, turn, at, text: Text::cut(text), pad: Text::cut("") })
+    ServerEvent::AiMessageUpdate(AiMessageUpdate {
+        chat,
+        turn,
+        at,
+        text: Text::cut(text),
+        pad: Text::cut(""),
+    })
 }
 
 fn ended(chat: &ChatId, turn: &TurnId, text: &str) -> ServerEvent {
