@@ -293,7 +293,7 @@ impl Device {
         let json = crate::plan::text(text);
         let sealed = seal_record(held, &self.state.account, &Place::Data(&kind, &name), 1, &json);
         let label = LabelDevice { device: self.state.device.clone(), label: Envelope::new(sealed)? };
-        match self.ask_one(ClientEvent::LabelDevice(label)).await?.1 {
+        match self.request_one(ClientEvent::LabelDevice(label)).await?.1 {
             ServerEvent::DevicesChanged(_) => Ok(()),
             _ => Err(Error::Unexpected),
         }

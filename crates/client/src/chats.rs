@@ -15,8 +15,8 @@ use confidant_display::debug_without_content;
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::plan::text;
-use crate::queue::{Act, Base, Copy, Note, To, Waiting, What};
+use crate::plan::{TITLE, text};
+use crate::queue::{Act, Answer, Base, Copy, Note, To, Waiting, What};
 use crate::room::Room;
 
 /// A message as a person sees it.
@@ -162,13 +162,7 @@ impl Device {
         let mut ids = Vec::new();
         for body in bodies {
             let (id, created_at) = (MessageId::random(), self.now());
-            let note = Note {
-                role: Role::User,
-                body: (*body).to_owned(),
-                model: None,
-                refs: Vec::new(),
-                created_at,
-            };
+            let note = Note::of(Role::User, body, created_at);
             self.state.queue.append(chat, Act::Append { id: id.clone(), note, to: To::End });
             ids.push(id);
         }
@@ -199,11 +193,8 @@ impl Device {
         if parent.is_some_and(|parent| !view.messages.contains_key(parent)) {
             return Err(Error::NoSuchMessage);
         }
-        let mut path: Vec<MessageId> =
-            branch(&view.messages, parent.cloned()).into_iter().map(|message| message.id).collect();
-        path.reverse();
-        path.truncate(PATH);
-        self.put_message(chat, Role::User, body, &[], None, To::After(path))
+        let to = To::After(path(&view, parent));
+        self.put_message(chat, Role::User, body, &[], None, to)
     }
 
     fn put_message(
@@ -217,16 +208,20 @@ impl Device {
     ) -> Result<MessageId, Error> {
         self.there(chat)?;
         let note = Note {
-            role,
-            body: body.to_owned(),
             model: model.map(ToOwned::to_owned),
             refs: refs.to_vec(),
-            created_at: self.now(),
+            ..Note::of(role, body, self.now())
         };
-        sized(text(body).len() + refs.len() * 40 + 512, MAX_MESSAGE)?;
+        let id = self.put_note(chat, note, to)?;
+        self.save()?;
+        Ok(id)
+    }
+
+    /// A message for the queue, which is not kept yet.
+    pub(crate) fn put_note(&mut self, chat: &ChatId, note: Note, to: To) -> Result<MessageId, Error> {
+        sized(text(&note.body).len() + note.refs.len() * 40 + 512, MAX_MESSAGE)?;
         let id = MessageId::random();
         self.state.queue.append(chat, Act::Append { id: id.clone(), note, to });
-        self.save()?;
         Ok(id)
     }
 
@@ -354,7 +349,7 @@ impl Device {
         self.save()
     }
 
-    fn there(&self, chat: &ChatId) -> Result<(), Error> {
+    pub(crate) fn there(&self, chat: &ChatId) -> Result<(), Error> {
         let mut ops = self.state.queue.of_chat(chat);
         let is_new = ops.any(|op| op.act == Act::Create);
         let is_deleted = self.state.queue.of_chat(chat).any(|op| op.act == Act::DeleteChat);
@@ -448,10 +443,46 @@ fn lay_over(view: &mut ChatView, leaf: &mut Option<MessageId>, act: &Act) {
             }
         }
         Act::Field { name, body, .. } => drop(view.fields.insert(name.as_str().to_owned(), body.clone())),
+        Act::Reply { id, answer } => lay_answer(view, leaf, id, answer),
+        Act::Made { fields } => {
+            view.fields.extend(fields.iter().map(|(name, body)| (name.as_str().to_owned(), body.clone())));
+        }
         Act::Leaf { id } if view.messages.contains_key(id) => *leaf = Some(id.clone()),
+        Act::Retry { message, .. } if view.messages.contains_key(message) => *leaf = Some(message.clone()),
         Act::Draft { body, .. } => view.draft.clone_from(body),
         _ => {}
     }
+}
+
+/// An answer that is not stored yet.
+fn lay_answer(view: &mut ChatView, leaf: &mut Option<MessageId>, id: &MessageId, answer: &Answer) {
+    if view.messages.contains_key(id) || !view.messages.contains_key(&answer.parent) {
+        return;
+    }
+    let message = MessageView {
+        id: id.clone(),
+        role: Role::Assistant,
+        parent: Some(answer.parent.clone()),
+        body: answer.body.clone(),
+        refs: Vec::new(),
+        model: answer.model.clone(),
+        created_at: answer.created_at,
+        rev: 0,
+        is_waiting: true,
+    };
+    view.messages.insert(id.clone(), message);
+    if leaf.as_ref() == Some(&answer.parent) {
+        *leaf = Some(id.clone());
+    }
+    if view.title().is_none() {
+        view.fields.extend(answer.fields.iter().map(|(name, body)| (name.as_str().to_owned(), body.clone())));
+    }
+}
+
+/// A message and those before it, the last first: where a branch begins, in case the message goes meanwhile.
+pub(crate) fn path(view: &ChatView, from: Option<&MessageId>) -> Vec<MessageId> {
+    let messages = branch(&view.messages, from.cloned()).into_iter();
+    messages.rev().map(|message| message.id).take(PATH).collect()
 }
 
 /// The messages from the first to `leaf`.
@@ -472,11 +503,10 @@ pub(crate) fn field(name: &str) -> Result<FieldName, Refused> {
     FieldName::parse(name)
 }
 
-fn sized(bytes: usize, most: usize) -> Result<(), Error> {
+pub(crate) fn sized(bytes: usize, most: usize) -> Result<(), Error> {
     // The envelope adds a header and a tag.
     if bytes + 64 <= most { Ok(()) } else { Err(Error::TooLarge) }
 }
 
-const TITLE: &str = "title";
 /// Ancestors that a message on another branch remembers, in case its parent goes.
 const PATH: usize = 32;

@@ -26,6 +26,7 @@ use crate::files::{Cabinet, Files};
 use crate::room::Room;
 use crate::state::State;
 use crate::transport::{Connection, Transport};
+use crate::turns::{Turns, is_told};
 use crate::write::Scribe;
 
 /// Milliseconds since 1970. Passed in, so that tests have a time of their own.
@@ -60,6 +61,10 @@ pub struct Device {
     is_ready: bool,
     next_id: u32,
     pub(crate) inbox: VecDeque<ServerFrame>,
+    /// Which socket this is: what was begun on one is not begun on the next.
+    pub(crate) socket_number: u64,
+    /// Turns that this device hears, or heard.
+    pub(crate) turns: Turns,
 }
 
 debug_without_content!(Device { state, rooms: rooms.len() });
@@ -88,6 +93,8 @@ impl Device {
             is_ready: false,
             next_id: 1,
             inbox: VecDeque::new(),
+            socket_number: 0,
+            turns: Turns::default(),
         }
     }
 
@@ -204,9 +211,10 @@ impl Device {
             ticket => ticket?,
         };
         self.socket = Some(self.link.transport.connect().await?);
+        self.socket_number += 1;
         let seq = (self.state.seq > 0).then_some(self.state.seq);
         let hello = Hello { v: 1, ticket: ticket.ticket, seq };
-        let answer = self.ask_one(ClientEvent::Hello(hello)).await;
+        let answer = self.request_one(ClientEvent::Hello(hello)).await;
         self.is_ready = match &answer {
             Ok((_, ServerEvent::Ready(ready))) => ready.account == self.state.account,
             _ => false,
@@ -230,7 +238,7 @@ impl Device {
     }
 
     /// Sends a request and waits for all of its answer. News that come meanwhile wait in the inbox.
-    pub(crate) async fn ask(&mut self, event: ClientEvent) -> Result<Vec<ServerFrame>, Error> {
+    pub(crate) async fn request(&mut self, event: ClientEvent) -> Result<Vec<ServerFrame>, Error> {
         let id = self.send(event).await?;
         let mut answer = Vec::new();
         loop {
@@ -246,9 +254,9 @@ impl Device {
                         return Ok(answer);
                     }
                 }
-                // The answer to a request that was given up.
-                Some(_) => {}
-                None => self.inbox.push_back(frame),
+                // The answer to a request that was given up; but what a turn says follows its first answer.
+                Some(_) if !is_told(&frame.event) => {}
+                _ => self.inbox.push_back(frame),
             }
             // No honest server sends so much: what this device has to keep stays small.
             if answer.len().max(self.inbox.len()) > MAX_FRAMES {
@@ -259,8 +267,11 @@ impl Device {
     }
 
     /// The single event that answers.
-    pub(crate) async fn ask_one(&mut self, event: ClientEvent) -> Result<(Option<u64>, ServerEvent), Error> {
-        let mut frames = self.ask(event).await?;
+    pub(crate) async fn request_one(
+        &mut self,
+        event: ClientEvent,
+    ) -> Result<(Option<u64>, ServerEvent), Error> {
+        let mut frames = self.request(event).await?;
         match (frames.pop(), frames.is_empty()) {
             (Some(frame), true) => Ok((frame.seq, frame.event)),
             _ => Err(Error::Unexpected),

@@ -4,9 +4,9 @@
 //! has passed every check of `confidant-chat-format`, in the order of the format; what has not is an [`Error`] with a name.
 //!
 //! ```text
-//!   person ─▶ new_chat, say, edit, delete, set_draft … ─▶ queue ─┐                         [chats, queue]
+//!   person ─▶ new_chat, say, edit, delete, ask, retry … ─▶ queue ┐                         [chats, asks, queue]
 //!                                                               ▼ flush
-//!   person ◀─ chat(id) ◀─ rooms, verified ◀─ checks ◀── Transport, Connection ◀──▶ server  [plan, write, send, sync, live]
+//!   person ◀─ chat(id) ◀─ rooms, verified ◀─ checks ◀── Transport, Connection ◀──▶ server  [plan, write, send, sync, live, answers]
 //!                            │
 //!                            ▼
 //!                  files, sealed under the device's key                                    [state, room, files]
@@ -16,7 +16,9 @@
 //! 2. What a person writes waits in a queue that survives a kill. [`Device::flush`] sends it; an answer that was lost is
 //!    no second message. Whoever is stored first wins; what lost is in [`Device::copies`].
 //! 3. [`Device::sync`] takes in what changed; [`Device::listen`] takes in what happens now.
-//! 4. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
+//! 4. [`Device::ask`] asks for an answer. Its words come as [`News::Turn`]; whole, it is stored by the next flush. Words leave
+//!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`.
+//! 5. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
 //!
 //! The caller brings the way to the server ([`Transport`]), the files ([`Files`], or a [`Folder`]) and the time. With the
 //! feature `http` the crate has a transport of its own, `Http`.
@@ -62,6 +64,8 @@
 //! ```
 
 mod account;
+mod answers;
+mod asks;
 mod chats;
 mod credential;
 mod device;
@@ -80,9 +84,11 @@ mod send;
 mod state;
 mod sync;
 mod transport;
+mod turns;
 mod write;
 
 pub use account::{DeviceLine, Registration, TotpChange};
+pub use asks::{AskOptions, GivenText};
 pub use chats::{ChatView, MessageView};
 pub use credential::Credential;
 pub use device::{Clock, Device, Setup};
@@ -96,3 +102,4 @@ pub use pair::Offer;
 pub use queue::{Copy, Waiting, What, Why};
 pub use sync::{Phase, Synced};
 pub use transport::{Connection, Posted, SessionKeys, Transport, TransportError};
+pub use turns::{Approval, Asked, Awaited, Awaiting, Telling, Told};

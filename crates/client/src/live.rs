@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::room::{Delta, Room, Want};
 use crate::state::{Piece, open_data};
+use crate::turns::{Told, is_told};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,9 @@ pub enum News {
     Account,
     /// Devices or sessions changed.
     Devices,
+    /// Something came of a turn. After [`Telling::Ended`](crate::Telling::Ended) and
+    /// [`Telling::Made`](crate::Telling::Made), [`Device::flush`] stores it.
+    Turn(Told),
     /// Nothing that this device did not know.
     Nothing,
 }
@@ -40,10 +44,17 @@ pub enum News {
 impl Device {
     /// Waits for the next news, takes it in, and says what it was. May be dropped while it waits.
     pub async fn listen(&mut self) -> Result<News, Error> {
+        if let Some(told) = self.turns.told.pop_front() {
+            return Ok(News::Turn(told));
+        }
         let frame = match self.inbox.pop_front() {
             Some(frame) => frame,
             None => self.receive().await?,
         };
+        if is_told(&frame.event) {
+            let told = Box::pin(self.take_turn(frame.event)).await?;
+            return Ok(told.map_or(News::Nothing, News::Turn));
+        }
         if frame.re.is_some() {
             return Ok(News::Nothing);
         }

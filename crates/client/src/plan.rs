@@ -12,10 +12,10 @@
 
 use std::collections::BTreeSet;
 
-use confidant_chat_format::{ItemId, Message, MessageId, Text};
+use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Text};
 use zeroize::Zeroizing;
 
-use crate::queue::{Act, Base, Pending, To, Why, words};
+use crate::queue::{Act, Answer, Base, Pending, To, Why, words};
 use crate::room::Room;
 use crate::state::Piece;
 
@@ -33,6 +33,10 @@ pub(crate) struct Change {
     pub(crate) puts: Vec<(ItemId, Zeroizing<Vec<u8>>)>,
     pub(crate) removes: Vec<ItemId>,
     pub(crate) leaf: Option<MessageId>,
+    /// Replies that the head waits for from now on.
+    pub(crate) awaits: Vec<Awaited>,
+    /// Replies that it waits for no longer.
+    pub(crate) settles: Vec<MessageId>,
 }
 
 confidant_display::debug_without_content!(Change { puts: puts.len(), removes: removes.len() });
@@ -42,14 +46,19 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
     let Some(room) = room else {
         return match act {
             Act::Create => Decision::Do,
-            Act::Delete { .. } | Act::Leaf { .. } | Act::DeleteChat | Act::Draft { body: None, .. } => {
-                Decision::Done
-            }
+            Act::Delete { .. }
+            | Act::Leaf { .. }
+            | Act::DeleteChat
+            | Act::Draft { body: None, .. }
+            | Act::Retry { .. }
+            | Act::Reply { .. }
+            | Act::GiveUp { .. }
+            | Act::Made { .. } => Decision::Done,
             _ => Decision::Lose(Why::ChatDeleted),
         };
     };
     match act {
-        Act::Create | Act::Data { .. } => Decision::Done,
+        Act::Create | Act::Data { .. } | Act::Suggest { .. } => Decision::Done,
         Act::Append { id, .. } if room.items.contains_key(&ItemId::Message(id.clone())) => Decision::Done,
         Act::Embed { id, .. } if room.items.contains_key(&ItemId::Embed(id.clone())) => Decision::Done,
         Act::Append { .. } | Act::Embed { .. } | Act::DeleteChat => Decision::Do,
@@ -69,7 +78,45 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
         Act::Draft { body, base } => {
             against(room.draft.as_ref().map(|draft| draft.body.as_str()), body.as_deref(), *base)
         }
+        Act::Retry { message, wanted, .. } => {
+            let is_there = room.message(message).is_some() && awaited(room, &wanted.reply).is_none();
+            if is_there { Decision::Do } else { Decision::Done }
+        }
+        Act::Reply { id, .. } => {
+            // Stored by another device, or given up, or what it answers was deleted: it goes without a word.
+            let is_new = !room.items.contains_key(&ItemId::Message(id.clone()));
+            let waits = awaited(room, id).is_some_and(|awaited| room.message(&awaited.parent).is_some());
+            if is_new && waits { Decision::Do } else { Decision::Done }
+        }
+        Act::GiveUp { reply } if awaited(room, reply).is_none() => Decision::Done,
+        Act::GiveUp { .. } => Decision::Do,
+        Act::Made { fields } => {
+            let is_there = |(name, body): &(FieldName, String)| room.field(name) == Some(body.as_str());
+            if fields.iter().all(is_there) { Decision::Done } else { Decision::Do }
+        }
     }
+}
+
+/// The reply that the head waits for under this id.
+fn awaited<'a>(room: &'a Room, reply: &MessageId) -> Option<&'a Awaited> {
+    room.head.pending.iter().find(|awaited| awaited.reply == *reply)
+}
+
+/// The suggestions for new chats with these in front, as many as are kept; `None` if they are all there.
+pub(crate) fn suggestions(there: Option<&Piece>, texts: &[String]) -> Option<Vec<String>> {
+    let there = there.and_then(|piece| piece.body.as_deref());
+    let there: Vec<String> = there.and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default();
+    if texts.iter().all(|text| there.contains(text)) {
+        return None;
+    }
+    let mut pool: Vec<String> = Vec::new();
+    for text in texts.iter().chain(&there) {
+        if !pool.contains(text) {
+            pool.push(text.clone());
+        }
+    }
+    pool.truncate(POOL);
+    Some(pool)
 }
 
 /// What becomes of a piece of account data.
@@ -154,10 +201,33 @@ pub(crate) fn change(ops: &[Pending], room: Option<&Room>) -> Change {
                     model: note.model.clone(),
                     refs: note.refs.clone(),
                     proof: None,
-                    shared: Vec::new(),
+                    shared: note.shared.clone(),
                 };
                 change.puts.push((ItemId::Message(id.clone()), message.to_json()));
                 change.leaf = Some(id.clone());
+                change.awaits.extend(note.ask.as_ref().map(|wanted| Awaited {
+                    turn: wanted.turn.clone(),
+                    parent: id.clone(),
+                    reply: wanted.reply.clone(),
+                }));
+            }
+            Act::Retry { message, wanted, instead } => {
+                let (turn, reply) = (wanted.turn.clone(), wanted.reply.clone());
+                change.awaits.push(Awaited { turn, parent: message.clone(), reply });
+                change.settles.extend(instead.iter().cloned());
+                // Shown without its older answers, until the new one is there.
+                change.leaf = Some(message.clone());
+            }
+            Act::Reply { id, answer } => {
+                if let Some(room) = room {
+                    reply(&mut change, room, id, answer);
+                }
+            }
+            Act::GiveUp { reply } => change.settles.push(reply.clone()),
+            Act::Made { fields } => {
+                for (name, body) in fields {
+                    change.puts.push((ItemId::Field(name.clone()), text(body)));
+                }
             }
             Act::Edit { id, body, .. } => {
                 if let Some(message) = room.and_then(|room| room.message(id)) {
@@ -175,7 +245,7 @@ pub(crate) fn change(ops: &[Pending], room: Option<&Room>) -> Change {
             }
             Act::Embed { id, body } => change.puts.push((ItemId::Embed(id.clone()), text(body))),
             Act::Leaf { id } => change.leaf = Some(id.clone()),
-            Act::Create | Act::DeleteChat | Act::Draft { .. } | Act::Data { .. } => {}
+            Act::Create | Act::DeleteChat | Act::Draft { .. } | Act::Data { .. } | Act::Suggest { .. } => {}
         }
     }
     change
@@ -200,10 +270,38 @@ fn parent(change: &Change, room: Option<&Room>, to: &To) -> Option<MessageId> {
     }
 }
 
-/// Removes a message and what only it shows; its answers move up.
+/// Puts an answer in the place that waits for it. It is shown, if the person still looks at what it answers.
+fn reply(change: &mut Change, room: &Room, id: &MessageId, answer: &Answer) {
+    let Some(awaited) = awaited(room, id) else { return };
+    let message = Message {
+        v: 1,
+        role: Role::Assistant,
+        parent: Some(awaited.parent.clone()),
+        created_at: answer.created_at,
+        body: answer.body.clone(),
+        model: answer.model.clone(),
+        refs: Vec::new(),
+        proof: answer.proof,
+        shared: Vec::new(),
+    };
+    change.puts.push((ItemId::Message(id.clone()), message.to_json()));
+    change.settles.push(id.clone());
+    if change.leaf.as_ref() == Some(&awaited.parent) {
+        change.leaf = Some(id.clone());
+    }
+    let is_title = |item: &ItemId| matches!(item, ItemId::Field(name) if name.as_str() == TITLE);
+    if !room.items.keys().any(is_title) {
+        let fields = answer.fields.iter().map(|(name, body)| (ItemId::Field(name.clone()), text(body)));
+        change.puts.extend(fields);
+    }
+}
+
+/// Removes a message and what only it shows; its answers move up, and those that are waited for are not any more.
 fn remove(change: &mut Change, room: &Room, id: &MessageId) {
     let Some(gone) = room.message(id) else { return };
     change.removes.push(ItemId::Message(id.clone()));
+    let unwanted = room.head.pending.iter().filter(|awaited| awaited.parent == *id);
+    change.settles.extend(unwanted.map(|awaited| awaited.reply.clone()));
     let others = || room.messages().filter(|(other, ..)| *other != id);
     for embed in &gone.refs {
         let item = ItemId::Embed(embed.clone());
@@ -222,5 +320,9 @@ fn remove(change: &mut Change, room: &Room, id: &MessageId) {
     }
 }
 
+/// The field that has a chat's title.
+pub(crate) const TITLE: &str = "title";
+/// Suggestions for new chats that are kept.
+const POOL: usize = 30;
 /// What the texts of one write may take, in bytes.
 const LARGEST: usize = 512 * 1024;

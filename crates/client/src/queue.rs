@@ -11,7 +11,7 @@
 //! not answered nobody knows the outcome, so the edit is based on that very operation ([`Base::Op`]) and shares its fate.
 //! Bases are the words that the person saw, not revisions: another device may have made the same revision of other words.
 
-use confidant_chat_format::{ChatId, Digest, EmbedId, FieldName, Mark, MessageId, Role};
+use confidant_chat_format::{ChatId, Digest, EmbedId, FieldName, Mark, MessageId, Role, Shared, TurnId};
 use confidant_display::debug_without_content;
 use serde::{Deserialize, Serialize};
 
@@ -54,9 +54,53 @@ pub(crate) struct Note {
     pub(crate) model: Option<String>,
     pub(crate) refs: Vec<EmbedId>,
     pub(crate) created_at: u64,
+    /// The answer that is asked for with it: the head waits for it from the same write on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ask: Option<Wanted>,
+    /// What else leaves the device for this turn, by consent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shared: Vec<Shared>,
 }
 
 debug_without_content!(Note { role });
+
+impl Note {
+    /// These words, and nothing else.
+    pub(crate) fn of(role: Role, body: &str, created_at: u64) -> Self {
+        Self {
+            role,
+            body: body.to_owned(),
+            model: None,
+            refs: Vec::new(),
+            created_at,
+            ask: None,
+            shared: Vec::new(),
+        }
+    }
+}
+
+/// An answer that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    pub(crate) turn: TurnId,
+    pub(crate) reply: MessageId,
+}
+
+/// An answer that was heard.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) turn: TurnId,
+    /// What it answers, as the head had it when it was heard.
+    pub(crate) parent: MessageId,
+    pub(crate) body: String,
+    pub(crate) model: Option<String>,
+    pub(crate) proof: Option<Digest>,
+    pub(crate) created_at: u64,
+    /// Fields of the chat that are set if it has no title: the title among them.
+    pub(crate) fields: Vec<(FieldName, String)>,
+}
+
+debug_without_content!(Answer);
 
 /// What is done.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +125,16 @@ pub(crate) enum Act {
     Draft { body: Option<String>, base: Base },
     /// Stores or removes a piece of account data.
     Data { kind: FieldName, name: FieldName, body: Option<String>, base: Base },
+    /// Waits for another answer to a message, in place of those that will not come.
+    Retry { message: MessageId, wanted: Wanted, instead: Vec<MessageId> },
+    /// Stores the answer that the head waits for, as this message.
+    Reply { id: MessageId, answer: Answer },
+    /// Waits no longer for this reply.
+    GiveUp { reply: MessageId },
+    /// Sets fields that the server's model made. Nobody wrote what they replace.
+    Made { fields: Vec<(FieldName, String)> },
+    /// Adds to the account's suggestions for new chats.
+    Suggest { texts: Vec<String> },
 }
 
 impl Act {
@@ -121,7 +175,15 @@ impl Act {
             Self::Append { note, .. } => Some(&note.body),
             Self::Edit { body, .. } | Self::Field { body, .. } | Self::Embed { body, .. } => Some(body),
             Self::Draft { body, .. } | Self::Data { body, .. } => body.as_deref(),
-            Self::Create | Self::Delete { .. } | Self::Leaf { .. } | Self::DeleteChat => None,
+            Self::Reply { answer, .. } => Some(&answer.body),
+            Self::Create
+            | Self::Delete { .. }
+            | Self::Leaf { .. }
+            | Self::DeleteChat
+            | Self::Retry { .. }
+            | Self::GiveUp { .. }
+            | Self::Made { .. }
+            | Self::Suggest { .. } => None,
         }
     }
 
@@ -137,6 +199,10 @@ impl Act {
             Self::DeleteChat => What::DeleteChat,
             Self::Draft { .. } => What::Draft,
             Self::Data { kind, name, .. } => What::Data(kind.clone(), name.clone()),
+            Self::Retry { message, .. } => What::Retry(message.clone()),
+            Self::Reply { id, .. } => What::Reply(id.clone()),
+            Self::GiveUp { reply } => What::GiveUp(reply.clone()),
+            Self::Made { .. } | Self::Suggest { .. } => What::Made,
         }
     }
 }
@@ -183,6 +249,14 @@ pub enum What {
     Draft,
     /// A piece of account data: its kind and name.
     Data(FieldName, FieldName),
+    /// Another answer to this message is asked for.
+    Retry(MessageId),
+    /// An answer that was heard.
+    Reply(MessageId),
+    /// This reply is not waited for any more.
+    GiveUp(MessageId),
+    /// What was made of an answer: a summary, tags, suggestions.
+    Made,
 }
 
 /// Why something lost.
@@ -252,6 +326,25 @@ impl Queue {
 
     pub(crate) fn append(&mut self, chat: &ChatId, act: Act) {
         self.push(Some(chat), act);
+    }
+
+    /// Suggestions for new chats, which belong to no chat.
+    pub(crate) fn suggest(&mut self, texts: Vec<String>) {
+        self.push(None, Act::Suggest { texts });
+    }
+
+    /// Whether this turn is asked for by something that waits.
+    pub(crate) fn asks(&self, turn: &TurnId) -> bool {
+        self.ops.iter().any(|op| match &op.act {
+            Act::Append { note, .. } => note.ask.as_ref().is_some_and(|wanted| wanted.turn == *turn),
+            Act::Retry { wanted, .. } => wanted.turn == *turn,
+            _ => false,
+        })
+    }
+
+    /// Whether the answer of this turn waits to be stored.
+    pub(crate) fn answers(&self, turn: &TurnId) -> bool {
+        self.ops.iter().any(|op| matches!(&op.act, Act::Reply { answer, .. } if answer.turn == *turn))
     }
 
     /// An edit: of what waits unsent, in place; else behind it. `seen` is what the chat has now.
@@ -435,6 +528,8 @@ fn is_text_of(act: &Act, id: &MessageId) -> bool {
 fn is_worth_a_copy(act: &Act) -> bool {
     match act {
         Act::Create | Act::Leaf { .. } | Act::DeleteChat => false,
+        // Nobody typed it.
+        Act::Retry { .. } | Act::GiveUp { .. } | Act::Made { .. } | Act::Suggest { .. } => false,
         Act::Draft { body, .. } | Act::Data { body, .. } => body.is_some(),
         _ => true,
     }
@@ -453,7 +548,7 @@ mod tests {
     }
 
     fn new(n: u8, body: &str) -> Act {
-        let note = Note { role: Role::User, body: body.to_owned(), model: None, refs: vec![], created_at: 0 };
+        let note = Note::of(Role::User, body, 0);
         Act::Append { id: message(n), note, to: To::End }
     }
 

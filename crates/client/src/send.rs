@@ -17,7 +17,7 @@ use confidant_chat_protocol::{
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::plan::{Decision, batch, change, decide, decide_data, text};
+use crate::plan::{Decision, batch, change, decide, decide_data, suggestions, text};
 use crate::queue::{Act, Pending, Why};
 use crate::room::Draft;
 use crate::state::Piece;
@@ -32,7 +32,8 @@ enum Outcome {
 }
 
 impl Device {
-    /// Connects if needed, sends what waits, and brings the floors up to date. `Offline`: what waits is kept.
+    /// Connects if needed, sends what waits, asks what is to be answered, and brings the floors up to date. `Offline`: what
+    /// waits is kept.
     pub async fn flush(&mut self) -> Result<(), Error> {
         if self.account.is_none() || !self.is_connected() {
             self.connect().await?;
@@ -59,7 +60,11 @@ impl Device {
                 }
             }
         }
-        self.settle().await
+        // Asked first, since somebody waits for the answer.
+        let begun = Box::pin(self.begin_turns()).await;
+        self.settle().await?;
+        begun?;
+        self.acknowledge().await
     }
 
     /// What a conflict has to change, or trying again is useless.
@@ -129,7 +134,7 @@ impl Device {
         // Kept before it is sent: if the answer is lost, the server's history shows this mark.
         self.state.queue.note_sent(&numbers, after.mark);
         self.save()?;
-        let (seq, event) = self.ask_one(ClientEvent::EncryptedChatMetadata(write)).await?;
+        let (seq, event) = self.request_one(ClientEvent::EncryptedChatMetadata(write)).await?;
         let stored = match event {
             ServerEvent::EncryptedMetadataStored(stored) => stored,
             ServerEvent::WriteConflict(_) => return Ok(Outcome::Conflict),
@@ -163,7 +168,7 @@ impl Device {
         let (delete, book) = self.scribe()?.delete_chat(room)?;
         self.state.queue.note_sent(&[first.n], NOTHING);
         self.save()?;
-        let (seq, event) = self.ask_one(ClientEvent::DeleteChat(delete)).await?;
+        let (seq, event) = self.request_one(ClientEvent::DeleteChat(delete)).await?;
         match event {
             ServerEvent::ChatDeleted(_) => {}
             ServerEvent::WriteConflict(_) => return Ok(Outcome::Conflict),
@@ -198,7 +203,7 @@ impl Device {
         };
         self.state.queue.note_sent(&[first.n], mark_of(rev, draft.as_ref().map(|draft| &draft.sealed)));
         self.save()?;
-        let (seq, event) = self.ask_one(event).await?;
+        let (seq, event) = self.request_one(event).await?;
         match event {
             ServerEvent::ChatDraftUpdated(_) | ServerEvent::DraftDeleted(_) => {}
             ServerEvent::WriteConflict(_) => return Ok(Outcome::Conflict),
@@ -214,18 +219,29 @@ impl Device {
     }
 
     async fn send_data(&mut self, first: &Pending) -> Result<Outcome, Error> {
-        let Act::Data { kind, name, body, base } = first.act.clone() else { return Err(Error::Damaged) };
-        match decide_data(self.state.piece(&kind, &name), body.as_deref(), base) {
-            Decision::Done => return self.resolved(first.n, None),
-            Decision::Lose(why) => return self.resolved(first.n, Some(why)),
-            Decision::Do => {}
-        }
+        let (kind, name, body) = match &first.act {
+            Act::Data { kind, name, body, base } => {
+                match decide_data(self.state.piece(kind, name), body.as_deref(), *base) {
+                    Decision::Done => return self.resolved(first.n, None),
+                    Decision::Lose(why) => return self.resolved(first.n, Some(why)),
+                    Decision::Do => (kind.clone(), name.clone(), body.clone()),
+                }
+            }
+            Act::Suggest { texts } => {
+                let (kind, name) = (FieldName::parse(SUGGESTIONS)?, FieldName::parse(NEW_CHATS)?);
+                match suggestions(self.state.piece(&kind, &name), texts) {
+                    Some(pool) => (kind, name, serde_json::to_string(&pool).ok()),
+                    None => return self.resolved(first.n, None),
+                }
+            }
+            _ => return Err(Error::Damaged),
+        };
         let expected = self.state.piece(&kind, &name).map_or(0, |piece| piece.rev);
         let rev = expected.checked_add(1).ok_or(Error::TooLarge)?;
         let event = self.data_event(&kind, &name, body.as_deref(), expected)?;
         self.state.queue.note_sent(&[first.n], mark_of(rev, None));
         self.save()?;
-        let (seq, event) = match self.ask_one(event).await {
+        let (seq, event) = match self.request_one(event).await {
             Err(error) => match refused_for_good(&error) {
                 Some(name) => return self.resolved(first.n, Some(Why::Refused(name.to_owned()))),
                 None => return Err(error),
@@ -294,6 +310,7 @@ impl Device {
             // Sent before this flush: it was stored then.
             Act::Append { .. } | Act::Embed { .. } if attempts > 1 => None,
             Act::Append { .. } | Act::Embed { .. } => Some(Why::Deleted),
+            Act::Retry { .. } | Act::Reply { .. } | Act::GiveUp { .. } | Act::Made { .. } => None,
             _ => Some(Why::Changed),
         };
         self.resolved(first.n, lost).map(drop)
@@ -305,7 +322,7 @@ impl Device {
         let mut since = 0;
         loop {
             let ask = ClientEvent::SyncStatusRequest(SyncStatusRequest { since });
-            let ServerEvent::SyncStatus(status) = self.ask_one(ask).await?.1 else {
+            let ServerEvent::SyncStatus(status) = self.request_one(ask).await?.1 else {
                 return Err(Error::Unexpected);
             };
             let is_it = |what: &Changed| matches!(what, Changed::ChatDeleted(gone) if gone == chat);
@@ -336,7 +353,7 @@ impl Device {
             }
             let (update, book) = self.scribe()?.update_floors(&heads)?;
             let before = account.mark();
-            match self.ask_one(ClientEvent::UpdateManifest(update)).await? {
+            match self.request_one(ClientEvent::UpdateManifest(update)).await? {
                 (seq, ServerEvent::ManifestStored(_)) => {
                     self.take_own_list(Some(book), seq)?;
                     self.save()?;
@@ -370,6 +387,9 @@ fn refused_for_good(error: &Error) -> Option<&'static str> {
     }
 }
 
+/// The account data that has suggestions for new chats: its kind and name.
+pub(crate) const SUGGESTIONS: &str = "suggestions";
+pub(crate) const NEW_CHATS: &str = "new-chats";
 /// Operations in one write.
 const BATCH: usize = 100;
 /// When the floor of a chat is due that another device wrote to.

@@ -13,8 +13,8 @@
 use std::collections::BTreeMap;
 
 use confidant_chat_format::{
-    Account, AccountId, AccountKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, Place, PublicKey,
-    Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, open_record,
+    Account, AccountId, AccountKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, MessageId, Place,
+    PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, TurnId, open_record,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::{Key, Sealed};
@@ -191,6 +191,26 @@ pub(crate) struct Rotating {
     pub(crate) ak: Kept,
 }
 
+/// An answer that this device asked for: what goes with the question, besides its words.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) chat: ChatId,
+    pub(crate) turn: TurnId,
+    pub(crate) message: MessageId,
+    pub(crate) reply: MessageId,
+    /// Whether the server may keep the words for the next question.
+    pub(crate) is_kept: bool,
+    pub(crate) focus: Option<FieldName>,
+    pub(crate) off: Vec<String>,
+    pub(crate) available: Vec<String>,
+    /// What the person gives: `settings`, `summary` or `search`; a name; the words.
+    pub(crate) given: Vec<(String, String, String)>,
+    /// The digest with the reply, once the server has the question.
+    pub(crate) begun: Option<Digest>,
+}
+
+debug_without_content!(Question { is_kept });
+
 /// Everything but the chats.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct State {
@@ -215,6 +235,12 @@ pub(crate) struct State {
     /// The chat that was opened last, until the server has been told.
     #[serde(default)]
     pub(crate) opened: Option<ChatId>,
+    /// Answers that this device asked for and that are not stored yet.
+    #[serde(default)]
+    pub(crate) asks: Vec<Question>,
+    /// Answers that the server may forget once they are stored.
+    #[serde(default)]
+    pub(crate) acks: Vec<(ChatId, TurnId)>,
 }
 
 debug_without_content!(State { generation, account_rev, seq });
@@ -238,6 +264,8 @@ impl State {
             queue: Queue::default(),
             rotating: None,
             opened: None,
+            asks: Vec::new(),
+            acks: Vec::new(),
         }
     }
 

@@ -27,6 +27,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::room::{Delta, Room, Want};
 use crate::state::{Bin, Book, Keys, Piece, open_data};
+use crate::turns::is_told;
 
 /// What a sync did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,10 +54,11 @@ struct Phases {
 
 impl Device {
     /// Connects if needed, and takes in what changed, up to this phase. A chat that is refused stays as it was; the others
-    /// are taken in, and the first refusal is the error.
+    /// are taken in, and the first refusal is the error. Asks for the answers that the chats wait for.
     pub async fn sync(&mut self, phase: Phase) -> Result<Synced, Error> {
         self.connect().await?;
-        self.inbox.clear();
+        // What other devices did comes with the sync; what turns say does not.
+        self.inbox.retain(|frame| is_told(&frame.event));
         self.tell_opened().await?;
         let mut synced = Synced::default();
         let (mut refusal, mut doubt) = (None, None);
@@ -90,10 +92,11 @@ impl Device {
         synced.changed.sort_unstable();
         synced.changed.dedup();
         self.save_rooms(synced.changed.iter().chain(&synced.gone))?;
-        match refusal.or(doubt) {
-            Some(refused) => Err(refused.into()),
-            None => Ok(synced),
+        if let Some(refused) = refusal.or(doubt) {
+            return Err(refused.into());
         }
+        Box::pin(self.resume_turns()).await?;
+        Ok(synced)
     }
 
     /// The account only: keys, manifest, floors, and which chats are gone.
@@ -132,7 +135,7 @@ impl Device {
         self.connect().await?;
         let oldest = self.rooms.values().min_by_key(|room| (room.updated_at, &room.id));
         let request = LoadMoreChats { before: oldest.map(|room| room.id.clone()), limit };
-        let frames = self.ask(ClientEvent::LoadMoreChats(request)).await?;
+        let frames = self.request(ClientEvent::LoadMoreChats(request)).await?;
         let (mut chats, mut synced): (BTreeMap<ChatId, Vec<ChatSent>>, _) = Default::default();
         let synced: &mut Synced = &mut synced;
         for frame in frames {
@@ -197,7 +200,7 @@ impl Device {
         let hash = slot.hash;
         self.connect().await?;
         let request = RequestEmbed { chat: chat.clone(), embeds: List::new(vec![embed.clone()])? };
-        let frames = self.ask(ClientEvent::RequestEmbed(request)).await?;
+        let frames = self.request(ClientEvent::RequestEmbed(request)).await?;
         let sent = frames.into_iter().find_map(|frame| match frame.event {
             ServerEvent::SendEmbedData(sent) => sent.items.into_vec().pop(),
             _ => None,
@@ -241,7 +244,7 @@ impl Device {
     async fn phases_since(&mut self, phase: Phase, manifest: u32) -> Result<Phases, Error> {
         let have = self.rooms.iter().map(|(chat, room)| (chat.clone(), room.versions())).collect();
         let request = PhasedSyncRequest { phase, manifest, client_chat_versions: Map::new(have)? };
-        let frames = self.ask(ClientEvent::PhasedSyncRequest(request)).await?;
+        let frames = self.request(ClientEvent::PhasedSyncRequest(request)).await?;
         let (mut state, mut complete): (Option<AccountState>, _) = (None, None);
         let (mut chats, mut trail) = (BTreeMap::new(), None);
         for ServerFrame { event, .. } in frames {
@@ -423,7 +426,7 @@ impl Device {
     async fn fetch_as_sent(&mut self, have: BTreeMap<ChatId, Versions>) -> Result<Fetched, Error> {
         let request = RequestChatContentBatch { chats: Map::new(have)? };
         let (mut chats, mut missing) = (BTreeMap::new(), Vec::new());
-        for frame in self.ask(ClientEvent::RequestChatContentBatch(request)).await? {
+        for frame in self.request(ClientEvent::RequestChatContentBatch(request)).await? {
             let ServerEvent::ChatContentBatchResponse(part) = frame.event else {
                 return Err(Error::Unexpected);
             };
@@ -443,7 +446,7 @@ impl Device {
     }
 
     async fn take_data(&mut self) -> Result<(), Error> {
-        let frames = self.ask(ClientEvent::RequestData(RequestData { kind: None })).await?;
+        let frames = self.request(ClientEvent::RequestData(RequestData { kind: None })).await?;
         let account = self.account.as_ref().ok_or(Error::Offline)?;
         let mut pieces = Vec::new();
         for frame in frames {

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use confidant_chat_format::{
-    Account, AccountKey, ChatId, DeviceId, Digest, Entry, Floor, Head, Item, Manifest, Mark, Place, Refused,
-    RingOf, Shelf, chain, live, seal_record,
+    Account, AccountKey, ChatId, DeviceId, Digest, Entry, Floor, Head, Item, Manifest, Mark, Pending, Place,
+    Refused, RingOf, Shelf, chain, live, seal_record,
 };
 use confidant_chat_protocol::{
     DeleteChat, EncryptedChatMetadata, Envelope, FloorPut, HeadPut, KeyEntry, List, ManifestPut, Put,
@@ -83,7 +83,7 @@ impl Scribe<'_> {
             live,
             chain,
             leaf: change.leaf.clone(),
-            pending: room.map(|room| room.head.pending.clone()).unwrap_or_default(),
+            pending: pending(room, change),
             at: self.now,
             device: self.device.clone(),
         };
@@ -211,6 +211,13 @@ pub(crate) fn seal_manifest(
     let rev = before.rev.checked_add(1).ok_or(Error::TooLarge)?;
     let sealed = seal(rev, &Manifest { floors, chain, ..manifest }.to_json());
     Ok(HeadPut { envelope: Envelope::new(sealed)?, live, chain })
+}
+
+/// Replies that the head waits for after this change.
+fn pending(room: Option<&Room>, change: &Change) -> Vec<Pending> {
+    let before = room.map(|room| room.head.pending.as_slice()).unwrap_or_default();
+    let still = before.iter().filter(|pending| !change.settles.contains(&pending.reply));
+    still.chain(&change.awaits).cloned().collect()
 }
 
 /// What stands before the first head.

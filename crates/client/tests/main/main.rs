@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod accounts;
+mod asks;
 mod convergence;
 mod devices;
 mod erasure;

@@ -4,6 +4,7 @@
 //! just now; one "with memory" synced before the lie.
 
 mod entering;
+mod oracle;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

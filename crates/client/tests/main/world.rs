@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
-use confidant_chat_protocol::{Body as _, ServerFrame};
+use confidant_chat_protocol::{Body as _, ClientFrame, ServerFrame};
+use confidant_chats::answerer::MemoryAnswerer;
 use confidant_chats::service::{
-    Body, Caller, Closing, Cookie, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
-    Socket,
+    Body, Caller, Closing, Cookie, Hooks, Network, Parts, Registration as Open, Service, SessionSecrets,
+    Settings, Socket,
 };
-use confidant_chats::store::Millis;
+use confidant_chats::store::{ChatStore, Millis};
 use confidant_chats::vault::MemoryVault;
 use confidant_client::{
     Connection, Credential, Device, Error, Files, Posted, Registration, SessionKeys, Setup, Transport,
@@ -39,37 +40,59 @@ impl World {
         Self::at(Place::sqlite()).await
     }
 
+    /// One that answers.
+    pub(crate) async fn answering(answerer: &MemoryAnswerer) -> Self {
+        Self::with(Place::sqlite(), answers(answerer)).await
+    }
+
     /// A server that keeps chats there.
     pub(crate) async fn at(place: Place) -> Self {
+        Self::with(place, Hooks::default()).await
+    }
+
+    async fn with(place: Place, hooks: Hooks) -> Self {
         let (kept, vault) = (place.open().await, Arc::new(MemoryVault::new()));
         let now = Arc::new(AtomicU64::new(NOW));
-        let service = serve(&kept, &vault, &now);
+        let service = serve(&kept, &vault, &now, hooks);
         let first = service.first_code().await.unwrap().to_string();
         Self { service, now, first, vault, kept, place }
     }
 
     /// The same server once more, as it is now: from here on the two go different ways.
     pub(crate) async fn fork(&self) -> Self {
+        self.fork_with(Hooks::default()).await
+    }
+
+    /// The same, with somebody else who answers: turns that ran before are not known there.
+    pub(crate) async fn fork_answering(&self, answerer: &MemoryAnswerer) -> Self {
+        self.fork_with(answers(answerer)).await
+    }
+
+    async fn fork_with(&self, hooks: Hooks) -> Self {
         let place = Place::sqlite();
         let (from, to) = (self.place.folder().unwrap(), place.folder().unwrap());
         for file in std::fs::read_dir(from).unwrap() {
             let file = file.unwrap();
             std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
         }
-        self.over(place).await
+        self.over_with(place, hooks).await
     }
 
     /// The same server with another store in the place of its own: its keys, its time, the rows that are there.
     pub(crate) async fn over(&self, place: Place) -> Self {
+        self.over_with(place, Hooks::default()).await
+    }
+
+    async fn over_with(&self, place: Place, hooks: Hooks) -> Self {
         let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
         let kept = place.open().await;
-        let service = serve(&kept, &vault, &now);
+        let service = serve(&kept, &vault, &now, hooks);
         Self { service, now, first: self.first.clone(), vault, kept, place }
     }
 
     /// What the server keeps, for whoever can write to it.
-    pub(crate) fn store(&self) -> SqliteChats {
-        SqliteChats::open(self.folder.path()).unwrap()
+    pub(crate) fn store(&self) -> &dyn ChatStore {
+        &*self.kept.chats
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -135,19 +158,30 @@ impl World {
     }
 }
 
-fn serve(kept: &Kept, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
-    serve_at(origin(), kept, vault, now)
+fn answers(answerer: &MemoryAnswerer) -> Hooks {
+    Hooks { answerer: Some(Arc::new(answerer.clone())), ..Hooks::default() }
 }
 
-fn serve_at(origin: Origin, kept: &Kept, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>) -> Service {
+fn serve(kept: &Kept, vault: &Arc<MemoryVault>, now: &Arc<AtomicU64>, hooks: Hooks) -> Service {
+    serve_at(origin(), kept, vault, now, hooks)
+}
+
+fn serve_at(
+    origin: Origin,
+    kept: &Kept,
+    vault: &Arc<MemoryVault>,
+    now: &Arc<AtomicU64>,
+    hooks: Hooks,
+) -> Service {
     let clock = Arc::clone(now);
-    Service::new(Parts {
+    let parts = Parts {
         store: Arc::clone(&kept.chats),
         vault: Arc::<MemoryVault>::clone(vault),
         // A little time passes with each look, so that sockets are not too fast.
         clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
         settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin) },
-    })
+    };
+    Service::with_hooks(parts, hooks)
 }
 
 /// What a person holds.
@@ -186,7 +220,7 @@ impl Served {
         let port = listener.local_addr().unwrap().port();
         let origin = Origin::parse(&format!("http://localhost:{port}")).unwrap();
         let (vault, now) = (Arc::new(MemoryVault::new()), Arc::new(AtomicU64::new(NOW)));
-        let service = serve_at(origin.clone(), &place.open().await, &vault, &now);
+        let service = serve_at(origin.clone(), &place.open().await, &vault, &now, Hooks::default());
         let first = service.first_code().await.unwrap().to_string();
         let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
         let router = confidant_chats_http::router(service, settings);
@@ -314,6 +348,14 @@ pub(crate) trait Between: Send + Sync {
     fn sends(&self, _frame: &[u8]) -> Passes {
         Passes::On
     }
+    /// A frame of the client that is answered in between, and does not arrive.
+    fn answers(&self, _frame: &ClientFrame) -> Option<Vec<ServerFrame>> {
+        None
+    }
+    /// Frames that the server never sent.
+    fn says(&self) -> Vec<ServerFrame> {
+        Vec::new()
+    }
     /// A frame of the server: what arrives in its place.
     fn receives(&self, frame: ServerFrame) -> Vec<ServerFrame> {
         vec![frame]
@@ -406,6 +448,11 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
         if self.cut {
             return Err(TransportError::Offline);
         }
+        let answers = ClientFrame::read(&frame).ok().and_then(|frame| self.between.answers(&frame));
+        if let Some(answers) = answers {
+            self.ready.extend(answers.into_iter().map(|frame| frame.write().unwrap()));
+            return Ok(());
+        }
         match self.between.sends(&frame) {
             Passes::On => self.inner.send(frame).await,
             Passes::Lost => {
@@ -425,6 +472,7 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
             if self.cut {
                 return Err(TransportError::Offline);
             }
+            self.ready.extend(self.between.says().into_iter().map(|frame| frame.write().unwrap()));
             if let Some(frame) = self.ready.pop_front() {
                 return Ok(frame);
             }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{Running, Stage};
-use crate::answerer::{Ask, Branch, Made, Said, Telling};
+use crate::answerer::{Ask, Branch, Kept, Made, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 
@@ -51,12 +51,13 @@ async fn begin(
 ) -> Answer<(Telling, Transcript)> {
     let answerer = Arc::clone(service.answers.answerer()?);
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
-        Before::Kept(kept) if !ask.history => Err(kept.transcript),
-        Before::Kept(kept) => Ok((HistoryReason::Other, kept.messages)),
+        Before::Kept(kept) | Before::Anew(kept) if ask.history => Ok((HistoryReason::Other, kept.messages)),
+        Before::Kept(kept) => Err((None, kept.transcript)),
+        Before::Anew(Kept { transcript, .. }) => Err((Some(Branch { lines: Vec::new(), transcript }), transcript)),
         Before::Wanted(reason, have) => Ok((reason, have)),
     };
     let (history, before) = match wanted {
-        Err(transcript) => (None, transcript),
+        Err(known) => known,
         Ok((reason, have)) => {
             if !ask.history {
                 let (chat, turn, message) = (ask.chat.clone(), ask.turn.clone(), ask.message.clone());

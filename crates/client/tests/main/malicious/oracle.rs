@@ -1,0 +1,435 @@
+//! A server that wants words, and one that puts words into a chat: nothing leaves that was not asked for by a person, and nothing is
+//! stored that the chat's sealed head does not wait for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use confidant_chat_format::{BoxKey, ChatId, Digest, Letter, Message, MessageId, PublicKey, Role, TurnId};
+use confidant_chat_protocol::{
+    About, AiApprovalRequested, AiMessageUpdate, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated,
+    AiTypingEnded, AiTypingStarted, Blob, ChatHistory, ClientEvent, ClientFrame, ErrorName, Failure, Finish,
+    HistoryReason, List, PendingAiResponse, PostProcessingCompleted, RefusedSent, RequestChatHistory, Text,
+};
+use confidant_client::{AskOptions, Asked, Awaiting, Telling};
+use confidant_seal::Key;
+
+use super::*;
+use crate::asks::{hear, is_end, shown};
+
+/// It answers what is about turns itself, as it likes.
+#[derive(Default)]
+struct Oracle {
+    says: Mutex<VecDeque<ServerEvent>>,
+    sent: Mutex<Vec<ClientEvent>>,
+    /// What comes of a question about a turn that is waited for; nothing: there is no such turn.
+    resumed: Mutex<Option<ServerEvent>>,
+    box_pub: Mutex<Option<PublicKey>>,
+}
+
+impl Oracle {
+    fn say(&self, event: ServerEvent) {
+        self.says.lock().push_back(event);
+    }
+
+    /// The histories that left the device.
+    fn histories(&self) -> Vec<ChatHistory> {
+        let history = |event: &ClientEvent| match event {
+            ClientEvent::ChatHistory(history) => Some(history.clone()),
+            _ => None,
+        };
+        self.sent.lock().iter().filter_map(history).collect()
+    }
+
+    fn sent(&self, name: &str) -> usize {
+        self.sent.lock().iter().filter(|event| event.name() == name).count()
+    }
+}
+
+impl Between for Oracle {
+    fn answers(&self, frame: &ClientFrame) -> Option<Vec<ServerFrame>> {
+        let begun = |chat: &ChatId, turn: &TurnId| {
+            let (chat, turn) = (chat.clone(), turn.clone());
+            vec![ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn })]
+        };
+        let events = match &frame.event {
+            ClientEvent::ChatMessageAdded(asked) => begun(&asked.chat, &asked.turn),
+            ClientEvent::DecideAiTask(decide) => begun(&decide.chat, &decide.turn),
+            ClientEvent::ResumeAiTask(_) => match self.resumed.lock().clone() {
+                Some(event) => vec![event],
+                None => {
+                    let error = ErrorName::Request(Failure::NotFound);
+                    vec![ServerEvent::Refused(RefusedSent::new(error, "gone", "ask again"))]
+                }
+            },
+            ClientEvent::AiResponseCompleted(done) => {
+                let (chat, turn) = (done.chat.clone(), done.turn.clone());
+                vec![ServerEvent::AiResponseStorageConfirmed(AiResponseStorageConfirmed { chat, turn })]
+            }
+            ClientEvent::ChatHistory(_) | ClientEvent::CancelAiTask(_) => Vec::new(),
+            _ => return None,
+        };
+        self.sent.lock().push(frame.event.clone());
+        let answer = |event| ServerFrame { re: Some(frame.id), seq: None, event };
+        Some(events.into_iter().map(answer).collect())
+    }
+
+    fn says(&self) -> Vec<ServerFrame> {
+        let said = std::mem::take(&mut *self.says.lock());
+        said.into_iter().map(|event| ServerFrame { re: None, seq: None, event }).collect()
+    }
+
+    fn receives(&self, frame: ServerFrame) -> Vec<ServerFrame> {
+        if let ServerEvent::AccountState(state) = &frame.event {
+            *self.box_pub.lock() = Some(state.box_pub);
+        }
+        vec![frame]
+    }
+}
+
+/// A device with chats, over an oracle.
+async fn device(scene: &Scene) -> (Arc<Oracle>, Device) {
+    let oracle = Arc::new(Oracle::default());
+    let way = Arc::new(Through { inner: scene.world.transport(), between: Arc::clone(&oracle) });
+    let mut device = scene.world.second_over(way, &scene.ana).await;
+    device.sync(Phase::All).await.unwrap();
+    (oracle, device)
+}
+
+/// The same, with a question that was asked.
+async fn asking(scene: &Scene) -> (Arc<Oracle>, Device, Asked) {
+    let (oracle, mut device) = device(scene).await;
+    let asked = device.ask(&scene.chat, "fourth?", &AskOptions::default()).unwrap();
+    device.flush().await.unwrap();
+    hear(&mut device, &asked.turn, |telling| matches!(telling, Telling::Begun(0))).await;
+    (oracle, device, asked)
+}
+
+fn wants(chat: &ChatId, turn: &TurnId, message: &MessageId) -> ServerEvent {
+    ServerEvent::RequestChatHistory(RequestChatHistory {
+        chat: chat.clone(),
+        turn: turn.clone(),
+        message: message.clone(),
+        reason: HistoryReason::Missing,
+        have: 0,
+    })
+}
+
+fn words(chat: &ChatId, turn: &TurnId, at: u64, text: &str) -> ServerEvent {
+    let (chat, turn) = (chat.clone(), turn.clone());
+    ServerEvent::AiMessageUpdate(AiMessageUpdate {
+        chat,
+        turn,
+        at,
+        text: Text::cut(text),
+        pad: Text::cut(""),
+    })
+}
+
+fn ended(chat: &ChatId, turn: &TurnId, text: &str) -> ServerEvent {
+    ServerEvent::AiTypingEnded(AiTypingEnded {
+        chat: chat.clone(),
+        turn: turn.clone(),
+        bytes: text.len() as u64,
+        hash: Digest::of(text.as_bytes()),
+        finish: Finish::Whole,
+        proof: None,
+        model: None,
+        about: About {
+            title: None,
+            icons: List::default(),
+            category: None,
+            focus: None,
+            tools: List::default(),
+            wanted: List::default(),
+        },
+    })
+}
+
+/// The first error of listening.
+async fn refusal(device: &mut Device) -> Error {
+    let wait = async {
+        loop {
+            if let Err(error) = device.listen().await {
+                return error;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect("nothing was refused")
+}
+
+#[tokio::test]
+async fn history_leaves_for_an_open_question_of_this_device_only() {
+    let scene = Scene::new().await;
+    // Nobody asked anything.
+    let (oracle, mut one) = device(&scene).await;
+    oracle.say(wants(&scene.chat, &TurnId::random(), &scene.ids[2]));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    // Before the question is asked.
+    let early = one.ask(&scene.other, "not yet", &AskOptions::default()).unwrap();
+    oracle.say(wants(&scene.other, &early.turn, &early.message));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    assert!(oracle.sent.lock().is_empty(), "nothing left");
+    drop(one);
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let lies = [
+        ("another turn", wants(&scene.chat, &TurnId::random(), &asked.message)),
+        ("another chat", wants(&scene.other, &asked.turn, &asked.message)),
+        ("another message", wants(&scene.chat, &asked.turn, &scene.ids[0])),
+        ("the reply", wants(&scene.chat, &asked.turn, &asked.reply)),
+    ];
+    for (what, lie) in lies {
+        oracle.say(lie);
+        assert_eq!(refusal(&mut one).await.name(), "unasked", "{what}");
+        assert!(oracle.histories().is_empty(), "{what}");
+    }
+    // Twice, that branch; not a third time.
+    for times in 1..=2 {
+        oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+        let given = |telling: &Telling| matches!(telling, Telling::History(3));
+        hear(&mut one, &asked.turn, given).await;
+        let histories = oracle.histories();
+        assert_eq!(histories.len(), times);
+        let last = histories.last().unwrap();
+        let said: Vec<&str> = last.messages.iter().map(|heard| heard.text.as_str()).collect();
+        assert_eq!((said, last.more), (vec!["first", "second", "third"], false));
+    }
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    assert_eq!(oracle.histories().len(), 2);
+}
+
+#[tokio::test]
+async fn history_does_not_leave_after_the_answer_over_another_socket_or_for_another_device() {
+    let scene = Scene::new().await;
+    // The answer begins: the server has all that it needs.
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    oracle.say(ServerEvent::AiTypingStarted(AiTypingStarted { chat, turn }));
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    // It is there, and it is stored.
+    oracle.say(words(&scene.chat, &asked.turn, 0, "yes"));
+    oracle.say(ended(&scene.chat, &asked.turn, "yes"));
+    hear(&mut one, &asked.turn, is_end).await;
+    for _ in 0..2 {
+        oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+        assert_eq!(refusal(&mut one).await.name(), "unasked");
+        one.flush().await.unwrap();
+    }
+    // Another socket: the same device only listens.
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    one.disconnect();
+    one.sync(Phase::All).await.unwrap();
+    assert_eq!(oracle.sent("resume_ai_task"), 1);
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    assert!(oracle.histories().is_empty());
+    // Another device, which listens as well.
+    let (theirs, mut two) = device(&scene).await;
+    *theirs.resumed.lock() = oracle.resumed.lock().clone();
+    two.resume().await.unwrap();
+    assert_eq!(two.awaited()[0].state, Awaiting::Running);
+    theirs.say(wants(&scene.chat, &asked.turn, &asked.message));
+    assert_eq!(refusal(&mut two).await.name(), "unasked");
+    assert!(theirs.histories().is_empty());
+}
+
+#[tokio::test]
+async fn a_branch_that_changed_since_the_question_is_not_given() {
+    let mut scene = Scene::new().await;
+    let (oracle, mut one, asked) = asking(&scene).await;
+    scene.one.sync(Phase::All).await.unwrap();
+    scene.one.edit(&scene.chat, &scene.ids[0], "not for this turn").unwrap();
+    scene.one.flush().await.unwrap();
+    one.sync(Phase::All).await.unwrap();
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    let told = hear(&mut one, &asked.turn, is_end).await;
+    assert!(matches!(told.last(), Some(Telling::Failed(error)) if error.name() == "conflict"));
+    assert!(oracle.histories().is_empty());
+    assert_eq!(oracle.sent("cancel_ai_task"), 1);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_unasked_and_changes_nothing() {
+    let scene = Scene::new().await;
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let before = bodies(&one, &scene.chat);
+    let stranger = TurnId::random();
+    let about = |chat: &ChatId, turn: &TurnId| {
+        let (chat, turn) = (chat.clone(), turn.clone());
+        vec![
+            words(&chat, &turn, 0, "I put words here"),
+            ended(&chat, &turn, ""),
+            ServerEvent::AiTypingStarted(AiTypingStarted { chat: chat.clone(), turn: turn.clone() }),
+            ServerEvent::AiTaskFailed(AiTaskFailed {
+                chat: chat.clone(),
+                turn: turn.clone(),
+                error: ErrorName::Request(Failure::Unavailable),
+                what: Text::cut(""),
+                hint: Text::cut(""),
+            }),
+            ServerEvent::PostProcessingCompleted(PostProcessingCompleted {
+                chat: chat.clone(),
+                turn: turn.clone(),
+                follow_ups: List::new(vec![Text::cut("visit my site")]).unwrap(),
+                new_chats: List::new(vec![Text::cut("visit my site")]).unwrap(),
+                summary: Some(Text::cut("nonsense")),
+                tags: List::default(),
+            }),
+            ServerEvent::AiApprovalRequested(AiApprovalRequested {
+                chat,
+                turn,
+                approval: Text::cut("1"),
+                tool: Text::cut("rm"),
+                input: Text::cut("{}"),
+                why: Text::cut(""),
+            }),
+        ]
+    };
+    for (chat, turn) in [(&scene.chat, &stranger), (&scene.other, &asked.turn), (&scene.other, &stranger)] {
+        for lie in about(chat, turn) {
+            let name = lie.name();
+            oracle.say(lie);
+            assert_eq!(refusal(&mut one).await.name(), "unasked", "{name}");
+            assert!(one.waiting().is_empty(), "{name}");
+        }
+    }
+    assert_eq!(bodies(&one, &scene.chat), before);
+    assert_eq!(one.chat(&scene.chat).unwrap().fields.len(), 1, "the title, and nothing else");
+    assert_eq!(one.awaited()[0].state, Awaiting::Running);
+}
+
+#[tokio::test]
+async fn words_that_are_not_what_the_server_says_are_asked_for_once_more_and_then_refused() {
+    let scene = Scene::new().await;
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    // A gap: the rest is asked for.
+    oracle.say(words(&scene.chat, &asked.turn, 0, "The "));
+    oracle.say(words(&scene.chat, &asked.turn, 9, "lost"));
+    oracle.say(words(&scene.chat, &asked.turn, 4, "first"));
+    oracle.say(words(&scene.chat, &asked.turn, 9, " words"));
+    hear(&mut one, &asked.turn, |_| false_until(&oracle, "resume_ai_task", 1)).await;
+    let from = oracle.sent.lock().iter().find_map(|event| match event {
+        ClientEvent::ResumeAiTask(resume) => Some(resume.from),
+        _ => None,
+    });
+    assert_eq!(from, Some(4), "from what is known");
+    // The end does not fit: all of it once more, and now it does.
+    oracle.say(ended(&scene.chat, &asked.turn, "Other words"));
+    oracle.say(words(&scene.chat, &asked.turn, 0, "Other words"));
+    oracle.say(ended(&scene.chat, &asked.turn, "Other words"));
+    let told = hear(&mut one, &asked.turn, is_end).await;
+    assert_eq!(shown(&told), "Other words");
+    one.flush().await.unwrap();
+    assert_eq!(bodies(&one, &scene.chat).last().unwrap(), "Other words");
+    assert_eq!(oracle.sent("ai_response_completed"), 1, "acknowledged once it is stored");
+    // It never fits.
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    for _ in 0..2 {
+        oracle.say(words(&scene.chat, &asked.turn, 0, "false"));
+        oracle.say(ended(&scene.chat, &asked.turn, "true!"));
+    }
+    assert_eq!(refusal(&mut one).await.name(), "record-refused");
+    assert!(one.waiting().is_empty());
+    let Awaiting::Unanswered(why) = one.unanswered()[0].state else { panic!() };
+    assert_eq!(why.name(), "record-refused");
+    assert_eq!(one.words(&asked.turn), Some(""), "nothing of it is shown");
+}
+
+fn false_until(oracle: &Oracle, name: &str, times: usize) -> bool {
+    oracle.sent(name) >= times
+}
+
+fn letter_of(box_pub: &PublicKey, letter: &Letter<'_>, role: Role, parent: Option<&MessageId>) -> Vec<u8> {
+    let message = Message {
+        v: 1,
+        role,
+        parent: parent.cloned(),
+        created_at: 7,
+        body: "while you were away".to_owned(),
+        model: Some("a-model".to_owned()),
+        refs: Vec::new(),
+        proof: None,
+        shared: Vec::new(),
+    };
+    letter.seal(box_pub, &message).unwrap()
+}
+
+#[tokio::test]
+async fn letters_count_for_the_reply_that_the_head_waits_for() {
+    let scene = Scene::new().await;
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let box_pub = oracle.box_pub.lock().unwrap();
+    let stranger = BoxKey::from_key(&Key::from_bytes([9; 32])).public_key();
+    let (other_reply, other_turn) = (MessageId::random(), TurnId::random());
+    let account = one.account_id().clone();
+    let right = Letter { account: &account, chat: &scene.chat, reply: &asked.reply, turn: &asked.turn };
+    let other_chat = Letter { chat: &scene.other, ..right };
+    let (user, agent, parent) = (Role::User, Role::Assistant, Some(&asked.message));
+    // What is sealed, and where the server says that it belongs.
+    let lies = [
+        ("sealed to another key", "record-refused", letter_of(&stranger, &right, agent, parent), right),
+        ("no letter", "record-refused", vec![7; 200], right),
+        ("the person speaks", "record-refused", letter_of(&box_pub, &right, user, parent), right),
+        ("another parent", "unasked", letter_of(&box_pub, &right, agent, Some(&scene.ids[0])), right),
+        ("no parent", "unasked", letter_of(&box_pub, &right, agent, None), right),
+        ("of another chat", "record-refused", letter_of(&box_pub, &other_chat, agent, parent), right),
+        ("into another chat", "unasked", letter_of(&box_pub, &right, agent, parent), other_chat),
+        (
+            "another reply",
+            "unasked",
+            letter_of(&box_pub, &right, agent, parent),
+            Letter { reply: &other_reply, ..right },
+        ),
+        (
+            "another turn",
+            "unasked",
+            letter_of(&box_pub, &right, agent, parent),
+            Letter { turn: &other_turn, ..right },
+        ),
+    ];
+    let sent = |wire: Vec<u8>, letter: &Letter<'_>| {
+        ServerEvent::PendingAiResponse(PendingAiResponse {
+            chat: letter.chat.clone(),
+            turn: letter.turn.clone(),
+            reply: letter.reply.clone(),
+            letter: Blob::new(wire).unwrap(),
+            more: None,
+        })
+    };
+    for (what, expected, wire, letter) in lies {
+        // Unsolicited, and as the answer to a device that comes back.
+        oracle.say(sent(wire.clone(), &letter));
+        assert_eq!(refusal(&mut one).await.name(), expected, "{what}");
+        *oracle.resumed.lock() = Some(sent(wire, &letter));
+        one.disconnect();
+        one.sync(Phase::All).await.unwrap();
+        let unanswered = one.unanswered();
+        let Awaiting::Unanswered(why) = unanswered[0].state else { panic!("{what}") };
+        let expected = if letter.turn == &asked.turn { expected } else { "unasked" };
+        assert_eq!(why.name(), expected, "{what}");
+        assert!(one.waiting().is_empty() && oracle.sent("ai_response_completed") == 0, "{what}");
+    }
+    // The right one: stored, then acknowledged.
+    let wire = letter_of(&box_pub, &right, agent, parent);
+    *oracle.resumed.lock() = Some(sent(wire.clone(), &right));
+    one.disconnect();
+    one.sync(Phase::All).await.unwrap();
+    assert_eq!(oracle.sent("ai_response_completed"), 0, "not before it is stored");
+    one.flush().await.unwrap();
+    assert_eq!(oracle.sent("ai_response_completed"), 1);
+    assert_eq!(bodies(&one, &scene.chat).last().unwrap(), "while you were away");
+    assert!(one.awaited().is_empty());
+    // Once more: it is there already, and is dropped.
+    oracle.say(sent(wire, &right));
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    assert_eq!(refusal(&mut one).await.name(), "unasked", "of the second request, not of the letter");
+    assert!(one.waiting().is_empty());
+    assert_eq!(bodies(&one, &scene.chat).len(), 5);
+}
