@@ -19,8 +19,8 @@ use confidant_chat_format::{ChatId, Digest, FieldName, MessageId, TurnId};
 
 use crate::errors::ErrorName;
 use crate::limits::{
-    MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_LETTER, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY,
-    MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
+    MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY,
+    MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
 };
 use crate::lists::List;
 use crate::malformed::Why;
@@ -339,9 +339,9 @@ objects! {
         /// The id that the reply was given.
         pub reply: MessageId,
         /// The letter.
-        pub letter: Blob<MAX_LETTER>,
+        pub letter: Blob<MAX_MESSAGE>,
         /// What was made of it, sealed likewise.
-        pub more: Option<Blob<MAX_LETTER>>,
+        pub more: Option<Blob<MAX_RECORD>>,
     }
 
     /// A tool may only work if the person allows it. The turn goes on with `decide_ai_task`, also later.

@@ -73,8 +73,6 @@ pub const MAX_HISTORY: usize = 1_000;
 pub const MAX_DELTA: usize = 16 * 1024;
 /// Padding of such a frame, in bytes.
 pub const MAX_PADDING: usize = 64;
-/// A reply, or what was made of it, sealed to a mailbox; in bytes.
-pub const MAX_LETTER: usize = 256 * 1024;
 /// A name, a title, a tag; in bytes.
 pub const MAX_SHORT: usize = 256;
 /// Things that a person switches off, or settings that a device has.

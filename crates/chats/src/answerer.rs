@@ -107,6 +107,8 @@ pub struct Ask {
     pub settings: Vec<(String, String)>,
     /// Past chats, or what was found in them: title and words.
     pub past: Vec<(String, String)>,
+    /// What is known of the chat's safety from turns before, as the answer to one of them had it.
+    pub safety: Option<Vec<u8>>,
 }
 
 debug_without_content!(Ask { place });
@@ -151,6 +153,8 @@ pub struct Answer {
     pub tools: Vec<String>,
     /// Settings that would have helped.
     pub wanted: Vec<String>,
+    /// What is known of the chat's safety now: scores and flags, without words. It is kept longer than they are.
+    pub safety: Option<Vec<u8>>,
 }
 
 debug_without_content!(Answer { finish });

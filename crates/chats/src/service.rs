@@ -58,8 +58,7 @@ mod frames;
 mod gaps;
 mod hub;
 mod identity;
-#[cfg_attr(not(test), expect(dead_code, reason = "answers call it, which are not there yet"))]
-pub(crate) mod letters;
+mod letters;
 mod lists;
 mod login;
 mod network;
@@ -72,8 +71,7 @@ mod refusals;
 mod register;
 mod rotation;
 mod rows;
-#[cfg_attr(not(test), expect(dead_code, reason = "answers call it, which are not there yet"))]
-pub(crate) mod safety;
+mod safety;
 mod socket;
 mod sync;
 mod totp;

@@ -221,6 +221,7 @@ fn request(ask: Ask) -> TurnRequest {
         off: off(ask.off),
         available_settings: ask.available,
         settings: ask.settings.into_iter().collect::<BTreeMap<_, _>>(),
+        safety: ask.safety.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
         past_chats: ask.past.into_iter().map(|(title, summary)| PastChat { title, summary }).collect(),
         ..TurnRequest::default()
     }
@@ -271,6 +272,7 @@ fn said(event: Outbound) -> Option<Said> {
 fn answered(answer: Final) -> Answer {
     let Final { content, metadata, .. } = answer;
     let is = |action| metadata.safety.contains(&action);
+    let safety = metadata.chat.as_ref().and_then(|chat| serde_json::to_vec(&chat.safety).ok());
     let forget = metadata.chat.as_ref().is_some_and(|chat| chat.offers == Some(Offered::DeleteChat));
     let finish = if forget {
         Finish::AskedToForget
@@ -296,6 +298,7 @@ fn answered(answer: Final) -> Answer {
         focus: metadata.focus,
         tools: metadata.tools,
         wanted: metadata.requested_settings,
+        safety,
     }
 }
 

@@ -111,6 +111,7 @@ impl MemoryAnswerer {
             focus: None,
             tools: Vec::new(),
             wanted: Vec::new(),
+            safety: Some(format!("turns={}", ask.claim.count / 2 + 1).into_bytes()),
         };
         self.answered.lock().insert(ask.turn.clone(), (ask.claim.after, answer.clone()));
         answer
@@ -163,6 +164,7 @@ impl Answerer for MemoryAnswerer {
             available: Vec::new(),
             settings: Vec::new(),
             past: Vec::new(),
+            safety: None,
         })
     }
 

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use confidant_chat_format::{AccountId, ChatId, TurnId};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
-    ChatMessageAdded, DecideAiTask, Keep, MessageQueued, PendingAiResponse, ResumeAiTask, ServerEvent,
+    ChatMessageAdded, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, ResumeAiTask,
+    ServerEvent,
 };
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
@@ -137,8 +138,10 @@ impl Inner {
             let steps = running.listen_from(seat, from)?;
             return Ok([initiated].into_iter().chain(steps).map(Step::event).collect());
         }
-        if let Some(letter) = self.letter(&peer.account, &chat, &turn).await? {
-            return Ok(vec![Step::event(ServerEvent::PendingAiResponse(letter))]);
+        if let Some(letter) = self.letter_for(&peer.account, &chat, &turn).await? {
+            let LetterSent { chat, turn, reply, letter, more, .. } = letter;
+            let waits = PendingAiResponse { chat, turn, reply, letter, more };
+            return Ok(vec![Step::event(ServerEvent::PendingAiResponse(waits))]);
         }
         let answerer = self.answers.answerer()?;
         let place = Place { account: peer.account.clone(), chat, keep: Keep::Cache };
@@ -188,7 +191,7 @@ impl Inner {
                 self.answers.answerer()?.end(&running.place).await?;
             }
         }
-        self.take_letter(&peer.account, &chat, &turn).await?;
+        self.acknowledge(&peer.account, &chat, &turn).await?;
         let confirmed = AiResponseStorageConfirmed { chat, turn };
         Ok(vec![Step::event(ServerEvent::AiResponseStorageConfirmed(confirmed))])
     }
@@ -200,21 +203,6 @@ impl Inner {
         for keep in [Keep::Cache, Keep::Turn] {
             answerer.end(&Place { account: account.clone(), chat: chat.clone(), keep }).await?;
         }
-        Ok(())
-    }
-
-    async fn letter(
-        &self,
-        account: &AccountId,
-        chat: &ChatId,
-        turn: &TurnId,
-    ) -> Answer<Option<PendingAiResponse>> {
-        let _ = (account, chat, turn);
-        Ok(None)
-    }
-
-    async fn take_letter(&self, account: &AccountId, chat: &ChatId, turn: &TurnId) -> Answer<()> {
-        let _ = (account, chat, turn);
         Ok(())
     }
 }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_chat_format::{Claim, Digest, Kind, Transcript};
+use confidant_chat_format::{Claim, Digest, Kind, Message, Refused, Role, Transcript};
 use confidant_chat_protocol::{
-    About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, ChatHistory, ChatMessageAdded,
-    Finish, Given, HistoryReason, Keep, List, PostProcessingCompleted, PreprocessingStep, RefusedSent,
-    RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
+    About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatHistory,
+    ChatMessageAdded, ErrorName, Failure, Finish, Given, HistoryReason, Keep, List, PostProcessingCompleted,
+    PreprocessingStep, RefusedSent, RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{Running, Stage};
-use crate::answerer::{Ask, Branch, Kept, Made, Said, Telling};
+use crate::answerer::{Ask, Branch, Kept, Made, Place, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
+use crate::service::safety::SafetyRow;
 
 /// Runs a turn to its end.
 pub(super) async fn drive(
@@ -53,7 +54,9 @@ async fn begin(
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
         Before::Kept(kept) | Before::Anew(kept) if ask.history => Ok((HistoryReason::Other, kept.messages)),
         Before::Kept(kept) => Err((None, kept.transcript)),
-        Before::Anew(Kept { transcript, .. }) => Err((Some(Branch { lines: Vec::new(), transcript }), transcript)),
+        Before::Anew(Kept { transcript, .. }) => {
+            Err((Some(Branch { lines: Vec::new(), transcript }), transcript))
+        }
         Before::Wanted(reason, have) => Ok((reason, have)),
     };
     let (history, before) = match wanted {
@@ -73,7 +76,8 @@ async fn begin(
         }
     };
     let transcript = before.then(Kind::User, ask.text.as_str());
-    let question = question(running, ask, transcript, history);
+    let mut question = question(running, ask, transcript, history);
+    question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
     Ok((answerer.answer(question), transcript))
 }
 
@@ -104,6 +108,7 @@ fn question(
         available: texts(ask.available.into_vec()),
         settings,
         past,
+        safety: None,
     }
 }
 
@@ -150,6 +155,7 @@ async fn hear(
                 running.set(&answer.text);
                 tell_words(&service, &running);
                 flush = None;
+                service.note_safety(&running, answer.safety.as_deref()).await;
                 let ended = ended(&service, &running, *answer, transcript).await;
                 keep(&service, &running, ServerEvent::AiTypingEnded(ended));
                 running.advance(Stage::Over);
@@ -184,6 +190,15 @@ async fn hear(
 async fn settle(service: &Arc<Inner>, running: &Running) {
     if timeout(UNSTORED, running.reaches(Stage::Done)).await.is_err() {
         service.leave(running).await;
+        if running.place.keep == Keep::Turn
+            && let Some(answerer) = &service.answers.answerer
+            && let Err(refused) = answerer.end(&running.place).await
+        {
+            tracing::warn!(
+                reason = refused.error.name(),
+                "chats: words that were for one turn are still kept"
+            );
+        }
     }
     service.answers.forget(running);
 }
@@ -285,9 +300,71 @@ fn publish(service: &Inner, running: &Running, event: ServerEvent) {
 }
 
 impl Inner {
-    /// Leaves an answer in the mailbox.
+    /// Leaves an answer in the mailbox. One that was not to be kept longer than its turn is left there too: only the owner can open it.
     async fn leave(&self, running: &Running) {
-        let _ = (self, running.place.keep == Keep::Turn);
+        let Some((message, reply)) = &running.ids else { return };
+        let Some((words, ended, made)) = running.answer() else { return };
+        let Place { account, chat, .. } = &running.place;
+        let letter = Message {
+            v: 1,
+            role: Role::Assistant,
+            parent: Some(message.clone()),
+            created_at: self.now().0,
+            body: words.to_string(),
+            model: ended.model.as_ref().map(|model| model.as_str().to_owned()),
+            refs: Vec::new(),
+            proof: ended.proof,
+            shared: Vec::new(),
+        };
+        let left = self.leave_letter(account, chat, &running.turn, reply, &letter).await;
+        let left = match (left, made) {
+            (Ok(_), Some(made)) => self.leave_made(running, made).await,
+            (left, _) => left.map(drop),
+        };
+        if let Err(refused) = left {
+            tracing::warn!(
+                reason = refused.error.name(),
+                "chats: an answer that nobody took could not be left in the mailbox"
+            );
+        }
+    }
+
+    /// What was made of the answer, as it would have been sent.
+    async fn leave_made(&self, running: &Running, made: PostProcessingCompleted) -> Answer<()> {
+        let frame = ServerFrame { re: None, seq: None, event: ServerEvent::PostProcessingCompleted(made) };
+        let body = String::from_utf8_lossy(&frame.write()?).into_owned();
+        let Place { account, chat, .. } = &running.place;
+        self.leave_more(account, chat, &running.turn, &confidant_chat_format::Text { v: 1, body })
+            .await
+            .map(drop)
+    }
+
+    /// What is known of the chat's safety; nothing of a chat that is not stored.
+    async fn known_safety(&self, running: &Running) -> Answer<Option<SafetyRow>> {
+        match self.safety(&running.place.account, &running.place.chat).await {
+            Err(refused) if refused.error == ErrorName::Request(Failure::NotFound) => Ok(None),
+            known => known,
+        }
+    }
+
+    /// Remembers what is known now, if it is something else. Somebody else may do so at the same time: then theirs is looked at again.
+    async fn note_safety(&self, running: &Running, now: Option<&[u8]>) {
+        let Some(now) = now else { return };
+        for _ in 0..NOTES {
+            let before = match self.known_safety(running).await {
+                Ok(row) if row.as_ref().is_some_and(|row| *row.bytes == now) => return,
+                Ok(row) => row.map_or(0, |row| row.rev),
+                Err(_) => break,
+            };
+            let noted = self.remember_safety(&running.place.account, &running.place.chat, before, now).await;
+            match noted {
+                Err(refused) if refused.error == ErrorName::Content(Refused::Conflict) => {}
+                Err(refused) if refused.error == ErrorName::Request(Failure::NotFound) => return,
+                Err(_) => break,
+                Ok(_) => return,
+            }
+        }
+        tracing::warn!("chats: what is known of a chat's safety could not be stored");
     }
 }
 
@@ -297,3 +374,5 @@ const HISTORY: Duration = Duration::from_secs(120);
 const TOGETHER: Duration = Duration::from_millis(40);
 /// How long an answer waits for a device to store it, before it goes to the mailbox.
 const UNSTORED: Duration = Duration::from_secs(60);
+/// How often a note of a chat's safety is tried.
+const NOTES: usize = 4;

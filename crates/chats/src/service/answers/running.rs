@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
-use confidant_chat_protocol::{AiMessageUpdate, ChatHistory, ChatMessageAdded, ServerEvent, Text};
+use confidant_chat_protocol::{
+    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted, ServerEvent, Text,
+};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -178,6 +180,22 @@ impl Running {
     /// The answer so far.
     pub(super) fn words(&self) -> Zeroizing<String> {
         self.buffer.lock().words.clone()
+    }
+
+    /// The answer, how it ended, and what was made of it, if it is there.
+    pub(super) fn answer(
+        &self,
+    ) -> Option<(Zeroizing<String>, AiTypingEnded, Option<PostProcessingCompleted>)> {
+        let buffer = self.buffer.lock();
+        let ended = buffer.events.iter().find_map(|event| match event {
+            ServerEvent::AiTypingEnded(ended) => Some(ended.clone()),
+            _ => None,
+        })?;
+        let made = buffer.events.iter().find_map(|event| match event {
+            ServerEvent::PostProcessingCompleted(made) => Some(made.clone()),
+            _ => None,
+        });
+        Some((buffer.words.clone(), ended, made))
     }
 
     /// What was not told yet, which is told from now on.
