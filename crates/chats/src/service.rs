@@ -84,8 +84,8 @@ use confidant_display::debug_without_content;
 use zeroize::Zeroizing;
 
 pub use cache::{Envelopes, MemoryCache, SyncCache};
-pub use confidant_seal::Sealed;
 pub use check::Checked;
+pub use confidant_seal::Sealed;
 pub use frames::Frames;
 pub use hub::{Happened, News, NewsCounts, Which};
 pub use network::Network;

@@ -220,7 +220,8 @@ impl Beside for Part {
         if let Some(news) = self.0.news_counts() {
             let connected = "Whether news of other gateways are heard";
             let malformed = "Messages on the channel of news that this gateway could not read";
-            let lost = "Times that news may have been lost, after which sockets were checked against the store";
+            let lost =
+                "Times that news may have been lost, after which sockets were checked against the store";
             all.extend([
                 gauge("chats_news_connected", connected, news.is_connected.into()),
                 gauge("chats_news_malformed", malformed, news.malformed),

@@ -244,10 +244,7 @@ fn models(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<(Models, Instruct
 }
 
 /// The store of chats, if there is one already.
-async fn stored_chats(
-    loaded: &Loaded,
-    damaged: &mut Vec<Damage>,
-) -> anyhow::Result<Option<Stored>> {
+async fn stored_chats(loaded: &Loaded, damaged: &mut Vec<Damage>) -> anyhow::Result<Option<Stored>> {
     if !chats::is_there(loaded)? {
         return Ok(None);
     }

@@ -86,9 +86,9 @@ impl PostgresNews {
             }
             let batch = self.outbox.batch();
             let Some(last) = batch.last().map(|post| post.number) else { continue };
-            let said = batch.iter().filter_map(|post| {
-                pieces(&self.gateway, post.number, &post.text, |rest| self.tag(rest))
-            });
+            let said = batch
+                .iter()
+                .filter_map(|post| pieces(&self.gateway, post.number, &post.text, |rest| self.tag(rest)));
             let said: Vec<String> = said.flatten().collect();
             if voice.say(&said).await.is_err() {
                 return Ended::Broken;

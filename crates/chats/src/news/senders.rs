@@ -131,7 +131,10 @@ mod tests {
             senders.take(&Piece { gateway: [gateway; 16], ..piece(1, 0, 1, "one") });
         }
         senders.take(&Piece { gateway: [0; 16], ..piece(2, 0, 1, "two") });
-        senders.take(&Piece { gateway: [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8], ..piece(1, 0, 1, "new") });
+        senders.take(&Piece {
+            gateway: [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8],
+            ..piece(1, 0, 1, "new")
+        });
         assert_eq!(senders.known.len(), GATEWAYS);
         assert!(senders.known.contains_key(&[0; 16]) && !senders.known.contains_key(&[1; 16]));
     }

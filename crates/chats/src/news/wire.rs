@@ -241,7 +241,10 @@ mod tests {
             };
             assert_eq!((read, reason), (which, LogoutReason::Rotated));
         }
-        assert_eq!(spelled(&Message::Happened(account.clone(), Happened::Missed)), format!("missed {account}"));
+        assert_eq!(
+            spelled(&Message::Happened(account.clone(), Happened::Missed)),
+            format!("missed {account}")
+        );
         assert_eq!(spelled(&Message::Check), "check");
         assert_eq!(spelled(&Message::Ping), "ping");
     }

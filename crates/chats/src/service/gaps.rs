@@ -81,7 +81,8 @@ impl Inner {
         if self.hooks.news.is_none() {
             return Ok(());
         }
-        let mut accounts: Vec<AccountId> = self.hub.sessions().into_iter().map(|(account, _)| account).collect();
+        let mut accounts: Vec<AccountId> =
+            self.hub.sessions().into_iter().map(|(account, _)| account).collect();
         accounts.dedup();
         for account in accounts {
             match self.store.account(&account).await {
@@ -94,8 +95,8 @@ impl Inner {
     }
 }
 
-/// How long what is missing is awaited, and how often it is looked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long what is missing is awaited, and how often it is looked for. Long: on a busy machine, what closes sockets makes it busier.
+const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 /// Changes that are looked at at once.
 const MANY: usize = 100;

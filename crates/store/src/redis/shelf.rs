@@ -122,7 +122,9 @@ impl SyncShelf {
             if owed.len() < OWED {
                 owed.push((account.to_owned(), chat.map(str::to_owned)));
             }
-            tracing::warn!("what was read ahead for a device cannot be removed from Redis now; it expires by itself");
+            tracing::warn!(
+                "what was read ahead for a device cannot be removed from Redis now; it expires by itself"
+            );
         }
     }
 

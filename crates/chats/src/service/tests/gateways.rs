@@ -1,13 +1,13 @@
 //! Two gateways on one PostgreSQL: what is done at one is heard at the other, in order, and nothing is lost without a word.
 
-use confidant_chat_protocol::{CloseCode, LogoutReason, Logout, RevokeDevice};
+use confidant_chat_protocol::{CloseCode, Logout, LogoutReason, RevokeDevice};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::*;
 use crate::news::PostgresNews;
-use crate::store::conformance::device::sealed;
 use crate::store::NewDevice;
+use crate::store::conformance::device::sealed;
 use confidant_postgres::Link;
 
 type World = super::World<OnPostgres>;
@@ -245,7 +245,10 @@ async fn what_strangers_say_is_counted_and_left() {
     let mut ana = here.register("ana").await;
     let second = there.second(&ana).await;
     let (mut near, mut far) = (here.connect(&ana).await, there.connect(&second).await);
-    let said = format!("ended {} all\n{{\"event\":{{\"type\":\"force_logout\",\"reason\":\"erased\"}}}}", ana.device.id);
+    let said = format!(
+        "ended {} all\n{{\"event\":{{\"type\":\"force_logout\",\"reason\":\"erased\"}}}}",
+        ana.device.id
+    );
     let id = "07".repeat(16);
     let forged = [String::new(), "x".repeat(7999), said.clone(), format!("{id} {id} 1 0/1 {said}")];
     for said in &forged {
