@@ -95,8 +95,8 @@ impl Inner {
     }
 }
 
-/// How long what is missing is awaited, and how often it is looked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long what is missing is awaited, and how often it is looked for. Long: on a busy machine, what closes sockets makes it busier.
+const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 /// Changes that are looked at at once.
 const MANY: usize = 100;
