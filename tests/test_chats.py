@@ -31,7 +31,7 @@ class Person:
     login: str = LOGIN
     password: str = PASSWORD
 
-    def run(self, *arguments: str, status: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, status: int = 0, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         home = self.device.parent / "home"
         home.mkdir(exist_ok=True)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CONFIDANT_")}
@@ -39,7 +39,7 @@ class Person:
             [BINARY, "chat", "--json", "--server", self.server.url, "--device", self.device, *arguments],
             cwd=home,
             env=clean | {"HOME": str(home), "CHAT_PASSWORD": self.password} | environment,
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             text=True,
             timeout=120,

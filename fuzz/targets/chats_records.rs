@@ -78,6 +78,7 @@ fn letter(input: &[u8]) {
     let (own, list) = ([BoxKey::from_key(&Key::from_bytes([3; 32]))], List::new());
     let refused = letter.open(&own, &known.head, &list, input).err();
     assert_eq!(refused, Some(Refused::RecordRefused));
+    assert_eq!(letter.open_more(&own, &known.head, input).err(), Some(Refused::RecordRefused));
     if let Ok(message) = Message::from_json(input) {
         let wire = letter.seal(&own[0].public_key(), &message).expect("a good key");
         match letter.open(&own, &known.head, &list, &wire) {

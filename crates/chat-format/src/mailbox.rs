@@ -1,19 +1,21 @@
 //! Replies that came when no device was there: sealed by the server to the account's public key.
 //!
 //! `wire = E ‖ seal(HKDF(X25519, "", "seal/v1/box" ‖ E ‖ box_pub, 32), (reply, account, chat, reply id, turn), rev 1, JSON)`,
-//! with a new key pair E for each. Anybody could write such a letter, so it counts only if the chat's sealed head waits for
+//! with a new key pair E for each. What came after the answer, such as suggestions, is sealed likewise with the purpose
+//! `reply-more`. Anybody could write such a letter, so it counts only if the chat's sealed head waits for
 //! it. Easy to get wrong: acknowledging first. The message under the chat's key and the head without the pending item are
 //! one write; the letter goes after it.
 
 use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Sealed, seal};
 use x25519_dalek::{PublicKey as Point, StaticSecret};
+use zeroize::Zeroizing;
 
 use crate::bytes::{PublicKey, hkdf, random};
 use crate::error::Refused;
-use crate::head::{Head, List};
+use crate::head::{Head, List, Pending};
 use crate::ids::{AccountId, ChatId, ItemId, MessageId, TurnId};
-use crate::record::{Message, Role};
+use crate::record::{Message, Role, Text};
 use crate::ring::{Held, SUITE, open_suite_1};
 
 /// The private half of a mailbox.
@@ -73,15 +75,19 @@ impl Letter<'_> {
         self.seal_with(&BoxKey::random(), box_pub, message)
     }
 
+    /// Seals what came after the reply. A public key that makes the shared secret zero is `record-refused`.
+    pub fn seal_more(&self, box_pub: &PublicKey, more: &Text) -> Result<Vec<u8>, Refused> {
+        let context = Context { purpose: MORE, ..self.context() };
+        seal_wire(&BoxKey::random(), box_pub, &context, &more.to_json())
+    }
+
     pub(crate) fn seal_with(
         &self,
         ephemeral: &BoxKey,
         box_pub: &PublicKey,
         message: &Message,
     ) -> Result<Vec<u8>, Refused> {
-        let key = letter_key(ephemeral, box_pub, &ephemeral.public, box_pub)?;
-        let sealed = seal(&key, SUITE, &self.context(), REV, &message.to_json());
-        Ok([&ephemeral.public.as_bytes()[..], sealed.as_bytes()].concat())
+        seal_wire(ephemeral, box_pub, &self.context(), &message.to_json())
     }
 
     /// Opens a letter with whichever key of the mailbox it was sealed to, and checks it against the chat. In this order:
@@ -91,29 +97,25 @@ impl Letter<'_> {
         if list.contains_key(&ItemId::Message(self.reply.clone())) {
             return Err(Refused::Duplicate);
         }
-        let waited = head.pending.iter().find(|pending| pending.reply == *self.reply);
-        let pending = waited.filter(|pending| pending.turn == *self.turn).ok_or(Refused::Unasked)?;
-        let message = self.open_wire(boxes, wire)?;
+        let pending = self.pending(head)?;
+        let message = Message::from_json(&open_wire(boxes, &self.context(), wire)?)?;
         if message.role != Role::Assistant {
             return Err(Refused::RecordRefused);
         }
         if message.parent.as_ref() == Some(&pending.parent) { Ok(message) } else { Err(Refused::Unasked) }
     }
 
-    fn open_wire(&self, boxes: &[BoxKey], wire: &[u8]) -> Result<Message, Refused> {
-        let (point, sealed) = wire.split_first_chunk::<32>().ok_or(Refused::RecordRefused)?;
-        let (point, sealed) = (PublicKey::from_bytes(*point), Sealed::from_bytes(sealed.to_vec()));
-        for own in boxes.iter().rev() {
-            let key = letter_key(own, &point, &point, &own.public)?;
-            if sealed.kid() != Some(key.kid()) {
-                continue;
-            }
-            return match open_suite_1(&key, &self.context(), &sealed) {
-                Some((REV, json)) => Message::from_json(&json),
-                _ => Err(Refused::RecordRefused),
-            };
-        }
-        Err(Refused::RecordRefused)
+    /// Opens what came after the reply, which the head still waits for: open both before either is written. Nobody waits:
+    /// `unasked`; it does not open: `record-refused`.
+    pub fn open_more(&self, boxes: &[BoxKey], head: &Head, wire: &[u8]) -> Result<Text, Refused> {
+        self.pending(head)?;
+        Text::from_json(&open_wire(boxes, &Context { purpose: MORE, ..self.context() }, wire)?)
+    }
+
+    /// The item of the head that waits for this reply to this turn; else `unasked`.
+    fn pending<'h>(&self, head: &'h Head) -> Result<&'h Pending, Refused> {
+        let waited = head.pending.iter().find(|pending| pending.reply == *self.reply);
+        waited.filter(|pending| pending.turn == *self.turn).ok_or(Refused::Unasked)
     }
 
     /// The context of the envelope.
@@ -128,6 +130,34 @@ impl Letter<'_> {
     }
 }
 
+fn seal_wire(
+    ephemeral: &BoxKey,
+    box_pub: &PublicKey,
+    context: &Context<'_>,
+    json: &[u8],
+) -> Result<Vec<u8>, Refused> {
+    let key = letter_key(ephemeral, box_pub, &ephemeral.public, box_pub)?;
+    let sealed = seal(&key, SUITE, context, REV, json);
+    Ok([&ephemeral.public.as_bytes()[..], sealed.as_bytes()].concat())
+}
+
+/// Opens with whichever key of the mailbox it was sealed to; else `record-refused`.
+fn open_wire(boxes: &[BoxKey], context: &Context<'_>, wire: &[u8]) -> Result<Zeroizing<Vec<u8>>, Refused> {
+    let (point, sealed) = wire.split_first_chunk::<32>().ok_or(Refused::RecordRefused)?;
+    let (point, sealed) = (PublicKey::from_bytes(*point), Sealed::from_bytes(sealed.to_vec()));
+    for own in boxes.iter().rev() {
+        let key = letter_key(own, &point, &point, &own.public)?;
+        if sealed.kid() != Some(key.kid()) {
+            continue;
+        }
+        return match open_suite_1(&key, context, &sealed) {
+            Some((REV, json)) => Ok(json),
+            _ => Err(Refused::RecordRefused),
+        };
+    }
+    Err(Refused::RecordRefused)
+}
+
 /// The key of one letter. `ours` and `theirs` agree on it from either side.
 pub(crate) fn letter_key(
     ours: &BoxKey,
@@ -140,5 +170,7 @@ pub(crate) fn letter_key(
     Ok(Key::from_bytes(*hkdf(shared.as_bytes(), &[], &info)))
 }
 
+/// The purpose of what came after a reply.
+const MORE: &str = "reply-more";
 /// A letter is written once.
 const REV: u32 = 1;

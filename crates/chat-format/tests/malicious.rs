@@ -484,6 +484,20 @@ fn letters_nobody_asked_for() {
     for len in [0, 31, 32, 33, wire.len() - 1] {
         assert_eq!(open(&letter, chat.list(), &wire[..len]), Err(Refused::RecordRefused), "{len}");
     }
+    // What came after the reply is waited for with it, and is no reply.
+    let text = Text { v: 1, body: "suggestions".to_owned() };
+    let more = letter.seal_more(&world.box_pub, &text).unwrap();
+    let open_more = |letter: &Letter<'_>, wire: &[u8]| letter.open_more(account.boxes(), chat.head(), wire);
+    assert_eq!(open_more(&letter, &more), Ok(text.clone()));
+    assert_eq!(open_more(&letter, &wire), Err(Refused::RecordRefused), "a reply is not what came after it");
+    assert_eq!(open(&letter, chat.list(), &more), Err(Refused::RecordRefused), "nor the other way round");
+    for letter in unasked {
+        let wire = letter.seal_more(&world.box_pub, &text).unwrap();
+        assert_eq!(open_more(&letter, &wire), Err(Refused::Unasked));
+    }
+    let moved = Letter { chat: &two, ..letter }.seal_more(&world.box_pub, &text).unwrap();
+    assert_eq!(open_more(&letter, &moved), Err(Refused::RecordRefused), "from another chat");
+    assert_eq!(letter.seal_more(&PublicKey::from_bytes([0; 32]), &text), Err(Refused::RecordRefused));
 }
 
 #[test]

@@ -26,6 +26,7 @@ use crate::drafts::{
     UpdateData, UpdateDraft,
 };
 use crate::errors::RefusedSent;
+use crate::letters::LettersWaiting;
 use crate::malformed::Why;
 use crate::sync::{
     AccountState, AccountUpdated, ChatContentBatchResponse, ChatsSent, Hello, LoadMoreChats,
@@ -199,6 +200,8 @@ events! {
         DataUpdated(DataUpdated) = "data_updated",
         /// Answers `request_data`.
         DataRecords(DataRecords) = "data_records",
+        /// In an export: answers that wait for a device.
+        LettersWaiting(LettersWaiting) = "letters_waiting",
         /// Answers `update_manifest`.
         ManifestStored(ManifestStored) = "manifest_stored",
         /// To other devices: credentials, rings, floors or manifest changed.

@@ -48,6 +48,7 @@ mod format;
 mod frames;
 mod http;
 mod keys;
+mod letters;
 pub mod limits;
 mod lists;
 mod login;
@@ -88,6 +89,7 @@ pub use events::{ClientEvent, RESERVED, ServerEvent};
 pub use frames::{ClientFrame, CloseCode, ServerFrame};
 pub use http::{ROUTES, Route, Who};
 pub use keys::{HeadPut, KeyEntry, MailboxPut, RingKind, RingRows, StepSent, TrailSent};
+pub use letters::{LetterSent, LettersWaiting};
 pub use lists::{List, Map, MapKey};
 pub use login::{
     Challenge, ChallengeRequest, Done, LoginRequest, Logout, Prelogin, PreloginAnswer, Provable, Register,

@@ -41,6 +41,8 @@ pub const MAX_CHANGES: usize = 1_000;
 pub const MAX_OFFLINE: usize = 100;
 /// Results of what a device sent at once: its writes and its drafts.
 pub const MAX_RESULTS: usize = 2 * MAX_OFFLINE;
+/// Letters that wait, of one account.
+pub const MAX_LETTERS: usize = 1_000;
 /// Pieces of account data in one frame.
 pub const MAX_DATA: usize = 100;
 /// Devices, and sessions, of an account.

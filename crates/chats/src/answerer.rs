@@ -1,20 +1,20 @@
 //! Who answers, as the service asks for it: the only part that sees words.
 //!
 //! ```text
-//! have ─▶ the digest is the one that the device expects?  no ─▶ adopt(history)
+//! have ─▶ the digest is the one that the device expects?  no ─▶ the history comes with the question
 //!                                                          ▼
 //! answer ─▶ Progress, Delta, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
 //! ```
 //!
 //! What it keeps of a chat is its own affair, as long as it forgets by itself, and at once where it is told so. A turn has the name that the
 //! device gave it: asked again under that name, it is answered with what was answered before. Easy to get wrong: a history that is taken over in
-//! halves. [`Answerer::adopt`] replaces everything, or nothing.
+//! halves. It replaces everything, or nothing, and is there if the turn is taken up after a crash.
 
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
 use confidant_chat_protocol::{Finish, Keep, RefusedSent};
 use confidant_display::debug_without_content;
 
@@ -56,9 +56,22 @@ pub struct Kept {
     pub transcript: Transcript,
 }
 
-/// A message of a branch that is taken over.
+/// A branch that is taken over, in place of what there is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// Its messages, the oldest first.
+    pub lines: Vec<Line>,
+    /// Where its transcript stands.
+    pub transcript: Transcript,
+}
+
+debug_without_content!(Branch);
+
+/// A message of such a branch.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Line {
+    /// Its id.
+    pub id: MessageId,
     /// Who speaks, as far as it is proved.
     pub kind: Kind,
     /// The words.
@@ -76,9 +89,12 @@ pub struct Ask {
     pub turn: TurnId,
     /// The words.
     pub text: String,
-    /// What is kept with the answer: the digest of the branch with message and reply, how many messages it then has, and the transcript up to
-    /// the message.
-    pub then: Kept,
+    /// What the device says of the branch: how many messages it has before this one, its digest then, and with message and reply.
+    pub claim: Claim,
+    /// The transcript with this message.
+    pub transcript: Transcript,
+    /// The branch, where the server has another.
+    pub history: Option<Branch>,
     /// Whether the chat has a title.
     pub titled: bool,
     /// The focus mode that the person chose.
@@ -177,9 +193,8 @@ pub type Telling = tokio::sync::mpsc::Receiver<Said>;
 pub trait Answerer: Send + Sync + std::fmt::Debug {
     /// What there is of a chat.
     async fn have(&self, place: &Place) -> Result<Have, RefusedSent>;
-    /// Takes over a branch, in one step, in place of what there is.
-    async fn adopt(&self, place: &Place, branch: Vec<Line>, kept: Kept) -> Result<(), RefusedSent>;
-    /// Answers. Under the name of a turn that was answered already: that answer again.
+    /// Answers; takes over the branch that comes with the question in the step that accepts it. Under the name of a turn that was answered
+    /// already: that answer again.
     fn answer(&self, ask: Ask) -> Telling;
     /// The answer of a turn that was begun before, here or elsewhere, if the branch that ends with it has this digest; waits for it. `None`: there is no
     /// such turn.

@@ -15,6 +15,7 @@
 //! - [`vault`]: the server's own keys.
 //! - [`service`]: accounts, sessions, sockets and sync, on any transport.
 //! - [`answerer`]: who answers: the only part that sees words.
+//! - `news`, with PostgreSQL: what one gateway does, the sockets of the others hear of.
 //!
 //! ```
 //! use confidant_chat_format::AccountId;
@@ -32,6 +33,8 @@
 //! ```
 
 pub mod answerer;
+#[cfg(any(feature = "postgres", feature = "fuzzing"))]
+pub mod news;
 pub mod service;
 pub mod store;
 pub mod vault;

@@ -3,7 +3,8 @@
 //! ```text
 //! logins key ──tags──▶ logins, credentials, networks, salts
 //! account key ──seals──▶ record, device labels, rings of account and mailbox     + anchor: the newest revision of the record
-//! chat's key ───seals──▶ the chat's ring                                         destroyed with the chat
+//! chat's key ───seals──▶ the chat's ring, its safety row                         + anchor: the newest revision of the row
+//!                                                                                destroyed with the chat
 //! ```
 //!
 //! Whoever has `chats.db` and not these keys has no public key of a credential, no wrapped account key and no entry of a ring.
@@ -35,6 +36,12 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
     async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
     /// Sets the anchor as given, for an operator who restored a backup on purpose.
     async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError>;
+    /// The highest revision of the chat's safety row that was ever seen; 0 for none.
+    async fn chat_anchor(&self, account: &AccountId, chat: &ChatId) -> Result<u32, VaultError>;
+    /// Raises the chat's anchor; it never goes back.
+    async fn raise_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError>;
+    /// Sets the chat's anchor as given, for an operator who restored a backup on purpose.
+    async fn accept_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError>;
     /// Removes the key of an account that was not made after all. Nothing that it sealed was kept, so this may be quick and
     /// leave traces of it.
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError>;

@@ -1,7 +1,7 @@
 //! Everything out, in clear; and everything gone.
 //!
 //! ```text
-//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters ─▶ the checks of a sync ─▶ plain JSON
 //! proof ─▶ erased ─▶ receipt, and this device's files go
 //! ```
 //!
@@ -10,8 +10,10 @@
 
 use std::collections::BTreeMap;
 
-use confidant_chat_format::{Account, ChatId, EmbedId, Entry, Item, ItemId, Refused, SentAccount, Trail};
-use confidant_chat_protocol::{Body as _, Erase, Erased, Export, ServerEvent, ServerFrame};
+use confidant_chat_format::{
+    Account, ChatId, EmbedId, Entry, Item, ItemId, Letter, List, Refused, SentAccount, Trail,
+};
+use confidant_chat_protocol::{Body as _, Erase, Erased, Export, LetterSent, ServerEvent, ServerFrame};
 use confidant_display::debug_without_content;
 use serde::Serialize;
 
@@ -34,6 +36,18 @@ pub struct ExportedMessage {
     pub message: confidant_chat_format::Message,
 }
 
+/// An answer of an export that no device has taken yet.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedLetter {
+    /// The turn that it answers.
+    pub turn: String,
+    /// The answer.
+    pub reply: ExportedMessage,
+    /// What came after the answer.
+    pub more: Option<String>,
+}
+
 /// A chat of an export.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
@@ -52,6 +66,8 @@ pub struct ExportedChat {
     pub embeds: BTreeMap<String, String>,
     /// What was typed and not sent.
     pub draft: Option<String>,
+    /// Answers that no device has taken yet.
+    pub letters: Vec<ExportedLetter>,
 }
 
 /// A piece of account data of an export.
@@ -84,7 +100,13 @@ pub struct Exported {
     pub devices: Vec<String>,
 }
 
-debug_without_content!(ExportedMessage, ExportedChat, ExportedData, Exported { chats: chats.len() });
+debug_without_content!(
+    ExportedMessage,
+    ExportedLetter,
+    ExportedChat,
+    ExportedData,
+    Exported { chats: chats.len() }
+);
 
 impl Exported {
     /// The same as JSON.
@@ -103,6 +125,7 @@ impl Device {
         let (body, _) = self.link.raw("/account/export", &signed).await?;
         let (mut state, mut trail, mut chats) = (None, None, BTreeMap::new());
         let (mut records, mut devices, mut is_whole) = (Vec::new(), Vec::new(), false);
+        let mut letters: BTreeMap<ChatId, Vec<LetterSent>> = BTreeMap::new();
         for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
             match frame.event {
@@ -110,6 +133,11 @@ impl Device {
                 ServerEvent::DataRecords(part) => records.extend(part.records.into_vec()),
                 ServerEvent::Devices(list) => devices.extend(list.devices.into_vec()),
                 ServerEvent::ChatContentBatchResponse(part) => collect(&mut chats, part.chats.into_vec()),
+                ServerEvent::LettersWaiting(part) => {
+                    for letter in part.letters.into_vec() {
+                        letters.entry(letter.chat.clone()).or_default().push(letter);
+                    }
+                }
                 ServerEvent::PhasedSyncComplete(_) => is_whole = true,
                 ServerEvent::Refused(refused) => return Err(refused.into()),
                 _ => return Err(Error::Unexpected),
@@ -128,7 +156,8 @@ impl Device {
         account.check_chats(chats.keys())?;
         for (chat, parts) in chats {
             let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
-            exported.chats.push(exported_chat(&room)?);
+            let letters = letters.remove(&chat).unwrap_or_default();
+            exported.chats.push(exported_chat(&account, &room, letters)?);
         }
         exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
         for sent in records {
@@ -206,7 +235,32 @@ fn embed_of(item: &ItemId) -> Option<EmbedId> {
     }
 }
 
-fn exported_chat(room: &Room) -> Result<ExportedChat, Error> {
+/// The answers among the letters that the chat's head waits for. One that is in the chat already, or that a device has given up,
+/// is left out.
+fn exported_letters(
+    account: &Account,
+    room: &Room,
+    letters: Vec<LetterSent>,
+) -> Result<Vec<ExportedLetter>, Error> {
+    let list: List = room.items.iter().map(|(item, slot)| (item.clone(), slot.hash)).collect();
+    let mut opened = Vec::new();
+    for LetterSent { turn, reply, letter: wire, more, .. } in letters {
+        let letter = Letter { account: account.id(), chat: &room.id, reply: &reply, turn: &turn };
+        let message = match letter.open(account.boxes(), &room.head, &list, wire.as_bytes()) {
+            Err(Refused::Duplicate | Refused::Unasked) => continue,
+            message => message?,
+        };
+        let more = more.map(|more| letter.open_more(account.boxes(), &room.head, more.as_bytes()));
+        opened.push(ExportedLetter {
+            turn: turn.as_str().to_owned(),
+            reply: ExportedMessage { id: reply.as_str().to_owned(), message },
+            more: more.transpose()?.map(|text| text.body),
+        });
+    }
+    Ok(opened)
+}
+
+fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Result<ExportedChat, Error> {
     let mut messages: Vec<ExportedMessage> = room
         .messages()
         .map(|(id, _, message)| ExportedMessage { id: id.as_str().to_owned(), message: message.clone() })
@@ -226,5 +280,6 @@ fn exported_chat(room: &Room) -> Result<ExportedChat, Error> {
         messages,
         embeds,
         draft: room.draft.as_ref().map(|draft| draft.body.clone()),
+        letters: exported_letters(account, room, letters)?,
     })
 }

@@ -93,7 +93,7 @@ pub use chats::{ChatView, MessageView};
 pub use credential::Credential;
 pub use device::{Clock, Device, Setup};
 pub use error::Error;
-pub use export::{Exported, ExportedChat, ExportedData, ExportedMessage};
+pub use export::{Exported, ExportedChat, ExportedData, ExportedLetter, ExportedMessage};
 pub use files::{Files, Folder};
 #[cfg(feature = "http")]
 pub use http::Http;

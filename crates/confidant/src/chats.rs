@@ -5,11 +5,15 @@
 //!              Opened ──▶ Service ──▶ store: chats.db or PostgreSQL
 //!                            │
 //!                            ├──▶ EngineVault ──▶ keyring     an account is erased as the person that it is
-//!                            └──▶ AuditLog ─────▶ audit log
+//!                            ├──▶ AuditLog ─────▶ audit log
+//!                            ├──▶ PostgresNews ─▶ other gateways
+//!                            └──▶ Ahead, or MemoryCache       what devices are about to load, in Redis or here
 //!  engine ──▶ Chats (weak) ──▶ Service::remove
 //! ```
 //!
 //! Easy to get wrong: a circle. The service has the engine, so the engine has the service only as long as somebody else does.
+
+mod ahead;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +23,11 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
 use confidant_chat_protocol::{Body as _, RefusedSent};
-use confidant_chats::service::{Act, Hooks, MemoryCache, Parts, Service, WeakService, Witness};
+#[cfg(feature = "postgres")]
+use confidant_chats::news::PostgresNews;
+use confidant_chats::service::{
+    Act, Hooks, MemoryCache, News, Parts, Service, SyncCache, WeakService, Witness,
+};
 use confidant_chats::store::sqlite::SqliteChats;
 use confidant_chats::store::{self, ChatStore, Millis, StoreError};
 use confidant_chats::vault::{Key, Tag, Vault, VaultError};
@@ -35,9 +43,20 @@ use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use confidant_http::{Beside, Gauge, Router};
 use serde_json::Value;
 
+use crate::answers::EngineAnswerer;
 use crate::config::{ChatsPlace, Loaded};
 use crate::files;
 use crate::open::Opened;
+use ahead::Ahead;
+
+/// A store of chats that is open.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    store: Arc<dyn ChatStore>,
+    /// Where other gateways are told what happens, if there may be others.
+    #[cfg(feature = "postgres")]
+    link: Option<confidant_postgres::Link>,
+}
 
 /// Whether there are chats already.
 pub(crate) fn is_there(loaded: &Loaded) -> Result<bool, files::LookError> {
@@ -50,7 +69,7 @@ pub(crate) fn is_there(loaded: &Loaded) -> Result<bool, files::LookError> {
 }
 
 /// Opens the store that the settings name; makes it if it is not there.
-pub(crate) async fn open(loaded: &Loaded) -> anyhow::Result<Option<Arc<dyn ChatStore>>> {
+pub(crate) async fn open(loaded: &Loaded) -> anyhow::Result<Option<Stored>> {
     Ok(match loaded.config.chats_place() {
         None => None,
         Some(ChatsPlace::Sqlite(folder)) => Some(sqlite(&folder)?),
@@ -58,27 +77,38 @@ pub(crate) async fn open(loaded: &Loaded) -> anyhow::Result<Option<Arc<dyn ChatS
     })
 }
 
-fn sqlite(folder: &Path) -> anyhow::Result<Arc<dyn ChatStore>> {
+fn sqlite(folder: &Path) -> anyhow::Result<Stored> {
     crate::open::make_folder(folder)?;
-    Ok(Arc::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
+    let store = Arc::new(SqliteChats::open(folder).context("the chats cannot be opened")?);
+    Ok(Stored {
+        store,
+        #[cfg(feature = "postgres")]
+        link: None,
+    })
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(loaded: &Loaded, address: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+async fn postgres(loaded: &Loaded, address: &PostgresAddress) -> anyhow::Result<Stored> {
     let password = loaded.secrets.postgres_password.as_ref();
-    Ok(Arc::new(connect(loaded.config.store.postgres(address, password)?).await?))
+    let link = link(loaded.config.store.postgres(address, password)?);
+    Ok(Stored { store: Arc::new(connect(&link).await?), link: Some(link) })
+}
+
+/// Where chats are in a database that conversations are in, or could be.
+#[cfg(feature = "postgres")]
+fn link(settings: PostgresSettings) -> confidant_postgres::Link {
+    let PostgresSettings { address, ca, schema, connections, .. } = settings;
+    confidant_postgres::Link { address, ca, schema, connections }.beside("chats")
 }
 
 #[cfg(feature = "postgres")]
-async fn connect(settings: PostgresSettings) -> anyhow::Result<store::postgres::PostgresChats> {
-    let PostgresSettings { address, ca, schema, connections, .. } = settings;
-    let link = confidant_postgres::Link { address, ca, schema, connections }.beside("chats");
-    store::postgres::open(&link).await.context("the chats cannot be opened")
+async fn connect(link: &confidant_postgres::Link) -> anyhow::Result<store::postgres::PostgresChats> {
+    store::postgres::open(link).await.context("the chats cannot be opened")
 }
 
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "with the feature it waits")]
-async fn postgres(_: &Loaded, _: &PostgresAddress) -> anyhow::Result<Arc<dyn ChatStore>> {
+async fn postgres(_: &Loaded, _: &PostgresAddress) -> anyhow::Result<Stored> {
     Err(anyhow::anyhow!(
         "this program was built without PostgreSQL; hint: `scripts/run --all` or `cargo build --release -p confidant` builds it, \
          or set web.url to sqlite:"
@@ -116,25 +146,49 @@ async fn beside_data(place: &DataPlace, make: bool) -> anyhow::Result<Option<Box
             Some(Box::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
         }
         #[cfg(feature = "postgres")]
-        DataPlace::Postgres(settings) => Some(Box::new(connect(settings.clone()).await?)),
+        DataPlace::Postgres(settings) => Some(Box::new(connect(&link(settings.clone())).await?)),
         _ => None,
     })
 }
 
 /// The service over a store, with the engine's keys and audit log.
-pub(crate) fn serve(loaded: &Loaded, engine: &Engine, store: Arc<dyn ChatStore>) -> anyhow::Result<Service> {
+pub(crate) fn serve(loaded: &Loaded, engine: &Engine, stored: Stored) -> anyhow::Result<Service> {
     let web = &loaded.config.web;
     let tenant = web.tenant()?;
     let witness = AuditLog { engine: engine.clone(), tenant: tenant.clone() };
+    let keys = engine.account_keys(tenant.clone());
+    let cache: Arc<dyn SyncCache> = match loaded.redis()? {
+        Some(redis) => Arc::new(Ahead::open(&redis, web, &keys)?),
+        None => Arc::new(MemoryCache::new(web.sync_cache)),
+    };
+    let vault: Arc<dyn Vault> = Arc::new(EngineVault { keys, engine: engine.clone() });
+    let news = stored.news(&vault)?;
     let parts = Parts {
-        store,
-        vault: Arc::new(EngineVault { keys: engine.account_keys(tenant), engine: engine.clone() }),
+        store: stored.store,
+        vault,
         clock: Arc::new(|| Millis(SystemClock.now().0.try_into().unwrap_or_default())),
         settings: web.settings(loaded.config.server.listen)?,
     };
-    let cache = MemoryCache::new(web.sync_cache);
-    let hooks = Hooks { witness: Some(Arc::new(witness)), cache: Some(Arc::new(cache)), ..Hooks::default() };
+    let (witness, cache): (Option<Arc<dyn Witness>>, _) = (Some(Arc::new(witness)), Some(cache));
+    let answerer = EngineAnswerer::new(engine.web_sessions(tenant), web.kept_where());
+    let hooks = Hooks { news, witness, cache, answerer: Some(Arc::new(answerer)) };
     Ok(Service::with_hooks(parts, hooks))
+}
+
+impl Stored {
+    /// How gateways on the same database hear of each other's changes; nothing for a store that only this process has.
+    #[cfg(feature = "postgres")]
+    fn news(&self, vault: &Arc<dyn Vault>) -> anyhow::Result<Option<Arc<dyn News>>> {
+        let Some(link) = &self.link else { return Ok(None) };
+        let news = PostgresNews::new(link, Arc::clone(vault)).context("the chats cannot be opened")?;
+        Ok(Some(Arc::new(news)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+    fn news(&self, _: &Arc<dyn Vault>) -> anyhow::Result<Option<Arc<dyn News>>> {
+        Ok(None)
+    }
 }
 
 /// The routes of chats; none where there are none.
@@ -164,13 +218,29 @@ impl Beside for Part {
     }
 
     fn gauges(&self) -> Vec<Gauge> {
-        let help = "Sockets of chats that are open";
-        vec![Gauge { name: "chats_sockets", help, value: self.0.count_sockets() }]
+        let gauge = |name, help, value| Gauge { name, help, value };
+        let mut all = vec![gauge("chats_sockets", "Sockets of chats that are open", self.0.count_sockets())];
+        if let Some(news) = self.0.news_counts() {
+            let connected = "Whether news of other gateways are heard";
+            let malformed = "Messages on the channel of news that this gateway could not read";
+            let lost =
+                "Times that news may have been lost, after which sockets were checked against the store";
+            all.extend([
+                gauge("chats_news_connected", connected, news.is_connected.into()),
+                gauge("chats_news_malformed", malformed, news.malformed),
+                gauge("chats_news_lost", lost, news.lost),
+            ]);
+        }
+        all
     }
 }
 
-/// Does what is due: now, and once a minute.
+/// Does what is due: now, and once a minute. Between, it tells other gateways what happens here, and hears from them.
 pub(crate) async fn keep(service: Service) {
+    tokio::join!(service.listen(), look_after(&service));
+}
+
+async fn look_after(service: &Service) {
     let mut ticks = tokio::time::interval(ROUNDS);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -213,6 +283,19 @@ impl Vault for EngineVault {
 
     async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
         self.keys.accept(account.as_str(), rev.into()).await.map_err(said)
+    }
+
+    async fn chat_anchor(&self, account: &AccountId, chat: &ChatId) -> Result<u32, VaultError> {
+        let rev = self.keys.anchor_of(account.as_str(), Some(chat.as_str())).await.map_err(said)?;
+        Ok(u32::try_from(rev).unwrap_or(u32::MAX))
+    }
+
+    async fn raise_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.keys.raise_of(account.as_str(), Some(chat.as_str()), rev.into()).await.map_err(said)
+    }
+
+    async fn accept_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.keys.accept_of(account.as_str(), Some(chat.as_str()), rev.into()).await.map_err(said)
     }
 
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {

@@ -2,6 +2,7 @@
 //!
 //! A library only so that fuzz targets can reach the parsers (feature `fuzzing`); nothing here is a stable interface.
 
+mod answers;
 mod channels;
 mod chats;
 mod cli;

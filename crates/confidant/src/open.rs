@@ -7,7 +7,6 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use confidant_channel::Inbox;
 use confidant_chats::service::Service;
-use confidant_chats::store::ChatStore;
 use confidant_concepts::SqliteGraph;
 use confidant_engine::aspects::Instructions;
 use confidant_engine::model::{Extractive, Models};
@@ -18,7 +17,7 @@ use confidant_mcp::tools::McpToolbox;
 use confidant_memory::Memory;
 use tempfile::TempDir;
 
-use crate::chats::{self, Chats};
+use crate::chats::{self, Chats, Stored};
 use crate::config::{KeyringUrl, Loaded, StoreKind};
 use crate::damage::{self, Damage, Part, Unreachable};
 use crate::files;
@@ -90,8 +89,8 @@ impl Opened {
         }
         match chats::open(loaded).await {
             Ok(None) => {}
-            Ok(Some(store)) => {
-                let service = chats::serve(loaded, &self.engine, store)?;
+            Ok(Some(stored)) => {
+                let service = chats::serve(loaded, &self.engine, stored)?;
                 known.attach(&service);
                 self.chats = Some(service);
             }
@@ -204,7 +203,7 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     if let Some(inbox) = &inbox {
         inbox.attach(&engine);
     }
-    let chats = chats.map(|store| chats::serve(loaded, &engine, store)).transpose()?;
+    let chats = chats.map(|stored| chats::serve(loaded, &engine, stored)).transpose()?;
     if let (Some(known), Some(service)) = (&known, &chats) {
         known.attach(service);
     }
@@ -245,10 +244,7 @@ fn models(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<(Models, Instruct
 }
 
 /// The store of chats, if there is one already.
-async fn stored_chats(
-    loaded: &Loaded,
-    damaged: &mut Vec<Damage>,
-) -> anyhow::Result<Option<Arc<dyn ChatStore>>> {
+async fn stored_chats(loaded: &Loaded, damaged: &mut Vec<Damage>) -> anyhow::Result<Option<Stored>> {
     if !chats::is_there(loaded)? {
         return Ok(None);
     }

@@ -31,13 +31,16 @@ use crate::ledger::rights::Administrator;
 use crate::ledger::session::Session;
 use crate::ledger::slots::Slots;
 use crate::ledger::storage::Storage;
+use crate::ledger::web_scope::is_web;
 use crate::notices::{Agenda, Notice, Notices};
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::staff::Staff;
-use crate::store::{Instance, random_id};
+use crate::store::volatile::{BesideKeys, BesideStore, Volatile};
+use crate::store::{Instance, KeyStore, Store, random_id};
 use crate::tools::{NoTools, ToolPolicy, Toolbox};
 use crate::turn::{self, Cancels, LeftOpen, Recovered, Safety, Turn, TurnRequest};
+use crate::web::WebSessions;
 
 /// A running engine. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -130,7 +133,11 @@ impl Engine {
     /// Opens an engine. Must be called within a Tokio runtime.
     pub fn open(parts: Parts) -> BoxFuture<'static, Result<Self, OpenError>> {
         Box::pin(async move {
-            let Storage { store, keys } = parts.storage;
+            let volatile = Arc::new(Volatile::default());
+            let store: Arc<dyn Store> =
+                Arc::new(BesideStore::new(parts.storage.store, Arc::clone(&volatile)));
+            let keys: Arc<dyn KeyStore> =
+                Arc::new(BesideKeys::new(parts.storage.keys, Arc::clone(&volatile)));
             let has_data = !store.is_empty().await?;
             let keyring = Keyring::open(keys, parts.keys, has_data).await?;
             store.introduce(keyring.name_sealer());
@@ -145,6 +152,7 @@ impl Engine {
                 naming: store.naming(),
                 store,
                 keyring,
+                volatile,
                 clock: parts.clock,
                 slots: Slots::new(parts.settings.warm_sessions, parts.settings.warm_for),
                 settings: parts.settings,
@@ -226,6 +234,12 @@ impl Engine {
     #[must_use]
     pub fn account_keys(&self, tenant: TenantId) -> AccountKeys {
         AccountKeys::new(Arc::clone(&self.inner), tenant)
+    }
+
+    /// The sessions of a tenant's chats, whose permanent form only their owner can open. For whoever runs chats, and nobody else.
+    #[must_use]
+    pub fn web_sessions(&self, tenant: TenantId) -> WebSessions {
+        WebSessions::new(Arc::clone(&self.inner), tenant)
     }
 
     /// A turn that neither recalls nor keeps anything, of somebody of this tenant. It calls no tool that changes something
@@ -371,7 +385,8 @@ impl Engine {
             let scope = approval::scope_of(approval_id).ok_or(Error::NoSuchApproval)?;
             let row = inner.ledger.keyring.store().get(scope).await?.ok_or(Error::NoSuchApproval)?;
             let scope = inner.ledger.keyring.scope_of(&row)?;
-            if scope.tenant() != tenant {
+            // Those of chats that only their owner can open are decided there.
+            if scope.tenant() != tenant || is_web(&scope) {
                 return Err(Error::NoSuchApproval);
             }
             Ok(Session::new(Arc::clone(inner), scope, actor))

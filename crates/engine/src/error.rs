@@ -6,6 +6,8 @@ use confidant_model::ModelError;
 use confidant_seal::{Kid, ScopeError};
 pub use confidant_store::StoreError;
 
+use crate::head::Lacks;
+
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -232,6 +234,9 @@ pub enum Error {
     /// The engine is stopping.
     #[error("the server is stopping; hint: send the turn again with the same request_id in a moment")]
     Stopping,
+    /// The log does not have the conversation as its client does.
+    #[error("the conversation is not here as you have it ({}); hint: send its history with the message", .0.code())]
+    History(Lacks),
     /// The model gave no answer.
     #[error("{0}")]
     Model(#[from] ModelError),
@@ -329,6 +334,7 @@ impl Error {
             Self::NoWorker => "no_worker",
             Self::Bus(_) => "bus_unreachable",
             Self::Stopping => "stopping",
+            Self::History(lacks) => lacks.code(),
             Self::Model(_) => "model_failed",
             Self::Store(StoreError::Full) => "storage_full",
             Self::Store(_) | Self::Unloaded(_) => "storage_failed",

@@ -35,6 +35,7 @@ mod fence;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod head;
 mod inner;
 mod ledger;
 mod notices;
@@ -44,6 +45,7 @@ mod settings;
 mod staff;
 pub mod tools;
 pub mod turn;
+mod web;
 
 use confidant_store as store;
 
@@ -65,9 +67,11 @@ pub use ledger::keyring::StaticKeys;
 pub use ledger::lifetimes::Lifetimes;
 pub use ledger::session::Session;
 pub use ledger::storage::Storage;
+pub use ledger::web_scope::Keep;
 pub use notices::Notice;
-pub use settings::{HistoryLimits, Processing, Recovery, Settings};
+pub use settings::{HistoryLimits, Processing, Recovery, Settings, WebCache};
 pub use turn::{Recovered, Turn, TurnRequest};
+pub use web::{WebSession, WebSessions};
 
 /// Where master keys come from, and the state of the keys that they seal.
 pub mod keys {

@@ -31,6 +31,8 @@ pub struct Settings {
     pub warm_for: Duration,
     /// The longest query, in bytes.
     pub max_query_bytes: usize,
+    /// Sessions of chats that only their owner can open.
+    pub web: WebCache,
 }
 
 impl Default for Settings {
@@ -47,7 +49,23 @@ impl Default for Settings {
             warm_sessions: 1024,
             warm_for: Duration::from_secs(900),
             max_query_bytes: 64 * 1024,
+            web: WebCache::default(),
         }
+    }
+}
+
+/// How long chats that only their owner can open have a session here, and how many of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebCache {
+    /// After the last use.
+    pub lives: Duration,
+    /// The newest by use; older ones are ended.
+    pub chats: usize,
+}
+
+impl Default for WebCache {
+    fn default() -> Self {
+        Self { lives: Duration::from_secs(86_400), chats: 3 }
     }
 }
 

@@ -281,7 +281,8 @@ fn status(error: &Error) -> (StatusCode, Option<u64>) {
         | Error::DecidedByYou(_)
         | Error::ApprovalExpired
         | Error::Cancelled
-        | Error::Interrupted => (StatusCode::CONFLICT, None),
+        | Error::Interrupted
+        | Error::History(_) => (StatusCode::CONFLICT, None),
         Error::Busy => (StatusCode::CONFLICT, Some(1)),
         Error::Model(_) => (StatusCode::BAD_GATEWAY, None),
         Error::Store(StoreError::Full) => (StatusCode::INSUFFICIENT_STORAGE, None),

@@ -6,7 +6,8 @@
 //!        ▼                   ┌ query: one statement, one round trip
 //!      Pool ─── connections ─┤
 //!        │                   └ tries: a transaction of a few batches, begun again when it was in somebody's way
-//!        └─ migrate, is_there, check
+//!        ├─ migrate, is_there, check
+//!        └─ listen: what others say, on a connection of its own
 //! ```
 //!
 //! - Connections are encrypted and the server's certificate is checked, unless the server is this machine.
@@ -23,6 +24,8 @@ mod address;
 mod error;
 mod link;
 #[cfg(feature = "driver")]
+mod listen;
+#[cfg(feature = "driver")]
 mod migrations;
 #[cfg(feature = "driver")]
 mod pool;
@@ -34,6 +37,8 @@ mod transaction;
 pub use address::PostgresAddress;
 pub use error::PostgresError;
 pub use link::Link;
+#[cfg(feature = "driver")]
+pub use listen::{Ear, Voice};
 #[cfg(feature = "driver")]
 pub use migrations::{is_there, migrate};
 #[cfg(feature = "driver")]

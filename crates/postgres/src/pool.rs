@@ -24,7 +24,7 @@ use super::tls::MakeTls;
 pub(crate) type Result<T> = std::result::Result<T, PostgresError>;
 
 /// The longest that connecting may take.
-const CONNECT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT: Duration = Duration::from_secs(3);
 /// How often a connection that nobody uses is asked whether it stands, and how long the network may leave what was sent
 /// unacknowledged: without an end to that, a server that vanished is waited for by the quarter of an hour.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
@@ -52,8 +52,8 @@ pub type Args<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The connections of a process.
 pub struct Pool {
-    config: Config,
-    tls: Option<MakeTls>,
+    pub(crate) config: Config,
+    pub(crate) tls: Option<MakeTls>,
     permits: Semaphore,
     idle: Mutex<Vec<Connected>>,
     pub(crate) schema: String,

@@ -146,6 +146,12 @@ impl RunningHarm {
         self.at = self.at.max(now);
     }
 
+    /// The later of two records of one conversation.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        if other.at > self.at { other } else { self }
+    }
+
     /// The running score of a kind, as of the last turn.
     #[must_use]
     pub fn score(&self, harm: Harm) -> f32 {

@@ -35,6 +35,7 @@ pub mod postgres;
 pub mod redis;
 pub mod sqlite;
 mod tokens;
+pub mod volatile;
 
 #[cfg(test)]
 #[cfg(all(feature = "redis", feature = "postgres"))]

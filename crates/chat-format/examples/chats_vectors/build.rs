@@ -32,7 +32,7 @@ pub(crate) fn text() -> String {
         records: records(),
         histories: histories(),
         transcripts: vec![transcript()],
-        mailbox: vec![mailbox()],
+        mailbox: vec![mailbox(), more()],
         pairing: vec![pairing()],
         rotation: rotation(),
         must_fail: must_fail(),
@@ -371,16 +371,22 @@ fn transcript() -> TranscriptCase {
 
 pub(crate) fn mailbox() -> MailboxCase {
     let reply = a_message(Role::Assistant, Some(message_id(1)), "hello");
-    letter_case(&reply.to_json(), 1)
+    letter_case("reply", &reply.to_json(), 1)
 }
 
-pub(crate) fn letter_case(json: &[u8], rev: u32) -> MailboxCase {
+/// What came after the reply.
+pub(crate) fn more() -> MailboxCase {
+    let text = Text { v: 1, body: "suggestions".to_owned() };
+    letter_case("reply-more", &text.to_json(), 1)
+}
+
+pub(crate) fn letter_case(purpose: &str, json: &[u8], rev: u32) -> MailboxCase {
     let (ephemeral, own) = (counting(0x70), counting(0x63));
     let box_pub = BoxKey::from_key(&own).public_key();
     let key = letter_key_insecure_for_testing(&ephemeral, &box_pub).expect("not zero");
     let (chat, reply) = (chat(1), message_id(2));
     let context =
-        ["reply", account().as_str(), chat.as_str(), reply.as_str(), turn().as_str()].map(str::to_owned);
+        [purpose, account().as_str(), chat.as_str(), reply.as_str(), turn().as_str()].map(str::to_owned);
     let point = BoxKey::from_key(&ephemeral).public_key();
     MailboxCase {
         ephemeral: key_hex(&ephemeral),

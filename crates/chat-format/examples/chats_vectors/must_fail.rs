@@ -245,8 +245,19 @@ fn bad_letters() -> Vec<BadLetter> {
     let head = String::from_utf8(a_head().to_json().to_vec()).expect("JSON is text");
     let none =
         String::from_utf8(Head { pending: vec![], ..a_head() }.to_json().to_vec()).expect("JSON is text");
-    let reply =
-        |role, parent: u8| letter_case(&a_message(role, Some(message_id(parent)), "hello").to_json(), 1).wire;
+    let reply = |role, parent: u8| {
+        letter_case("reply", &a_message(role, Some(message_id(parent)), "hello").to_json(), 1).wire
+    };
+    let (good_more, rest) = (more(), letter_case("reply-more", b"{}", 1).wire);
+    let more_case = |name: &str, head: &str, wire: String, error: &str| BadLetter {
+        name: name.to_owned(),
+        box_key: good.box_key.clone(),
+        context: good_more.context.clone(),
+        head: head.to_owned(),
+        listed: vec![],
+        wire,
+        error: error.to_owned(),
+    };
     let case = |name: &str, head: &str, listed: &[MessageId], wire: String, error: &str| BadLetter {
         name: name.to_owned(),
         box_key: good.box_key.clone(),
@@ -268,12 +279,16 @@ fn bad_letters() -> Vec<BadLetter> {
         case("comes twice, no longer pending", &none, &twice, good.wire.clone(), "duplicate"),
         case("answers another message", &head, here, reply(Role::Assistant, 3), "unasked"),
         case("in the person's name", &head, here, reply(Role::User, 1), "record-refused"),
-        case("revision 2", &head, here, letter_case(&json, 2).wire, "record-refused"),
-        case("not a record", &head, here, letter_case(b"{}", 1).wire, "record-refused"),
+        case("revision 2", &head, here, letter_case("reply", &json, 2).wire, "record-refused"),
+        case("not a record", &head, here, letter_case("reply", b"{}", 1).wire, "record-refused"),
         case("an all-zero shared secret", &head, here, zero, "record-refused"),
         case("a point of low order", &head, here, low, "record-refused"),
         case("cut", &head, here, good.wire[..good.wire.len() - 2].to_owned(), "record-refused"),
         case("nothing", &head, here, String::new(), "record-refused"),
+        case("what came after it", &head, here, good_more.wire.clone(), "record-refused"),
+        more_case("after a reply: not pending", &none, good_more.wire.clone(), "unasked"),
+        more_case("after a reply: the reply", &head, good.wire.clone(), "record-refused"),
+        more_case("after a reply: not a record", &head, rest, "record-refused"),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use confidant_chat_format::{ChatId, Digest, Kind, TurnId};
+use confidant_chat_format::{ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
 use confidant_chat_protocol::{Finish, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said
 /// Answers every question with `known=N: words`, in pieces.
 #[derive(Clone)]
 pub struct MemoryAnswerer {
-    chats: Arc<Mutex<HashMap<ChatId, Branch>>>,
+    chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
     answered: Arc<Mutex<BTreeMap<TurnId, (Digest, Answer)>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
@@ -23,11 +23,8 @@ pub struct MemoryAnswerer {
 
 debug_without_content!(MemoryAnswerer);
 
-#[derive(Clone)]
-struct Branch {
-    lines: Vec<Line>,
-    kept: Kept,
-}
+/// The lines of a chat, and what is kept of them.
+type Lines = (Vec<Line>, Kept);
 
 impl Default for MemoryAnswerer {
     fn default() -> Self {
@@ -59,7 +56,7 @@ impl MemoryAnswerer {
     /// Everything that it keeps of a chat.
     #[must_use]
     pub fn lines(&self, chat: &ChatId) -> Vec<Line> {
-        self.chats.lock().get(chat).map(|branch| branch.lines.clone()).unwrap_or_default()
+        self.chats.lock().get(chat).map(|(lines, _)| lines.clone()).unwrap_or_default()
     }
 
     fn say(&self, ask: Ask) -> Telling {
@@ -71,6 +68,11 @@ impl MemoryAnswerer {
                 return;
             }
             let _gone = sender.send(Said::Progress("thinking".to_owned())).await;
+            if let Some(branch) = &ask.history {
+                let Claim { count: messages, before: digest, .. } = ask.claim;
+                let kept = Kept { messages, digest, transcript: branch.transcript };
+                this.chats.lock().insert(ask.place.chat.clone(), (branch.lines.clone(), kept));
+            }
             let known = this.lines(&ask.place.chat).len();
             let text = format!("known={known}: {}", ask.text);
             for piece in text.split_inclusive(' ') {
@@ -91,13 +93,14 @@ impl MemoryAnswerer {
     }
 
     fn commit(&self, ask: &Ask, text: String) -> Answer {
+        let transcript = ask.transcript.then(Kind::Assistant, &text);
+        let kept = Kept { messages: ask.claim.count + 2, digest: ask.claim.after, transcript };
+        let line = |kind, text: &str| Line { id: MessageId::random(), kind, text: text.to_owned() };
         let mut chats = self.chats.lock();
-        let branch = chats
-            .entry(ask.place.chat.clone())
-            .or_insert_with(|| Branch { lines: Vec::new(), kept: ask.then });
-        branch.lines.push(Line { kind: Kind::User, text: ask.text.clone() });
-        branch.lines.push(Line { kind: Kind::Assistant, text: text.clone() });
-        branch.kept = Kept { transcript: ask.then.transcript.then(Kind::Assistant, &text), ..ask.then };
+        let (lines, stands) = chats.entry(ask.place.chat.clone()).or_insert_with(|| (Vec::new(), kept));
+        lines.extend([line(Kind::User, &ask.text), line(Kind::Assistant, &text)]);
+        *stands = kept;
+        drop(chats);
         let answer = Answer {
             text,
             finish: Finish::Whole,
@@ -109,7 +112,7 @@ impl MemoryAnswerer {
             tools: Vec::new(),
             wanted: Vec::new(),
         };
-        self.answered.lock().insert(ask.turn.clone(), (ask.then.digest, answer.clone()));
+        self.answered.lock().insert(ask.turn.clone(), (ask.claim.after, answer.clone()));
         answer
     }
 }
@@ -117,12 +120,7 @@ impl MemoryAnswerer {
 #[async_trait]
 impl Answerer for MemoryAnswerer {
     async fn have(&self, place: &Place) -> Result<Have, RefusedSent> {
-        Ok(self.chats.lock().get(&place.chat).map_or(Have::Missing, |branch| Have::There(branch.kept)))
-    }
-
-    async fn adopt(&self, place: &Place, lines: Vec<Line>, kept: Kept) -> Result<(), RefusedSent> {
-        self.chats.lock().insert(place.chat.clone(), Branch { lines, kept });
-        Ok(())
+        Ok(self.chats.lock().get(&place.chat).map_or(Have::Missing, |(_, kept)| Have::There(*kept)))
     }
 
     fn answer(&self, ask: Ask) -> Telling {
@@ -151,16 +149,14 @@ impl Answerer for MemoryAnswerer {
 
     fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> Telling {
         let text = if allow { "allowed" } else { "denied" };
-        let then = Kept {
-            messages: 0,
-            digest: Digest::of(b""),
-            transcript: confidant_chat_format::Transcript::start(),
-        };
+        let nothing = Digest::of(b"");
         self.say(Ask {
             place: place.clone(),
             turn: turn.clone(),
             text: text.to_owned(),
-            then,
+            claim: Claim { count: 0, before: nothing, after: nothing },
+            transcript: Transcript::start(),
+            history: None,
             titled: true,
             focus: None,
             off: Vec::new(),

@@ -3,7 +3,7 @@
 //! What people sealed cannot be looked at here. Their devices find out whether a part of it is missing or old.
 
 use confidant_chat_format::AccountId;
-use confidant_chat_protocol::RefusedSent;
+use confidant_chat_protocol::{ErrorName, RefusedSent};
 
 use super::record::AccountRecord;
 use super::refusals::Answer;
@@ -21,7 +21,7 @@ pub struct Checked {
 }
 
 impl Service {
-    /// Opens the record and every ring of every account.
+    /// Opens the record, every ring and every safety row of every account.
     pub async fn check(&self) -> Result<Checked, RefusedSent> {
         let this = &*self.inner;
         let (mut checked, mut after) = (Checked::default(), None);
@@ -41,8 +41,8 @@ impl Service {
         }
     }
 
-    /// Takes the records as they are now for the newest, as after restoring a backup; says how many were behind. One that does
-    /// not open is left as it is.
+    /// Takes the records as they are now for the newest, as after restoring a backup; says how many accounts were
+    /// behind, with what is remembered of their chats. What does not open is left as it is.
     pub async fn accept_restore(&self) -> Result<u64, RefusedSent> {
         let this = &*self.inner;
         let (mut behind, mut after) = (0, None);
@@ -52,10 +52,14 @@ impl Service {
             after = Some(last.clone());
             for account in &page {
                 let Some((row, Ok(_))) = this.look_at(account).await? else { continue };
-                if row.rev < this.vault.anchor(account).await? {
+                let mut is_behind = row.rev < this.vault.anchor(account).await?;
+                if is_behind {
                     this.vault.accept(account, row.rev).await?;
-                    behind += 1;
                 }
+                for line in this.lines(account).await? {
+                    is_behind |= this.accept_safety(account, &line.chat).await?;
+                }
+                behind += u64::from(is_behind);
             }
         }
     }
@@ -78,6 +82,21 @@ impl Inner {
         Ok(Some((row, record)))
     }
 
+    /// What is wrong with what is remembered of an account's chats, if anything is.
+    async fn safety_fault(&self, account: &AccountId) -> Answer<Option<&'static str>> {
+        for line in self.lines(account).await? {
+            match self.safety(account, &line.chat).await {
+                Err(refused) if matches!(refused.error, ErrorName::Content(_)) => {
+                    return Ok(Some(refused.error.name()));
+                }
+                // A chat that was deleted meanwhile.
+                Err(refused) if refused.error.status() == 404 => {}
+                looked => drop(looked?),
+            }
+        }
+        Ok(None)
+    }
+
     /// What is wrong with an account, if anything is.
     async fn fault(&self, account: &AccountId) -> Answer<Option<&'static str>> {
         let Some((row, record)) = self.look_at(account).await? else { return Ok(None) };
@@ -92,7 +111,7 @@ impl Inner {
         loop {
             let page = self.store.rings(account, after.clone()).await?;
             if page.is_empty() {
-                return Ok(None);
+                return self.safety_fault(account).await;
             }
             for row in page {
                 if after.as_ref().is_none_or(|(of, _)| *of != row.of) {

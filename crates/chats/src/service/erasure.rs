@@ -93,6 +93,8 @@ impl Inner {
 }
 
 fn plain_receipt(erased: &store::Erased) -> String {
-    let store::Erased { chats, items, devices, sessions } = erased;
-    format!(r#"{{"v":1,"chats":{chats},"items":{items},"devices":{devices},"sessions":{sessions}}}"#)
+    let store::Erased { chats, items, devices, sessions, letters } = erased;
+    format!(
+        r#"{{"v":1,"chats":{chats},"items":{items},"devices":{devices},"sessions":{sessions},"letters":{letters}}}"#
+    )
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId};
+use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId, TurnId};
 use confidant_chat_protocol::{
     Body as _, ClientFrame, Export, RefusedSent, ServerEvent, ServerFrame, Versions, limits,
 };
@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Chats(ChatsStep),
     /// Embeds of a chat.
     Embeds(ChatId, Vec<EmbedId>),
+    /// Letters that wait, after this one.
+    Letters(Option<(ChatId, TurnId)>),
 }
 
 impl Step {
@@ -76,6 +78,10 @@ impl Frames {
             Step::Embeds(chat, embeds) => {
                 let made = service.embeds_frame(&self.peer, chat, embeds).await;
                 made.map(|(event, rest)| (event, rest.map(|rest| Step::Embeds(chat.clone(), rest))))
+            }
+            Step::Letters(after) => {
+                let made = service.letters_frame(&self.peer.account, after.clone()).await;
+                made.map(|(event, last)| (event, last.map(|last| Step::Letters(Some(last)))))
             }
         };
         match made {
@@ -143,6 +149,7 @@ impl Service {
             let todo = chats.iter().map(|line| (line.chat.clone(), nothing.clone()));
             steps.push(Step::Chats(ChatsStep::new(Kind::Export, todo)));
         }
+        steps.push(Step::Letters(None));
         steps.push(Step::event(state.complete(confidant_chat_protocol::Phase::All)));
         Ok(Frames::new(self.clone(), peer, None, steps))
     }

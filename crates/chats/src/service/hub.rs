@@ -1,28 +1,60 @@
 //! The sockets of an account in this process, and what they are told.
 //!
 //! ```text
-//! a change ─▶ publish ─┬─▶ room of the account ─▶ a bounded queue per socket ─▶ Socket::news
+//! a change ─▶ publish ─┬─▶ room of the account ─▶ order ─▶ a bounded queue per socket ─▶ Socket::news
+//!                      │         ▲
 //!                      └─▶ News: other gateways, which hand it to Service::hear
 //! ```
 //!
 //! - Whoever changes an account holds the room's turn from the write to the publishing, so that news come in the order of `seq`.
-//! - A socket that does not keep up is dropped from the room: its queue ends, it is closed, and its device syncs anew.
+//!   Where there are other gateways, news that come early wait for those before them, and what does not come is looked for.
+//! - A socket that does not keep up is dropped from the room: its queue ends, it is closed, and its device syncs anew. So are
+//!   all sockets of an account whose news were lost.
 //! - A socket whose session ends is told why, once, and hears nothing afterwards.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
+use async_trait::async_trait;
 use confidant_chat_format::{AccountId, DeviceId, Digest};
 use confidant_chat_protocol::{LogoutReason, ServerFrame};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Hears of every change that this process made.
+use super::order::Order;
+use super::{Inner, WeakService, gaps};
+
+/// Hears of every change that this process made, and says what others made.
+#[async_trait]
 pub trait News: Send + Sync + std::fmt::Debug {
     /// Something happened to an account. Does not wait: it is called while others wait for their turn.
     fn happened(&self, account: &AccountId, happened: &Happened);
+
+    /// Tells others what happened here, and this service what happened there ([`super::Service::hear`]), for as long as the
+    /// service lives. After news may have been lost, it asks for [`super::Service::catch_up`].
+    async fn listen(&self, _service: WeakService) {}
+
+    /// How it goes, for whoever watches.
+    fn counts(&self) -> NewsCounts {
+        NewsCounts::default()
+    }
+}
+
+/// How news travel between gateways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewsCounts {
+    /// Whether others are heard now.
+    pub is_connected: bool,
+    /// News that were told to others.
+    pub told: u64,
+    /// News of others.
+    pub heard: u64,
+    /// What was heard and is not ours, or cannot be read.
+    pub malformed: u64,
+    /// How often news may have been lost, so that sockets had to be checked against the store.
+    pub lost: u64,
 }
 
 /// What happened, for an account's sockets.
@@ -37,6 +69,8 @@ pub enum Happened {
         /// Why.
         reason: LogoutReason,
     },
+    /// News were lost: the account's sockets are closed, and their devices come again and sync.
+    Missed,
 }
 
 /// Which sessions of an account.
@@ -71,13 +105,29 @@ pub(crate) struct Hub {
     rooms: Mutex<HashMap<AccountId, Arc<Room>>>,
     next: AtomicU64,
     others: Option<Arc<dyn News>>,
+    /// Looks for news that do not come.
+    service: Weak<Inner>,
 }
 
 /// An account's sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     turn: tokio::sync::Mutex<()>,
-    members: Mutex<Vec<Member>>,
+    seated: Mutex<Seated>,
+}
+
+#[derive(Debug, Default)]
+struct Seated {
+    members: Vec<Member>,
+    /// Used where there are other gateways: alone, the turn is order enough.
+    order: Order<Told>,
+}
+
+/// A frame, and the socket that does not get it.
+#[derive(Debug)]
+struct Told {
+    frame: Arc<ServerFrame>,
+    except: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -108,7 +158,23 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.room.members.lock().retain(|member| member.number != self.number);
+        self.room.seated.lock().members.retain(|member| member.number != self.number);
+    }
+}
+
+impl Seated {
+    fn deliver(&mut self, told: Vec<Told>) {
+        for Told { frame, except } in told {
+            self.members.retain(|member| {
+                Some(member.number) == except || member.queue.try_send(Arc::clone(&frame)).is_ok()
+            });
+        }
+    }
+
+    /// Everybody comes again and syncs.
+    fn dismiss(&mut self) {
+        self.members.clear();
+        self.order = Order::default();
     }
 }
 
@@ -117,11 +183,45 @@ impl Room {
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
+
+    /// Tells a change in its place, among those of other gateways.
+    pub(crate) fn tell_in_order(&self, seq: u64, frame: Arc<ServerFrame>, except: Option<u64>) {
+        let mut seated = self.seated.lock();
+        if seated.members.is_empty() {
+            return seated.dismiss();
+        }
+        let told = seated.order.take(seq, Told { frame, except });
+        seated.deliver(told);
+        if seated.order.count() > HELD {
+            seated.dismiss();
+        }
+    }
+
+    /// What is missing; if nothing is, nobody looks after it any more.
+    pub(crate) fn missing(&self) -> Option<(u64, u64)> {
+        let mut seated = self.seated.lock();
+        let missing = if seated.members.is_empty() { None } else { seated.order.missing() };
+        seated.order.is_tended = missing.is_some();
+        missing
+    }
+
+    /// Closes every socket: their devices come again and sync.
+    pub(crate) fn dismiss(&self) {
+        self.seated.lock().dismiss();
+    }
+
+    /// Whether something is missing that nobody looks after. The caller does from now on.
+    fn must_tend(&self) -> bool {
+        let order = &mut self.seated.lock().order;
+        let must = order.missing().is_some() && !order.is_tended;
+        order.is_tended |= must;
+        must
+    }
 }
 
 impl Hub {
-    pub(crate) fn new(others: Option<Arc<dyn News>>) -> Self {
-        Self { rooms: Mutex::default(), next: AtomicU64::new(1), others }
+    pub(crate) fn new(others: Option<Arc<dyn News>>, service: Weak<Inner>) -> Self {
+        Self { rooms: Mutex::default(), next: AtomicU64::new(1), others, service }
     }
 
     pub(crate) fn room(&self, account: &AccountId) -> Arc<Room> {
@@ -131,16 +231,31 @@ impl Hub {
     /// A place for a socket; `None` if the account has too many of them.
     pub(crate) fn join(&self, account: &AccountId, session: Digest, device: &DeviceId) -> Option<Seat> {
         let room = self.room(account);
-        let mut members = room.members.lock();
-        if members.len() >= SOCKETS {
+        let mut seated = room.seated.lock();
+        if seated.members.len() >= SOCKETS {
             return None;
+        }
+        if seated.members.is_empty() {
+            // While nobody was there, nobody kept count.
+            seated.dismiss();
         }
         let (queue, receiver) = mpsc::channel(QUEUE);
         let (number, ended) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(OnceLock::new()));
         let member = Member { number, session, device: device.clone(), queue, ended: Arc::clone(&ended) };
-        members.push(member);
-        drop(members);
+        seated.members.push(member);
+        drop(seated);
         Some(Seat { number, queue: receiver, ended, room })
+    }
+
+    /// A socket that has joined will load everything up to this change.
+    pub(crate) fn begin(&self, account: &AccountId, seat: &Seat, seq: u64) {
+        if self.others.is_some() {
+            let mut seated = seat.room.seated.lock();
+            let told = seated.order.begin(seq);
+            seated.deliver(told);
+            drop(seated);
+            self.tend(account, &seat.room);
+        }
     }
 
     /// Tells every socket but one.
@@ -180,17 +295,18 @@ impl Hub {
 
     fn tell(&self, account: &AccountId, except: Option<u64>, happened: &Happened) {
         let Some(room) = self.rooms.lock().get(account).cloned() else { return };
-        let mut members = room.members.lock();
         match happened {
             Happened::Frames(frames) => {
                 for frame in frames {
-                    let frame = Arc::new(frame.clone());
-                    members.retain(|member| {
-                        Some(member.number) == except || member.queue.try_send(Arc::clone(&frame)).is_ok()
-                    });
+                    let (seq, frame) = (frame.seq, Arc::new(frame.clone()));
+                    match seq.filter(|_| self.others.is_some()) {
+                        Some(seq) => room.tell_in_order(seq, frame, except),
+                        None => room.seated.lock().deliver(vec![Told { frame, except }]),
+                    }
                 }
+                self.tend(account, &room);
             }
-            Happened::Ended { which, reason } => members.retain(|member| {
+            Happened::Ended { which, reason } => room.seated.lock().members.retain(|member| {
                 let ends = which.is(member);
                 if ends {
                     // Set once: the first reason is the one.
@@ -198,19 +314,36 @@ impl Hub {
                 }
                 !ends
             }),
+            Happened::Missed => room.dismiss(),
+        }
+    }
+
+    /// There are changes up to this one. What the account's sockets have not heard by now is looked for.
+    pub(crate) fn expect(&self, account: &AccountId, seq: u64) {
+        let Some(room) = self.rooms.lock().get(account).cloned() else { return };
+        room.seated.lock().order.expect(seq);
+        self.tend(account, &room);
+    }
+
+    /// Has somebody look after what is missing, if anything is.
+    fn tend(&self, account: &AccountId, room: &Arc<Room>) {
+        if self.others.is_some() && room.must_tend() {
+            let (service, account) = (Weak::clone(&self.service), account.clone());
+            tokio::spawn(gaps::tend(service, account, Arc::clone(room)));
         }
     }
 
     /// Whether anybody but this socket would hear of a change.
     pub(crate) fn has_others(&self, account: &AccountId, number: Option<u64>) -> bool {
         let room = self.rooms.lock().get(account).cloned();
-        let here = room.is_some_and(|room| room.members.lock().iter().any(|one| Some(one.number) != number));
+        let here =
+            room.is_some_and(|room| room.seated.lock().members.iter().any(|one| Some(one.number) != number));
         here || self.others.is_some()
     }
 
     /// How many sockets there are.
     pub(crate) fn count(&self) -> u64 {
-        self.rooms.lock().values().map(|room| room.members.lock().len() as u64).sum()
+        self.rooms.lock().values().map(|room| room.seated.lock().members.len() as u64).sum()
     }
 
     /// The sessions that have sockets here. Empty rooms go.
@@ -220,7 +353,8 @@ impl Hub {
         rooms.retain(|_, room| Arc::strong_count(room) > 1);
         let mut sessions: Vec<(AccountId, Digest)> = Vec::new();
         for (account, room) in rooms.iter() {
-            sessions.extend(room.members.lock().iter().map(|member| (account.clone(), member.session)));
+            let seated = room.seated.lock();
+            sessions.extend(seated.members.iter().map(|member| (account.clone(), member.session)));
         }
         sessions.sort_unstable();
         sessions.dedup();
@@ -232,3 +366,5 @@ impl Hub {
 const SOCKETS: usize = 64;
 /// News that wait for one socket.
 const QUEUE: usize = 256;
+/// News of one account that wait for those before them.
+const HELD: usize = 1024;

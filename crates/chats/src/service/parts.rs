@@ -228,7 +228,7 @@ fn base_size(delta: &ChatDelta, ring: usize) -> usize {
 }
 
 /// How many characters bytes take, at most.
-pub(crate) fn base64(bytes: usize) -> usize {
+pub(crate) const fn base64(bytes: usize) -> usize {
     bytes / 3 * 4 + 8
 }
 

@@ -249,6 +249,7 @@ impl Inner {
             self.note_cursor(&session.account, &session.device, seq).await?;
         }
         let seq = self.store.account(&session.account).await?.seq;
+        self.hub.begin(&session.account, &seat, seq);
         if let Some(old) = seq.checked_sub(CHANGES).filter(|old| *old > 0) {
             self.store.trim_feed(&session.account, old).await?;
         }

@@ -38,6 +38,8 @@ macro_rules! mounted {
             mod attacks;
             mod checks;
             mod keys;
+            mod letters;
+            mod safety;
             mod sockets;
             mod syncing;
             mod witness;
@@ -48,6 +50,9 @@ macro_rules! mounted {
         }
     )+};
 }
+
+#[cfg(feature = "postgres")]
+mod gateways;
 
 mounted! {
     sqlite = OnSqlite

@@ -140,4 +140,6 @@ pub struct Erased {
     pub devices: u64,
     /// Web sessions.
     pub sessions: u64,
+    /// Letters that nobody had taken.
+    pub letters: u64,
 }

@@ -341,7 +341,7 @@ const SMALL: i64 = 500;
 const LARGE: i64 = 8;
 
 /// Every table, those first that others refer to.
-pub(crate) static TABLES: [Table; 23] = [
+pub(crate) static TABLES: [Table; 25] = [
     table(
         "accounts",
         Of::Accounts,
@@ -383,6 +383,14 @@ pub(crate) static TABLES: [Table; 23] = [
     table("steps", Of::Chat, REV, &["live", "chain", "hash"], SMALL),
     table("tombstones", Of::Chat, ITEM, &["removed_at"], SMALL),
     table("drafts", Of::Chat, &[], &["envelope"], LARGE),
+    table(
+        "letters",
+        Of::Account,
+        &[("chat", Kind::Text), ("turn", Kind::Text)],
+        &["reply", "left_at", "letter", "more"],
+        LARGE,
+    ),
+    table("safety", Of::Account, &[("chat", Kind::Text)], &["rev", "sealed"], SMALL),
     table("feed", Of::Account, &[("seq", Kind::Number)], &["what", "name"], SMALL),
     table(
         "devices",

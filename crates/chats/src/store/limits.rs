@@ -21,6 +21,12 @@ pub const DRAFT_BYTES: usize = wire::MAX_DRAFT;
 /// The sealed key of a ring entry, what is exchanged while pairing, or a device's label: the seal of the server around that of
 /// the client included.
 pub const ENTRY_BYTES: usize = 2 * wire::MAX_KEY;
+/// A letter: the mailbox's key pair of the sender and the envelope of a message.
+pub const LETTER_BYTES: usize = wire::MAX_MESSAGE;
+/// What came after an answer, sealed likewise.
+pub const MORE_BYTES: usize = wire::MAX_RECORD;
+/// A chat's safety row, sealed by the server.
+pub const SAFETY_BYTES: usize = 4 << 10;
 /// An account's sealed record, or what a one-use code carries.
 pub const RECORD_BYTES: usize = 64 << 10;
 
@@ -46,10 +52,14 @@ pub const CREDENTIALS: usize = wire::MAX_CREDENTIALS;
 pub const DEVICES: u32 = wire::MAX_DEVICES as u32;
 /// Web sessions of an account.
 pub const SESSIONS: u32 = wire::MAX_DEVICES as u32;
+/// Letters of an account. One more, and the oldest goes.
+pub const LETTERS: u32 = wire::MAX_LETTERS as u32;
 /// Rows that one call of a list returns.
 pub const PAGE: usize = wire::MAX_CHANGES;
 
 /// How long rings stay frozen for a rotation that is neither committed nor abandoned.
 pub const FREEZE: Duration = Duration::from_secs(600);
+/// How long a letter waits.
+pub const LETTER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a pairing slot is open.
 pub const PAIRING: Duration = Duration::from_secs(120);

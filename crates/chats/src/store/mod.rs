@@ -7,6 +7,7 @@
 //!  Rings      keys of chats, account, mailbox; rotation     Codes      one-use codes, pairing, delays after failed logins
 //!  Lists      floors, manifest, account data                Upkeep     expiry, scrubbing, checking
 //!  Chats      writes, drafts, deletion, reading             Feed       what changed since, which chats come first
+//!  Letters    answers that wait for a device                Safety     what is remembered of a chat without its words
 //! ```
 //!
 //! - A write is one transaction: all of it happens, or none. The checks are made inside it.
@@ -26,6 +27,7 @@ mod copy;
 mod delays;
 mod error;
 mod feed;
+mod letters;
 pub mod limits;
 mod lists;
 mod names;
@@ -33,6 +35,7 @@ mod plan;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod rings;
+mod safety;
 mod sessions;
 pub mod sqlite;
 mod time;
@@ -54,24 +57,32 @@ pub use copy::{Cell, Copied, Part, Table, copy};
 pub use delays::{Attempts, FREE_ATTEMPTS, LONGEST_DELAY};
 pub use error::{Result, StoreError};
 pub use feed::{Change, Changed, Changes, ChatLine, Feed, Phase};
+pub use letters::{Kept, LetterRow, Letters, PutLetter};
 pub use lists::{
     AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestPut, ManifestRow,
     PutData,
 };
 pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
+pub use safety::{PutSafety, Safety};
 pub use sessions::{Device, NewDevice, Session, Sessions};
 pub use time::Millis;
 
 /// Everything that is kept of client-sealed chats.
-pub trait ChatStore: Accounts + Rings + Lists + Chats + Feed + Sessions + Codes + Upkeep {}
+pub trait ChatStore:
+    Accounts + Rings + Lists + Chats + Feed + Letters + Safety + Sessions + Codes + Upkeep
+{
+}
 
-impl<T: Accounts + Rings + Lists + Chats + Feed + Sessions + Codes + Upkeep> ChatStore for T {}
+impl<T: Accounts + Rings + Lists + Chats + Feed + Letters + Safety + Sessions + Codes + Upkeep> ChatStore
+    for T
+{
+}
 
 /// What keeps a store in order.
 #[async_trait]
 pub trait Upkeep: Send + Sync + std::fmt::Debug {
-    /// Removes what has expired: codes, pairing slots, sessions, failed logins and rotations that nobody committed. Returns
-    /// how many rows went.
+    /// Removes what has expired: codes, pairing slots, sessions, letters, failed logins and rotations that nobody committed.
+    /// Returns how many rows went.
     async fn expire(&self, now: Millis) -> Result<u64>;
     /// Leaves nothing of erased rows behind in journals or pages. [`StoreError::Busy`] says that somebody still reads. This may
     /// take as long as copying everything, and writers wait meanwhile: once after several erasures is enough.

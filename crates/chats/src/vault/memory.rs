@@ -19,7 +19,7 @@ pub struct MemoryVault {
 #[derive(Default)]
 struct Kept {
     keys: HashMap<(AccountId, Option<ChatId>), Key>,
-    anchors: HashMap<AccountId, u32>,
+    anchors: HashMap<(AccountId, Option<ChatId>), u32>,
     is_down: bool,
 }
 
@@ -75,19 +75,37 @@ impl Vault for MemoryVault {
     }
 
     async fn anchor(&self, account: &AccountId) -> Result<u32, VaultError> {
-        self.up(|kept| kept.anchors.get(account).copied().unwrap_or(0))
+        self.up(|kept| kept.anchors.get(&(account.clone(), None)).copied().unwrap_or(0))
     }
 
     async fn raise(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
         self.up(|kept| {
-            let anchor = kept.anchors.entry(account.clone()).or_default();
+            let anchor = kept.anchors.entry((account.clone(), None)).or_default();
             *anchor = rev.max(*anchor);
         })
     }
 
     async fn accept(&self, account: &AccountId, rev: u32) -> Result<(), VaultError> {
         self.up(|kept| {
-            kept.anchors.insert(account.clone(), rev);
+            kept.anchors.insert((account.clone(), None), rev);
+        })
+    }
+
+    async fn chat_anchor(&self, account: &AccountId, chat: &ChatId) -> Result<u32, VaultError> {
+        let whose = (account.clone(), Some(chat.clone()));
+        self.up(|kept| kept.anchors.get(&whose).copied().unwrap_or(0))
+    }
+
+    async fn raise_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.up(|kept| {
+            let anchor = kept.anchors.entry((account.clone(), Some(chat.clone()))).or_default();
+            *anchor = rev.max(*anchor);
+        })
+    }
+
+    async fn accept_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError> {
+        self.up(|kept| {
+            kept.anchors.insert((account.clone(), Some(chat.clone())), rev);
         })
     }
 
@@ -98,7 +116,9 @@ impl Vault for MemoryVault {
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
         self.up(|kept| {
             for chat in chats {
-                kept.keys.remove(&(account.clone(), Some(chat.clone())));
+                let whose = (account.clone(), Some(chat.clone()));
+                kept.keys.remove(&whose);
+                kept.anchors.remove(&whose);
             }
         })
     }
@@ -106,7 +126,7 @@ impl Vault for MemoryVault {
     async fn destroy_account(&self, account: &AccountId) -> Result<Option<String>, VaultError> {
         self.up(|kept| {
             kept.keys.retain(|(whose, _), _| whose != account);
-            kept.anchors.remove(account);
+            kept.anchors.retain(|(whose, _), _| whose != account);
             None
         })
     }

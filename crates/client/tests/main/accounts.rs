@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use confidant_chat_format::RecoveryCode;
+use confidant_chat_format::{MessageId, RecoveryCode, TurnId};
 use confidant_chat_protocol::{LogoutReason, Totp};
+use confidant_chats::store::{Letters as _, Millis, PutLetter};
 use confidant_client::{
     Credential, Device, Error, News, Offer, Phase, Posted, TotpChange, Transport, TransportError,
 };
@@ -279,6 +280,16 @@ async fn everything_comes_out_and_everything_goes() {
     one.set_data("settings", "theme", Some("dark")).unwrap();
     one.set_draft(&chat, Some("half a sen")).unwrap();
     one.flush().await.unwrap();
+    // A letter that no head waits for is the server's word, and is left out.
+    let letter = PutLetter {
+        account: one.account_id().clone(),
+        chat: chat.clone(),
+        turn: TurnId::random(),
+        reply: MessageId::random(),
+        letter: vec![7; 200],
+        now: Millis(world.now()),
+    };
+    world.store().put_letter(letter).await.unwrap();
     let exported = one.export(&ana.recovery()).await.unwrap();
     let json: serde_json::Value = serde_json::from_str(&exported.to_json()).unwrap();
     let first = &json["chats"][0];
@@ -286,11 +297,12 @@ async fn everything_comes_out_and_everything_goes() {
     assert_eq!(first["messages"][0]["body"], "see");
     assert_eq!(first["embeds"][embed.as_str()], "a map");
     assert_eq!(first["draft"], "half a sen");
+    assert_eq!(first["letters"].as_array().map(Vec::len), Some(0));
     assert_eq!(json["data"][0]["body"], "dark");
     assert_eq!(json["devices"].as_array().unwrap().len(), 1);
     let mut two = world.second(&ana).await;
     let receipt = one.erase(&ana.recovery()).await.unwrap();
-    assert!(receipt.contains("\"chats\":1"), "{receipt}");
+    assert!(receipt.contains("\"chats\":1") && receipt.contains("\"letters\":1"), "{receipt}");
     assert!(files.bytes().is_empty(), "this device forgot it too");
     let ended = loop {
         match two.listen().await {

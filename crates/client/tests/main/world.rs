@@ -70,6 +70,11 @@ impl World {
         Self { service, now, first: self.first.clone(), vault, folder }
     }
 
+    /// What the server keeps, for whoever can write to it.
+    pub(crate) fn store(&self) -> SqliteChats {
+        SqliteChats::open(self.folder.path()).unwrap()
+    }
+
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::SeqCst)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use confidant_engine::TenantId;
 use confidant_engine::bus::{BusSettings, Speech};
-use confidant_engine::storage::RedisAddress;
+use confidant_engine::storage::{RedisAddress, RedisSettings};
 use serde::Deserialize;
 
 use super::{Loaded, StoreKind, seconds};
@@ -60,13 +60,22 @@ impl TryFrom<String> for BusUrl {
 }
 
 impl Loaded {
+    /// The Redis that the processes of this installation share: the bus's, else the store's; nothing if there is none.
+    pub(crate) fn redis(&self) -> anyhow::Result<Option<RedisSettings>> {
+        let config = &self.config;
+        let ((Some(BusUrl(address)), _) | (None, StoreKind::Redis(address))) =
+            (&config.bus.url, &config.store.url)
+        else {
+            return Ok(None);
+        };
+        config.store.redis(address, self.secrets.redis_password.as_ref()).map(Some)
+    }
+
     /// How this process meets gateways or workers.
     pub(crate) fn bus(&self) -> anyhow::Result<BusSettings> {
         let config = &self.config;
         let section = &config.bus;
-        let ((Some(BusUrl(address)), _) | (None, StoreKind::Redis(address))) =
-            (&section.url, &config.store.url)
-        else {
+        let Some(redis) = self.redis()? else {
             return Err(anyhow!(
                 "gateways and workers need a Redis, and none is configured; hint: set store.url (or \
                  REDIS_URL) to redis://host, or bus.url beside another store"
@@ -78,7 +87,6 @@ impl Loaded {
                  postgres://"
             ));
         }
-        let redis = config.store.redis(address, self.secrets.redis_password.as_ref())?;
         Ok(BusSettings {
             speech: match section.mode {
                 Mode::Sealed => Speech::Sealed,

@@ -52,7 +52,7 @@ pub(crate) use secrets::MatrixSecrets;
 pub(crate) use secrets::{Secret, Secrets};
 pub(crate) use store::StoreKind;
 pub(crate) use tenant::DEFAULT_TENANT;
-pub(crate) use web::ChatsPlace;
+pub(crate) use web::{ChatsPlace, WebSection};
 
 /// The settings, section by section.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -91,6 +91,7 @@ impl Config {
             recovery: self.turn.recovery(),
             tools: self.tools.limits(),
             processing: self.processing.settings(),
+            web: self.web.ai_cache(),
             ..Settings::default()
         }
     }

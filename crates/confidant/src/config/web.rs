@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use confidant_chat_format::Origin;
 use confidant_chats::service::{Registration, Settings};
-use confidant_engine::TenantId;
 use confidant_engine::storage::PostgresAddress;
+use confidant_engine::{Keep, TenantId, WebCache};
 use serde::Deserialize;
 
 use super::seconds;
@@ -30,9 +30,15 @@ pub(crate) struct WebSection {
     /// Whose `X-Forwarded-For` is believed.
     pub(crate) proxies: Vec<IpAddr>,
     /// Chats that are read ahead for a device; 0 is none.
-    sync_cache_chats: usize,
+    pub(crate) sync_cache_chats: usize,
     #[serde(rename = "sync_cache_seconds", deserialize_with = "seconds::some")]
     pub(crate) sync_cache: Duration,
+    /// Where words of chats are kept for the next answer.
+    ai_cache: AiCache,
+    /// Chats of an account that a model has at hand, and for how long after their last use.
+    ai_cache_chats: usize,
+    #[serde(rename = "ai_cache_seconds", deserialize_with = "seconds::some")]
+    ai_cache_lives: Duration,
 }
 
 impl Default for WebSection {
@@ -47,8 +53,19 @@ impl Default for WebSection {
             proxies: Vec::new(),
             sync_cache_chats: 100,
             sync_cache: Duration::from_secs(3600),
+            ai_cache: AiCache::Sealed,
+            ai_cache_chats: WebCache::default().chats,
+            ai_cache_lives: WebCache::default().lives,
         }
     }
+}
+
+/// Where words of chats are kept for the next answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AiCache {
+    Sealed,
+    Memory,
 }
 
 /// Who may register.
@@ -126,6 +143,19 @@ impl WebSection {
     /// Whose accounts are made here.
     pub(crate) fn tenant(&self) -> anyhow::Result<TenantId> {
         TenantId::new(&self.tenant).context("web.tenant")
+    }
+
+    /// Where words of chats are kept for the next answer.
+    pub(crate) fn kept_where(&self) -> Keep {
+        match self.ai_cache {
+            AiCache::Sealed => Keep::Stored,
+            AiCache::Memory => Keep::Memory,
+        }
+    }
+
+    /// How many chats of an account a model has at hand, and for how long.
+    pub(crate) fn ai_cache(&self) -> WebCache {
+        WebCache { lives: self.ai_cache_lives, chats: self.ai_cache_chats }
     }
 
     /// What the service of chats needs to know, on a server that listens here.

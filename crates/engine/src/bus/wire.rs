@@ -25,12 +25,13 @@ use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
 use crate::error::{Error, StoreError, Tampering};
+use crate::head::{Claim, Lacks};
 use crate::ledger::audit::Actor;
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 use crate::turn::{
-    Ending, Enrichment, Errand, Final, MemoryState, Metadata, Outbound, PastChat, Question, Restore, Spoken,
-    TurnRequest,
+    Ending, Enrichment, Errand, Final, History, MemoryState, Metadata, Outbound, PastChat, Question, Restore,
+    SafetyRecord, Spoken, SwitchedOff, TurnRequest,
 };
 
 /// One attempt to ask for something.
@@ -136,6 +137,15 @@ struct Given {
     shared: bool,
     called: HashMap<String, String>,
     agent: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: Option<Claim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<History>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    titled: bool,
+    off: SwitchedOff,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety: Option<SafetyRecord>,
 }
 
 impl Given {
@@ -156,6 +166,11 @@ impl Given {
             shared: request.shared,
             called: request.room.names_on_the_way().clone(),
             agent: request.room.agent_on_the_way().to_vec(),
+            claim: request.claim,
+            history: request.history.clone(),
+            titled: request.titled,
+            off: request.off.clone(),
+            safety: request.safety,
         }
     }
 
@@ -192,6 +207,11 @@ impl Given {
             title: self.title,
             asked_as: None,
             shared: self.shared,
+            claim: self.claim,
+            history: self.history,
+            titled: self.titled,
+            off: self.off,
+            safety: self.safety,
         }
     }
 }
@@ -578,10 +598,12 @@ fn coded(code: &str, text: &str) -> Error {
         "storage_failed" => Error::Store(StoreError::Failed("a worker's store".to_owned())),
         "model_failed" => Error::Model(model_error(text)),
         "" => Error::Model(ModelError::Elsewhere),
-        _ => Tampering::ALL
-            .into_iter()
-            .find(|tampering| tampering.name() == code)
-            .map_or(Error::Internal, Error::Tampered),
+        _ => {
+            let lacks = Lacks::ALL.into_iter().find(|lacks| lacks.code() == code);
+            let tampering = Tampering::ALL.into_iter().find(|tampering| tampering.name() == code);
+            let tampered = tampering.map_or(Error::Internal, Error::Tampered);
+            lacks.map_or(tampered, Error::History)
+        }
     }
 }
 

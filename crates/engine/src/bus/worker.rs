@@ -17,6 +17,9 @@ use super::{BEAT, BusSettings, CALL, ENDED, QUEUED, RUNNING, Speech, late};
 use crate::clock::Millis;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ledger::session::Session;
+use crate::ledger::web_cache;
+use crate::ledger::web_scope::{Keep, keep};
 use crate::store::random_id;
 use crate::turn::{Errand, Outbound};
 
@@ -304,20 +307,26 @@ impl Reply<'_> {
         }
         let Errand { scope, tenant, actor, request } = errand;
         let engine = &self.desk.engine;
-        let mut turn = match scope {
-            Some(scope) => engine.session(scope, actor).turn(request),
+        let session = scope.map(|scope| engine.session(scope, actor));
+        let mut turn = match &session {
+            Some(session) => session.turn(request),
             None => engine.turn_without_memory(tenant, request),
         };
-        let mut pieces = 0;
+        let (mut pieces, mut waits) = (0, false);
         loop {
             tokio::select! {
                 event = turn.next() => {
-                    let Some(event) = event else { return self.say(&[Heard::Done]).await };
+                    let Some(event) = event else {
+                        self.say(&[Heard::Done]).await;
+                        return end_unkept(session.filter(|_| !waits)).await;
+                    };
                     // Whatever it says, it has had its place in the session's order.
                     self.line.iter().for_each(|line| line.reached(Step::Begun));
                     // Each time that something is said takes a while. Meanwhile more may have come.
                     let waiting = std::iter::once(event).chain(std::iter::from_fn(|| turn.waiting()));
-                    self.say(&joined(waiting, &mut pieces)).await;
+                    let waiting = waiting.inspect(|event| waits |= matches!(event, Outbound::Approval(_)));
+                    let said = joined(waiting, &mut pieces);
+                    self.say(&said).await;
                 }
                 _ = beats.tick() => self.beat().await,
             }
@@ -349,6 +358,14 @@ impl Reply<'_> {
             // The gateway asks again, and finds the answer in the log.
             tracing::warn!(error = %error, "a response could not be sent");
         }
+    }
+}
+
+/// Ends a session that is kept for one answer only, now that its gateway has it.
+async fn end_unkept(session: Option<Session>) {
+    let Some(session) = session.filter(|session| keep(session.scope()) == Some(Keep::Once)) else { return };
+    if let Err(error) = web_cache::end(&session).await {
+        tracing::warn!(scope.tag = %session.tag(), error = error.code(), "a session kept for one answer could not be ended; it expires");
     }
 }
 

@@ -29,7 +29,7 @@ mod shared;
 pub use aspect::ConversationContextAspect;
 #[cfg(feature = "fuzzing")]
 pub(crate) use capture::checked;
-pub(crate) use capture::{NAME, NOTED, take, tool};
+pub(crate) use capture::{NAME, NOTED, Taken, take, tool};
 pub use confidant_concepts::{Concept, Graph, GraphError, Look, Node};
 pub(crate) use context::Captured;
 pub use context::{ConversationContext, ConversationIdentity};

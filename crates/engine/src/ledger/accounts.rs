@@ -2,8 +2,9 @@
 //!
 //! What the server keeps of such an account is sealed by its owner. The server seals it once more, under a key of the account
 //! or of one of its chats: without the keyring, a stolen database is no basis for guessing passwords, and an erasure destroys
-//! a key, whatever copies there are. These keys have scopes of their own (`account_scope`). The anchor of the account's own is
-//! the highest revision of its record that was seen.
+//! a key, whatever copies there are. These keys have scopes of their own (`account_scope`). The anchor of each is the highest
+//! revision that was seen of the one row which it protects from being put back: an account's record, or what the server
+//! remembers of a chat.
 //!
 //! Easy to get wrong: a lifetime. These keys have none, whatever the settings say of sessions.
 
@@ -79,30 +80,53 @@ impl AccountKeys {
 
     /// The highest revision of an account's record that was seen; 0 if none was.
     pub fn anchor<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<u64, Error>> {
-        Box::pin(async move {
-            let session = self.session(account, None)?;
-            Ok(self.found(&session).await?.map_or(0, |found| found.anchor))
-        })
+        self.anchor_of(account, None)
     }
 
     /// Notes that a revision was seen. It never goes back.
     pub fn raise<'a>(&'a self, account: &'a str, rev: u64) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let session = self.session(account, None)?;
-            let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
-            let (scope, kid) = (session.names.scope, found.key.kid());
-            let anchor = Anchor { scope, kid, version: rev, expires_at: None };
-            Ok(self.inner.ledger.keyring.store().anchor(&[anchor], &[]).await?)
-        })
+        self.raise_of(account, None, rev)
     }
 
     /// Takes this revision for the newest, though a newer one was seen: after restoring a backup on purpose.
     pub fn accept<'a>(&'a self, account: &'a str, rev: u64) -> BoxFuture<'a, Result<(), Error>> {
+        self.accept_of(account, None, rev)
+    }
+
+    /// [`Self::anchor`] of an account, or of what is remembered of one of its chats.
+    pub fn anchor_of<'a>(
+        &'a self,
+        account: &'a str,
+        chat: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<u64, Error>> {
         Box::pin(async move {
-            let session = self.session(account, None)?;
-            let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
-            let (scope, kid) = (session.names.scope, found.key.kid());
-            let anchor = Anchor { scope, kid, version: rev, expires_at: None };
+            let session = self.session(account, chat)?;
+            Ok(self.found(&session).await?.map_or(0, |found| found.anchor))
+        })
+    }
+
+    /// [`Self::raise`] of an account, or of what is remembered of one of its chats.
+    pub fn raise_of<'a>(
+        &'a self,
+        account: &'a str,
+        chat: Option<&'a str>,
+        rev: u64,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let anchor = self.anchor_at(account, chat, rev).await?;
+            Ok(self.inner.ledger.keyring.store().anchor(&[anchor], &[]).await?)
+        })
+    }
+
+    /// [`Self::accept`] of an account, or of what is remembered of one of its chats.
+    pub fn accept_of<'a>(
+        &'a self,
+        account: &'a str,
+        chat: Option<&'a str>,
+        rev: u64,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let anchor = self.anchor_at(account, chat, rev).await?;
             let store = self.inner.ledger.keyring.store();
             // Those of the audit log stay as they are.
             Ok(store.reset_anchors(&[anchor], &store.lane_anchors().await?).await?)
@@ -132,6 +156,12 @@ impl AccountKeys {
             self.inner.ledger.keyring.destroy(&tags).await?;
             Ok(())
         })
+    }
+
+    async fn anchor_at(&self, account: &str, chat: Option<&str>, version: u64) -> Result<Anchor, Error> {
+        let session = self.session(account, chat)?;
+        let Some(found) = self.found(&session).await? else { return Err(Tampering::KeyGone.into()) };
+        Ok(Anchor { scope: session.names.scope, kid: found.key.kid(), version, expires_at: None })
     }
 
     async fn found(&self, session: &Session) -> Result<Option<DataKey>, Error> {

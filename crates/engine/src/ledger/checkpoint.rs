@@ -4,6 +4,8 @@
 //! came in between, so that no window over the history can part a question from its answer or a tool call from its
 //! result.
 
+mod adopted;
+
 use std::collections::{HashMap, VecDeque};
 
 use confidant_prepare::RunningHarm;
@@ -14,6 +16,7 @@ use crate::approval::{Approval, Decided, Decision, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::error::Error;
+use crate::head::Head;
 use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
 
@@ -160,6 +163,9 @@ pub(crate) struct Checkpoint {
     /// How many messages came with the conversation when it was taken over from another system: as many are kept.
     #[serde(default, skip_serializing_if = "crate::ledger::entry::is_default")]
     taken_over: u64,
+    /// Where the conversation stands for its client, where that has said so with the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<Head>,
     /// Requests that were called off before they were accepted, newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     called_off: VecDeque<String>,
@@ -237,6 +243,8 @@ impl Checkpoint {
                 exchange.outcome = Outcome::Answered { at, replies };
                 exchange.given = None;
                 self.open = None;
+                // What was said of the conversation before does not count it.
+                self.head = None;
             }
             Entry::Failed { request_id, at, reason } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
@@ -299,6 +307,8 @@ impl Checkpoint {
                 self.summaries.push(summary);
             }
             Entry::TakenOver { messages } => self.taken_over = messages,
+            Entry::Adopted { said, head, .. } => self.adopt(said, head)?,
+            Entry::Head { head } => self.head = Some(head),
             Entry::Amended { request_id, at, content, tokens } => {
                 self.amend(&request_id, at, content, tokens);
             }
@@ -388,6 +398,7 @@ impl Checkpoint {
     /// Drops what was made of an exchange: the summaries that cover it, and what is known of the conversation by its
     /// words. Of one that is kept no longer, nobody knows where it was.
     fn forget_derived(&mut self, request_id: &str) {
+        self.head = None;
         let known = self.by_request.get(request_id).copied();
         let audience = self.exchange(request_id).map(|exchange| exchange.audience);
         self.summaries.retain(|summary| match (known, audience) {
@@ -527,6 +538,11 @@ impl Checkpoint {
     /// When the log ends if nothing more is written, which may be never. `None` in logs from before this was said.
     pub(crate) fn lives(&self) -> Option<Option<Millis>> {
         self.lives.map(|lives| lives.until)
+    }
+
+    /// Where the conversation stands for its client, if that has said so.
+    pub(crate) fn head(&self) -> Option<Head> {
+        self.head
     }
 
     pub(crate) fn sharing(&self) -> Sharing {

@@ -11,7 +11,8 @@ use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::concepts::Captured;
-use crate::turn::{Enrichment, Restore};
+use crate::head::{Claim, Head};
+use crate::turn::{Enrichment, Restore, SwitchedOff};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,15 @@ pub(crate) enum Entry {
     Summarised { summary: Summary },
     /// The messages before this one were said elsewhere and taken over at once; all of them are to be kept.
     TakenOver { messages: u64 },
+    /// What the client has of the conversation, in the place of everything that was said here.
+    Adopted {
+        at: Millis,
+        said: Vec<Taken>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<Head>,
+    },
+    /// Where the conversation stands for its client after the answer in the same record.
+    Head { head: Head },
     /// The person changed what they said; the answer to what they said before is forgotten with it.
     Amended {
         request_id: String,
@@ -82,7 +92,7 @@ pub(crate) enum Entry {
 impl Entry {
     /// Whether the log must not keep what it had before this entry.
     pub(crate) fn takes_back(&self) -> bool {
-        matches!(self, Self::Amended { .. } | Self::Removed { .. })
+        matches!(self, Self::Amended { .. } | Self::Removed { .. } | Self::Adopted { .. })
     }
 }
 
@@ -104,6 +114,15 @@ pub(crate) struct Given {
     pub(crate) asked_as: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) shared: bool,
+    /// Where the conversation stood for its client, and stands with the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claim: Option<Claim>,
+    /// What the person switched off.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) off: SwitchedOff,
+    /// Whether the client has a title.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) titled: bool,
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -117,6 +136,17 @@ pub(crate) struct Capture {
     pub(crate) at: Millis,
     pub(crate) audience: Audience,
     pub(crate) concepts: Vec<Captured>,
+}
+
+/// What was said in one exchange, as the client has it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Taken {
+    pub(crate) request_id: String,
+    pub(crate) at: Millis,
+    /// What the person said; nothing where somebody else began.
+    pub(crate) content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) replies: Vec<Reply>,
 }
 
 /// One message of an answer.
@@ -147,6 +177,10 @@ impl Reply {
 pub(crate) enum ReplyFrom {
     Ai,
     Tool,
+    /// What was said earlier, in few words that our own model made.
+    Summary,
+    /// Words of which nobody can prove who said them: data, and never the agent's own.
+    Quoted,
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::clock::Millis;
 use crate::error::{Error, KeySourceError, OpenError, StoreError, Tampering};
 use crate::ledger::copy::mark::is_unfinished;
 use crate::ledger::epoch::Epoch;
+use crate::ledger::web_scope;
 use crate::store::{Created, KeyName, KeyRow, KeyStore, NameSealer, Names, Naming, SystemKeys};
 
 /// Where master keys come from; asked at start and again whenever an unknown root turns up.
@@ -143,6 +144,7 @@ impl Keyring {
 
     /// What the session of this scope is called in a store that has names.
     pub(crate) fn key_name(&self, naming: &Naming, scope: &Scope, tag: Tag) -> Option<KeyName> {
+        let own = web_scope::is_web(scope) && matches!(naming, Naming::Readable(_));
         let id = match naming {
             Naming::Tags => return None,
             Naming::Readable(_) => scope.session_id(),
@@ -150,11 +152,17 @@ impl Keyring {
             Naming::Opaque if scope.is_person() => format!("{}_conv:{tag}", scope.channel().as_str()),
             Naming::Opaque => tag.to_string(),
         };
-        let name = if scope.is_person() { id } else { format!("checkpoint:{id}:latest") };
+        let name = match scope.place_id() {
+            None => id,
+            // As first systems called what a model has of such a chat.
+            Some(chat) if own => {
+                format!("user:{}:chat:{}:messages:ai", escaped(scope.user().as_str()), escaped(chat.as_str()))
+            }
+            Some(_) => format!("checkpoint:{id}:latest"),
+        };
         Some(KeyName::new(&match naming {
             Naming::Readable(bare) if bare != scope.tenant() => {
-                let tenant = scope.tenant().as_str().replace('%', "%25").replace(':', "%3A");
-                format!("tenant:{tenant}:{name}")
+                format!("tenant:{}:{name}", escaped(scope.tenant().as_str()))
             }
             _ => name,
         }))
@@ -526,6 +534,11 @@ pub(crate) const ROTATED: &str = "rotated";
 /// How often others may be faster.
 const MOST_TRIES: usize = 1000;
 const ROTATED_AT_ONCE: usize = 256;
+
+/// An id inside a name, whose parts colons tell apart.
+fn escaped(id: &str) -> String {
+    id.replace('%', "%25").replace(':', "%3A")
+}
 
 fn unknown_root(root: Kid) -> Error {
     KeySourceError {

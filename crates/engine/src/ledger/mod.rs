@@ -31,6 +31,8 @@ pub mod rights;
 pub(crate) mod session;
 pub(crate) mod slots;
 pub mod storage;
+pub(crate) mod web_cache;
+pub(crate) mod web_scope;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -52,8 +54,10 @@ use crate::ledger::erasures::Erasures;
 use crate::ledger::headroom::{Headroom, RoomLent};
 use crate::ledger::keyring::Keyring;
 use crate::ledger::slots::Slots;
+use crate::ledger::web_scope::Keep;
 use crate::notices::Agenda;
 use crate::settings::Settings;
+use crate::store::volatile::Volatile;
 use crate::store::{AuditHead, Instance, Naming, Store};
 use crate::turn::LeftOpen;
 
@@ -64,6 +68,8 @@ pub(crate) struct Ledger {
     /// What the store wants sessions to be called.
     pub(crate) naming: Naming,
     pub(crate) keyring: Keyring,
+    /// Sessions that are kept in this process only, which store and keyring have beside them.
+    pub(crate) volatile: Arc<Volatile>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) channel_lifetimes: BTreeMap<String, Duration>,
@@ -117,7 +123,16 @@ impl Ledger {
         if is_account_key(scope) {
             return None;
         }
+        // To the moment: the order of their uses is told by it.
+        match web_scope::keep(scope) {
+            Some(Keep::Once) => return Some(now.plus(UNCONFIRMED)),
+            Some(Keep::Stored | Keep::Memory) => return Some(now.plus(self.settings.web.lives)),
+            None => {}
+        }
         let own = self.channel_lifetimes.get(scope.channel().as_str()).copied();
         self.settings.lifetimes.expiry(own, scope, now)
     }
 }
+
+/// The longest that an answer waits to be confirmed, in a session that is kept no longer.
+const UNCONFIRMED: Duration = Duration::from_secs(3600);

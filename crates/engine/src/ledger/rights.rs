@@ -307,7 +307,7 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     let replies = exchange.replies().iter().map(|reply| ExportedMessage {
         kind: match reply.from {
             ReplyFrom::Ai => MessageKind::Ai,
-            ReplyFrom::Tool => MessageKind::Tool,
+            ReplyFrom::Tool | ReplyFrom::Summary | ReplyFrom::Quoted => MessageKind::Tool,
         },
         content: reply.content.clone(),
         timestamp: answered_at,

@@ -26,6 +26,8 @@ use crate::ledger::expire::expire;
 use crate::ledger::keyring::DataKey;
 use crate::ledger::log::Log;
 use crate::ledger::slots::Slot;
+use crate::ledger::web_scope;
+use crate::store::volatile::Mark;
 use crate::store::{Anchor, Append, Appended, KeyName, Known, Loaded, Names, Owner};
 
 /// The handle for one scope, on behalf of somebody.
@@ -37,13 +39,21 @@ pub struct Session {
     /// What a store that has names calls it.
     pub(crate) name: Option<KeyName>,
     pub(crate) actor: Actor,
+    /// That it is kept in memory, for as long as there is a handle.
+    _volatile: Option<Arc<Mark>>,
 }
 
 impl Session {
     pub(crate) fn new(inner: Arc<Inner>, scope: Scope, actor: Actor) -> Self {
         let names = inner.ledger.keyring.names(&scope);
         let name = inner.ledger.keyring.key_name(&inner.ledger.naming, &scope, names.scope);
-        Self { inner, scope, names, name, actor }
+        let volatile = web_scope::is_volatile(&scope).then(|| inner.ledger.volatile.mark(names.scope));
+        Self { inner, scope, names, name, actor, _volatile: volatile }
+    }
+
+    /// Whether it is of a chat that only its owner can open.
+    pub(crate) fn is_web(&self) -> bool {
+        web_scope::is_web(&self.scope)
     }
 
     /// Whose memory this is.
@@ -202,6 +212,11 @@ impl Held<'_> {
         let now = self.now();
         let waiting = self.checkpoint().map_or(&[][..], Checkpoint::waiting);
         waiting.iter().filter(|exchange| exchange.is_pending(now)).count()
+    }
+
+    /// Whether the log has only what was written first.
+    pub(crate) fn is_new(&self) -> bool {
+        self.slot.log.as_ref().is_some_and(|log| log.version() == 1)
     }
 
     /// Who was answering the open turn when the log was last seen.

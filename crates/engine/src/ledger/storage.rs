@@ -13,7 +13,7 @@ use crate::store::memory::{MemoryKeys, MemoryStore};
 use crate::store::postgres;
 pub use crate::store::postgres::{PostgresAddress, PostgresSettings};
 use crate::store::redis;
-pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings};
+pub use crate::store::redis::{RedisAddress, RedisNames, RedisSettings, ShelfLimits, SyncShelf};
 pub use crate::store::sqlite::Durability;
 use crate::store::sqlite::{SqliteKeys, SqliteStore};
 use crate::store::{KeyStore, Store};

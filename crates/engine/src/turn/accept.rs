@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::after::{pay, resume};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::{cancel, commit};
+use super::{adopt, cancel, commit};
 use crate::approval::ApprovalRequest;
 use crate::error::Error;
 use crate::ledger::audit::Action;
@@ -98,10 +98,13 @@ async fn attempt(
     if given_up {
         return Err(Error::Interrupted);
     }
-    if failed_before {
+    let adopted = adopt::needed(session, held.checkpoint(), inbound)?;
+    if failed_before && adopted.is_none() {
         return resumed(session, held, inbound).await;
     }
-    let entries = pay::request_of(session, inbound);
+    let safety = adopt::noted_safety(session, held.checkpoint(), inbound);
+    // One write: there is no moment with the one and without the other.
+    let entries = adopted.into_iter().chain(pay::request_of(session, inbound)).chain(safety).collect();
     let note = session.record(Action::TurnAccepted);
     if held.write(entries, Some(inner.ledger.instance.into()), note).await? == Wrote::Conflict {
         return Ok(None);

@@ -11,10 +11,11 @@ use super::after::unfinished;
 use super::compose::{self, Gathered};
 use super::draft::{Answered, Draft, Reached, Unanswered};
 use super::enrich::{self, Material};
-use super::outbound::Outbound;
+use super::outbound::{ChatOutcome, Offered, Outbound};
 use super::outlet::Outlet;
 use super::prepare::{Known, Plan, Planner, Whose};
 use super::request::Inbound;
+use super::spoken::SpokenCommand;
 use super::work::Desk;
 use super::{cancel, focus, past, recall, remember, respond};
 use crate::about::{FocusChange, Note};
@@ -87,24 +88,36 @@ async fn produce(
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
     let mut known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();
     known.titled |= goes_on(checkpoint, &inbound);
+    known.titled_elsewhere = inbound.request.titled;
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
     let work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
     draft.metadata.pending_approvals = held.as_deref().map_or(0, |held| held.pending());
     inbound.request.focus = inbound.request.focus.or_else(|| known.focus.clone());
+    inbound.request.focus.take_if(|focus| inbound.request.off.has_focus_mode(focus));
     let available = std::mem::take(&mut inbound.request.available_settings);
     draft.settings = inbound.request.settings.values().cloned().collect();
     draft.known_settings = inbound.request.settings.keys().cloned().collect();
     if let Some(session) = session {
-        let sharing = checkpoint.map_or(Sharing::default(), Checkpoint::sharing);
-        let in_scope = concepts::recall(session, inbound.audience, sharing, inbound.request.capture).await;
-        draft.metadata.context_status = in_scope.status;
-        draft.concepts = Arc::new(in_scope);
+        if !session.is_web() || inbound.request.capture {
+            let sharing = checkpoint.map_or(Sharing::default(), Checkpoint::sharing);
+            let capture = inbound.request.capture;
+            let in_scope = concepts::recall(session, inbound.audience, sharing, capture).await;
+            draft.metadata.context_status = in_scope.status;
+            draft.concepts = Arc::new(in_scope);
+        }
         draft.query.clone_from(&inbound.request.query);
         let similar = past::similar(session, checkpoint, &inbound).await;
         inbound.request.past_chats.extend(similar);
     }
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
     let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;
+    let is_web = session.is_some_and(Session::is_web);
+    let chat = |offers| is_web.then(|| Box::new(ChatOutcome { safety: planner.known.safety(), offers }));
+    if is_web && SpokenCommand::read(&gathered.query) == Some(SpokenCommand::Forget) {
+        // Only a device can do it, so nothing is claimed.
+        draft.metadata.chat = chat(Some(Offered::DeleteChat));
+        return Ok(Reached::Answer(said_by_us(draft, DELETE_CHAT.to_owned())));
+    }
     if planner.known.terminated {
         let language = planner.rules(&gathered.messages(), &gathered.query).language_code;
         let mut words = inner.staff.safety.texts.text(SafetyText::Termination, &language).to_owned();
@@ -113,6 +126,7 @@ async fn produce(
             words = format!("{words}\n\n{}", unfinished::told(work));
         }
         draft.metadata.safety = vec![SafetyAction::TerminateConversation];
+        draft.metadata.chat = chat(None);
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
     let making = Making { inner, whose, session, gathered: &gathered, planner: &planner, work, draft };
@@ -248,7 +262,8 @@ impl Making<'_> {
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
                 muted.open();
-                answered.enrichment = made.ok().filter(|_| !self.hides_settings());
+                let wanted = !self.hides_settings() && !self.gathered.off.enrichment;
+                answered.enrichment = made.ok().filter(|_| wanted);
                 return Ok(Reached::Answer(answered));
             }
             let Answered { draft, steps, .. } = *answered;
@@ -283,26 +298,22 @@ impl Making<'_> {
         let mut offered = if begun { planner.allowed.clone() } else { plan.offered.clone() };
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
+        let mut ours = Vec::new();
         if (draft.left_out > 0 || draft.metadata.dropped > 0) && session.is_some() {
-            let tool = remember::tool();
-            prompt.tools.push(tool.spec.clone());
-            offered.push(tool);
+            ours.push(remember::tool());
         }
         if gathered.concepts.capture && session.is_some() {
-            let tool = concepts::tool();
-            prompt.tools.push(tool.spec.clone());
-            offered.push(tool);
+            ours.push(concepts::tool());
         }
         if gathered.concepts.look_up {
-            let tool = concepts::find_tool();
-            prompt.tools.push(tool.spec.clone());
-            offered.push(tool);
+            ours.push(concepts::find_tool());
         }
         if let Some(session) = session {
-            let tools = planner.focus_tools(plan, session, begun);
-            prompt.tools.extend(tools.iter().map(|tool| tool.spec.clone()));
-            offered.extend(tools);
+            ours.extend(planner.focus_tools(plan, session, begun));
         }
+        ours.retain(|tool| !gathered.off.has_tool(&tool.spec.name));
+        prompt.tools.extend(ours.iter().map(|tool| tool.spec.clone()));
+        offered.extend(ours);
         if is_second {
             prompt.system.push_str(HARMFUL_BEFORE);
             prompt.calling = if begun { Calling::Over } else { Calling::Free };
@@ -355,8 +366,16 @@ impl Making<'_> {
         draft.note = Note { focus: focus::change(&answered.steps), ..self.note(plan) };
         draft.harm =
             self.planner.running(plan).filter(|running| !running.is_calm() || self.planner.was_harmed());
-        draft.material = Some(material).filter(|_| !self.hides_settings());
+        let enriched = !self.hides_settings() && !self.gathered.off.enrichment;
+        draft.material = Some(material).filter(|_| enriched);
         let metadata = &mut draft.metadata;
+        metadata.chat = self.session.filter(|session| session.is_web()).map(|_| {
+            let mut safety = self.planner.known.safety();
+            safety.harm = self.planner.running(plan).unwrap_or(safety.harm);
+            safety.flagged_for_review |= draft.note.flagged_for_review;
+            safety.terminated |= draft.note.terminated;
+            Box::new(ChatOutcome { safety, offers: None })
+        });
         metadata.focus = match &draft.note.focus {
             Some(FocusChange::On(focus)) => Some(focus.clone()),
             Some(FocusChange::Off) => None,
@@ -372,11 +391,12 @@ impl Making<'_> {
     fn note(&self, plan: &Plan) -> Note {
         let Some(prepared) = &plan.prepared else { return Note::default() };
         let does = |action| plan.decision.has(action);
+        let known = &self.planner.known;
         let category = Some(prepared.category.clone());
         Note {
             title: prepared.title.clone().filter(|_| !self.planner.known.titled),
             icon_names: if self.planner.known.titled { Vec::new() } else { prepared.icon_names.clone() },
-            category: category.filter(|_| self.planner.known.category.is_none()),
+            category: category.filter(|_| self.planner.known.category.is_none() && !known.titled_elsewhere),
             flagged_for_review: does(SafetyAction::FlagForHumanReview) && !self.planner.known.flagged,
             terminated: does(SafetyAction::TerminateConversation),
             focus: None,
@@ -416,7 +436,10 @@ fn goes_on(log: Option<&Checkpoint>, inbound: &Inbound) -> bool {
             || before.any(|exchange| exchange.replies().iter().any(|reply| reply.from == ReplyFrom::Ai))
     };
     let has_title = inbound.request.title.as_ref().is_some_and(|title| !title.trim().is_empty());
-    has_title || !inbound.request.brought.is_empty() || log.is_some_and(was_answered)
+    has_title
+        || inbound.request.titled
+        || !inbound.request.brought.is_empty()
+        || log.is_some_and(was_answered)
 }
 
 /// An answer of the program itself, in place of a model's.
@@ -433,5 +456,7 @@ fn only_calls(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
+const DELETE_CHAT: &str = "I cannot erase this chat from here: your devices keep it. You can delete it there; that ends what \
+the server has of it, too. Until you do, nothing has been erased.";
 const HARMFUL_BEFORE: &str = "\n\nAn earlier draft of your answer was judged harmful and was not given. Answer in a way \
 that helps the person and harms nobody, or say that you cannot.";

@@ -15,7 +15,7 @@ use super::outbound::{Ending, Final, MemoryState, Outbound};
 use super::outlet::Outlet;
 use super::prepare::Whose;
 use super::request::{Inbound, TurnRequest};
-use super::spoken::SpokenCommand;
+use super::spoken::{Spoken, SpokenCommand};
 use super::{cancel, recall, run, scope};
 use crate::audience::Audience;
 use crate::error::Error;
@@ -78,6 +78,10 @@ impl Session {
     #[must_use]
     pub fn turn(&self, mut request: TurnRequest) -> Turn {
         let session = self.clone();
+        if self.is_web() {
+            // What these words ask for elsewhere is done by a device here.
+            request.spoken = Spoken::Read(None);
+        }
         let audience = scope::default_audience(&self.scope, &request);
         let mut arrived = Arrived::now(self, &mut request);
         start(&self.inner, Some(self.names.scope), request, audience, move |inbound, outlet| async move {

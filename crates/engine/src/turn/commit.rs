@@ -50,7 +50,11 @@ async fn answer(
     let request_id = answered.draft.request_id.clone();
     let at = session.inner.ledger.now();
     let mut entries = entries(session, &answered);
-    let taken = concepts::take(session, &answered.draft.query, &answered.steps);
+    entries.extend(next_head(held.checkpoint(), &answered));
+    let taken = match captures(session, &answered) {
+        true => concepts::take(session, &answered.draft.query, &answered.steps),
+        false => concepts::Taken::default(),
+    };
     if !taken.concepts.is_empty() {
         let (request_id, draft) = (request_id.clone(), &answered.draft);
         let audience = if draft.shared { Audience::Room } else { draft.metadata.audience };
@@ -78,7 +82,9 @@ async fn answer(
     match settled {
         Settled::Here => {
             session.inner.ledger.counters.answered.add();
-            note_concepts(session, held, &mut answered).await;
+            if captures(session, &answered) {
+                note_concepts(session, held, &mut answered).await;
+            }
             let material = answered.draft.material.take().filter(|_| made.is_none());
             if let Some(made) = made {
                 outlet.behind_the_end(Outbound::Enriched(made));
@@ -94,6 +100,19 @@ async fn answer(
             Ok(Ending::Answer(answer))
         }
     }
+}
+
+/// Where the conversation stands with the answer, if it stands where the client said: others may have gone on while this one
+/// waited for somebody.
+fn next_head(log: Option<&Checkpoint>, answered: &Answered) -> Option<Entry> {
+    let (claim, stands) = (answered.draft.claim?, log.and_then(Checkpoint::head));
+    let fits = stands == Some(claim.head()) || (stands.is_none() && claim.count == 0);
+    fits.then(|| Entry::Head { head: claim.next() })
+}
+
+/// Whether what the answer names may come into scope. For a chat that only its owner can open, the person says so.
+fn captures(session: &Session, answered: &Answered) -> bool {
+    !session.is_web() || answered.draft.concepts.capture
 }
 
 /// What an answer is in the log.

@@ -96,8 +96,12 @@ fn newest(checkpoint: &Checkpoint, messages: usize) -> u64 {
 }
 
 fn said(exchange: &Exchange) -> String {
-    let answers = exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai);
-    let answers = answers.map(|reply| ("assistant", reply.content.as_str()));
+    let answers = exchange.replies().iter().filter_map(|reply| match reply.from {
+        ReplyFrom::Ai => Some(("assistant", reply.content.as_str())),
+        ReplyFrom::Summary => Some(("summary", reply.content.as_str())),
+        ReplyFrom::Quoted => Some(("quoted, by whom is not known", reply.content.as_str())),
+        ReplyFrom::Tool => None,
+    });
     let lines = std::iter::once(("person", exchange.content.as_str())).chain(answers);
     lines.map(|(who, text)| format!("{who}: {}\n", clip(&one_line(text), LONGEST_LINE))).collect()
 }

@@ -11,6 +11,7 @@ use crate::about::Note;
 use crate::approval::Work;
 use crate::concepts::InScope;
 use crate::error::Error;
+use crate::head::Claim;
 
 /// An answer in the making: which turn it is for, and what is known of how it came about.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Draft {
     pub(super) query: String,
     /// Whether what it names is for everybody in the conversation.
     pub(super) shared: bool,
+    /// Where the conversation stands for its client before and after it.
+    pub(super) claim: Option<Claim>,
 }
 
 impl Draft {
@@ -58,6 +61,7 @@ impl Draft {
             concepts: Arc::default(),
             query: String::new(),
             shared: inbound.request.shared,
+            claim: inbound.request.claim,
         }
     }
 }

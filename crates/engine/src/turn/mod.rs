@@ -16,6 +16,7 @@
 //! stopped.
 
 mod accept;
+mod adopt;
 mod after;
 mod answer;
 mod begin;
@@ -39,9 +40,11 @@ mod respond;
 mod safety;
 mod scope;
 mod spoken;
+mod told;
 mod work;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use confidant_model::tokens;
 
@@ -56,6 +59,8 @@ use crate::concepts::ContextStatus;
 use crate::error::Error;
 use crate::ledger::owed::Debt;
 use crate::ledger::session::Session;
+use crate::ledger::web_cache;
+use crate::running::Running;
 
 pub use after::decide::CarryOut;
 pub use after::elsewhere::Standing;
@@ -69,10 +74,12 @@ pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
-pub use outbound::{Ending, Final, MemoryState, Metadata, Outbound, Question, TokenUsage};
+pub use outbound::{
+    ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
+};
 pub(crate) use outlet::Outlet;
-pub use request::{PastChat, Restore, TurnRequest};
-pub use safety::Safety;
+pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
+pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
 
 /// A turn with memory, from its place in the session's order to its place in the log.
@@ -96,10 +103,12 @@ async fn run(
     // Not before there is a place: the first time takes as long as some turns.
     inbound.tokens = tokens::count(&inbound.request.query);
     outlet.progress("🔍 Analyzing...");
-    let accepted = match pay::pay(session, &mut held).await {
-        Ok(_) => accept::accept(session, &mut held, &inbound).await,
-        Err(error) => Err(error),
+    let accepted = async {
+        pay::pay(session, &mut held).await?;
+        adopt::look(session, &mut held, &inbound).await?;
+        accept::accept(session, &mut held, &inbound).await
     };
+    let accepted = accepted.await;
     match accepted {
         Ok(accept::Accepted::Before(mut answer)) => {
             answer.metadata.concepts =
@@ -109,6 +118,9 @@ async fn run(
         }
         Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(request)),
         Ok(accept::Accepted::Now { resumed }) => {
+            if session.is_web() && held.is_new() {
+                end_older(session);
+            }
             let recalled =
                 recall::recall(&mut held, &inbound, &inner.ledger.settings.history, inner.looked_at());
             let mut draft = Draft::new(&inbound, MemoryState::Kept);
@@ -120,6 +132,11 @@ async fn run(
         Err(error @ Error::Cancelled) => {
             // Before it was accepted, or the log knows already.
             elsewhere::note_called_off(session, &inbound.request_id, asked).await;
+            held.cool();
+            Err(error)
+        }
+        // Whoever has the history is asked for it.
+        Err(error) if inbound.request.claim.is_some() => {
             held.cool();
             Err(error)
         }
@@ -140,6 +157,16 @@ async fn run(
             Ok(Ending::Answer(answered.into_final()))
         }
     }
+}
+
+/// Ends the sessions of the account's other chats that are more than may be, now that there is one more.
+fn end_older(session: &Session) {
+    let session = session.clone();
+    Running::aside(&Arc::clone(&session.inner), async move {
+        if let Err(error) = web_cache::keep_newest(&session).await {
+            tracing::warn!(scope.tag = %session.tag(), error = error.code(), "sessions of older chats could not be ended");
+        }
+    });
 }
 
 async fn degraded(

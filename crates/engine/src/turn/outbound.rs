@@ -8,6 +8,7 @@ use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
 use super::enrich::Enrichment;
+use super::safety::SafetyRecord;
 use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
 use crate::concepts::{ConceptsOfTurn, ContextStatus};
@@ -144,6 +145,27 @@ pub struct Metadata {
     /// The answer is a question of a foreign worker, which the person's next message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<Box<Question>>,
+    /// What only a chat that its owner's devices keep needs to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<ChatOutcome>>,
+}
+
+/// What a turn of a chat that its owner's devices keep leaves with whoever keeps the chat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatOutcome {
+    /// How harmful it has been, with this turn: longer than its session lives.
+    pub safety: SafetyRecord,
+    /// Something that only a device can do, which the person asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Offered>,
+}
+
+/// What a device is to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offered {
+    /// To delete the chat.
+    DeleteChat,
 }
 
 /// What a foreign worker asks. It keeps track of that itself, so there is nothing here to decide.
@@ -216,6 +238,7 @@ impl Metadata {
             usage: None,
             receipt: None,
             asks: None,
+            chat: None,
         }
     }
 }

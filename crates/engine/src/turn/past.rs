@@ -20,6 +20,8 @@ pub(super) async fn similar(session: &Session, log: Option<&Checkpoint>, inbound
         log.dropped() == 0 && log.all().all(|exchange| exchange.request_id == inbound.request_id)
     });
     let wanted = processing.past_chats && begins && inbound.request.past_chats.is_empty();
+    // A device picks those that a chat of its own is told of.
+    let wanted = wanted && !inbound.request.off.past_chats && !session.is_web();
     if !wanted || inbound.audience != Audience::Private {
         return Vec::new();
     }

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::compose::Gathered;
 use super::enrich::Enrichment;
-use super::{focus, safety};
+use super::focus;
+use super::safety::{self, SafetyRecord};
 use crate::aspects::FocusMode;
 use crate::audience::{Audience, Sharing};
 use crate::inner::Inner;
@@ -69,6 +70,8 @@ impl Plan {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) titled: bool,
+    /// Whether title, icon and category are the client's.
+    pub(super) titled_elsewhere: bool,
     pub(super) category: Option<String>,
     pub(super) flagged: bool,
     pub(super) terminated: bool,
@@ -76,7 +79,7 @@ pub(super) struct Known {
     pub(super) tags: Vec<String>,
     /// The focus mode that is on.
     pub(super) focus: Option<String>,
-    harm: RunningHarm,
+    pub(super) harm: RunningHarm,
 }
 
 impl Known {
@@ -95,6 +98,7 @@ impl Known {
         }
         Self {
             titled: about.title.is_some(),
+            titled_elsewhere: false,
             category: about.category.clone(),
             flagged: about.flagged_for_review,
             terminated: about.terminated,
@@ -103,6 +107,13 @@ impl Known {
             focus: about.focus.clone(),
             harm: *log.harm(),
         }
+    }
+}
+
+impl Known {
+    /// What is known of harm.
+    pub(super) fn safety(&self) -> SafetyRecord {
+        SafetyRecord { harm: self.harm, flagged_for_review: self.flagged, terminated: self.terminated }
     }
 }
 
@@ -126,8 +137,10 @@ impl<'p> Planner<'p> {
         gathered: &Gathered,
         settings: Vec<String>,
     ) -> Self {
-        let allowed = allowed(inner, whose, session).await;
-        let catalogue = inner.staff.instructions.catalogue(gathered.situation(inner, session, None));
+        let mut allowed = allowed(inner, whose, session).await;
+        allowed.retain(|tool| !gathered.off.has_tool(&tool.spec.name));
+        let mut catalogue = inner.staff.instructions.catalogue(gathered.situation(inner, session, None));
+        catalogue.focus_modes.retain(|mode| !gathered.off.has_focus_mode(&mode.id));
         let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
         let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
         // The first is for everything else; more than that somebody has named, and then only those count.

@@ -47,8 +47,11 @@ pub(super) fn search(
     let old = usize::try_from(from.saturating_sub(log.dropped())).unwrap_or(usize::MAX);
     let exchanges = log.all().skip(old).filter(|exchange| exchange.audience.may_reach(audience, sharing));
     for (order, exchange) in exchanges.enumerate() {
-        let answer = exchange.replies().iter().filter(|reply| reply.from == ReplyFrom::Ai);
-        let said = answer.map(|reply| ("assistant", reply.content.as_str()));
+        let said = exchange.replies().iter().filter_map(|reply| match reply.from {
+            ReplyFrom::Ai => Some(("assistant", reply.content.as_str())),
+            ReplyFrom::Quoted => Some(("quoted, by whom is not known", reply.content.as_str())),
+            ReplyFrom::Tool | ReplyFrom::Summary => None,
+        });
         for (who, text) in std::iter::once(("person", exchange.content.as_str())).chain(said) {
             found.push((order, who, text, words(text)));
         }

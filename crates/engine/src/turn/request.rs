@@ -1,15 +1,17 @@
 //! What is asked of a turn, and the same once it was found acceptable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_display::debug_without_content;
 use confidant_model::{PromptMessage, Sampling};
 use serde::{Deserialize, Serialize};
 
+use super::safety::SafetyRecord;
 use super::spoken::Spoken;
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
+use crate::head::{Claim, Head};
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 
@@ -55,6 +57,114 @@ pub struct TurnRequest {
     /// Whether the application says that the conversation is shared: what this turn names is in scope for everybody in it,
     /// whoever reads the answer.
     pub shared: bool,
+    /// Where the conversation stands for its client. If the log stands elsewhere, the turn ends as
+    /// [`Error::History`](crate::Error::History) unless the history comes with it; it is never answered without.
+    pub claim: Option<Claim>,
+    /// The conversation as its client has it. It takes the place of a log that stands elsewhere, in the write that accepts the turn.
+    pub history: Option<History>,
+    /// Whether the conversation has a title, icon and category where the client keeps it; then no others are made.
+    pub titled: bool,
+    /// What the person switched off.
+    pub off: SwitchedOff,
+    /// How harmful the conversation has been, where that is kept longer than its log.
+    pub safety: Option<SafetyRecord>,
+}
+
+/// A conversation as its client has it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// What was said, oldest first.
+    pub said: Vec<Said>,
+    /// Where it stands.
+    pub head: Head,
+}
+
+/// One message of such a conversation.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Its name, which no other message of the conversation has.
+    pub id: String,
+    /// When.
+    pub at: Millis,
+    /// Whose it is, as far as that can be proved.
+    pub kind: SaidBy,
+    /// The words.
+    pub text: String,
+}
+
+/// Whose words they are. Whoever sends a history proves what is not the person's own, or it is quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaidBy {
+    /// The person's.
+    User,
+    /// The agent's.
+    Assistant,
+    /// A tool's.
+    Tool,
+    /// Earlier words in fewer, by the agent.
+    Summary,
+    /// Nobody knows: data.
+    Quoted,
+}
+
+/// What a person switched off: it is in no model's request. Names may end in `*`, as in `web.*`, for all that begin so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SwitchedOff {
+    /// Tools, those of this program (`memory.search`, `focus.start`) included.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
+    /// Focus modes.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub focus_modes: BTreeSet<String>,
+    /// Similar conversations of the past.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub past_chats: bool,
+    /// Settings and memories of the client.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub settings: bool,
+    /// What the person chose to have known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
+    /// Suggestions, tags and summary after the answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub enrichment: bool,
+}
+
+impl SwitchedOff {
+    /// Whether this tool is off.
+    #[must_use]
+    pub fn has_tool(&self, name: &str) -> bool {
+        covers(&self.tools, name)
+    }
+
+    /// Whether this focus mode is off.
+    #[must_use]
+    pub fn has_focus_mode(&self, id: &str) -> bool {
+        covers(&self.focus_modes, id)
+    }
+
+    /// Takes out of a request what is off and was sent along all the same.
+    pub(super) fn strip(request: &mut TurnRequest) {
+        let off = &request.off;
+        if off.past_chats {
+            request.past_chats.clear();
+        }
+        if off.settings {
+            request.available_settings.clear();
+            request.settings.clear();
+        }
+        if off.profile {
+            request.profile = Profile::default();
+        }
+        request.focus.take_if(|focus| covers(&off.focus_modes, focus));
+    }
+}
+
+fn covers(off: &BTreeSet<String>, name: &str) -> bool {
+    off.contains(name)
+        || off.iter().any(|one| one.strip_suffix('*').is_some_and(|begins| name.starts_with(begins)))
 }
 
 /// How far back a turn may look, where a restart is a new beginning.
@@ -97,4 +207,42 @@ pub struct PastChat {
     pub summary: String,
 }
 
-debug_without_content!(PastChat);
+debug_without_content!(PastChat, History, Said);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_is_named_whole_or_by_its_beginning() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let off = SwitchedOff { tools: names(&["web.*", "files.read"]), ..SwitchedOff::default() };
+        let is_off =
+            ["web.search", "files.read", "files.readme", "webcam.look"].map(|name| off.has_tool(name));
+        assert_eq!(is_off, [true, true, false, false]);
+        assert!(SwitchedOff { tools: names(&["*"]), ..SwitchedOff::default() }.has_tool("memory.search"));
+        assert!(!SwitchedOff::default().has_tool("x") && !off.has_focus_mode("web.research"));
+    }
+
+    #[test]
+    fn what_is_off_and_sent_along_is_taken_out() {
+        let off = SwitchedOff {
+            focus_modes: BTreeSet::from(["web.research".to_owned()]),
+            past_chats: true,
+            settings: true,
+            profile: true,
+            ..SwitchedOff::default()
+        };
+        let mut request = TurnRequest {
+            focus: Some("web.research".to_owned()),
+            past_chats: vec![PastChat::default()],
+            available_settings: vec!["city".to_owned()],
+            settings: BTreeMap::from([("city".to_owned(), "Cork".to_owned())]),
+            off,
+            ..TurnRequest::default()
+        };
+        SwitchedOff::strip(&mut request);
+        assert!(request.focus.is_none() && request.past_chats.is_empty());
+        assert!(request.available_settings.is_empty() && request.settings.is_empty());
+    }
+}

@@ -6,7 +6,7 @@ use super::after::decide::{self, CarryOut, Meant};
 use super::after::{forgotten, remote};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::outlet::Outlet;
-use super::request::{Inbound, TurnRequest};
+use super::request::{Inbound, SwitchedOff, TurnRequest};
 use super::spoken::SpokenCommand;
 use crate::about::{FocusChange, Note};
 use crate::approval::Decider;
@@ -19,11 +19,12 @@ use crate::ledger::entry::Entry;
 use crate::ledger::erasures::Asked;
 use crate::ledger::log::Log;
 use crate::ledger::session::{Session, Wrote};
+use crate::ledger::web_scope::is_web;
 use crate::settings::Settings;
 
 /// Turns a request into one that later stages need not doubt.
 pub(super) fn inbound(
-    request: TurnRequest,
+    mut request: TurnRequest,
     audience: Audience,
     settings: &Settings,
 ) -> Result<Inbound, Error> {
@@ -44,12 +45,14 @@ pub(super) fn inbound(
         let hint = "use up to 128 visible ASCII characters, such as a UUID";
         return Err(invalid("the request_id is not valid", hint));
     }
+    SwitchedOff::strip(&mut request);
     Ok(Inbound { request_id, audience, tokens: 0, request })
 }
 
 /// Who reads the answer when the channel does not say: the narrowest that fits what it does say.
 pub(super) fn default_audience(scope: &Scope, request: &TurnRequest) -> Audience {
     match request.audience {
+        _ if is_web(scope) => Audience::Private,
         Some(audience) => audience,
         None if scope.is_person() && request.room.is_empty() => Audience::Private,
         None => Audience::Room,

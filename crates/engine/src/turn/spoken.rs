@@ -60,7 +60,7 @@ impl SpokenCommand {
         }
     }
 
-    fn read(query: &str) -> Option<Self> {
+    pub(super) fn read(query: &str) -> Option<Self> {
         read_command(query, Self::of_words)
     }
 }

@@ -4,6 +4,8 @@
 
 mod approvals;
 mod calls;
+mod chats;
+mod chats_turns;
 mod concepts;
 mod focus;
 mod in_a_row;
@@ -16,3 +18,4 @@ mod revision;
 mod rig;
 mod rotation;
 mod tools;
+mod web;

@@ -50,6 +50,14 @@ async fn promise_1_a_key_is_of_one_account_and_one_chat(place: Place) {
     acme.raise(ALICE, 3).await.unwrap();
     let anchors = (acme.anchor(ALICE).await.unwrap(), acme.anchor(BOB).await.unwrap());
     assert_eq!((anchors, other.anchor(ALICE).await.unwrap()), ((7, 0), 0));
+    // A chat has one of its own.
+    acme.raise_of(ALICE, Some(CHAT), 9).await.unwrap();
+    acme.raise_of(ALICE, Some(CHAT), 8).await.unwrap();
+    let chats =
+        (acme.anchor_of(ALICE, Some(CHAT)).await.unwrap(), acme.anchor_of(BOB, Some(CHAT)).await.unwrap());
+    assert_eq!((chats, acme.anchor(ALICE).await.unwrap()), ((9, 0), 7));
+    acme.accept_of(ALICE, Some(CHAT), 2).await.unwrap();
+    assert_eq!(acme.anchor_of(ALICE, Some(CHAT)).await.unwrap(), 2);
     // They are no sessions.
     let found = engine.dangerously_administer(Actor::cli()).verify_everything().await.unwrap();
     assert_eq!((found.keys, found.sessions, found.refused.len()), (8, 0, 0), "{found:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use confidant_engine::access::Role;
 use confidant_engine::storage::RedisNames;
-use confidant_engine::{Actor, Engine, Parts, Storage, TenantId, TurnRequest, UserId};
+use confidant_engine::{Actor, Engine, Keep, Parts, Storage, TenantId, TurnRequest, UserId};
 
 use crate::rig::*;
 use crate::server::Server;
@@ -79,5 +79,33 @@ async fn promise_2_nothing_readable_in_dumps_and_append_only_files() {
         server.ask::<()>(&["SET", "note", "a WORDMARK"]);
         server.ask::<()>(&["SAVE"]);
         assert!(contains(&bytes(server.path()), "WORDMARK"));
+    }
+}
+
+/// As the first systems called it, so that operators find it; an opaque one tells nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_2_a_chats_session_is_called_by_what_it_is_unless_names_are_opaque() {
+    for opaque in [false, true] {
+        let Some(server) = Server::start(&[]) else { return };
+        let mut settings = redis_settings(&server.url());
+        if opaque {
+            settings.names = RedisNames::Opaque;
+        }
+        let storage = Storage::redis(&settings).await.unwrap();
+        let engine = Engine::open(Parts::new(storage, keys(&[1]), Recorder::new() as _)).await.unwrap();
+        for (tenant, chat) in [("acme", "chat_a"), ("other", "chat_b")] {
+            let chats = engine.web_sessions(TenantId::new(tenant).unwrap());
+            let session = chats.session("acct_a", chat, Keep::Stored).unwrap();
+            session.turn(says("Hello")).finish().await.unwrap();
+            assert_eq!(chats.list("acct_a").await.unwrap().len(), 1);
+        }
+        let names: Vec<String> = server.keys().into_iter().map(|(key, _)| key).collect();
+        for name in
+            ["user:acct_a:chat:chat_a:messages:ai", "tenant:other:user:acct_a:chat:chat_b:messages:ai"]
+        {
+            assert_eq!(names.iter().any(|key| key == name), !opaque, "{name}");
+        }
+        assert_eq!(names.iter().any(|key| key.contains("acct_a")), !opaque);
+        engine.stop(std::time::Duration::ZERO).await;
     }
 }

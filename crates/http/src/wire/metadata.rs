@@ -116,6 +116,7 @@ impl From<engine::turn::Metadata> for Metadata {
             usage,
             receipt,
             asks,
+            chat: _,
         } = metadata;
         Self {
             memory: memory.into(),

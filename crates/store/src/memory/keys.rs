@@ -25,6 +25,11 @@ struct KeysInner {
 }
 
 impl MemoryKeys {
+    /// Whether there is a key of this session.
+    pub(crate) fn has(&self, scope: Tag) -> bool {
+        self.lock().rows.contains_key(&scope)
+    }
+
     fn lock(&self) -> MutexGuard<'_, KeysInner> {
         self.inner.lock()
     }

@@ -4,6 +4,9 @@
 mod settings;
 
 use std::convert::Infallible;
+use std::time::Duration;
+
+use confidant_seal::TenantId;
 
 use super::Result;
 use crate::memory::{MemoryKeys, MemoryStore};
@@ -76,6 +79,53 @@ impl Checkpoints {
     }
 
     pub async fn remove(&self, _: &str) -> Result<()> {
+        self.0.never()
+    }
+}
+
+/// How much is kept, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShelfLimits {
+    /// How long it is kept after it was last added to.
+    pub lives: Duration,
+    /// Chats of one account.
+    pub chats: usize,
+    /// Bytes of one account.
+    pub bytes: usize,
+}
+
+/// Client ciphertext that devices are about to load, on a Redis.
+#[derive(Debug)]
+pub struct SyncShelf(RedisAddress);
+
+impl SyncShelf {
+    /// There is none.
+    pub fn open(settings: &RedisSettings, _: &TenantId, _: ShelfLimits) -> Result<Self> {
+        settings.address.never()
+    }
+
+    /// There is none.
+    pub async fn begin(&self, _: &str, _: &str) {
+        self.0.never()
+    }
+
+    /// There is none.
+    pub async fn put(&self, _: &str, _: &str, _: &[u8]) {
+        self.0.never()
+    }
+
+    /// There is none.
+    pub async fn get(&self, _: &str, _: &str) -> Option<Vec<u8>> {
+        self.0.never()
+    }
+
+    /// There is none.
+    pub async fn end(&self, _: &str, _: &str) {
+        self.0.never()
+    }
+
+    /// There is none.
+    pub async fn forget(&self, _: &str, _: Option<&str>) {
         self.0.never()
     }
 }

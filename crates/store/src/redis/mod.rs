@@ -12,6 +12,7 @@
 //!  lanes.rs    the audit log           leases.rs  who is alive
 //!  keys.rs     the keyring             open_turns.rs  whose turns are open
 //!  contexts.rs what is in scope of conversations
+//!  shelf.rs    client ciphertext that devices are about to load
 //! ```
 //!
 //! In a Cluster a script reaches keys of one slot only. A session is one key, so its own write is one script there, too; what
@@ -32,6 +33,7 @@ mod names;
 mod open_turns;
 mod scripts;
 mod settings;
+mod shelf;
 mod tokens;
 
 #[cfg(test)]
@@ -49,6 +51,7 @@ pub use legacy::Checkpoints;
 pub use link::{For, Link};
 use names::KeySpace;
 pub use settings::{RedisNames, RedisSettings};
+pub use shelf::{ShelfLimits, SyncShelf};
 
 /// The data half and the key half on one server.
 pub async fn open(settings: &RedisSettings) -> Result<(RedisStore, RedisKeys)> {

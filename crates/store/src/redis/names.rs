@@ -1,4 +1,5 @@
-//! What every key is called. Readable ids are in the names of sessions only; everything else has tags and numbers.
+//! What every key is called. Readable ids are in the names of sessions only, and random ones in those of `shelf`; everything
+//! else has tags and numbers.
 //!
 //! These never expire, and there are no others: [`KeySpace::format`], [`KeySpace::tokens`], [`KeySpace::lanes`],
 //! [`KeySpace::lane`], [`KeySpace::named`], [`KeySpace::key_shard`] and [`KeySpace::anchors`]; with them the sessions

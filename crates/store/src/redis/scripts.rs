@@ -44,6 +44,8 @@ scripts! {
     SET_ROOT = "set_root";
     PUT_NAMED = "put_named";
     RAISE_LANES = "raise_lanes";
+    SHELVE = "shelve";
+    UNSHELVE = "unshelve";
 }
 
 impl Script {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_chat_format::{Digest, Kind, Transcript};
+use confidant_chat_format::{Claim, Digest, Kind, Transcript};
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, ChatHistory, ChatMessageAdded,
-    Finish, Given, Keep, List, PostProcessingCompleted, PreprocessingStep, RefusedSent, RequestChatHistory,
-    ServerEvent, ServerFrame, Step, Text,
+    Finish, Given, HistoryReason, Keep, List, PostProcessingCompleted, PreprocessingStep, RefusedSent,
+    RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{Running, Stage};
-use crate::answerer::{Ask, Kept, Made, Said, Telling};
+use crate::answerer::{Ask, Branch, Made, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 
@@ -50,46 +50,42 @@ async fn begin(
     mut parts: mpsc::Receiver<ChatHistory>,
 ) -> Answer<(Telling, Transcript)> {
     let answerer = Arc::clone(service.answers.answerer()?);
-    let mut unasked = ask.history;
-    let kept = loop {
-        let have = answerer.have(&running.place).await?;
-        let (reason, have) = match history::compare(&have, &ask) {
-            Before::Kept(kept) if !unasked => break kept,
-            Before::Anew(kept) if !unasked => {
-                answerer.adopt(&running.place, Vec::new(), kept).await?;
-                break kept;
-            }
-            Before::Kept(kept) | Before::Anew(kept) => {
-                (confidant_chat_protocol::HistoryReason::Other, kept.messages)
-            }
-            Before::Wanted(reason, have) => (reason, have),
-        };
-        if !std::mem::take(&mut unasked) {
-            if !running.ask() {
-                return Err(unavailable("the history was asked for, and is still another one"));
-            }
-            let request = RequestChatHistory {
-                chat: ask.chat.clone(),
-                turn: ask.turn.clone(),
-                message: ask.message.clone(),
-                reason,
-                have,
-            };
-            publish(service, running, ServerEvent::RequestChatHistory(request));
+    let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
+        Before::Kept(kept) if !ask.history => Err((None, kept.transcript)),
+        Before::Nothing => {
+            let transcript = Transcript::start();
+            Err((Some(Branch { lines: Vec::new(), transcript }), transcript))
         }
-        let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await?;
-        let key = service.vault.key(&running.place.account, None).await?;
-        let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
-        let kept = history::take_over(&*answerer, &key, running, &ask, &heard).await?;
-        // What was taken over is what there is: asking again would only find what somebody else wrote since.
-        break kept;
+        Before::Kept(kept) => Ok((HistoryReason::Other, kept.messages)),
+        Before::Wanted(reason, have) => Ok((reason, have)),
     };
-    let transcript = kept.transcript.then(Kind::User, ask.text.as_str());
-    let question = question(running, ask, transcript);
+    let (history, before) = match wanted {
+        Err(known) => known,
+        Ok((reason, have)) => {
+            if !ask.history {
+                let (chat, turn, message) = (ask.chat.clone(), ask.turn.clone(), ask.message.clone());
+                let request = RequestChatHistory { chat, turn, message, reason, have };
+                publish(service, running, ServerEvent::RequestChatHistory(request));
+            }
+            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await?;
+            let key = service.vault.key(&running.place.account, None).await?;
+            let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
+            let branch = history::prove(&key, &running.place.chat, heard);
+            let transcript = branch.transcript;
+            (Some(branch), transcript)
+        }
+    };
+    let transcript = before.then(Kind::User, ask.text.as_str());
+    let question = question(running, ask, transcript, history);
     Ok((answerer.answer(question), transcript))
 }
 
-fn question(running: &Running, ask: ChatMessageAdded, transcript: Transcript) -> Ask {
+fn question(
+    running: &Running,
+    ask: ChatMessageAdded,
+    transcript: Transcript,
+    history: Option<Branch>,
+) -> Ask {
     let texts = |list: Vec<Text<{ confidant_chat_protocol::limits::MAX_SHORT }>>| {
         list.into_iter().map(|text| text.as_str().to_owned()).collect()
     };
@@ -102,7 +98,9 @@ fn question(running: &Running, ask: ChatMessageAdded, transcript: Transcript) ->
         place: running.place.clone(),
         turn: ask.turn,
         text: ask.text.as_str().to_owned(),
-        then: Kept { messages: ask.count.saturating_add(2), digest: ask.after, transcript },
+        claim: Claim { count: ask.count, before: ask.before, after: ask.after },
+        transcript,
+        history,
         titled: ask.titled,
         focus: ask.focus.map(|focus| focus.as_str().to_owned()),
         off: texts(ask.off.into_vec()),

@@ -4,14 +4,13 @@
 //! these words before it. Everything else goes to the model as a quotation. Easy to get wrong: a history in parts of which one is missing. It is
 //! as long as the device said with the question, or it is refused.
 
-use confidant_chat_format::{Kind, Said, Transcript, adopt};
+use confidant_chat_format::{ChatId, Kind, Said, Transcript, adopt};
 use confidant_chat_protocol::limits::MAX_ITEMS;
 use confidant_chat_protocol::{ChatHistory, ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::running::Running;
-use crate::answerer::{Answerer, Have, Kept, Line};
+use crate::answerer::{Branch, Have, Kept, Line};
 use crate::service::refusals::{Answer, unavailable};
 use crate::vault::Key;
 
@@ -19,24 +18,18 @@ use crate::vault::Key;
 pub(super) enum Before {
     /// Nothing: this is what the server has.
     Kept(Kept),
-    /// Nothing, but what the server has is another branch, and has to go.
-    Anew(Kept),
+    /// Nothing: there are no messages before it.
+    Nothing,
     /// The history.
     Wanted(HistoryReason, u32),
-}
-
-/// A branch without messages.
-fn nothing(ask: &ChatMessageAdded) -> Kept {
-    Kept { messages: 0, digest: ask.before, transcript: Transcript::start() }
 }
 
 /// Compares what the server has with what the device expects.
 pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
     match have {
         Have::There(kept) if kept.digest == ask.before && kept.messages == ask.count => Before::Kept(*kept),
-        // The first message of a chat comes after nothing.
-        Have::Missing if ask.count == 0 => Before::Kept(nothing(ask)),
-        _ if ask.count == 0 => Before::Anew(nothing(ask)),
+        // The first message of a chat comes after nothing, whatever other branch the server has.
+        _ if ask.count == 0 => Before::Nothing,
         Have::There(kept) => Before::Wanted(HistoryReason::Other, kept.messages),
         Have::Missing => Before::Wanted(HistoryReason::Missing, 0),
         Have::Unreadable => Before::Wanted(HistoryReason::Unreadable, 0),
@@ -69,26 +62,18 @@ pub(super) async fn collect(
     }
 }
 
-/// Takes a history over: what is proved as what it says it is, the rest as quotations.
-pub(super) async fn take_over(
-    answerer: &dyn Answerer,
-    account_key: &Key,
-    running: &Running,
-    ask: &ChatMessageAdded,
-    heard: &[Heard],
-) -> Answer<Kept> {
+/// A history, to be taken over: what is proved as what it says it is, the rest as quotations.
+pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Branch {
     let said = heard.iter().map(|one| Said {
         id: &one.id,
         kind: kind(one.by),
         text: one.text.as_str(),
         proof: one.proof.as_ref(),
     });
-    let (kinds, transcript) = adopt(account_key, &running.place.chat, Transcript::start(), said);
-    let lines = heard.iter().zip(kinds);
-    let lines = lines.map(|(one, kind)| Line { kind, text: one.text.as_str().to_owned() }).collect();
-    let kept = Kept { messages: ask.count, digest: ask.before, transcript };
-    answerer.adopt(&running.place, lines, kept).await?;
-    Ok(kept)
+    let (kinds, transcript) = adopt(account_key, chat, Transcript::start(), said);
+    let lines = heard.into_iter().zip(kinds);
+    let lines = lines.map(|(one, kind)| Line { id: one.id, kind, text: one.text.as_str().to_owned() });
+    Branch { lines: lines.collect(), transcript }
 }
 
 const fn kind(by: SaidBy) -> Kind {

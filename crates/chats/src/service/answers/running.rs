@@ -94,7 +94,6 @@ struct Buffer {
     events: Vec<ServerEvent>,
     /// Sockets that listen.
     seats: Vec<u64>,
-    asked: u8,
     cancelled: bool,
 }
 
@@ -211,13 +210,6 @@ impl Running {
         updates
     }
 
-    /// Whether the history may be asked for once more.
-    pub(super) fn ask(&self) -> bool {
-        let mut buffer = self.buffer.lock();
-        buffer.asked += 1;
-        buffer.asked <= ASKED
-    }
-
     pub(super) fn take_history(&self, history: ChatHistory) -> Answer<()> {
         let sender = self.history.as_ref().ok_or_else(not_found)?;
         sender.try_send(history).map_err(|_| not_found())
@@ -285,5 +277,3 @@ fn padding() -> Text<{ confidant_chat_protocol::limits::MAX_PADDING }> {
 
 /// Parts of a history that wait to be read.
 const HISTORY: usize = 64;
-/// How often the history of one turn is asked for.
-const ASKED: u8 = 2;

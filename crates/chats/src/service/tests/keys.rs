@@ -103,6 +103,15 @@ async fn begin(world: &World, person: &Person) -> Result<RotationBegun, &'static
     answer.map_err(|refused: RefusedSent| refused.error.name())
 }
 
+/// The same person after a rotation, with other credentials.
+pub(super) async fn rotated(world: &World, person: &Person) -> Person {
+    begin(world, person).await.unwrap();
+    let prepared = prepare(person);
+    stage(world, person, &prepared.stage).await.unwrap();
+    commit(world, person, &prepared.commit).await.unwrap();
+    prepared.after
+}
+
 #[tokio::test]
 async fn a_rotation_replaces_everything_and_leaves_one_session() {
     let world = World::new().await;

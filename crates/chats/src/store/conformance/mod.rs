@@ -5,6 +5,7 @@ mod accounts;
 mod chats;
 pub(crate) mod device;
 mod interleavings;
+pub(crate) mod letters;
 pub(crate) mod person;
 mod rotation;
 mod sessions;
@@ -86,6 +87,12 @@ backends! {
         interleavings:
             two_devices_never_break_an_invariant
             two_devices_at_once_lose_nothing;
+        letters:
+            a_letter_waits_until_it_is_taken
+            letters_come_in_order_as_many_as_fit
+            letters_are_their_accounts_and_go_with_their_chat
+            letters_are_limited_in_size_number_and_time
+            a_safety_row_is_compare_and_set_and_goes_with_its_chat;
         rotation:
             a_rotation_replaces_every_entry_in_one_commit
             a_rotation_that_is_not_committed_changes_nothing

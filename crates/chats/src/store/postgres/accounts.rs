@@ -314,7 +314,8 @@ async fn erase(tx: &mut Transaction<'_>, id: &AccountId) -> Work<Erased> {
     let (shown, login) = (hex(account.login.as_bytes()), account.login.as_bytes().as_slice());
     let counts = "SELECT (SELECT count(*) FROM chats WHERE account = $1),
         (SELECT coalesce(sum(count), 0)::bigint FROM chats WHERE account = $1),
-        (SELECT count(*) FROM devices WHERE account = $1), (SELECT count(*) FROM sessions WHERE account = $1)";
+        (SELECT count(*) FROM devices WHERE account = $1), (SELECT count(*) FROM sessions WHERE account = $1),
+        (SELECT count(*) FROM letters WHERE account = $1)";
     let found = tx
         .finish(&[
             Ask(counts, &[&id]),
@@ -331,5 +332,6 @@ async fn erase(tx: &mut Transaction<'_>, id: &AccountId) -> Work<Erased> {
         items: u64_at(row, 1)?,
         devices: u64_at(row, 2)?,
         sessions: u64_at(row, 3)?,
+        letters: u64_at(row, 4)?,
     })
 }

@@ -20,10 +20,12 @@ mod chats;
 mod codes;
 mod copy;
 mod feed;
+mod letters;
 mod lists;
 mod rings;
 mod rotation;
 mod rows;
+mod safety;
 mod sessions;
 mod upkeep;
 mod write;
@@ -118,5 +120,8 @@ impl From<PostgresError> for StoreError {
 }
 
 const NAME: &str = "of chats in PostgreSQL";
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/001_chats.sql"), include_str!("migrations/002_copy.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/001_chats.sql"),
+    include_str!("migrations/002_copy.sql"),
+    include_str!("migrations/003_answers.sql"),
+];

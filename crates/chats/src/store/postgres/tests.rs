@@ -6,6 +6,7 @@ mod security;
 mod trips;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use confidant_chat_format::{DeviceId, Digest, ItemId};
 use confidant_postgres::{Link, Pool, PostgresAddress};
@@ -13,6 +14,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::super::conformance::device::{Device, Edit, NOW, message, tag};
+use super::super::conformance::letters::{letter_of, row};
 use super::super::conformance::person::{add_the_rest, person};
 use super::super::*;
 use super::{PostgresChats, open};
@@ -175,6 +177,26 @@ async fn a_table_that_an_erasure_forgets_is_noticed() {
     for (table, rows) in place.dump().await {
         assert!(rows.is_empty(), "{table} has {} rows", rows.len());
     }
+}
+
+/// Made by the migrations of the version before, written to by it, then opened.
+#[tokio::test]
+async fn a_database_of_the_version_before_letters_goes_on() {
+    let Some(link) = link("CONFIDANT_TEST_POSTGRES") else { return };
+    let pool = Arc::new(Pool::new(&link, &[]).unwrap());
+    confidant_postgres::migrate(&pool, &super::MIGRATIONS[..2]).await.unwrap();
+    let old = PostgresChats { pool };
+    let (mut ana, chat, write) = person(&old, "ana").await;
+    old.write(write).await.unwrap();
+    let put = letter_of(&ana, &chat, "an answer");
+    assert!(matches!(old.put_letter(put.clone()).await, Err(StoreError::Failed(_))), "it has no such table");
+    let store = open(&link).await.unwrap();
+    ana.pull(&store).await;
+    assert_eq!(store.put_letter(put).await, Ok(Kept::Now));
+    let (account, sealed) = (ana.id.clone(), row(1));
+    store.put_safety(PutSafety { account, chat, expected: 0, sealed }).await.unwrap();
+    store.check().await.unwrap();
+    assert_eq!(store.erase(&ana.id).await.unwrap().letters, 1);
 }
 
 #[tokio::test]

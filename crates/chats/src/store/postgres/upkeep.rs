@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use confidant_postgres::{Ask, For, Transaction, check, failure};
 
 use super::super::delays::FORGOTTEN_AFTER;
+use super::super::letters::expired_by;
 use super::super::{Millis, Result, StoreError, Upkeep};
 use super::rows::{count, number, parts};
 use super::{NAME, PostgresChats, Work, transact};
@@ -52,15 +53,21 @@ impl Upkeep for PostgresChats {
 
 async fn expire(tx: &mut Transaction<'_>, now: Millis) -> Work<u64> {
     let long_ago = now.0.saturating_sub(u64::try_from(FORGOTTEN_AFTER.as_millis()).unwrap_or(u64::MAX));
-    let (now, long_ago) = (number(now.0), number(long_ago));
-    let [gone] = parts(tx.finish(&[Ask("SELECT expire($1, $2)", &[&now, &long_ago])]).await?)?;
-    count(&gone)
+    let (left_by, now, long_ago) = (number(expired_by(now).0), number(now.0), number(long_ago));
+    let found = tx
+        .finish(&[
+            Ask("SELECT expire($1, $2)", &[&now, &long_ago]),
+            Ask("SELECT expire_letters($1)", &[&left_by]),
+        ])
+        .await?;
+    let [gone, letters] = parts(found)?;
+    Ok(count(&gone)?.saturating_add(count(&letters)?))
 }
 
 /// Every table that an account has rows in.
 const VACUUM: [&str; 4] = [
     "VACUUM accounts, credentials, devices, sessions, codes, pairings, attempts",
     "VACUUM rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats",
-    "VACUUM chats, items, steps, tombstones, drafts",
+    "VACUUM chats, items, steps, tombstones, drafts, letters, safety",
     "VACUUM envelopes",
 ];

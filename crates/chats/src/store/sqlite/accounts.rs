@@ -211,6 +211,7 @@ fn erase(c: &Connection, whose: &AccountId) -> Work<Erased> {
         items: count("SELECT coalesce(sum(count), 0) FROM chats WHERE account = ?1")?,
         devices: count("SELECT count(*) FROM devices WHERE account = ?1")?,
         sessions: count("SELECT count(*) FROM sessions WHERE account = ?1")?,
+        letters: count("SELECT count(*) FROM letters WHERE account = ?1")?,
     };
     forget_login(c, n)?;
     run(c, "DELETE FROM accounts WHERE n = ?1", params![n])?;

@@ -3,7 +3,7 @@
 //! ```text
 //! accounts ─┬─ credentials, devices, sessions, codes, pairings
 //!           ├─ rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats
-//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts
+//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts, letters, safety
 //! attempts  (by keyed tags), unscrubbed
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! `ON DELETE CASCADE`. Items lie apart from their envelopes, so that a list of (id, hash) is read without its contents.
 
 /// One after the other; only ever added to.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 const FIRST: &str = "
 CREATE TABLE accounts (
@@ -228,5 +228,31 @@ CREATE TABLE staged_floors (
     shelf INTEGER NOT NULL,
     envelope BLOB NOT NULL,
     PRIMARY KEY (account, shelf)
+) STRICT;
+";
+
+/// Letters, and what is remembered of a chat without its words. They name their chat by its id, so that an account's letters are
+/// counted and ordered without a look at its chats.
+const THIRD: &str = "
+CREATE TABLE letters (
+    account INTEGER NOT NULL,
+    chat TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    reply TEXT NOT NULL,
+    left_at INTEGER NOT NULL,
+    letter BLOB NOT NULL,
+    more BLOB,
+    PRIMARY KEY (account, chat, turn),
+    FOREIGN KEY (account, chat) REFERENCES chats (account, chat) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX letters_oldest ON letters (account, left_at, chat, turn);
+CREATE INDEX letters_left ON letters (left_at);
+CREATE TABLE safety (
+    account INTEGER NOT NULL,
+    chat TEXT NOT NULL,
+    rev INTEGER NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (account, chat),
+    FOREIGN KEY (account, chat) REFERENCES chats (account, chat) ON DELETE CASCADE
 ) STRICT;
 ";

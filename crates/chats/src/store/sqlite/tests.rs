@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId, ItemId, Place, Shelf};
+use confidant_sqlite::File;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::super::conformance::device::{Device, Edit, NOW, message, sealed, tag, title};
+use super::super::conformance::letters::{letter_of, row};
 use super::super::*;
 use super::kills::audit;
-use super::{Halt, NAME, SqliteChats, rotation, write};
+use super::{FILE, Halt, NAME, SqliteChats, rotation, write};
 
 fn open(folder: &Path) -> SqliteChats {
     SqliteChats::open(folder).unwrap()
@@ -248,7 +251,14 @@ async fn after_an_erasure_no_byte_of_the_account_is_in_the_files() {
     store.scrub().await.unwrap();
     assert_eq!(free(), 0, "the file is written anew");
     assert_eq!(found(folder.path(), &all), 0, "of {} markers", all.len());
-    let rest = [sealed("a label of ana's"), sealed("an answer of ana's"), sealed("a code of ana's.")];
+    let rest = [
+        "a label of ana's",
+        "an answer of ana's",
+        "a code of ana's.",
+        "a letter to ana.",
+        "an addition to it",
+    ];
+    let rest = rest.map(sealed);
     let rest = rest.iter().filter_map(|sealed| sealed.as_bytes().first_chunk::<16>().copied()).collect();
     assert_eq!(found(folder.path(), &rest), 0);
     assert_eq!(found(folder.path(), &kept), kept.len(), "and all of the other's");
@@ -298,6 +308,12 @@ async fn add_the_rest(store: &SqliteChats, ana: &Device) {
     let envelope = Some(ana.seal(chat, &Place::Draft(chat), 1, &[b'x'; 9000]));
     let draft = PutDraft { account: ana.id.clone(), chat: chat.clone(), expected: 0, envelope, now: NOW };
     store.put_draft(draft).await.unwrap();
+    let letter = letter_of(ana, chat, "a letter to ana.");
+    store.put_letter(letter.clone()).await.unwrap();
+    store.put_letter_more(&ana.id, chat, &letter.turn, b"an addition to it".to_vec()).await.unwrap();
+    let (account, sealed_row) = (ana.id.clone(), row(1));
+    let safety = PutSafety { account, chat: chat.clone(), expected: 0, sealed: sealed_row };
+    store.put_safety(safety).await.unwrap();
     store.login_failed(tag("ana"), tag("home"), NOW).await.unwrap();
     let code = Code {
         kind: CodeKind::Challenge,
@@ -370,13 +386,42 @@ async fn a_file_of_the_first_version_goes_on() {
     let (mut ana, ..) = person(&open(folder.path())).await;
     let first = Connection::open(folder.path().join(NAME)).unwrap();
     let back = "DROP INDEX accounts_erasing; ALTER TABLE accounts DROP COLUMN erasing; DROP TABLE unscrubbed;
-                DROP TABLE rotations; DROP TABLE staged_floors; PRAGMA user_version = 1";
+                DROP TABLE rotations; DROP TABLE staged_floors; DROP TABLE letters; DROP TABLE safety;
+                PRAGMA user_version = 1";
     first.execute_batch(back).unwrap();
     drop(first);
     let store = open(folder.path());
     ana.pull(&store).await;
     store.mark_erasing(&ana.id).await.unwrap();
     assert_eq!(store.erasing().await, Ok(vec![ana.id.clone()]));
+}
+
+/// Made by the steps of the version before, written to by it, then opened.
+#[tokio::test]
+async fn a_file_of_the_version_before_letters_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let before = File { steps: &super::schema::STEPS[..2], ..FILE };
+    let writer = Arc::new(tokio::sync::Mutex::new(before.open(&path).unwrap()));
+    let reading = Arc::new(tokio::sync::Semaphore::new(1));
+    let inner = super::Inner { path: path.clone(), writer, reading, idle: parking_lot::Mutex::default() };
+    let old = SqliteChats { inner: Arc::new(inner) };
+    let (mut ana, chat, write) = person(&old).await;
+    old.write(write).await.unwrap();
+    let rows = dump(folder.path());
+    assert!(!rows.contains_key("letters") && !rows.contains_key("safety"));
+    drop(old);
+    let store = open(folder.path());
+    let mut after = dump(folder.path());
+    assert_eq!((after.remove("letters"), after.remove("safety")), (Some(vec![]), Some(vec![])));
+    assert!(after == rows, "every row is as it was");
+    ana.pull(&store).await;
+    let put = letter_of(&ana, &chat, "an answer");
+    assert_eq!(store.put_letter(put).await, Ok(Kept::Now));
+    let (account, sealed) = (ana.id.clone(), row(1));
+    store.put_safety(PutSafety { account, chat, expected: 0, sealed }).await.unwrap();
+    assert_eq!(store.erase(&ana.id).await.unwrap().letters, 1);
+    store.check().await.unwrap();
 }
 
 #[test]
@@ -448,6 +493,10 @@ fn the_list_is_read_without_envelopes_and_every_statement_has_an_index() {
         "DELETE FROM sessions WHERE account = 1 AND id <> x'00'",
         "DELETE FROM sessions WHERE expires_at <= 1",
         "SELECT n FROM accounts WHERE frozen_until <= 1",
+        "SELECT turn FROM letters WHERE account = 1 AND (chat, turn) > ('', '') ORDER BY chat, turn",
+        "SELECT rowid FROM letters WHERE account = 1 ORDER BY left_at DESC, chat DESC, turn DESC LIMIT -1 OFFSET 999",
+        "DELETE FROM letters WHERE left_at <= 1",
+        "SELECT rev FROM safety WHERE account = 1 AND chat = 'x'",
     ] {
         assert!(plan(sql).starts_with("SEARCH"), "{sql}: {}", plan(sql));
     }

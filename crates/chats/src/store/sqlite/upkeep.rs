@@ -7,6 +7,7 @@ use confidant_sqlite::{PATIENCE, truncate_journal};
 use rusqlite::{ErrorCode, params};
 
 use super::super::delays::FORGOTTEN_AFTER;
+use super::super::letters::expired_by;
 use super::super::{Millis, Result, StoreError, Upkeep};
 use super::rows::{all, number, run, value};
 use super::{FILE, NAME, SqliteChats, blocking, rotation};
@@ -24,6 +25,7 @@ impl Upkeep for SqliteChats {
                 ("DELETE FROM pairings WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM sessions WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM attempts WHERE last <= ?1", number(long_ago)),
+                ("DELETE FROM letters WHERE left_at <= ?1", number(expired_by(now).0)),
             ] {
                 gone += run(c, sql, params![until])?;
             }

@@ -113,7 +113,10 @@ async fn scopes(args: &ApprovalsArgs, opened: &Opened) -> anyhow::Result<Vec<Sco
     let mut scopes = Vec::new();
     for one in sessions.into_iter().filter(|one| one.open_turn) {
         if let (Some(id), Some(tenant)) = (one.session_id, one.tenant) {
-            scopes.push(Scope::parse_any(TenantId::new(&tenant)?, &id).map_err(Error::from)?);
+            let scope = Scope::parse_any(TenantId::new(&tenant)?, &id).map_err(Error::from)?;
+            // What waits in chats that only their owner can open is decided there.
+            let is_account = UserId::new(scope.user().as_str()).is_err();
+            scopes.extend(Some(scope).filter(|_| !is_account));
         }
     }
     Ok(scopes)

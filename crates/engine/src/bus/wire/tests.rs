@@ -1,5 +1,7 @@
 use super::*;
+use crate::head::Digest;
 use crate::room::RoomLine;
+use crate::turn::{Said, SaidBy};
 
 fn scope() -> Scope {
     let tenant = TenantId::new("acme").unwrap();
@@ -19,6 +21,9 @@ fn line(content: &str) -> RoomLine {
 }
 
 fn errand() -> Errand {
+    let digest = Digest::from_bytes([7; 32]);
+    let claim = Claim { count: 1, before: digest, after: digest };
+    let said = Said { id: "m1".to_owned(), at: Millis(1), kind: SaidBy::Quoted, text: "before".to_owned() };
     let request = TurnRequest {
         request_id: Some("r-1".to_owned()),
         query: "what did we choose?".to_owned(),
@@ -31,6 +36,11 @@ fn errand() -> Errand {
         settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         focus: Some("research".to_owned()),
         title: Some("t".to_owned()),
+        claim: Some(claim),
+        history: Some(History { said: vec![said], head: claim.head() }),
+        titled: true,
+        off: SwitchedOff { tools: ["web.*".to_owned()].into(), past_chats: true, ..SwitchedOff::default() },
+        safety: Some(SafetyRecord { terminated: true, ..SafetyRecord::default() }),
         ..TurnRequest::default()
     };
     Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
@@ -56,6 +66,9 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!(turn(&arrived, &call()), json);
     assert_eq!(arrived.request.room.len(), 1);
     assert_eq!(arrived.request.brought.len(), 1);
+    assert_eq!(arrived.request.history, errand().request.history);
+    assert_eq!((arrived.request.claim, arrived.request.off), (errand().request.claim, errand().request.off));
+    assert_eq!((arrived.request.safety, arrived.request.titled), (errand().request.safety, true));
 }
 
 #[test]

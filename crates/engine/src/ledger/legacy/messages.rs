@@ -248,7 +248,7 @@ mod tests {
         let Conversation { exchanges, .. } = conversation(json.to_string().as_bytes(), "import")?;
         let told = |reply: &Reply| match reply.from {
             ReplyFrom::Ai => reply.content.clone(),
-            ReplyFrom::Tool => format!("[{}] {}", reply.name, reply.content),
+            _ => format!("[{}] {}", reply.name, reply.content),
         };
         Some(exchanges.into_iter().map(|(asked, said)| (asked, said.iter().map(told).collect())).collect())
     }

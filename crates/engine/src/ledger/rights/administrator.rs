@@ -18,6 +18,7 @@ use crate::ledger::account_scope::is_account_key;
 use crate::ledger::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::ledger::keyring::{Owned, born};
 use crate::ledger::session::{self, Session};
+use crate::ledger::web_scope::is_web;
 use crate::store::{Anchor, AuditHead, Find, KeyRow, Listed};
 
 /// The handle that can see and erase what is not its own. Everything it does is audited.
@@ -93,7 +94,8 @@ impl Administrator {
             let mut sessions = Vec::new();
             let mut unreadable = vec![Tampering::KeyGone.name().to_owned(); theirs.without_key.len()];
             unreadable.extend(std::iter::repeat_n(Tampering::KeyRefused.name().to_owned(), theirs.unsaid));
-            for scope in theirs.scopes {
+            // What a model has of chats that only their owner can open is a copy: their owner exports those, and nobody else.
+            for scope in theirs.scopes.into_iter().filter(|scope| !is_web(scope)) {
                 let exported =
                     Session::new(Arc::clone(&self.inner), scope, self.actor.clone()).export().await;
                 match exported {

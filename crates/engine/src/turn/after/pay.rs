@@ -29,6 +29,9 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
         capture: inbound.request.capture,
         asked_as: inbound.request.asked_as.clone(),
         shared: inbound.request.shared,
+        claim: inbound.request.claim,
+        off: inbound.request.off.clone(),
+        titled: inbound.request.titled,
     };
     if given != Given::default() {
         entries.push(Entry::Given { request_id, given: Box::new(given) });

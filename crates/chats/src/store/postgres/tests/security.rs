@@ -34,7 +34,7 @@ async fn a_statement_without_its_where_sees_one_account_only() {
     let others: i64 = owner.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(others, 0, "this connection owns the tables");
     let tables = owned(&place).await;
-    assert_eq!(tables.len(), 22, "{tables:?}");
+    assert_eq!(tables.len(), 24, "{tables:?}");
     for table in &tables {
         // There is something to be seen, and its owner sees it.
         let theirs = format!("{table} WHERE account = '{}'", ana.id);
@@ -105,7 +105,7 @@ async fn what_is_shown_finds_its_own_row_only() {
         assert_eq!(count(&place.everything, table).await, 2, "{table}");
         works(&owner, "", &shown).await;
         assert_eq!(count(&owner, table).await, 1, "{table}");
-        for other in ["chats", "items", "rings", "devices", "floors", "feed"] {
+        for other in ["chats", "items", "rings", "devices", "floors", "feed", "letters", "safety"] {
             assert_eq!(count(&owner, other).await, 0, "{table} opens {other}");
         }
     }
@@ -116,8 +116,9 @@ async fn what_is_shown_finds_its_own_row_only() {
     works(&owner, "", "").await;
     let until = format!("SELECT set_config('confidant.until', '{}', true)", NOW.0);
     owner.query(&until, &[]).await.unwrap();
-    for table in ["sessions", "codes", "pairings", "attempts"] {
-        assert_eq!(count(&owner, table).await > 0, table == "attempts", "{table}");
+    for table in ["sessions", "codes", "pairings", "attempts", "letters", "safety"] {
+        let was_then = matches!(table, "attempts" | "letters");
+        assert_eq!(count(&owner, table).await > 0, was_then, "{table}");
     }
 }
 
@@ -165,6 +166,10 @@ async fn every_statement_has_an_index_in_spite_of_the_policies() {
         "DELETE FROM sessions WHERE account = 'x' AND id <> '\\x00'",
         "DELETE FROM sessions WHERE expires_at <= 1",
         "SELECT account FROM accounts WHERE frozen_until <= 1",
+        "SELECT turn FROM letters WHERE account = 'x' AND (chat, turn) > ('', '') ORDER BY chat, turn",
+        "SELECT turn FROM letters WHERE account = 'x' ORDER BY left_at DESC, chat DESC, turn DESC OFFSET 999",
+        "DELETE FROM letters WHERE left_at <= 1",
+        "SELECT rev FROM safety WHERE account = 'x' AND chat = 'x'",
     ] {
         let plan = plan(sql).await;
         assert!(!plan.contains("Seq Scan"), "{sql}:\n{plan}");

@@ -1,0 +1,358 @@
+//! Answers in chats that only their owner can open: the engine's sessions, as chats ask for them.
+//!
+//! ```text
+//! chats ──Ask──▶ EngineAnswerer ──▶ WebSessions ──▶ Session::turn ─▶ Outbound
+//!       ◀─Said── (one task a turn) ◀──────────────────────────────────┘
+//! ```
+//!
+//! The engine keeps the digest of a branch with its words. Where its transcript stands is remembered here, and made again from the words
+//! where nobody remembers it. Easy to get wrong: a digest that nobody checked. Whoever asks for an answer again names it, and gets nothing without it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use confidant_chat_format::{ChatId, Digest, Kind, Transcript, TurnId};
+use confidant_chat_protocol::{ErrorName, Failure, Finish, Keep, RefusedSent};
+use confidant_chats::answerer::{
+    Answer, Answerer, Approval, Ask, Branch, Have, Kept, Made, Place, Said, Telling,
+};
+use confidant_display::{Hinted as _, debug_without_content};
+use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
+use confidant_engine::clock::{Clock as _, SystemClock};
+use confidant_engine::head::{self, HeadState};
+use confidant_engine::prepare::SafetyAction;
+use confidant_engine::turn::{
+    CarryOut, Ending, Enrichment, Final, History, Offered, Outbound, PastChat, SaidBy, Standing, SwitchedOff,
+    Turn,
+};
+use confidant_engine::{Error, Session, TurnRequest, WebSessions};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+/// The engine, as it answers in chats.
+pub(crate) struct EngineAnswerer {
+    sessions: WebSessions,
+    /// Where words are kept that may be kept.
+    keep: confidant_engine::Keep,
+    shared: Arc<Mutex<Remembered>>,
+}
+
+debug_without_content!(EngineAnswerer);
+
+/// What is remembered from turn to turn.
+#[derive(Default)]
+struct Remembered {
+    /// Where transcripts stand, by the digest that they belong to.
+    stands: HashMap<ChatId, (Digest, Transcript)>,
+    /// Sessions that live as long as somebody holds them.
+    held: HashMap<ChatId, Session>,
+}
+
+impl Remembered {
+    fn stand(&mut self, chat: &ChatId, digest: Digest, transcript: Transcript) {
+        if self.stands.len() >= STANDS {
+            // Any of them: it is made again from the words.
+            self.stands.clear();
+        }
+        self.stands.insert(chat.clone(), (digest, transcript));
+    }
+}
+
+impl EngineAnswerer {
+    pub(crate) fn new(sessions: WebSessions, keep: confidant_engine::Keep) -> Self {
+        Self { sessions, keep, shared: Arc::default() }
+    }
+
+    fn kept_where(&self, keep: Keep) -> confidant_engine::Keep {
+        match keep {
+            Keep::Cache => self.keep,
+            Keep::Turn => confidant_engine::Keep::Once,
+        }
+    }
+
+    fn session(&self, place: &Place) -> Result<Session, RefusedSent> {
+        let keep = self.kept_where(place.keep);
+        self.sessions.session(place.account.as_str(), place.chat.as_str(), keep).map_err(refused)
+    }
+
+    /// Runs a turn and tells what comes of it.
+    fn tell(
+        &self,
+        place: &Place,
+        begin: impl FnOnce(&Session) -> Turn + Send + 'static,
+        asked: Option<(Digest, Transcript)>,
+    ) -> Telling {
+        let (sender, receiver) = mpsc::channel(64);
+        let (sessions, shared, place) = (self.sessions.clone(), Arc::clone(&self.shared), place.clone());
+        let keep = self.kept_where(place.keep);
+        tokio::spawn(async move {
+            let session = match sessions.open(place.account.as_str(), place.chat.as_str(), keep).await {
+                Ok(session) => session,
+                Err(error) => return drop(sender.send(Said::Failed(refused(error))).await),
+            };
+            if place.keep == Keep::Turn {
+                shared.lock().held.insert(place.chat.clone(), session.clone());
+            }
+            let mut turn = begin(&session);
+            while let Some(event) = turn.next().await {
+                if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
+                    let transcript = transcript.then(Kind::Assistant, &answer.content);
+                    shared.lock().stand(&place.chat, digest, transcript);
+                }
+                if let Some(said) = said(event) {
+                    // Nobody listens: the turn goes on all the same.
+                    let _gone = sender.send(said).await;
+                }
+            }
+        });
+        receiver
+    }
+}
+
+#[async_trait]
+impl Answerer for EngineAnswerer {
+    async fn have(&self, place: &Place) -> Result<Have, RefusedSent> {
+        let session = self.session(place)?;
+        let head = match session.head().await.map_err(refused)? {
+            HeadState::Missing => return Ok(Have::Missing),
+            HeadState::Unreadable(_) => return Ok(Have::Unreadable),
+            HeadState::Known(head) => head,
+        };
+        let digest = Digest::from_bytes(*head.digest.as_bytes());
+        let remembered = self.shared.lock().stands.get(&place.chat).filter(|(of, _)| *of == digest).copied();
+        let transcript = match remembered {
+            Some((_, transcript)) => transcript,
+            None => match session.told().await.map_err(refused)? {
+                Some(told) => {
+                    let transcript =
+                        told.iter().fold(Transcript::start(), |at, (by, text)| at.then(kind(*by), text));
+                    self.shared.lock().stand(&place.chat, digest, transcript);
+                    transcript
+                }
+                None => return Ok(Have::Missing),
+            },
+        };
+        let messages = u32::try_from(head.count).unwrap_or(u32::MAX);
+        Ok(Have::There(Kept { messages, digest, transcript }))
+    }
+
+    fn answer(&self, ask: Ask) -> Telling {
+        let (place, asked) = (ask.place.clone(), (ask.claim.after, ask.transcript));
+        self.tell(&place, move |session| session.turn(request(ask)), Some(asked))
+    }
+
+    async fn again(
+        &self,
+        place: &Place,
+        turn: &TurnId,
+        digest: &Digest,
+    ) -> Result<Option<Telling>, RefusedSent> {
+        let session = self.session(place)?;
+        let claimed = session.claimed(turn.as_str()).await.map_err(refused)?.map(|claim| claim.after);
+        let named = match claimed {
+            Some(after) => Some(after),
+            None => match session.head().await.map_err(refused)? {
+                HeadState::Known(head) => Some(head.digest),
+                _ => None,
+            },
+        };
+        if named != Some(head::Digest::from_bytes(*digest.as_bytes())) {
+            return Ok(None);
+        }
+        let (sender, receiver) = mpsc::channel(4);
+        let turn = turn.clone();
+        tokio::spawn(async move {
+            let ended = loop {
+                match session.standing(turn.as_str()).await {
+                    Ok(Standing::Running | Standing::Decided) => tokio::time::sleep(LOOK).await,
+                    ended => break ended,
+                }
+            };
+            let told = match ended {
+                Ok(Standing::Ended(Ending::Answer(answer))) => Said::Final(Box::new(answered(answer))),
+                Ok(Standing::Ended(Ending::Approval(approval))) => Said::Approval(Box::new(asks(*approval))),
+                Ok(_) => Said::Failed(failed("the turn ended without an answer", "ask again")),
+                Err(error) => Said::Failed(refused(error)),
+            };
+            let _gone = sender.send(told).await;
+        });
+        Ok(Some(receiver))
+    }
+
+    fn decide(&self, place: &Place, _: &TurnId, approval: &str, allow: bool) -> Telling {
+        let decision = if allow { Decision::Approve } else { Decision::Deny };
+        let (approval, by) = (approval.to_owned(), Decider::Person(place.account.as_str().to_owned()));
+        self.tell(place, move |session| session.decide(&approval, decision, by, CarryOut::Here), None)
+    }
+
+    async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
+        let cancelled = self.session(place)?.cancel(Some(turn.as_str())).await;
+        Ok(cancelled.map_err(refused)? > 0)
+    }
+
+    async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
+        let (account, chat) = (place.account.as_str(), place.chat.as_str());
+        let mut shared = self.shared.lock();
+        shared.stands.remove(&place.chat);
+        drop(shared.held.remove(&place.chat));
+        drop(shared);
+        self.sessions.end(account, chat).await.map(drop).map_err(refused)
+    }
+}
+
+/// A question, as the engine takes it.
+fn request(ask: Ask) -> TurnRequest {
+    let digest = |digest: Digest| head::Digest::from_bytes(*digest.as_bytes());
+    let claim = head::Claim {
+        count: ask.claim.count.into(),
+        before: digest(ask.claim.before),
+        after: digest(ask.claim.after),
+    };
+    let history = ask.history.map(|branch| History { said: lines(branch), head: claim.head() });
+    TurnRequest {
+        request_id: Some(ask.turn.as_str().to_owned()),
+        query: ask.text,
+        claim: Some(claim),
+        history,
+        titled: ask.titled,
+        focus: ask.focus,
+        off: off(ask.off),
+        available_settings: ask.available,
+        settings: ask.settings.into_iter().collect::<BTreeMap<_, _>>(),
+        past_chats: ask.past.into_iter().map(|(title, summary)| PastChat { title, summary }).collect(),
+        ..TurnRequest::default()
+    }
+}
+
+fn lines(branch: Branch) -> Vec<confidant_engine::turn::Said> {
+    let at = SystemClock.now();
+    let line = |line: confidant_chats::answerer::Line| confidant_engine::turn::Said {
+        id: line.id.as_str().to_owned(),
+        at,
+        kind: by(line.kind),
+        text: line.text,
+    };
+    branch.lines.into_iter().map(line).collect()
+}
+
+/// What a person switched off: words that are known, else the name of a tool.
+fn off(names: Vec<String>) -> SwitchedOff {
+    let mut off = SwitchedOff::default();
+    let all = || BTreeSet::from(["*".to_owned()]);
+    for name in names {
+        match name.as_str() {
+            "tools" => off.tools.extend(all()),
+            "focus" => off.focus_modes.extend(all()),
+            "settings" => off.settings = true,
+            "similar" => off.past_chats = true,
+            "search" => drop(off.tools.insert("memory.search".to_owned())),
+            "suggestions" => off.enrichment = true,
+            _ => drop(off.tools.insert(name)),
+        }
+    }
+    off
+}
+
+fn said(event: Outbound) -> Option<Said> {
+    Some(match event {
+        Outbound::Progress { text } => Said::Progress(text.into_owned()),
+        Outbound::Delta { text, .. } => Said::Delta(text),
+        Outbound::Final(answer) => Said::Final(Box::new(answered(answer))),
+        Outbound::Approval(approval) => Said::Approval(Box::new(asks(*approval))),
+        Outbound::Error(error) => Said::Failed(refused(error)),
+        // Named with the answer.
+        Outbound::SettingsWanted { .. } => return None,
+        Outbound::Enriched(made) => Said::Made(Box::new(made_of(*made))),
+    })
+}
+
+fn answered(answer: Final) -> Answer {
+    let Final { content, metadata, .. } = answer;
+    let is = |action| metadata.safety.contains(&action);
+    let forget = metadata.chat.as_ref().is_some_and(|chat| chat.offers == Some(Offered::DeleteChat));
+    let finish = if forget {
+        Finish::AskedToForget
+    } else if is(SafetyAction::TerminateConversation) {
+        Finish::Ended
+    } else if is(SafetyAction::RefuseAndRedirect) {
+        Finish::Declined
+    } else {
+        Finish::Whole
+    };
+    let prepared = metadata.preparation.map(|prepared| *prepared);
+    let (title, icons, category) = match prepared {
+        Some(prepared) => (prepared.title, prepared.icon_names, Some(prepared.category)),
+        None => (None, Vec::new(), None),
+    };
+    Answer {
+        text: content,
+        finish,
+        model: metadata.model,
+        title,
+        icons,
+        category,
+        focus: metadata.focus,
+        tools: metadata.tools,
+        wanted: metadata.requested_settings,
+    }
+}
+
+fn asks(approval: ApprovalRequest) -> Approval {
+    Approval {
+        id: approval.approval_id,
+        tool: approval.tool,
+        input: approval.arguments.to_string(),
+        why: approval.question,
+    }
+}
+
+fn made_of(made: Enrichment) -> Made {
+    Made {
+        follow_ups: made.follow_up_suggestions,
+        new_chats: made.new_chat_suggestions,
+        summary: made.chat_summary,
+        tags: made.chat_tags,
+    }
+}
+
+const fn kind(by: SaidBy) -> Kind {
+    match by {
+        SaidBy::User => Kind::User,
+        SaidBy::Assistant => Kind::Assistant,
+        SaidBy::Tool => Kind::Tool,
+        SaidBy::Summary => Kind::Summary,
+        SaidBy::Quoted => Kind::Quoted,
+    }
+}
+
+const fn by(kind: Kind) -> SaidBy {
+    match kind {
+        Kind::User => SaidBy::User,
+        Kind::Assistant => SaidBy::Assistant,
+        Kind::Tool => SaidBy::Tool,
+        Kind::Summary => SaidBy::Summary,
+        Kind::Quoted => SaidBy::Quoted,
+    }
+}
+
+/// An error of the engine, as a device is told it.
+fn refused(error: Error) -> RefusedSent {
+    let name = match &error {
+        Error::Busy => Failure::Rate,
+        Error::History(_) => return confidant_chat_format::Refused::Conflict.into(),
+        _ => Failure::Unavailable,
+    };
+    let (what, hint) = error.what_and_hint("try again");
+    RefusedSent::new(ErrorName::Request(name), &what, &hint)
+}
+
+fn failed(what: &str, hint: &str) -> RefusedSent {
+    RefusedSent::new(ErrorName::Request(Failure::Unavailable), what, hint)
+}
+
+/// Chats whose transcript is remembered.
+const STANDS: usize = 10_000;
+/// How often a turn that runs elsewhere is looked at.
+const LOOK: Duration = Duration::from_millis(500);
