@@ -13,11 +13,12 @@
 use confidant_chat_format::{
     ChatId, Digest, FieldName, ItemId, Letter, List, Message, MessageId, Pending, Refused, TurnId,
 };
-use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY};
+use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY, MAX_SHORT};
 use confidant_chat_protocol::{
-    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, ClientEvent, ErrorName, Failure,
+    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Blob, ClientEvent, ErrorName, Failure,
     PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, Text,
 };
+use serde::Deserialize;
 
 use crate::asks::claim;
 use crate::device::Device;
@@ -129,7 +130,12 @@ impl Device {
             // A proof is for all of the words.
             proof: ended.proof.filter(|_| !is_cut),
             created_at: self.now(),
-            fields: about(&ended.about)?,
+            fields: {
+                let About { title, icons, category, .. } = &ended.about;
+                let text = |text: Option<&Text<MAX_SHORT>>| text.map(|text| text.as_str().to_owned());
+                let (title, icon) = (text(title.as_ref()), text(icons.first()));
+                about(title.as_deref(), icon.as_deref(), text(category.as_ref()).as_deref())?
+            },
         };
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
             Wish::Waited => Ok(Some(turn.tell(Telling::Ended(ended.finish)))),
@@ -145,7 +151,7 @@ impl Device {
     fn take_letter(&mut self, sent: &PendingAiResponse) -> Result<Option<Told>, Error> {
         let told = |what| Told { chat: sent.chat.clone(), turn: sent.turn.clone(), what };
         match self.open_letter(sent) {
-            Ok(message) => {
+            Ok((message, more)) => {
                 let (body, is_cut) = fitted(&message.body);
                 let answer = Answer {
                     turn: sent.turn.clone(),
@@ -154,9 +160,14 @@ impl Device {
                     model: message.model.clone(),
                     proof: message.proof.filter(|_| !is_cut),
                     created_at: message.created_at,
-                    fields: Vec::new(),
+                    fields: about(
+                        more.title.as_deref(),
+                        more.icons.first().map(String::as_str),
+                        more.category.as_deref(),
+                    )?,
                 };
                 self.keep_answer(&sent.chat, &sent.reply, answer)?;
+                self.put_made(&sent.chat, more)?;
                 if let Some(turn) = self.turns.find_mut(&sent.turn) {
                     turn.stage = Stage::Ended;
                 }
@@ -171,12 +182,17 @@ impl Device {
         }
     }
 
-    fn open_letter(&self, sent: &PendingAiResponse) -> Result<Message, Refused> {
+    /// The answer, and what was made of it. Suggestions that do not open are no reason to lose the answer.
+    fn open_letter(&self, sent: &PendingAiResponse) -> Result<(Message, More), Refused> {
         let room = self.rooms.get(&sent.chat).ok_or(Refused::Unasked)?;
         let account = self.account.as_ref().ok_or(Refused::AccountMissing)?;
         let list: List = room.items.iter().map(|(item, slot)| (item.clone(), slot.hash)).collect();
         let letter = Letter { account: account.id(), chat: &sent.chat, reply: &sent.reply, turn: &sent.turn };
-        letter.open(account.boxes(), &room.head, &list, sent.letter.as_bytes())
+        let message = letter.open(account.boxes(), &room.head, &list, sent.letter.as_bytes())?;
+        let more = sent.more.as_ref().map(Blob::as_bytes);
+        let more = more.and_then(|wire| letter.open_more(account.boxes(), &room.head, wire).ok());
+        let more = more.and_then(|text| serde_json::from_str(&text.body).ok());
+        Ok((message, more.unwrap_or_default()))
     }
 
     /// The reply waits to be stored, where the chat still waits for it; `duplicate` and `unasked` ones are dropped.
@@ -211,23 +227,33 @@ impl Device {
             return Ok(None);
         }
         let told = turn.tell(Telling::Made);
-        let mut fields = Vec::new();
-        let mut set = |name: &str, body: Option<String>| -> Result<(), Error> {
-            fields.extend(body.map(|body| Ok::<_, Refused>((FieldName::parse(name)?, body))).transpose()?);
-            Ok(())
+        let more = More {
+            follow_ups: made.follow_ups.iter().map(|text| text.as_str().to_owned()).collect(),
+            new_chats: made.new_chats.iter().map(|text| text.as_str().to_owned()).collect(),
+            summary: made.summary.as_ref().map(|summary| summary.as_str().to_owned()),
+            tags: made.tags.iter().map(|text| text.as_str().to_owned()).collect(),
+            ..More::default()
         };
-        set(FOLLOW_UPS, json_of(made.follow_ups.iter().map(Text::as_str)))?;
-        set(SUMMARY, made.summary.as_ref().map(|summary| summary.as_str().to_owned()))?;
-        set(TAGS, json_of(made.tags.iter().map(Text::as_str)))?;
-        if !fields.is_empty() && self.there(&made.chat).is_ok() {
-            self.state.queue.append(&made.chat, Act::Made { fields });
-        }
-        let new_chats: Vec<String> = made.new_chats.iter().map(|text| text.as_str().to_owned()).collect();
-        if !new_chats.is_empty() {
-            self.state.queue.suggest(new_chats);
-        }
-        self.save()?;
+        self.put_made(&made.chat, more)?;
         Ok(Some(told))
+    }
+
+    fn put_made(&mut self, chat: &ChatId, more: More) -> Result<(), Error> {
+        let made = [
+            (FOLLOW_UPS, json_of(&more.follow_ups)),
+            (SUMMARY, more.summary),
+            (TAGS, json_of(&more.tags)),
+        ];
+        let made = made.into_iter().filter_map(|(name, body)| Some((name, body?)));
+        let fields = made.map(|(name, body)| Ok((FieldName::parse(name)?, body)));
+        let fields = fields.collect::<Result<Vec<_>, Refused>>()?;
+        if !fields.is_empty() && self.there(chat).is_ok() {
+            self.state.queue.append(chat, Act::Made { fields });
+        }
+        if !more.new_chats.is_empty() {
+            self.state.queue.suggest(more.new_chats);
+        }
+        self.save()
     }
 
     /// Asks for every answer that the chats on this device wait for and that is not being heard: also those that another device
@@ -345,6 +371,19 @@ impl Device {
     }
 }
 
+/// What was found out and made around an answer, as a letter has it: the JSON text inside its second part.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct More {
+    title: Option<String>,
+    icons: Vec<String>,
+    category: Option<String>,
+    follow_ups: Vec<String>,
+    new_chats: Vec<String>,
+    summary: Option<String>,
+    tags: Vec<String>,
+}
+
 /// Whether somebody still waits for an answer.
 enum Wish {
     Waited,
@@ -352,15 +391,13 @@ enum Wish {
 }
 
 /// Fields of a chat that has no title: title, icon and category.
-fn about(about: &About) -> Result<Vec<(FieldName, String)>, Error> {
-    let Some(title) = about.title.as_ref().map(Text::as_str).filter(|title| !title.trim().is_empty()) else {
-        return Ok(Vec::new());
-    };
-    let fields = [
-        (TITLE, Some(title)),
-        (ICON, about.icons.iter().next().map(Text::as_str)),
-        (CATEGORY, about.category.as_ref().map(Text::as_str)),
-    ];
+fn about(
+    title: Option<&str>,
+    icon: Option<&str>,
+    category: Option<&str>,
+) -> Result<Vec<(FieldName, String)>, Error> {
+    let Some(title) = title.filter(|title| !title.trim().is_empty()) else { return Ok(Vec::new()) };
+    let fields = [(TITLE, Some(title)), (ICON, icon), (CATEGORY, category)];
     let set = fields.into_iter().filter_map(|(name, body)| Some((name, body?)));
     set.map(|(name, body)| Ok((FieldName::parse(name)?, body.to_owned()))).collect()
 }
@@ -382,9 +419,8 @@ fn fitted(words: &str) -> (&str, bool) {
 }
 
 /// A list of texts as JSON; none if there are none.
-fn json_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let texts: Vec<&str> = texts.collect();
-    serde_json::to_string(&texts).ok().filter(|_| !texts.is_empty())
+fn json_of(texts: &[String]) -> Option<String> {
+    serde_json::to_string(texts).ok().filter(|_| !texts.is_empty())
 }
 
 /// Fields of a chat, besides its title.

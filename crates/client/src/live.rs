@@ -66,6 +66,11 @@ impl Device {
         Ok(news)
     }
 
+    /// What came of turns since the last [`Device::listen`], without waiting: found out by a sync or a flush.
+    pub fn told(&mut self) -> Option<Told> {
+        self.turns.told.pop_front()
+    }
+
     async fn take_news(&mut self, event: ServerEvent) -> Result<News, Error> {
         match event {
             ServerEvent::ChatUpdated(update) => self.take_update(update).await,

@@ -3,6 +3,7 @@
 //! This process is a device of the account: it seals before it sends, and checks what it gets. Its files are sealed in a folder
 //! of its own. What is written while the server cannot be reached waits there, and can be looked at.
 
+mod asking;
 mod commands;
 
 use std::io::{self, IsTerminal as _};
@@ -59,6 +60,8 @@ struct Remote<'a> {
     loaded: &'a Loaded,
     login: Option<String>,
     json: bool,
+    /// What a tool waits for.
+    question: Option<asking::Question>,
 }
 
 /// Whether to go on.
@@ -99,7 +102,7 @@ pub(super) async fn run(
         (None, None, true) => pair(&setup).await?,
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
-    let mut remote = Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json };
+    let mut remote = Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
     remote.arrive().await?;
     if args.commands.is_empty() {
         return remote.converse().await;
@@ -251,7 +254,7 @@ impl Remote<'_> {
     /// Loads what is new, where that can be done now.
     async fn arrive(&mut self) -> anyhow::Result<()> {
         match self.catch_up().await {
-            Ok(()) => Ok(()),
+            Ok(()) => self.tell_of_turns().await,
             Err(error @ (Error::Offline | Error::NotLoggedIn | Error::LoggedOut(_))) => {
                 note(&error.to_string());
                 self.tell_of_waiting();
@@ -264,6 +267,14 @@ impl Remote<'_> {
     async fn catch_up(&mut self) -> Result<(), Error> {
         self.device.sync(Phase::All).await?;
         self.device.flush().await
+    }
+
+    /// Says what came of questions while this device was away.
+    async fn tell_of_turns(&mut self) -> anyhow::Result<()> {
+        while let Some(told) = self.device.told() {
+            self.heed(&News::Turn(told)).await?;
+        }
+        Ok(())
     }
 
     /// Sends what waits. What cannot be sent now stays, and is said.
@@ -313,7 +324,7 @@ impl Remote<'_> {
                 loop {
                     tokio::select! {
                         line = &mut reading => break line?,
-                        news = hear(&mut self.device) => self.tell(&news),
+                        news = hear(&mut self.device) => self.heed(&news).await?,
                     }
                 }
             };
@@ -341,6 +352,17 @@ impl Remote<'_> {
         output::line(&receipt)?;
         note("erased; this is the receipt: the server's operator can check it");
         Ok(())
+    }
+
+    /// Says what happened, and stores what came of turns.
+    async fn heed(&mut self, news: &News) -> anyhow::Result<()> {
+        match news {
+            News::Turn(told) => self.heed_turn(&told.chat, &told.turn, &told.what).await,
+            news => {
+                self.tell(news);
+                Ok(())
+            }
+        }
     }
 
     /// Says what another device did.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{Running, Stage};
-use crate::answerer::{Ask, Branch, Kept, Made, Place, Said, Telling};
+use crate::answerer::{Ask, Branch, Made, Place, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 use crate::service::safety::SafetyRow;
@@ -52,11 +52,12 @@ async fn begin(
 ) -> Answer<(Telling, Transcript)> {
     let answerer = Arc::clone(service.answers.answerer()?);
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
-        Before::Kept(kept) | Before::Anew(kept) if ask.history => Ok((HistoryReason::Other, kept.messages)),
-        Before::Kept(kept) => Err((None, kept.transcript)),
-        Before::Anew(Kept { transcript, .. }) => {
+        Before::Kept(kept) if !ask.history => Err((None, kept.transcript)),
+        Before::Nothing => {
+            let transcript = Transcript::start();
             Err((Some(Branch { lines: Vec::new(), transcript }), transcript))
         }
+        Before::Kept(kept) => Ok((HistoryReason::Other, kept.messages)),
         Before::Wanted(reason, have) => Ok((reason, have)),
     };
     let (history, before) = match wanted {

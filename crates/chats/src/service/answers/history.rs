@@ -18,24 +18,18 @@ use crate::vault::Key;
 pub(super) enum Before {
     /// Nothing: this is what the server has.
     Kept(Kept),
-    /// Nothing, but what the server has is another branch, and has to go.
-    Anew(Kept),
+    /// Nothing: there are no messages before it.
+    Nothing,
     /// The history.
     Wanted(HistoryReason, u32),
-}
-
-/// A branch without messages.
-fn nothing(ask: &ChatMessageAdded) -> Kept {
-    Kept { messages: 0, digest: ask.before, transcript: Transcript::start() }
 }
 
 /// Compares what the server has with what the device expects.
 pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
     match have {
         Have::There(kept) if kept.digest == ask.before && kept.messages == ask.count => Before::Kept(*kept),
-        // The first message of a chat comes after nothing.
-        Have::Missing if ask.count == 0 => Before::Kept(nothing(ask)),
-        _ if ask.count == 0 => Before::Anew(nothing(ask)),
+        // The first message of a chat comes after nothing, whatever other branch the server has.
+        _ if ask.count == 0 => Before::Nothing,
         Have::There(kept) => Before::Wanted(HistoryReason::Other, kept.messages),
         Have::Missing => Before::Wanted(HistoryReason::Missing, 0),
         Have::Unreadable => Before::Wanted(HistoryReason::Unreadable, 0),

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use confidant_chat_format::{BoxKey, ChatId, Digest, Letter, Message, MessageId, PublicKey, Role, TurnId};
+use confidant_chat_format::{
+    BoxKey, ChatId, Digest, Letter, Message, MessageId, PublicKey, Role, Text as Words, TurnId,
+};
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated,
     AiTypingEnded, AiTypingStarted, Blob, ChatHistory, ClientEvent, ClientFrame, ErrorName, Failure, Finish,
@@ -394,13 +396,15 @@ async fn letters_count_for_the_reply_that_the_head_waits_for() {
             Letter { turn: &other_turn, ..right },
         ),
     ];
+    let made = r#"{"title": "not this one", "summary": "away", "new_chats": ["a trip"]}"#;
+    let more = right.seal_more(&box_pub, &Words { v: 1, body: made.to_owned() }).unwrap();
     let sent = |wire: Vec<u8>, letter: &Letter<'_>| {
         ServerEvent::PendingAiResponse(PendingAiResponse {
             chat: letter.chat.clone(),
             turn: letter.turn.clone(),
             reply: letter.reply.clone(),
             letter: Blob::new(wire).unwrap(),
-            more: None,
+            more: Some(Blob::new(more.clone()).unwrap()),
         })
     };
     for (what, expected, wire, letter) in lies {
@@ -426,6 +430,9 @@ async fn letters_count_for_the_reply_that_the_head_waits_for() {
     assert_eq!(oracle.sent("ai_response_completed"), 1);
     assert_eq!(bodies(&one, &scene.chat).last().unwrap(), "while you were away");
     assert!(one.awaited().is_empty());
+    let view = one.chat(&scene.chat).unwrap();
+    assert_eq!((view.title(), view.fields["summary"].as_str()), (Some("Trip"), "away"));
+    assert_eq!(one.data("suggestions", "new-chats").unwrap().as_deref(), Some(r#"["a trip"]"#));
     // Once more: it is there already, and is dropped.
     oracle.say(sent(wire, &right));
     oracle.say(wants(&scene.chat, &asked.turn, &asked.message));

@@ -44,6 +44,7 @@ impl Remote<'_> {
             "delete-chat" => self.delete_chat().await?,
             "sync" => {
                 self.catch_up().await?;
+                self.tell_of_turns().await?;
                 self.tell_of_copies();
             }
             "older" => {
@@ -51,6 +52,7 @@ impl Remote<'_> {
                 note(&format!("{} loaded", counted(found.changed.len() as u64, "chat")));
             }
             "queue" => self.queue(rest)?,
+            _ if self.ask_about(word, rest).await?.is_some() => {}
             _ => return self.manage(word, rest).await,
         }
         Ok(Next::Go)
@@ -98,7 +100,7 @@ impl Remote<'_> {
         Ok(Next::Go)
     }
 
-    fn open_chat(&self) -> anyhow::Result<ChatId> {
+    pub(super) fn open_chat(&self) -> anyhow::Result<ChatId> {
         self.chat.clone().ok_or_else(|| anyhow!("no chat is open; hint: /list, then /open 1, or /new TITLE"))
     }
 
@@ -113,7 +115,7 @@ impl Remote<'_> {
     }
 
     /// The message with this number in the chat, or this id, and what follows.
-    fn message<'a>(view: &ChatView, text: &'a str) -> anyhow::Result<(MessageId, &'a str)> {
+    pub(super) fn message<'a>(view: &ChatView, text: &'a str) -> anyhow::Result<(MessageId, &'a str)> {
         let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
         let at = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let found = at.and_then(|at| view.branch.get(at)).map(|message| message.id.clone());
@@ -239,6 +241,7 @@ impl Remote<'_> {
             let sent = if one.is_sent { ", sent and not answered" } else { "" };
             self.show(line, &format!("waits{sent}: {}", what(&one.what)), one.text.as_deref())?;
         }
+        self.show_awaited()?;
         for one in self.device.copies() {
             let line = json!({
                 "copy": one.number, "what": what(&one.what), "text": one.text, "why": why(&one.why),
@@ -249,7 +252,7 @@ impl Remote<'_> {
         Ok(())
     }
 
-    fn show(&self, line: Value, head: &str, text: Option<&str>) -> anyhow::Result<()> {
+    pub(super) fn show(&self, line: Value, head: &str, text: Option<&str>) -> anyhow::Result<()> {
         if self.json {
             return output::line(&line.to_string());
         }
@@ -347,6 +350,10 @@ fn what(what: &What) -> &'static str {
         What::DeleteChat => "the deletion of a chat",
         What::Draft => "a draft",
         What::Data(..) => "settings",
+        What::Retry(_) => "another answer",
+        What::Reply(_) => "an answer",
+        What::GiveUp(_) => "giving an answer up",
+        What::Made => "what was made of an answer",
         _ => "something",
     }
 }
@@ -362,7 +369,9 @@ fn why(why: &Why) -> &'static str {
 }
 
 const HELP: &str = "\
-/list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is written into the open one
+/list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is written into the open one, unanswered
+/ask TEXT  /retry [NUMBER]  /approve  /deny           asks for an answer, or another one; tools wait for your word
+/wait  /cancel  /give-up  /switch [NAME on|off]       answers that are being made; what the server may use for them
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
 /queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account

@@ -1,0 +1,335 @@
+//! Questions on the command line: the answer is printed as it comes, Ctrl-C cancels it, and what it leaves is stored.
+//!
+//! ```text
+//! /ask ─▶ Device::ask, flush ─▶ follow: words, progress ─┬─ ended: flush stores it
+//!                                                       ├─ a tool waits: /approve or /deny, then follow again
+//!                                                       └─ failed, or the connection is gone: /retry, /give-up, /sync
+//! ```
+//!
+//! Easy to get wrong: what was printed cannot be taken back. Where the server replaces words, the answer is printed anew.
+
+use anyhow::anyhow;
+use confidant_chat_format::{ChatId, MessageId, Role, TurnId};
+use confidant_client::{AskOptions, Asked, Awaited, Awaiting, News, Telling};
+use serde_json::json;
+
+use super::Remote;
+use crate::cli::markdown::Live;
+use crate::cli::turn::{Interrupts, Status};
+use crate::output::{self, clean, note};
+
+/// A tool that waits for the person's word.
+pub(super) struct Question {
+    chat: ChatId,
+    turn: TurnId,
+    approval: String,
+}
+
+impl Remote<'_> {
+    /// What is about questions and answers; `None`: it is another command.
+    pub(super) async fn ask_about(&mut self, word: &str, rest: &str) -> anyhow::Result<Option<()>> {
+        match word {
+            "ask" => self.ask(rest).await?,
+            "retry" => self.retry(rest).await?,
+            "approve" => self.decide(true).await?,
+            "deny" => self.decide(false).await?,
+            "cancel" => self.cancel().await?,
+            "give-up" => self.give_up().await?,
+            "wait" => self.wait().await?,
+            "switch" => self.switch(rest).await?,
+            _ => return Ok(None),
+        }
+        Ok(Some(()))
+    }
+
+    async fn ask(&mut self, text: &str) -> anyhow::Result<()> {
+        if text.is_empty() {
+            return Err(anyhow!("what do you ask? hint: /ask TEXT"));
+        }
+        let chat = match self.chat.clone() {
+            Some(chat) => chat,
+            None => self.device.new_chat(None)?,
+        };
+        self.chat = Some(chat.clone());
+        let asked = self.device.ask(&chat, text, &AskOptions::default())?;
+        self.begin(&chat, &asked).await
+    }
+
+    async fn retry(&mut self, rest: &str) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        let view = self.device.chat(&chat)?;
+        let message: MessageId = if rest.is_empty() {
+            let last = view.branch.iter().rfind(|message| message.role == Role::User);
+            last.ok_or_else(|| anyhow!("nothing was asked here; hint: /ask TEXT"))?.id.clone()
+        } else {
+            Self::message(&view, rest)?.0
+        };
+        let asked = self.device.retry(&chat, &message, &AskOptions::default())?;
+        self.begin(&chat, &asked).await
+    }
+
+    async fn begin(&mut self, chat: &ChatId, asked: &Asked) -> anyhow::Result<()> {
+        if self.json {
+            let line = json!({
+                "chat": chat.as_str(), "message": asked.message.as_str(), "turn": asked.turn.as_str(),
+                "reply": asked.reply.as_str(),
+            });
+            output::line(&line.to_string())?;
+        }
+        self.send().await?;
+        if self.device.is_connected() {
+            return self.follow(chat, &asked.turn).await;
+        }
+        Ok(())
+    }
+
+    /// Prints what comes of a turn, until its end.
+    pub(super) async fn follow(&mut self, chat: &ChatId, turn: &TurnId) -> anyhow::Result<()> {
+        let mut interrupts = Interrupts::listen()?;
+        let mut printer = Printer::new(self.json);
+        let mut cancelling = false;
+        loop {
+            let heard = tokio::select! {
+                heard = self.device.listen() => heard,
+                () = interrupts.next() => {
+                    printer.end()?;
+                    if cancelling {
+                        return Err(anyhow!("left before the answer ended; hint: /sync asks for it again"));
+                    }
+                    cancelling = true;
+                    note("cancelling; press Ctrl-C again to leave at once");
+                    self.device.cancel(chat, turn).await?;
+                    continue;
+                }
+            };
+            let told = match heard {
+                Ok(News::Turn(told)) if told.turn == *turn => told,
+                Ok(news) => {
+                    self.heed(&news).await?;
+                    continue;
+                }
+                Err(error) => {
+                    printer.end()?;
+                    self.device.disconnect();
+                    return Err(anyhow!(error).context("the answer may go on without this device; /sync asks for it"));
+                }
+            };
+            match told.what {
+                Telling::Words { at, text } => {
+                    let whole = self.device.words(turn).unwrap_or_default();
+                    printer.words(at, &text, whole)?;
+                }
+                Telling::Progress(text) => printer.status.show(&text),
+                Telling::Begun(ahead) if ahead > 0 => {
+                    note(&format!("waits for {} before it", output::counted(u64::from(ahead), "question")));
+                }
+                Telling::History(count) => {
+                    let messages = output::counted(count as u64, "message");
+                    note(&format!("the server did not have this chat any more: sent it {messages} to answer this"));
+                }
+                Telling::Ended(finish) => {
+                    printer.end()?;
+                    return self.ended(chat, turn, finish.name()).await;
+                }
+                what => {
+                    if self.conclude(chat, turn, what, &mut printer)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What ends the wait without an answer; whether it does.
+    fn conclude(
+        &mut self,
+        chat: &ChatId,
+        turn: &TurnId,
+        what: Telling,
+        printer: &mut Printer,
+    ) -> anyhow::Result<bool> {
+        match what {
+            Telling::Approval(asked) => {
+                printer.end()?;
+                let line = json!({
+                    "approval": asked.id, "tool": asked.tool, "input": asked.input, "why": asked.why,
+                });
+                let head = format!("{} wants to run with {} ({})", asked.tool, asked.input, asked.why);
+                self.show(line, &clean(&head), None)?;
+                note("/approve lets it, /deny does not");
+                self.question =
+                    Some(Question { chat: chat.clone(), turn: turn.clone(), approval: asked.id.clone() });
+                Ok(true)
+            }
+            Telling::Failed(error) => {
+                printer.end()?;
+                Err(anyhow!(
+                    "there is no answer ({}); hint: /retry asks again, /give-up waits no longer",
+                    error.name()
+                ))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Stores the answer.
+    async fn ended(&mut self, chat: &ChatId, turn: &TurnId, finish: &str) -> anyhow::Result<()> {
+        let body = self.device.words(turn).unwrap_or_default().to_owned();
+        self.send().await?;
+        if self.json {
+            let line = json!({ "chat": chat.as_str(), "turn": turn.as_str(), "finish": finish, "body": body });
+            output::line(&line.to_string())?;
+        }
+        match finish {
+            "cut" => note("the answer was too long, and ends here"),
+            "ended" => note("this chat was ended for safety"),
+            "asked_to_forget" => note("a chat is forgotten by deleting it: /delete-chat"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn decide(&mut self, allow: bool) -> anyhow::Result<()> {
+        let Some(Question { chat, turn, approval }) = self.question.take() else {
+            return Err(anyhow!("no tool waits for your word"));
+        };
+        self.device.decide(&chat, &turn, &approval, allow).await?;
+        self.follow(&chat, &turn).await
+    }
+
+    /// Replies that are waited for, in the open chat or in all.
+    fn awaited(&self) -> Vec<Awaited> {
+        let mut all = self.device.awaited();
+        all.retain(|one| self.chat.as_ref().is_none_or(|chat| one.chat == *chat));
+        all
+    }
+
+    async fn cancel(&mut self) -> anyhow::Result<()> {
+        for one in self.awaited() {
+            if one.state == Awaiting::Running {
+                self.device.cancel(&one.chat, &one.turn).await?;
+            }
+        }
+        self.wait().await
+    }
+
+    async fn give_up(&mut self) -> anyhow::Result<()> {
+        for one in self.awaited() {
+            self.device.give_up(&one.chat, &one.turn)?;
+        }
+        self.question = None;
+        self.send().await
+    }
+
+    /// Waits for every answer that is being made.
+    async fn wait(&mut self) -> anyhow::Result<()> {
+        self.device.resume().await?;
+        for one in self.awaited() {
+            if one.state == Awaiting::Running {
+                self.follow(&one.chat, &one.turn).await?;
+            }
+        }
+        self.send().await
+    }
+
+    async fn switch(&mut self, rest: &str) -> anyhow::Result<()> {
+        match rest.rsplit_once(' ') {
+            Some((name, to @ ("on" | "off"))) => {
+                self.device.switch(name.trim(), to == "on")?;
+                self.send().await?;
+            }
+            _ if rest.is_empty() => {}
+            _ => {
+                return Err(anyhow!(
+                    "on or off? hint: /switch NAME off; tools, focus, settings, similar, search, suggestions, or a tool"
+                ));
+            }
+        }
+        for name in self.device.switched_off() {
+            self.show(json!({ "off": name }), &format!("off: {}", clean(&name)), None)?;
+        }
+        Ok(())
+    }
+
+    /// Says which answers are waited for.
+    pub(super) fn show_awaited(&self) -> anyhow::Result<()> {
+        for one in self.device.awaited() {
+            let state = match one.state {
+                Awaiting::Unsent => "not asked yet",
+                Awaiting::Running => "being made",
+                Awaiting::Heard => "here, not stored yet",
+                Awaiting::Unanswered(error) => error.name(),
+                _ => "unknown until the next sync",
+            };
+            let line = json!({
+                "awaits": one.turn.as_str(), "chat": one.chat.as_str(), "message": one.message.as_str(),
+                "state": state,
+            });
+            self.show(line, &format!("waits for an answer ({state}): {}", self.title(&one.chat)), None)?;
+        }
+        Ok(())
+    }
+
+    /// Says what came of turns while nobody followed them, and stores what they left.
+    pub(super) async fn heed_turn(&mut self, chat: &ChatId, turn: &TurnId, what: &Telling) -> anyhow::Result<()> {
+        match what {
+            Telling::Ended(_) => {
+                note(&format!("an answer came: {}", self.title(chat)));
+                self.send().await?;
+            }
+            Telling::Made => self.send().await?,
+            Telling::Failed(error) => {
+                note(&format!("there is no answer ({}): {}; /retry, or /give-up", error.name(), self.title(chat)));
+            }
+            Telling::Approval(_) => {
+                self.conclude(chat, turn, what.clone(), &mut Printer::new(self.json))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Prints an answer as it comes.
+struct Printer {
+    json: bool,
+    status: Status,
+    live: Option<Live>,
+    /// How many bytes of the answer are printed.
+    printed: usize,
+}
+
+impl Printer {
+    fn new(json: bool) -> Self {
+        Self { json, status: Status::default(), live: Live::on_terminal().filter(|_| !json), printed: 0 }
+    }
+
+    fn words(&mut self, at: usize, text: &str, whole: &str) -> anyhow::Result<()> {
+        self.status.clear();
+        if self.json {
+            return output::line(&json!({ "at": at, "words": text }).to_string());
+        }
+        let is_next = at == self.printed;
+        if !is_next {
+            self.end()?;
+            note("the answer changed; from its beginning:");
+        }
+        let text = if is_next { text } else { whole };
+        self.printed = whole.len();
+        match &mut self.live {
+            Some(live) => Ok(live.push(text)?),
+            None => output::text(&clean(text)),
+        }
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        self.status.clear();
+        if std::mem::take(&mut self.printed) == 0 {
+            return Ok(());
+        }
+        match &mut self.live {
+            Some(live) => Ok(live.finish()?),
+            None => output::line(""),
+        }
+    }
+}
