@@ -45,7 +45,7 @@ async fn opened(app: &App, request: Request) -> Result<Response, RefusedSent> {
         let error = ErrorName::Request(Failure::Unavailable);
         return Err(RefusedSent::new(error, "this server has no streams", hint));
     };
-    let (socket, ready) = app.service.listen(&known.caller, seen).await?;
+    let (socket, ready) = app.service.connect_session(&known.caller, seen).await?;
     let news = News {
         socket: Some(Box::new(socket)),
         first: Some(Box::new(ready)),

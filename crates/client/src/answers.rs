@@ -239,11 +239,8 @@ impl Device {
     }
 
     fn put_made(&mut self, chat: &ChatId, more: More) -> Result<(), Error> {
-        let made = [
-            (FOLLOW_UPS, json_of(&more.follow_ups)),
-            (SUMMARY, more.summary),
-            (TAGS, json_of(&more.tags)),
-        ];
+        let made =
+            [(FOLLOW_UPS, json_of(&more.follow_ups)), (SUMMARY, more.summary), (TAGS, json_of(&more.tags))];
         let made = made.into_iter().filter_map(|(name, body)| Some((name, body?)));
         let fields = made.map(|(name, body)| Ok((FieldName::parse(name)?, body)));
         let fields = fields.collect::<Result<Vec<_>, Refused>>()?;

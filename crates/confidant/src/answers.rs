@@ -58,6 +58,11 @@ impl Remembered {
         }
         self.stands.insert(chat.clone(), (digest, transcript));
     }
+
+    fn forget(&mut self, chat: &ChatId) {
+        self.stands.remove(chat);
+        self.held.remove(chat);
+    }
 }
 
 impl EngineAnswerer {
@@ -194,10 +199,7 @@ impl Answerer for EngineAnswerer {
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
         let (account, chat) = (place.account.as_str(), place.chat.as_str());
-        let mut shared = self.shared.lock();
-        shared.stands.remove(&place.chat);
-        drop(shared.held.remove(&place.chat));
-        drop(shared);
+        self.shared.lock().forget(&place.chat);
         self.sessions.end(account, chat).await.map(drop).map_err(refused)
     }
 }

@@ -279,7 +279,7 @@ impl Hub {
     /// Tells one socket of this process. `false`: it is gone, or does not keep up and goes.
     pub(crate) fn send(&self, account: &AccountId, number: u64, frame: &Arc<ServerFrame>) -> bool {
         let Some(room) = self.rooms.lock().get(account).cloned() else { return false };
-        let mut members = room.members.lock();
+        let members = &mut room.seated.lock().members;
         let Some(at) = members.iter().position(|member| member.number == number) else { return false };
         let sent = members[at].queue.try_send(Arc::clone(frame)).is_ok();
         if !sent {

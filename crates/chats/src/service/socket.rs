@@ -207,7 +207,7 @@ impl Socket {
 
 impl Service {
     /// A socket of somebody who shows a session: no frame has to come in before news go out. Also the frame that comes first.
-    pub async fn listen(
+    pub async fn connect_session(
         &self,
         caller: &Caller,
         heard: Option<u64>,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use confidant_chat_format::{MessageId, RecoveryCode, TurnId};
 use confidant_chat_protocol::{LogoutReason, Totp};
-use confidant_chats::store::{Letters as _, Millis, PutLetter};
+use confidant_chats::store::{Millis, PutLetter};
 use confidant_client::{
     Credential, Device, Error, News, Offer, Phase, Posted, TotpChange, Transport, TransportError,
 };

@@ -102,7 +102,8 @@ pub(super) async fn run(
         (None, None, true) => pair(&setup).await?,
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
-    let mut remote = Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
+    let mut remote =
+        Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
     remote.arrive().await?;
     if args.commands.is_empty() {
         return remote.converse().await;

@@ -52,7 +52,7 @@ impl Remote<'_> {
         };
         self.chat = Some(chat.clone());
         let asked = self.device.ask(&chat, text, &AskOptions::default())?;
-        self.begin(&chat, &asked).await
+        self.begin_turn(&chat, &asked).await
     }
 
     async fn retry(&mut self, rest: &str) -> anyhow::Result<()> {
@@ -65,10 +65,10 @@ impl Remote<'_> {
             Self::message(&view, rest)?.0
         };
         let asked = self.device.retry(&chat, &message, &AskOptions::default())?;
-        self.begin(&chat, &asked).await
+        self.begin_turn(&chat, &asked).await
     }
 
-    async fn begin(&mut self, chat: &ChatId, asked: &Asked) -> anyhow::Result<()> {
+    async fn begin_turn(&mut self, chat: &ChatId, asked: &Asked) -> anyhow::Result<()> {
         if self.json {
             let line = json!({
                 "chat": chat.as_str(), "message": asked.message.as_str(), "turn": asked.turn.as_str(),
@@ -111,7 +111,9 @@ impl Remote<'_> {
                 Err(error) => {
                     printer.end()?;
                     self.device.disconnect();
-                    return Err(anyhow!(error).context("the answer may go on without this device; /sync asks for it"));
+                    return Err(
+                        anyhow!(error).context("the answer may go on without this device; /sync asks for it")
+                    );
                 }
             };
             match told.what {
@@ -125,7 +127,9 @@ impl Remote<'_> {
                 }
                 Telling::History(count) => {
                     let messages = output::counted(count as u64, "message");
-                    note(&format!("the server did not have this chat any more: sent it {messages} to answer this"));
+                    note(&format!(
+                        "the server did not have this chat any more: sent it {messages} to answer this"
+                    ));
                 }
                 Telling::Ended(finish) => {
                     printer.end()?;
@@ -177,7 +181,8 @@ impl Remote<'_> {
         let body = self.device.words(turn).unwrap_or_default().to_owned();
         self.send().await?;
         if self.json {
-            let line = json!({ "chat": chat.as_str(), "turn": turn.as_str(), "finish": finish, "body": body });
+            let line =
+                json!({ "chat": chat.as_str(), "turn": turn.as_str(), "finish": finish, "body": body });
             output::line(&line.to_string())?;
         }
         match finish {
@@ -271,7 +276,12 @@ impl Remote<'_> {
     }
 
     /// Says what came of turns while nobody followed them, and stores what they left.
-    pub(super) async fn heed_turn(&mut self, chat: &ChatId, turn: &TurnId, what: &Telling) -> anyhow::Result<()> {
+    pub(super) async fn heed_turn(
+        &mut self,
+        chat: &ChatId,
+        turn: &TurnId,
+        what: &Telling,
+    ) -> anyhow::Result<()> {
         match what {
             Telling::Ended(_) => {
                 note(&format!("an answer came: {}", self.title(chat)));
@@ -279,7 +289,11 @@ impl Remote<'_> {
             }
             Telling::Made => self.send().await?,
             Telling::Failed(error) => {
-                note(&format!("there is no answer ({}): {}; /retry, or /give-up", error.name(), self.title(chat)));
+                note(&format!(
+                    "there is no answer ({}): {}; /retry, or /give-up",
+                    error.name(),
+                    self.title(chat)
+                ));
             }
             Telling::Approval(_) => {
                 self.conclude(chat, turn, what.clone(), &mut Printer::new(self.json))?;
