@@ -17,6 +17,8 @@
 //!    no second message. Whoever is stored first wins; what lost is in [`Device::copies`].
 //! 3. [`Device::sync`] takes in what changed; [`Device::listen`] takes in what happens now.
 //! 4. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
+//! 5. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
+//!    written again, if the person says so ([`Device::put_back`]).
 //!
 //! The caller brings the way to the server ([`Transport`]), the files ([`Files`], or a [`Folder`]) and the time. With the
 //! feature `http` the crate has a transport of its own, `Http`.
@@ -73,7 +75,9 @@ mod http;
 mod live;
 mod pair;
 mod plan;
+mod put_back;
 mod queue;
+mod restore;
 mod room;
 mod rotate;
 mod send;
@@ -93,6 +97,8 @@ pub use files::{Files, Folder};
 pub use http::Http;
 pub use live::News;
 pub use pair::Offer;
+pub use put_back::PutBack;
 pub use queue::{Copy, Waiting, What, Why};
+pub use restore::{Rest, Restoration, Restored, RingsBack};
 pub use sync::{Phase, Synced};
 pub use transport::{Connection, Posted, SessionKeys, Transport, TransportError};

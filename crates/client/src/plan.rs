@@ -10,7 +10,7 @@
 //! message that others answer. Every device refuses a message whose parent is not there, so the answers move up in the
 //! same write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{ItemId, Message, MessageId, Text};
 use zeroize::Zeroizing;
@@ -33,6 +33,8 @@ pub(crate) struct Change {
     pub(crate) puts: Vec<(ItemId, Zeroizing<Vec<u8>>)>,
     pub(crate) removes: Vec<ItemId>,
     pub(crate) leaf: Option<MessageId>,
+    /// Revisions that this device has seen, where what is there now may be older: the new ones are greater.
+    pub(crate) seen: BTreeMap<ItemId, u32>,
 }
 
 confidant_display::debug_without_content!(Change { puts: puts.len(), removes: removes.len() });
@@ -201,7 +203,7 @@ fn parent(change: &Change, room: Option<&Room>, to: &To) -> Option<MessageId> {
 }
 
 /// Removes a message and what only it shows; its answers move up.
-fn remove(change: &mut Change, room: &Room, id: &MessageId) {
+pub(crate) fn remove(change: &mut Change, room: &Room, id: &MessageId) {
     let Some(gone) = room.message(id) else { return };
     change.removes.push(ItemId::Message(id.clone()));
     let others = || room.messages().filter(|(other, ..)| *other != id);
@@ -223,4 +225,4 @@ fn remove(change: &mut Change, room: &Room, id: &MessageId) {
 }
 
 /// What the texts of one write may take, in bytes.
-const LARGEST: usize = 512 * 1024;
+pub(crate) const LARGEST: usize = 512 * 1024;

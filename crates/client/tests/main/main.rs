@@ -8,4 +8,5 @@ mod devices;
 mod malicious;
 mod offline;
 mod over_http;
+mod restore;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
+use confidant_chat_format::{AccountId, CredentialId, Login, Origin, RecoveryCode};
 use confidant_chat_protocol::{Body as _, ServerFrame};
 use confidant_chats::service::{
     Body, Caller, Closing, Cookie, Network, Parts, Registration as Open, Service, SessionSecrets, Settings,
@@ -49,6 +49,45 @@ impl World {
         let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
         let service = serve(&folder, &vault, &now);
         Self { service, now, first: self.first.clone(), vault, folder }
+    }
+
+    /// The database and the keyring as they are now, as a backup has them.
+    pub(crate) fn backup(&self) -> Self {
+        let mut old = self.fork();
+        old.vault = Arc::new(self.vault.backup());
+        old.service = serve(&old.folder, &old.vault, &old.now);
+        old
+    }
+
+    /// The same database with another keyring.
+    pub(crate) fn without_keyring(&self) -> Self {
+        let mut lost = self.fork();
+        lost.vault = Arc::new(MemoryVault::new());
+        lost.service = serve(&lost.folder, &lost.vault, &lost.now);
+        lost
+    }
+
+    /// The same keyring with an empty database.
+    pub(crate) fn without_database(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
+        let service = serve(&folder, &vault, &now);
+        Self { service, now, first: self.first.clone(), vault, folder }
+    }
+
+    /// A device of before, at this server.
+    pub(crate) fn open(&self, files: &Arc<MemoryFiles>) -> Device {
+        Device::open(self.setup(files)).unwrap().unwrap()
+    }
+
+    pub(crate) fn vault(&self) -> Arc<MemoryVault> {
+        Arc::clone(&self.vault)
+    }
+
+    /// An operator's code for an account.
+    pub(crate) async fn code(&self, account: &AccountId) -> String {
+        let code = self.service.restore_code(account, std::time::Duration::from_secs(3600)).await;
+        code.unwrap().to_string()
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -159,6 +198,7 @@ impl Person {
 pub(crate) struct Served {
     pub(crate) origin: Origin,
     pub(crate) first: String,
+    pub(crate) service: Service,
     task: tokio::task::JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
@@ -173,7 +213,7 @@ impl Served {
         let service = serve_at(origin.clone(), &folder, &vault, &now);
         let first = service.first_code().await.unwrap().to_string();
         let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
-        let router = confidant_chats_http::router(service, settings);
+        let router = confidant_chats_http::router(service.clone(), settings);
         let limits = confidant_listener::PlaceLimits {
             most: 100,
             per_peer: 0,
@@ -182,7 +222,7 @@ impl Served {
         let crowded = |_: &str| Some(axum::response::Response::default());
         let shutdown = Box::pin(std::future::pending());
         let task = tokio::spawn(confidant_listener::listen(listener, router, limits, crowded, shutdown));
-        Self { origin, first, task, _folder: folder }
+        Self { origin, first, service, task, _folder: folder }
     }
 }
 
@@ -436,6 +476,11 @@ impl MemoryFiles {
     /// The device is killed after so many writes.
     pub(crate) fn kill_after(&self, writes: usize) {
         *self.left.lock() = Some(writes);
+    }
+
+    /// Whether nobody was killed since.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.left.lock().is_some()
     }
 
     /// The device is started again.

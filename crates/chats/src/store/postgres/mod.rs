@@ -21,6 +21,7 @@ mod codes;
 mod copy;
 mod feed;
 mod lists;
+mod restore;
 mod rings;
 mod rotation;
 mod rows;

@@ -18,6 +18,7 @@ mod codes;
 mod copy;
 mod feed;
 mod lists;
+mod restore;
 mod rings;
 mod rotation;
 mod rows;
