@@ -126,7 +126,7 @@ impl Device {
             let taken = match found.remove(&chat) {
                 Some(parts) => {
                     shown.extend(parts.last().map(|part| (chat.clone(), part.versions.messages_v)));
-                    self.take_chat(&chat, parts, &mut crate::sync::Synced::default()).await
+                    self.take_chat(&chat, parts, &mut crate::sync::Synced::default())
                 }
                 None => Err(Refused::Withheld.into()),
             };
@@ -175,7 +175,7 @@ impl Device {
             }
         }
         self.show_again(mine, has_leaf).await?;
-        done.missing += mine.items.iter().filter(|(item, slot)| self.lacks(mine, item, slot)).count();
+        done.missing += mine.items.iter().filter(|(item, slot)| self.lacks_item(mine, item, slot)).count();
         late.extend(self.newer_there(mine));
         self.remove_again(mine, done).await?;
         self.put_draft_back(mine, done, late).await
@@ -192,7 +192,7 @@ impl Device {
     }
 
     /// Whether nobody has this any more.
-    fn lacks(&self, mine: &Room, item: &ItemId, slot: &Slot) -> bool {
+    fn lacks_item(&self, mine: &Room, item: &ItemId, slot: &Slot) -> bool {
         let there = self.rooms.get(&mine.id).is_some_and(|room| room.items.contains_key(item));
         slot.item.is_none() && !there
     }
@@ -210,7 +210,7 @@ impl Device {
     /// Stores a change; false if somebody was first.
     async fn write_change(&mut self, chat: &ChatId, change: &Change) -> Result<bool, Error> {
         let Built { write, after, book } = self.scribe()?.write(chat, self.rooms.get(chat), change)?;
-        let (seq, event) = self.ask_one(ClientEvent::EncryptedChatMetadata(write)).await?;
+        let (seq, event) = self.request_one(ClientEvent::EncryptedChatMetadata(write)).await?;
         let stored = match event {
             ServerEvent::EncryptedMetadataStored(stored) => stored,
             ServerEvent::WriteConflict(_) => return Ok(false),
@@ -254,7 +254,7 @@ impl Device {
     ) -> Result<(), Error> {
         let Some(rev) = self.rooms.get(chat).map(|room| room.mark.rev).or(shown) else { return Ok(()) };
         let (delete, book) = self.scribe()?.delete_chat(chat, rev)?;
-        if let (seq, ServerEvent::ChatDeleted(_)) = self.ask_one(ClientEvent::DeleteChat(delete)).await? {
+        if let (seq, ServerEvent::ChatDeleted(_)) = self.request_one(ClientEvent::DeleteChat(delete)).await? {
             self.rooms.remove(chat);
             self.take_own_list(Some(book), seq)?;
             done.refused.retain(|refused| refused != chat);
@@ -288,7 +288,7 @@ impl Device {
             confidant_chat_format::seal_record(room.ring.newest(), &self.state.account, &place, rev, &json);
         let envelope = Envelope::new(sealed.clone())?;
         let update = UpdateDraft { chat: mine.id.clone(), expected, draft: envelope };
-        let (seq, event) = self.ask_one(ClientEvent::UpdateDraft(update)).await?;
+        let (seq, event) = self.request_one(ClientEvent::UpdateDraft(update)).await?;
         if let ServerEvent::ChatDraftUpdated(_) = event {
             if let Some(room) = self.rooms.get_mut(&mine.id) {
                 (room.draft_v, room.draft) = (rev, Some(Draft { sealed, body: draft.body.clone() }));
@@ -322,7 +322,7 @@ impl Device {
         }
         let rev = mine.rev.checked_add(1).ok_or(Error::TooLarge)?;
         let event = self.data_event((&mine.kind, &mine.name), mine.body.as_deref(), expected, rev)?;
-        let (seq, event) = self.ask_one(event).await?;
+        let (seq, event) = self.request_one(event).await?;
         let ServerEvent::DataUpdated(updated) = event else {
             late.extend(mine.body.is_some().then(copy));
             return Ok(());

@@ -53,10 +53,9 @@ impl MemoryVault {
     /// Loses the key of an account or of one of its chats: nobody destroyed it.
     pub fn lose(&self, account: &AccountId, chat: Option<&ChatId>) {
         let mut kept = self.kept.lock();
-        kept.keys.remove(&(account.clone(), chat.cloned()));
-        if chat.is_none() {
-            kept.anchors.remove(account);
-        }
+        let which = (account.clone(), chat.cloned());
+        kept.keys.remove(&which);
+        kept.anchors.remove(&which);
     }
 
     /// From now on nothing can be asked (`true`), or everything again.
@@ -132,7 +131,7 @@ impl Vault for MemoryVault {
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
         self.up(|kept| {
             kept.keys.remove(&(account.clone(), None));
-            kept.anchors.remove(account);
+            kept.anchors.remove(&(account.clone(), None));
         })
     }
 
