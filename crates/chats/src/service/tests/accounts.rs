@@ -401,8 +401,14 @@ async fn an_export_has_everything() {
             }
         }
     }
-    let expected =
-        ["account_state", "data_records", "devices", "chat_content_batch_response", "phased_sync_complete"];
+    let expected = [
+        "account_state",
+        "data_records",
+        "devices",
+        "chat_content_batch_response",
+        "letters_waiting",
+        "phased_sync_complete",
+    ];
     assert_eq!(names, expected);
     assert_eq!(items.len(), 7);
     assert_eq!(items[&embed].sealed(), &ana.device.chats[&chats[0]].items[&embed]);
