@@ -3,7 +3,10 @@
 use confidant_seal::{Context, Key, Kid, Suite, seal};
 
 use super::*;
-use crate::{AuditPlace, Created, DataKeys as _, KeyRow, KeyStore, Names, SystemKeys as _};
+use crate::{
+    Anchor, Anchors as _, AuditPlace, Created, DataKeys as _, KeyRow, KeyStore, Names, Rotation as _,
+    SystemKeys as _,
+};
 
 fn tag(n: u8) -> Tag {
     Tag::from_bytes([n; 16])
