@@ -137,6 +137,8 @@ pub struct Settings {
     pub burst: u32,
     /// How many chats are read ahead for a device that has logged in.
     pub read_ahead: usize,
+    /// How long an answer waits for a device to store it, before it goes to the mailbox.
+    pub unstored: Duration,
 }
 
 impl Settings {
@@ -149,6 +151,7 @@ impl Settings {
             session: Duration::from_secs(30 * 24 * 3600),
             burst: 120,
             read_ahead: 100,
+            unstored: Duration::from_secs(60),
         }
     }
 }

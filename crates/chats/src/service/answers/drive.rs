@@ -189,7 +189,7 @@ async fn hear(
 
 /// Waits until the answer is stored, or leaves it in the mailbox.
 async fn settle(service: &Arc<Inner>, running: &Running) {
-    if timeout(UNSTORED, running.reaches(Stage::Done)).await.is_err() {
+    if timeout(service.settings.unstored, running.reaches(Stage::Done)).await.is_err() {
         service.leave(running).await;
         if running.place.keep == Keep::Turn
             && let Some(answerer) = &service.answers.answerer
@@ -373,7 +373,5 @@ impl Inner {
 const HISTORY: Duration = Duration::from_secs(120);
 /// Words that come within this go in one frame, so that their rhythm tells less.
 const TOGETHER: Duration = Duration::from_millis(40);
-/// How long an answer waits for a device to store it, before it goes to the mailbox.
-const UNSTORED: Duration = Duration::from_secs(60);
 /// How often a note of a chat's safety is tried.
 const NOTES: usize = 4;

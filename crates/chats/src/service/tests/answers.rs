@@ -291,3 +291,52 @@ async fn a_server_that_gives_no_answers_says_so() {
     let question = Asker { chat, branch: Vec::new() }.question("hello");
     assert_eq!(name(&ask(&mut socket, ask_event(&question)).await.unwrap()), "unavailable");
 }
+
+#[tokio::test]
+async fn an_answer_that_nobody_stores_waits_in_the_mailbox_and_safety_is_remembered() {
+    let (mut world, answerer, ana, socket, asker) = answered(true).await;
+    let inner = &world.service.inner;
+    let parts = Parts {
+        store: Arc::clone(&inner.store),
+        vault: Arc::clone(&inner.vault),
+        clock: Arc::clone(&inner.clock),
+        settings: Settings { unstored: Duration::from_millis(1), ..inner.settings.clone() },
+    };
+    drop(socket);
+    let hooks = Hooks { answerer: Some(Arc::new(answerer.clone())), ..Hooks::default() };
+    world.service = Service::with_hooks(parts, hooks);
+    let mut socket = world.connect(&ana).await;
+    let question = asker.question("secret words");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    drop(socket);
+    answerer.let_say(100);
+    let (account, chat) = (&ana.device.id, &asker.chat);
+    while world.store.letter(account, chat, &question.turn).await.unwrap().is_none_or(|row| row.more.is_none()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let safety = world.service.inner.safety(account, chat).await.unwrap().unwrap();
+    assert_eq!(&**safety.bytes, b"turns=1");
+    for secret in ["secret words", "known=0"] {
+        let bytes = world.home.bytes().await;
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");
+    }
+    let second = world.second(&ana).await;
+    let mut two = world.connect(&second).await;
+    let resume = ResumeAiTask {
+        chat: chat.clone(),
+        turn: question.turn.clone(),
+        after: question.after,
+        from: 0,
+    };
+    let resume = ClientEvent::ResumeAiTask(resume);
+    // It may take a moment until the process has forgotten the words.
+    let letter = loop {
+        let frames = ask(&mut two, resume.clone()).await.unwrap();
+        if let ServerEvent::PendingAiResponse(letter) = &frames[0].event {
+            break letter.clone();
+        }
+    };
+    assert_eq!(letter.reply, question.reply);
+    done(&mut two, &question).await;
+    assert!(world.store.letter(account, chat, &question.turn).await.unwrap().is_none(), "it is taken once");
+}
