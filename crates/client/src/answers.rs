@@ -13,12 +13,11 @@
 use confidant_chat_format::{
     ChatId, Digest, FieldName, ItemId, Letter, List, Message, MessageId, Pending, Refused, TurnId,
 };
-use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY, MAX_SHORT};
+use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY};
 use confidant_chat_protocol::{
-    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Blob, ClientEvent, ErrorName, Failure,
-    PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, Text,
+    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Blob, Body as _, ClientEvent, ErrorName,
+    Failure, PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, ServerFrame, Text,
 };
-use serde::Deserialize;
 
 use crate::asks::claim;
 use crate::device::Device;
@@ -130,12 +129,7 @@ impl Device {
             // A proof is for all of the words.
             proof: ended.proof.filter(|_| !is_cut),
             created_at: self.now(),
-            fields: {
-                let About { title, icons, category, .. } = &ended.about;
-                let text = |text: Option<&Text<MAX_SHORT>>| text.map(|text| text.as_str().to_owned());
-                let (title, icon) = (text(title.as_ref()), text(icons.first()));
-                about(title.as_deref(), icon.as_deref(), text(category.as_ref()).as_deref())?
-            },
+            fields: about(&ended.about)?,
         };
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
             Wish::Waited => Ok(Some(turn.tell(Telling::Ended(ended.finish)))),
@@ -160,14 +154,12 @@ impl Device {
                     model: message.model.clone(),
                     proof: message.proof.filter(|_| !is_cut),
                     created_at: message.created_at,
-                    fields: about(
-                        more.title.as_deref(),
-                        more.icons.first().map(String::as_str),
-                        more.category.as_deref(),
-                    )?,
+                    fields: more.about.as_ref().map(about).transpose()?.unwrap_or_default(),
                 };
                 self.keep_answer(&sent.chat, &sent.reply, answer)?;
-                self.put_made(&sent.chat, more)?;
+                if let Some(made) = &more.made {
+                    self.put_made(made)?;
+                }
                 if let Some(turn) = self.turns.find_mut(&sent.turn) {
                     turn.stage = Stage::Ended;
                 }
@@ -191,7 +183,7 @@ impl Device {
         let message = letter.open(account.boxes(), &room.head, &list, sent.letter.as_bytes())?;
         let more = sent.more.as_ref().map(Blob::as_bytes);
         let more = more.and_then(|wire| letter.open_more(account.boxes(), &room.head, wire).ok());
-        let more = more.and_then(|text| serde_json::from_str(&text.body).ok());
+        let more = more.map(|text| More::read(&text.body, &sent.chat, &sent.turn));
         Ok((message, more.unwrap_or_default()))
     }
 
@@ -227,28 +219,26 @@ impl Device {
             return Ok(None);
         }
         let told = turn.tell(Telling::Made);
-        let more = More {
-            follow_ups: made.follow_ups.iter().map(|text| text.as_str().to_owned()).collect(),
-            new_chats: made.new_chats.iter().map(|text| text.as_str().to_owned()).collect(),
-            summary: made.summary.as_ref().map(|summary| summary.as_str().to_owned()),
-            tags: made.tags.iter().map(|text| text.as_str().to_owned()).collect(),
-            ..More::default()
-        };
-        self.put_made(&made.chat, more)?;
+        self.put_made(made)?;
         Ok(Some(told))
     }
 
-    fn put_made(&mut self, chat: &ChatId, more: More) -> Result<(), Error> {
-        let made =
-            [(FOLLOW_UPS, json_of(&more.follow_ups)), (SUMMARY, more.summary), (TAGS, json_of(&more.tags))];
+    fn put_made(&mut self, made: &PostProcessingCompleted) -> Result<(), Error> {
+        let chat = &made.chat;
+        let new_chats: Vec<String> = made.new_chats.iter().map(owned).collect();
+        let made = [
+            (FOLLOW_UPS, json_of(made.follow_ups.iter().map(owned))),
+            (SUMMARY, made.summary.as_ref().map(owned)),
+            (TAGS, json_of(made.tags.iter().map(owned))),
+        ];
         let made = made.into_iter().filter_map(|(name, body)| Some((name, body?)));
         let fields = made.map(|(name, body)| Ok((FieldName::parse(name)?, body)));
         let fields = fields.collect::<Result<Vec<_>, Refused>>()?;
         if !fields.is_empty() && self.there(chat).is_ok() {
             self.state.queue.append(chat, Act::Made { fields });
         }
-        if !more.new_chats.is_empty() {
-            self.state.queue.suggest(more.new_chats);
+        if !new_chats.is_empty() {
+            self.state.queue.suggest(new_chats);
         }
         self.save()
     }
@@ -295,7 +285,7 @@ impl Device {
     }
 
     /// Asks for the rest of an answer.
-    async fn ask_rest(&mut self, turn: &TurnId) -> Result<Option<Told>, Error> {
+    pub(crate) async fn ask_rest(&mut self, turn: &TurnId) -> Result<Option<Told>, Error> {
         let mut from = self.turns.find(turn).map_or(0, |one| one.words.len());
         loop {
             let Some(one) = self.turns.find(turn) else { return Ok(None) };
@@ -368,17 +358,32 @@ impl Device {
     }
 }
 
-/// What was found out and made around an answer, as a letter has it: the JSON text inside its second part.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+/// What was found out and made around an answer, as the second part of a letter has it: the frames that a device would have heard,
+/// one per line.
+#[derive(Default)]
 struct More {
-    title: Option<String>,
-    icons: Vec<String>,
-    category: Option<String>,
-    follow_ups: Vec<String>,
-    new_chats: Vec<String>,
-    summary: Option<String>,
-    tags: Vec<String>,
+    about: Option<About>,
+    made: Option<PostProcessingCompleted>,
+}
+
+impl More {
+    fn read(lines: &str, chat: &ChatId, turn: &TurnId) -> Self {
+        let mut more = Self::default();
+        for line in lines.lines() {
+            match ServerFrame::read(line.as_bytes()).map(|frame| frame.event) {
+                Ok(ServerEvent::AiTypingEnded(ended)) if (&ended.chat, &ended.turn) == (chat, turn) => {
+                    more.about = Some(ended.about);
+                }
+                Ok(ServerEvent::PostProcessingCompleted(made))
+                    if (&made.chat, &made.turn) == (chat, turn) =>
+                {
+                    more.made = Some(made);
+                }
+                _ => {}
+            }
+        }
+        more
+    }
 }
 
 /// Whether somebody still waits for an answer.
@@ -388,15 +393,12 @@ enum Wish {
 }
 
 /// Fields of a chat that has no title: title, icon and category.
-fn about(
-    title: Option<&str>,
-    icon: Option<&str>,
-    category: Option<&str>,
-) -> Result<Vec<(FieldName, String)>, Error> {
-    let Some(title) = title.filter(|title| !title.trim().is_empty()) else { return Ok(Vec::new()) };
-    let fields = [(TITLE, Some(title)), (ICON, icon), (CATEGORY, category)];
+fn about(about: &About) -> Result<Vec<(FieldName, String)>, Error> {
+    let title = about.title.as_ref().filter(|title| !title.as_str().trim().is_empty());
+    let Some(title) = title else { return Ok(Vec::new()) };
+    let fields = [(TITLE, Some(title)), (ICON, about.icons.first()), (CATEGORY, about.category.as_ref())];
     let set = fields.into_iter().filter_map(|(name, body)| Some((name, body?)));
-    set.map(|(name, body)| Ok((FieldName::parse(name)?, body.to_owned()))).collect()
+    set.map(|(name, body)| Ok((FieldName::parse(name)?, owned(body)))).collect()
 }
 
 /// As much of an answer as a message holds, and whether it is less than all of it.
@@ -416,8 +418,13 @@ fn fitted(words: &str) -> (&str, bool) {
 }
 
 /// A list of texts as JSON; none if there are none.
-fn json_of(texts: &[String]) -> Option<String> {
-    serde_json::to_string(texts).ok().filter(|_| !texts.is_empty())
+fn json_of(texts: impl Iterator<Item = String>) -> Option<String> {
+    let texts: Vec<String> = texts.collect();
+    serde_json::to_string(&texts).ok().filter(|_| !texts.is_empty())
+}
+
+fn owned<const MAX: usize>(text: &Text<MAX>) -> String {
+    text.as_str().to_owned()
 }
 
 /// Fields of a chat, besides its title.

@@ -165,6 +165,7 @@ impl Device {
             off: options.off.clone(),
             available: options.available.clone(),
             given: options.given.iter().map(given).collect(),
+            is_sent: false,
             begun: None,
         });
         self.save()?;
@@ -283,6 +284,8 @@ impl Device {
             let (added, turn) = self.question(room, &question)?;
             let after = turn.after;
             self.turns.add(turn);
+            // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
+            self.question_mut(&question.turn, |ask| ask.is_sent = true)?;
             match self.request_one(ClientEvent::ChatMessageAdded(added)).await {
                 Ok((_, ServerEvent::AiTaskInitiated(_))) => self.begun(&question.turn, 0),
                 Ok((_, ServerEvent::MessageQueued(queued))) => self.begun(&question.turn, queued.ahead),
@@ -295,12 +298,20 @@ impl Device {
                 Err(Error::Denied { error, .. }) => self.turns.fail(&question.turn, error),
                 Err(error) => return Err(error),
             }
-            if let Some(ask) = self.state.asks.iter_mut().find(|ask| ask.turn == question.turn) {
-                ask.begun = Some(after);
+            self.question_mut(&question.turn, |ask| ask.begun = Some(after))?;
+            if question.is_sent {
+                let told = self.ask_rest(&question.turn).await?;
+                self.turns.told.extend(told);
             }
-            self.save()?;
         }
         Ok(())
+    }
+
+    fn question_mut(&mut self, turn: &TurnId, change: impl FnOnce(&mut Question)) -> Result<(), Error> {
+        if let Some(ask) = self.state.asks.iter_mut().find(|ask| ask.turn == *turn) {
+            change(ask);
+        }
+        self.save()
     }
 
     fn begun(&mut self, turn: &TurnId, ahead: u32) {

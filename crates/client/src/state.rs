@@ -210,6 +210,8 @@ pub(crate) struct Question {
     pub(crate) available: Vec<String>,
     /// What the person gives: `settings`, `summary` or `search`; a name; the words.
     pub(crate) given: Vec<(String, String, String)>,
+    /// Whether it was sent; the answer to that may have been lost.
+    pub(crate) is_sent: bool,
     /// The digest with the reply, once the server has the question.
     pub(crate) begun: Option<Digest>,
 }

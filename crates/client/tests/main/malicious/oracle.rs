@@ -9,8 +9,9 @@ use confidant_chat_format::{
 };
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated,
-    AiTypingEnded, AiTypingStarted, Blob, ChatHistory, ClientEvent, ClientFrame, ErrorName, Failure, Finish,
-    HistoryReason, List, PendingAiResponse, PostProcessingCompleted, RefusedSent, RequestChatHistory, Text,
+    AiTypingEnded, AiTypingStarted, Blob, Body as _, ChatHistory, ClientEvent, ClientFrame, ErrorName,
+    Failure, Finish, HistoryReason, List, PendingAiResponse, PostProcessingCompleted, RefusedSent,
+    RequestChatHistory, Text,
 };
 use confidant_client::{AskOptions, Asked, Awaiting, Telling};
 use confidant_seal::Key;
@@ -396,8 +397,21 @@ async fn letters_count_for_the_reply_that_the_head_waits_for() {
             Letter { turn: &other_turn, ..right },
         ),
     ];
-    let made = r#"{"title": "not this one", "summary": "away", "new_chats": ["a trip"]}"#;
-    let more = right.seal_more(&box_pub, &Words { v: 1, body: made.to_owned() }).unwrap();
+    // What a device would have heard, a frame per line; of another turn it is nothing.
+    let made = |turn: &TurnId, summary: &str| {
+        ServerEvent::PostProcessingCompleted(PostProcessingCompleted {
+            chat: scene.chat.clone(),
+            turn: turn.clone(),
+            follow_ups: List::default(),
+            new_chats: List::new(vec![Text::cut("a trip")]).unwrap(),
+            summary: Some(Text::cut(summary)),
+            tags: List::default(),
+        })
+    };
+    let events = [made(&asked.turn, "away"), made(&other_turn, "false")];
+    let lines = events.map(|event| ServerFrame { re: None, seq: None, event }.write().unwrap());
+    let body = String::from_utf8(lines.join(&b'\n')).unwrap();
+    let more = right.seal_more(&box_pub, &Words { v: 1, body }).unwrap();
     let sent = |wire: Vec<u8>, letter: &Letter<'_>| {
         ServerEvent::PendingAiResponse(PendingAiResponse {
             chat: letter.chat.clone(),
