@@ -45,8 +45,7 @@ pub(super) struct ServerArgs {
     /// Log in with the recovery code in place of the password
     #[arg(long, requires = "login", conflicts_with = "register")]
     recover: bool,
-    /// Put the account back on a server that lost it, from this device, with a code of the server's operator; without a code,
-    /// print what to ask the operator for
+    /// Put the account back on a server that lost it, with its operator's code; without one, say what to ask for
     #[arg(long, value_name = "CODE", requires = "server", conflicts_with_all = ["register", "pair", "recover"], num_args = 0..=1)]
     restore: Option<Option<String>>,
     /// With --restore: throw away what the server still has of the account
