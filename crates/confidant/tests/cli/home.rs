@@ -79,7 +79,8 @@ impl Home {
                 if path.is_dir() {
                     collect(&path, bytes);
                 } else {
-                    bytes.extend(fs::read(path).unwrap());
+                    // A journal may go between the look and the read.
+                    bytes.extend(fs::read(path).unwrap_or_default());
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::home::{CONTENT, Home, KEY, OTHER_KEY};
 use crate::redis::on_redis;
 
 /// The tests' PostgreSQL. Without it nothing is tested, which is an error where all must be.
-fn postgres() -> Option<String> {
+pub(crate) fn postgres() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "a test, told by its environment where servers are")]
     let (url, required) = (std::env::var("CONFIDANT_TEST_POSTGRES"), std::env::var_os("REQUIRE_ALL_STORES"));
     if url.is_err() {
@@ -117,7 +117,7 @@ fn passwords_in_addresses_are_not_repeated() {
 }
 
 /// Sends one command; gives what came back.
-fn ask(url: &str, words: &[&[u8]]) -> String {
+pub(crate) fn ask(url: &str, words: &[&[u8]]) -> String {
     let at = url.trim_start_matches("redis://").split('/').next().unwrap();
     let mut stream = TcpStream::connect(at).unwrap();
     write!(stream, "*{}\r\n", words.len()).unwrap();
