@@ -136,7 +136,7 @@ fn no_list_and_no_text_is_without_a_limit() {
                     count
                 }
                 text => {
-                    *text = Value::from("x".repeat(200_000));
+                    *text = Value::from("x".repeat(400_000));
                     texts += 1;
                     0
                 }

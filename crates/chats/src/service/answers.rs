@@ -22,7 +22,7 @@ mod running;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_chat_format::{AccountId, ChatId, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, TurnId};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
     ChatMessageAdded, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, ResumeAiTask,
@@ -131,7 +131,9 @@ impl Inner {
         let initiated =
             ServerEvent::AiTaskInitiated(AiTaskInitiated { chat: chat.clone(), turn: turn.clone() });
         if let Some(running) = self.answers.find(&peer.account, &turn) {
-            if running.place.chat != chat || running.after != after {
+            // By their hashes: how long that takes tells nothing of how close a guess is.
+            let named = Digest::of(running.after.as_bytes()) == Digest::of(after.as_bytes());
+            if running.place.chat != chat || !named {
                 return Err(not_found());
             }
             let from = usize::try_from(from).map_err(|_| malformed("nobody has so much of an answer"))?;

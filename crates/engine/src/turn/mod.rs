@@ -81,6 +81,7 @@ pub(crate) use outlet::Outlet;
 pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
+pub use told::Lines;
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(

@@ -11,10 +11,13 @@ use crate::ledger::checkpoint::Outcome;
 use crate::ledger::entry::ReplyFrom;
 use crate::ledger::session::{self, Session};
 
+/// Who said what, the oldest first.
+pub type Lines = Vec<(SaidBy, String)>;
+
 impl Session {
     /// What was said in a chat, the oldest first, as its devices have it. `None` if the log does not have all of that: it was cut, or an exchange has
     /// more than a question and its answer.
-    pub fn told(&self) -> BoxFuture<'_, Result<Option<Vec<(SaidBy, String)>>, Error>> {
+    pub fn told(&self) -> BoxFuture<'_, Result<Option<Lines>, Error>> {
         Box::pin(async move {
             if !self.is_web() {
                 return Ok(None);
