@@ -209,3 +209,74 @@ def test_others_register_by_invitation_and_an_operator_rotates_keys(server: Conf
     assert receipt["derived"]["chats"] == 1 and len(receipt["keys"]) == 2
     assert ana.run("--login", LOGIN, "--do", "/sync", status=2).stderr
     assert ben.read() == ["words of ben"]
+
+
+def lose(server: Confidant, *names: str) -> None:
+    """Stops the server and removes these files."""
+    server.stop()
+    for name in names:
+        for path in server.data_dir.glob(f"{name}*"):
+            path.unlink()
+
+
+def test_a_lost_account_is_put_back_from_a_device(server: Confidant, ana: Person) -> None:
+    ana.register(first_code(server))
+    ana.do(f"/new {TITLE}", WORDS, "second", f"/draft {DRAFT}")
+    two = Person(server, ana.device.with_name("two"))
+    assert two.read() == [WORDS, "second"]
+    (asked,) = [json.loads(line) for line in ana.run("--restore").stdout.splitlines()]
+    account = asked["account"]
+    refused = subprocess.run(
+        [BINARY, "account", "restore", account, "--data-dir", server.data_dir], capture_output=True, text=True, timeout=60
+    )
+    assert refused.returncode == 2 and "alive" in refused.stderr, refused.stderr
+    # The keyring is lost, and the chats are there.
+    lose(server, "keyring.db", "confidant.db")
+    server.start()
+    assert "account-missing" in ana.run("--login", LOGIN, "--do", "/list", status=2).stderr
+    code = operator(server, "account", "restore", account).strip()
+    new = Person(server, ana.device, password="another-" + PASSWORD)
+    done = new.run("--login", LOGIN, "--restore", code, "--do", "/open 1")
+    first, *read = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(first["recovery_code"]) > 20 and [line["body"] for line in read] == [WORDS, "second"]
+    assert "does not take this code" in new.run("--login", LOGIN, "--restore", code, status=2).stderr
+    assert "login-refused" in Person(server, ana.device.with_name("thief")).run("--login", LOGIN, "--do", "/list", status=2).stderr
+    assert "account.restored" in operator(server, "audit", "show", "--json")
+    third = Person(server, ana.device.with_name("three"), password=new.password)
+    assert third.read() == [WORDS, "second"]
+    assert third.do("/list")[0]["draft"] == DRAFT
+    new.do("/open 1", "third")
+    # Everything is lost. The other device was not here since.
+    lose(server, "keyring.db", "confidant.db", "chats.db")
+    server.start()
+    code = operator(server, "account", "restore", account, "--json")
+    done = new.run("--login", LOGIN, "--restore", json.loads(code)["code"], "--do", "/open 1")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told[1] == {"chats": 1, "written": 5, "removed": 0, "copies": 0, "missing": 0, "refused": 0}
+    assert [line["body"] for line in told[2:]] == [WORDS, "second", "third"]
+    two.password = new.password
+    two.run("--login", LOGIN, "--do", "/put-back")
+    assert two.read() == [WORDS, "second", "third"]
+    assert "1 account" in operator(server, "account", "count")
+    operator(server, "doctor")
+
+
+def test_an_old_backup_is_told_and_sent_again_only_if_the_person_says_so(server: Confidant, ana: Person) -> None:
+    ana.register(first_code(server))
+    ana.do(f"/new {TITLE}", WORDS, "second")
+    server.stop()
+    backup = ana.device.with_name("backup")
+    shutil.copytree(server.data_dir, backup)
+    server.start()
+    ana.do("/open 1", "/edit 1 " + EDITED, "/delete 2", "third")
+    server.stop()
+    shutil.rmtree(server.data_dir)
+    shutil.copytree(backup, server.data_dir)
+    server.start()
+    done = ana.run("--login", LOGIN, "--do", "/open 1", status=2)
+    assert "older state than this device has seen on 2" in done.stderr and "/put-back" in done.stderr
+    assert Person(server, ana.device.with_name("two")).read() == [WORDS, "second"], "nothing happened by itself"
+    (told,) = ana.do("/put-back")
+    assert (told["chats"], told["removed"], told["copies"]) == (0, 1, 0) and told["written"] == 2
+    assert ana.read() == [EDITED, "third"]
+    assert Person(server, ana.device.with_name("three")).read() == [EDITED, "third"]

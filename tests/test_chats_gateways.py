@@ -296,15 +296,17 @@ def test_what_is_read_ahead_is_ciphertext_and_never_believed(both: Installation)
     for item, envelope in old:
         sealed = bytes.fromhex(envelope)
         value += struct.pack(">H", len(item)) + item.encode() + struct.pack(">I", len(sealed)) + sealed
+    full = {f"c:chat_{number}": 1 for number in range(200)} | {"d:somebody": 1}
     store.set(key, value)
-    store.hset(index, mapping={f"c:chat_{number}": 1 for number in range(200)} | {"d:somebody": 1})
     for at, name in enumerate(("three", "four")):
         mark = len(monitor.commands)
+        store.hset(index, mapping=full)
         assert both.person(at, name).read() == [EDITED]
         wait_until(lambda mark=mark: any("GETRANGE" in one and key in one for one in monitor.commands[mark:]), PATIENCE, lambda: str(monitor.commands))
         assert store.get(key) == value
     # What is foreign, too long or broken is not there.
     for broken in (b"\x01\xff", b"\x02", b"x" * 100_000, b""):
+        store.hset(index, mapping=full)
         store.set(key, broken)
         assert both.person(0, f"device{len(broken)}").read() == [EDITED]
     store.delete(key, index)

@@ -1,18 +1,23 @@
 //! The account: floors and manifest on the socket; credentials, export, erasure and restore as signed requests.
 //!
+//! ```text
+//! POST /account/restore/begin  account, login, the operator's code ──▶ salt, challenge, what is left of the account
+//! POST /account/restore        Signed(Restore) ──▶ session
+//! POST /account/restore/rings  Signed(RestoreRings) ──▶ which chats can be opened again
+//! ```
+//!
 //! Easy to get wrong: removing a credential by a plain change. A removed credential knows the account key, so removal
 //! is a rotation; a change only adds, or replaces what the person still holds.
 
-use confidant_chat_format::{AccountId, CredentialId, PublicKey};
+use confidant_chat_format::{AccountId, ChatId, CredentialId, DeviceId, Login};
 
 use crate::chats::FloorPut;
 use crate::keys::{HeadPut, KeyEntry, MailboxPut, RingRows};
 use crate::limits::{
-    MAX_BATCH, MAX_CREDENTIALS, MAX_FRAME, MAX_KEY, MAX_RECEIPT, MAX_RINGS, MAX_SIGNED, SHELVES,
+    MAX_CREDENTIALS, MAX_FRAME, MAX_INVITE, MAX_KEY, MAX_RECEIPT, MAX_RING, MAX_RINGS, MAX_SIGNED, SHELVES,
 };
 use crate::lists::List;
 use crate::shapes::{objects, words};
-use crate::sync::{ChatSent, FloorSent};
 use crate::values::{Bytes, Envelope, Secret, Text, Totp};
 
 words! {
@@ -144,34 +149,66 @@ objects! {
         pub receipt: Text<MAX_RECEIPT>,
     }
 
-    /// Puts back what the server lost, from what a device last verified. Several of these may be needed for all chats.
+    /// Asks to put an account back that the server has lost, or cannot open any more.
+    pub struct RestoreBegin {
+        /// The account.
+        pub account: AccountId,
+        /// The login that it shall have.
+        pub login: Login,
+        /// The code that the operator made for this account.
+        pub code: Text<MAX_INVITE>,
+    }
+
+    /// What the server has of the account, and what to make its credentials with.
+    pub struct RestoreOffer {
+        /// The profile, 1.
+        pub profile: u32,
+        /// The server's half of the salt.
+        pub server_salt: Bytes<16>,
+        /// The challenge to sign, with the purpose `restore`.
+        pub challenge: Secret,
+        /// The newest revision of the account that the server has, or remembers; 0 if there is none.
+        pub account_rev: u32,
+        /// The generation of the account key that the server has; 0 if it has nothing.
+        pub generation: u32,
+    }
+
+    /// Puts an account back, signed by one of the new credentials. Nothing of it is taken from an account that can be
+    /// opened, or that was erased.
     pub struct Restore (limit MAX_SIGNED) {
         /// The account.
         pub account: AccountId,
-        /// The revision of the account that the device last saw.
+        /// Its login.
+        pub login: Login,
+        /// The revision of the account from now on: more than what the server has.
         pub account_rev: u32,
         /// The generation of the account key.
         pub generation: u32,
-        /// The credentials that the device has; at least the one that signs.
+        /// The credentials, each with the account key sealed for the new revision; all others are gone.
         pub credentials: List<NewCredential, MAX_CREDENTIALS>,
-        /// The mailbox's public key.
-        pub box_pub: PublicKey,
-        /// The rings.
-        pub rings: List<RingRows, MAX_RINGS>,
-        /// The floors.
-        pub floors: List<FloorSent, SHELVES>,
-        /// The manifest.
-        pub manifest: HeadPut,
-        /// Chats, as they were synced.
-        pub chats: List<ChatSent, MAX_BATCH>,
+        /// The account's ring: every entry that the server has, or all of them.
+        pub ring: List<KeyEntry, MAX_RING>,
+        /// The mailbox's ring, likewise.
+        pub mailbox: List<MailboxPut, MAX_RING>,
+        /// Floors and manifest, at revision 1, to begin anew: what the server still has of the account goes. Left out, the
+        /// server keeps chats, floors and manifest as they are; then it has to have them, else `conflict`.
+        pub first: Option<FirstManifest>,
+        /// The device that writes this.
+        pub device: DeviceId,
     }
 
-    /// What was put back.
-    pub struct Restored {
-        /// The revision of the account now.
-        pub account_rev: u32,
-        /// How many chats were taken.
-        pub chats: u32,
+    /// Puts rings of chats back whose keys the server has lost.
+    pub struct RestoreRings (limit MAX_SIGNED) {
+        /// The rings of chats: of each, every entry that the server has.
+        pub rings: List<RingRows, MAX_RINGS>,
+    }
+
+    /// Rings that were put back.
+    pub struct RingsRestored {
+        /// How many the server had lost and has again.
+        pub restored: u32,
+        /// Chats whose ring is another one here, or that are not here.
+        pub refused: List<ChatId, MAX_RINGS>,
     }
 
     /// The first floors of a new account, which are empty, and its manifest.

@@ -100,7 +100,9 @@ routes! {
     "/account/sessions/revoke", Proof, RevokeSession => Done, "Ends a session.";
     "/account/export", Proof, Export => ServerFrame, "Everything, as frames of server events, one per line.";
     "/account/erase", Proof, Erase => Erased, "Erases the account.";
-    "/account/restore", Proof, Restore => Restored, "Puts back what the server lost.";
+    "/account/restore/begin", Anybody, RestoreBegin => RestoreOffer, "What is left of an account, with the operator's code.";
+    "/account/restore", Proof, Restore => SessionOpened, "Puts a lost account back, and opens a session.";
+    "/account/restore/rings", Proof, RestoreRings => RingsRestored, "Puts back the keys of chats that the server lost.";
     "/chats/ticket", Session, TicketRequest => Ticket, "A ticket for one socket.";
     "/chats/events", Session, ClientFrame => ServerFrame, "A frame without a socket; the answers are frames, one per line.";
 }

@@ -62,8 +62,8 @@ mod wire;
 
 pub use account::{
     AccountChanged, ChangeCredentials, CredentialKind, Erase, Erased, Export, FirstManifest, ForceLogout,
-    LogoutReason, ManifestPut, ManifestStored, NewCredential, Recover, Restore, Restored, TotpSetup,
-    UpdateManifest,
+    LogoutReason, ManifestPut, ManifestStored, NewCredential, Recover, Restore, RestoreBegin, RestoreOffer,
+    RestoreRings, RingsRestored, TotpSetup, UpdateManifest,
 };
 pub use answers::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,

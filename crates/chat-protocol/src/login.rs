@@ -15,6 +15,7 @@ use confidant_chat_format::{
 
 use crate::account::{
     ChangeCredentials, CredentialKind, Erase, Export, FirstManifest, NewCredential, Recover, Restore,
+    RestoreRings,
 };
 use crate::devices::{RevokeDevice, RevokeSession};
 use crate::keys::KeyEntry;
@@ -189,6 +190,7 @@ provable! {
     Export: Export,
     Erase: Erase,
     Restore: Restore,
+    RestoreRings: Restore,
 }
 
 impl SignerName {

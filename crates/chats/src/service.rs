@@ -69,6 +69,7 @@ mod rate;
 mod record;
 mod refusals;
 mod register;
+mod restore;
 mod rotation;
 mod rows;
 mod safety;
@@ -95,6 +96,7 @@ pub use confidant_seal::Sealed;
 pub use frames::Frames;
 pub use hub::{Happened, News, NewsCounts, Which};
 pub use network::Network;
+pub use restore::Found;
 pub use socket::{Closing, Socket};
 pub use witness::{Act, Witness};
 
@@ -323,7 +325,9 @@ impl Service {
             "/account/sessions/revoke" => this.revoke_session(caller, body).await,
             "/account/export" => self.export(caller, body).await,
             "/account/erase" => this.erase(caller, body).await,
+            "/account/restore/begin" => this.begin_restore(caller, body).await,
             "/account/restore" => this.restore(caller, body).await,
+            "/account/restore/rings" => this.restore_rings(caller, body).await,
             "/chats/ticket" => this.ticket(caller, body).await,
             "/chats/events" => self.posted(caller, body).await,
             _ => Err(not_found()),

@@ -42,6 +42,8 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
     async fn raise_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError>;
     /// Sets the chat's anchor as given, for an operator who restored a backup on purpose.
     async fn accept_chat(&self, account: &AccountId, chat: &ChatId, rev: u32) -> Result<(), VaultError>;
+    /// Whether this account was destroyed. Nothing brings such a one back.
+    async fn was_destroyed(&self, account: &AccountId) -> Result<bool, VaultError>;
     /// Removes the key of an account that was not made after all. Nothing that it sealed was kept, so this may be quick and
     /// leave traces of it.
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError>;

@@ -353,41 +353,44 @@ impl NewAccount {
         let (ring, mailbox) = (entry(RingOf::Account, &uk), entry(RingOf::Box, &letters));
         let box_pub: PublicKey = BoxKey::from_key(&letters).public_key();
         let opened = Ring::open(ak, id, RingOf::Account, std::slice::from_ref(&ring))?;
-        let held = opened.newest();
-        let json = Floor { v: 1, chats: std::collections::BTreeMap::new() }.to_json();
-        let floors: Vec<_> =
-            Shelf::all().map(|shelf| seal_record(held, id, &Place::Floor(shelf), 1, &json)).collect();
         let (mut keys, mut boxes) = (Keys::none(), Keys::none());
         keys.push(uk, ak.generation());
         boxes.push(letters, ak.generation());
-        let mut book = Book {
-            keys,
-            boxes,
-            box_pub,
-            manifest: Bin(Vec::new()),
-            floors: floors.iter().map(Bin::of).collect(),
-        };
-        let manifest = Manifest {
-            v: 1,
-            g: ak.generation(),
-            uk: 1,
-            box_n: 1,
-            box_pub,
-            floors: [Digest::ZERO; 16],
-            chain: Digest::ZERO,
-            at: now,
-            device: device.clone(),
-        };
-        let head = seal_manifest(&book, (NOTHING, Digest::ZERO), manifest, |rev, json| {
-            seal_record(held, id, &Place::Manifest, rev, json)
-        })?;
-        book.manifest = Bin::of(head.envelope.sealed());
-        let floors = floors.into_iter().map(Envelope::new).collect::<Result<_, _>>()?;
-        Ok(Self {
-            ring: ring.try_into()?,
-            mailbox: mailbox.try_into()?,
-            first: FirstManifest { floors: List::new(floors)?, manifest: head },
-            book,
-        })
+        let manifest = Bin(Vec::new());
+        let mut book = Book { keys, boxes, box_pub, manifest, floors: Vec::new() };
+        let first = first_list(&mut book, &opened, id, device, now)?;
+        Ok(Self { ring: ring.try_into()?, mailbox: mailbox.try_into()?, first, book })
     }
+}
+
+/// Empty floors and their manifest, at revision 1, for an account with the keys of `book`, which has them afterwards.
+pub(crate) fn first_list(
+    book: &mut Book,
+    ring: &Ring,
+    id: &confidant_chat_format::AccountId,
+    device: &DeviceId,
+    now: u64,
+) -> Result<FirstManifest, Error> {
+    let held = ring.writer().ok_or(Refused::KeyRefused)?;
+    let json = Floor { v: 1, chats: std::collections::BTreeMap::new() }.to_json();
+    let floors: Vec<_> =
+        Shelf::all().map(|shelf| seal_record(held, id, &Place::Floor(shelf), 1, &json)).collect();
+    book.floors = floors.iter().map(Bin::of).collect();
+    let manifest = Manifest {
+        v: 1,
+        g: held.born(),
+        uk: book.keys.count(),
+        box_n: book.boxes.count(),
+        box_pub: book.box_pub,
+        floors: [Digest::ZERO; 16],
+        chain: Digest::ZERO,
+        at: now,
+        device: device.clone(),
+    };
+    let head = seal_manifest(book, (NOTHING, Digest::ZERO), manifest, |rev, json| {
+        seal_record(held, id, &Place::Manifest, rev, json)
+    })?;
+    book.manifest = Bin::of(head.envelope.sealed());
+    let floors = floors.into_iter().map(Envelope::new).collect::<Result<_, _>>()?;
+    Ok(FirstManifest { floors: List::new(floors)?, manifest: head })
 }

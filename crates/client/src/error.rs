@@ -100,6 +100,9 @@ impl Error {
 fn hint_of(error: ErrorName) -> &'static str {
     match error {
         ErrorName::Content(Refused::LoginRefused) => "check the login, the password and the one-time code",
+        ErrorName::Content(Refused::AccountMissing) => {
+            "the server has lost the keys of this account: ask its operator for a code to restore it"
+        }
         ErrorName::Content(Refused::Conflict) => "sync, then do it again",
         ErrorName::Content(_) => "sync, then do it again; if it stays, ask the server's operator",
         ErrorName::Request(Failure::Rate) => "wait, then try again",

@@ -19,6 +19,8 @@
 //! 4. [`Device::ask`] asks for an answer. Its words come as [`News::Turn`]; whole, it is stored by the next flush. Words leave
 //!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`.
 //! 5. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
+//! 6. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
+//!    written again, if the person says so ([`Device::put_back`]).
 //!
 //! The caller brings the way to the server ([`Transport`]), the files ([`Files`], or a [`Folder`]) and the time. With the
 //! feature `http` the crate has a transport of its own, `Http`.
@@ -77,7 +79,9 @@ mod http;
 mod live;
 mod pair;
 mod plan;
+mod put_back;
 mod queue;
+mod restore;
 mod room;
 mod rotate;
 mod send;
@@ -99,7 +103,9 @@ pub use files::{Files, Folder};
 pub use http::Http;
 pub use live::News;
 pub use pair::Offer;
+pub use put_back::PutBack;
 pub use queue::{Copy, Waiting, What, Why};
+pub use restore::{Rest, Restoration, Restored, RingsBack};
 pub use sync::{Phase, Synced};
 pub use transport::{Connection, Posted, SessionKeys, Transport, TransportError};
 pub use turns::{Approval, Asked, Awaited, Awaiting, Telling, Told};

@@ -10,7 +10,7 @@
 //! message that others answer. Every device refuses a message whose parent is not there, so the answers move up in the
 //! same write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Text};
 use zeroize::Zeroizing;
@@ -37,6 +37,8 @@ pub(crate) struct Change {
     pub(crate) awaits: Vec<Awaited>,
     /// Replies that it waits for no longer.
     pub(crate) settles: Vec<MessageId>,
+    /// Revisions that this device has seen, where what is there now may be older: the new ones are greater.
+    pub(crate) seen: BTreeMap<ItemId, u32>,
 }
 
 confidant_display::debug_without_content!(Change { puts: puts.len(), removes: removes.len() });
@@ -297,7 +299,7 @@ fn reply(change: &mut Change, room: &Room, id: &MessageId, answer: &Answer) {
 }
 
 /// Removes a message and what only it shows; its answers move up, and those that are waited for are not any more.
-fn remove(change: &mut Change, room: &Room, id: &MessageId) {
+pub(crate) fn remove(change: &mut Change, room: &Room, id: &MessageId) {
     let Some(gone) = room.message(id) else { return };
     change.removes.push(ItemId::Message(id.clone()));
     let unwanted = room.head.pending.iter().filter(|awaited| awaited.parent == *id);
@@ -325,4 +327,4 @@ pub(crate) const TITLE: &str = "title";
 /// Suggestions for new chats that are kept.
 const POOL: usize = 30;
 /// What the texts of one write may take, in bytes.
-const LARGEST: usize = 512 * 1024;
+pub(crate) const LARGEST: usize = 512 * 1024;

@@ -494,6 +494,12 @@ impl Queue {
         }
     }
 
+    /// Keeps words that came too late, and never waited here.
+    pub(crate) fn keep_copy(&mut self, chat: Option<ChatId>, what: What, text: Option<String>, why: Why) {
+        self.next += 1;
+        self.copies.push(Copy { number: self.next, chat, what, text, why });
+    }
+
     /// Notes which head an attempt would make. Kept before it is sent.
     pub(crate) fn note_sent(&mut self, numbers: &[u64], mark: Mark) {
         for op in self.ops.iter_mut().filter(|op| numbers.contains(&op.n)) {

@@ -9,7 +9,7 @@
 //! Easy to get wrong: a device without memory of a chat whose head is ahead of its floor. The server has to show how the
 //! head follows from the floor, so it is asked again from there ([`Want::Trail`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{
     Account, AccountId, AccountKey, Chat, ChatId, Digest, Entry, FieldName, Head, Item, ItemId, Mark,
@@ -55,6 +55,8 @@ pub(crate) struct Room {
     pub(crate) mark: Mark,
     pub(crate) sealed_head: Sealed,
     pub(crate) items: BTreeMap<ItemId, Slot>,
+    /// Items that this device saw go: they go again, if the person sends what was here to a server that has an older state.
+    pub(crate) gone: BTreeSet<ItemId>,
     pub(crate) title_v: u32,
     pub(crate) draft_v: u32,
     pub(crate) draft: Option<Draft>,
@@ -193,6 +195,7 @@ impl Room {
         }
         let from = before.map_or(floor.rev, |room| room.mark.rev);
         let slots = merged(before.filter(|_| !delta.whole), &mut delta);
+        let gone = gone(before, &delta, &slots);
         let trail = delta.trail.unwrap_or(Trail::NONE);
         let steps = (from.saturating_add(1)..)
             .zip(&trail.steps)
@@ -215,6 +218,7 @@ impl Room {
             mark: chat.mark(),
             sealed_head: delta.head,
             items,
+            gone,
             title_v: delta.title_v.or(before.map(|room| room.title_v)).unwrap_or(0),
             draft_v: before.map_or(0, |room| room.draft_v),
             draft: before.and_then(|room| room.draft.clone()),
@@ -315,6 +319,20 @@ fn merged(before: Option<&Room>, delta: &mut Delta) -> BTreeMap<ItemId, Slot> {
     slots
 }
 
+/// What was here and is not any more, of late.
+fn gone(before: Option<&Room>, delta: &Delta, slots: &BTreeMap<ItemId, Slot>) -> BTreeSet<ItemId> {
+    let known = before.map(|room| room.gone.iter().chain(room.items.keys())).into_iter().flatten();
+    let all = known.chain(&delta.removed).filter(|item| !slots.contains_key(item));
+    let mut gone: BTreeSet<ItemId> = all.cloned().collect();
+    while gone.len() > MAX_GONE {
+        gone.pop_first();
+    }
+    gone
+}
+
+/// Items that went, remembered per chat.
+const MAX_GONE: usize = 5_000;
+
 /// Opens what is new, and checks what stays.
 fn open_items(
     chat: &Chat,
@@ -374,6 +392,8 @@ struct RoomFile {
     draft: Option<Bin>,
     created_at: u64,
     updated_at: u64,
+    #[serde(default)]
+    gone: Vec<String>,
 }
 
 impl Room {
@@ -390,6 +410,7 @@ impl Room {
             draft: self.draft.as_ref().map(|draft| Bin::of(&draft.sealed)),
             created_at: self.created_at,
             updated_at: self.updated_at,
+            gone: self.gone.iter().map(ToString::to_string).collect(),
         };
         Zeroizing::new(serde_json::to_vec(&file).unwrap_or_default())
     }
@@ -433,6 +454,7 @@ impl Room {
             mark,
             sealed_head,
             items,
+            gone: file.gone.iter().map(|text| ItemId::parse(text)).collect::<Result<_, _>>()?,
             title_v: file.title_v,
             draft_v: file.draft_v,
             draft,

@@ -154,7 +154,11 @@ impl Device {
     }
 
     /// Floors and manifest that this device wrote are the account's from now on.
-    fn take_own_list(&mut self, book: Option<crate::state::Book>, seq: Option<u64>) -> Result<(), Error> {
+    pub(crate) fn take_own_list(
+        &mut self,
+        book: Option<crate::state::Book>,
+        seq: Option<u64>,
+    ) -> Result<(), Error> {
         self.state.seq = self.state.seq.max(seq.unwrap_or(0));
         if let Some(book) = book {
             self.account = Some(book.open(&self.state.account, &self.ak())?);
@@ -165,7 +169,7 @@ impl Device {
 
     async fn send_deletion(&mut self, first: &Pending, chat: &ChatId) -> Result<Outcome, Error> {
         let room = self.rooms.get(chat).ok_or(Error::NoSuchChat)?;
-        let (delete, book) = self.scribe()?.delete_chat(room)?;
+        let (delete, book) = self.scribe()?.delete_chat(chat, room.mark.rev)?;
         self.state.queue.note_sent(&[first.n], NOTHING);
         self.save()?;
         let (seq, event) = self.request_one(ClientEvent::DeleteChat(delete)).await?;
@@ -175,6 +179,7 @@ impl Device {
             _ => return Err(Error::Unexpected),
         }
         self.rooms.remove(chat);
+        self.state.note_gone(std::slice::from_ref(chat));
         self.take_own_list(Some(book), seq)?;
         self.resolved(first.n, None)?;
         self.save_room(chat)?;
@@ -238,7 +243,7 @@ impl Device {
         };
         let expected = self.state.piece(&kind, &name).map_or(0, |piece| piece.rev);
         let rev = expected.checked_add(1).ok_or(Error::TooLarge)?;
-        let event = self.data_event(&kind, &name, body.as_deref(), expected)?;
+        let event = self.data_event((&kind, &name), body.as_deref(), expected, rev)?;
         self.state.queue.note_sent(&[first.n], mark_of(rev, None));
         self.save()?;
         let (seq, event) = match self.request_one(event).await {
@@ -277,12 +282,13 @@ impl Device {
         if known.max(there) > expected { Ok(Outcome::Next) } else { Err(Error::Unexpected) }
     }
 
-    fn data_event(
+    /// A piece of data that replaces revision `expected`; one that is not removed gets this revision.
+    pub(crate) fn data_event(
         &self,
-        kind: &FieldName,
-        name: &FieldName,
+        (kind, name): (&FieldName, &FieldName),
         body: Option<&str>,
         expected: u32,
+        rev: u32,
     ) -> Result<ClientEvent, Error> {
         let (kind, name) = (kind.clone(), name.clone());
         let Some(body) = body else {
@@ -290,7 +296,6 @@ impl Device {
         };
         let scribe = self.scribe()?;
         let held = scribe.account.ring().writer().ok_or(Refused::KeyRefused)?;
-        let rev = expected.saturating_add(1);
         let sealed = seal_record(held, &self.state.account, &Place::Data(&kind, &name), rev, &text(body));
         Ok(ClientEvent::UpdateData(UpdateData { kind, name, expected, data: Envelope::new(sealed)? }))
     }
@@ -318,7 +323,7 @@ impl Device {
 
     /// Whether the server's list of changes says that this chat was deleted. One that no longer goes back far enough says
     /// nothing; a chat that this device made, and that is not there, was deleted then.
-    async fn was_deleted(&mut self, chat: &ChatId) -> Result<bool, Error> {
+    pub(crate) async fn was_deleted(&mut self, chat: &ChatId) -> Result<bool, Error> {
         let mut since = 0;
         loop {
             let ask = ClientEvent::SyncStatusRequest(SyncStatusRequest { since });

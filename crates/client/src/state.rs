@@ -10,11 +10,11 @@
 //! Easy to get wrong: keeping rows of a ring. They are sealed under one account key; the keys inside outlive it, so keys
 //! are kept, and rows are made from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{
-    Account, AccountId, AccountKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, MessageId, Place,
-    PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, TurnId, open_record,
+    Account, AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, MessageId,
+    Place, PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, TurnId, open_record,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::{Key, Sealed};
@@ -93,6 +93,11 @@ impl Keys {
 
     pub(crate) fn ring(&self, ak: &AccountKey, account: &AccountId, of: RingOf<'_>) -> Result<Ring, Refused> {
         Ring::open(ak, account, of, &self.rows(ak, account, of))
+    }
+
+    /// The public halves of a mailbox's keys.
+    pub(crate) fn publics(&self) -> Vec<PublicKey> {
+        self.0.iter().map(|(key, _)| BoxKey::from_key(&key.0).public_key()).collect()
     }
 
     pub(crate) fn none() -> Self {
@@ -243,6 +248,9 @@ pub(crate) struct State {
     /// Answers that the server may forget once they are stored.
     #[serde(default)]
     pub(crate) acks: Vec<(ChatId, TurnId)>,
+    /// Chats that this device saw go.
+    #[serde(default)]
+    pub(crate) gone: BTreeSet<ChatId>,
 }
 
 debug_without_content!(State { generation, account_rev, seq });
@@ -268,6 +276,7 @@ impl State {
             opened: None,
             asks: Vec::new(),
             acks: Vec::new(),
+            gone: BTreeSet::new(),
         }
     }
 
@@ -293,6 +302,14 @@ impl State {
         SeenAccount { generation: self.generation, manifest }
     }
 
+    /// Remembers that a chat went.
+    pub(crate) fn note_gone(&mut self, chats: &[ChatId]) {
+        self.gone.extend(chats.iter().cloned());
+        while self.gone.len() > MAX_GONE {
+            self.gone.pop_first();
+        }
+    }
+
     pub(crate) fn piece(&self, kind: &FieldName, name: &FieldName) -> Option<&Piece> {
         self.data.iter().find(|piece| piece.kind == *kind && piece.name == *name)
     }
@@ -302,3 +319,6 @@ impl State {
         self.data.push(piece);
     }
 }
+
+/// Chats that went, remembered.
+const MAX_GONE: usize = 10_000;

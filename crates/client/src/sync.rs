@@ -311,6 +311,11 @@ impl Device {
         for chat in &gone {
             self.rooms.remove(chat);
         }
+        // Also those that were listed and never loaded here.
+        let listed = self.account.iter().flat_map(|before| before.floors().keys());
+        let unlisted: Vec<ChatId> =
+            listed.filter(|chat| !account.floors().contains_key(*chat)).chain(&gone).cloned().collect();
+        self.state.note_gone(&unlisted);
         self.account = Some(account);
         Ok(gone)
     }
@@ -474,7 +479,7 @@ impl Device {
 }
 
 /// Keeps the first refusal and goes on; everything else ends what is being done.
-fn note(refusal: &mut Option<Refused>, done: Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn note(refusal: &mut Option<Refused>, done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Err(Error::Refused(refused)) => {
             refusal.get_or_insert(refused);

@@ -57,7 +57,8 @@ impl Scribe<'_> {
         let mut puts = Vec::new();
         for (item, json) in &change.puts {
             let expected = room.and_then(|room| room.items.get(item)).map_or(0, |slot| slot.rev);
-            let rev = expected.checked_add(1).ok_or(Error::TooLarge)?;
+            let seen = change.seen.get(item).copied().unwrap_or(0);
+            let rev = expected.max(seen).checked_add(1).ok_or(Error::TooLarge)?;
             let sealed = seal_record(held, self.account.id(), &Place::Item(chat, item), rev, json);
             let slot = Slot {
                 hash: Digest::of(sealed.as_bytes()),
@@ -68,8 +69,10 @@ impl Scribe<'_> {
             items.insert(item.clone(), slot);
             puts.push(Put::new(item.clone(), expected, Envelope::new(sealed)?)?);
         }
+        let mut gone = room.map(|room| room.gone.clone()).unwrap_or_default();
         for item in &change.removes {
             items.remove(item);
+            gone.insert(item.clone());
         }
         let before = room.map_or(NOTHING, |room| room.mark);
         let list = items.iter().map(|(item, slot)| (item.clone(), slot.hash)).collect();
@@ -115,6 +118,7 @@ impl Scribe<'_> {
             mark,
             sealed_head,
             items,
+            gone,
             title_v: room.map_or(0, |room| room.title_v),
             draft_v: room.map_or(0, |room| room.draft_v),
             draft: room.and_then(|room| room.draft.clone()),
@@ -190,10 +194,11 @@ impl Scribe<'_> {
         Ok((UpdateManifest { floors: List::new(floors)?, manifest }, book))
     }
 
-    pub(crate) fn delete_chat(&self, room: &Room) -> Result<(DeleteChat, Book), Error> {
-        let (mut floors, manifest, book) = self.list(&[(&room.id, None)])?;
+    /// Deletes a chat whose head has this revision.
+    pub(crate) fn delete_chat(&self, chat: &ChatId, expected: u32) -> Result<(DeleteChat, Book), Error> {
+        let (mut floors, manifest, book) = self.list(&[(chat, None)])?;
         let floor = floors.pop().ok_or(Error::Damaged)?;
-        Ok((DeleteChat { chat: room.id.clone(), expected: room.mark.rev, floor, manifest }, book))
+        Ok((DeleteChat { chat: chat.clone(), expected, floor, manifest }, book))
     }
 }
 

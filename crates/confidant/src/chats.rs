@@ -298,6 +298,10 @@ impl Vault for EngineVault {
         self.keys.accept_of(account.as_str(), Some(chat.as_str()), rev.into()).await.map_err(said)
     }
 
+    async fn was_destroyed(&self, account: &AccountId) -> Result<bool, VaultError> {
+        self.keys.was_erased(account.as_str()).await.map_err(said)
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
         self.keys.discard(account.as_str()).await.map_err(said)
     }
@@ -337,6 +341,7 @@ impl Witness for AuditLog {
             Act::LoggedOut => Action::AccountLoggedOut,
             Act::CredentialsChanged => Action::AccountCredentials,
             Act::Recovered => Action::AccountRecovered,
+            Act::Restored => Action::AccountRestored,
             Act::KeyRotated => Action::AccountRotated,
             Act::DevicePaired => Action::DevicePaired,
             Act::DeviceRevoked => Action::DeviceRevoked,

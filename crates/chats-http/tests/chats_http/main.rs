@@ -4,6 +4,7 @@
 
 mod attacks;
 mod device;
+mod guessing;
 mod random;
 mod routes;
 mod sockets;

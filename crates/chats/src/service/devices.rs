@@ -7,7 +7,7 @@ use confidant_chat_protocol::{
 };
 
 use super::identity::Proven;
-use super::refusals::{Answer, not_found, unavailable};
+use super::refusals::{Answer, not_found};
 use super::rows::{open_label, seal_label};
 use super::witness::Act;
 use super::{Answered, Caller, Inner};
@@ -23,7 +23,7 @@ impl Inner {
     /// The account's devices and sessions, as the session `this` sees them.
     pub(crate) async fn devices(&self, account: &AccountId, this: Digest) -> Answer<Devices> {
         let key = self.vault.key(account, None).await?;
-        let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
+        let key = key.ok_or(Refused::AccountMissing)?;
         let mut devices = Vec::new();
         for device in self.store.devices(account).await? {
             let label = open_label(&key, account, &device.device, &device.label)?;
@@ -53,7 +53,7 @@ impl Inner {
             return Err(Refused::KeyRefused.into());
         }
         let key = self.vault.key(account, None).await?;
-        let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
+        let key = key.ok_or(Refused::AccountMissing)?;
         let sealed = seal_label(&key, account, &label.device, Some(label.label.sealed()));
         Ok(self.store.label_device(account, &label.device, sealed).await?)
     }

@@ -10,11 +10,11 @@
 //! scrubbed, because somebody reads or the process was killed, is noted in the store and scrubbed by the next upkeep.
 
 use confidant_chat_format::AccountId;
-use confidant_chat_protocol::{Erase, Erased, LogoutReason, RefusedSent, Restore, Text};
+use confidant_chat_protocol::{Erase, Erased, LogoutReason, RefusedSent, Text};
 
 use super::hub::Which;
 use super::identity::Proven;
-use super::refusals::{Answer, not_found, unavailable};
+use super::refusals::{Answer, not_found};
 use super::{Answered, Caller, Cookie, Inner, Service};
 use crate::store::{self, StoreError};
 
@@ -48,7 +48,10 @@ impl Inner {
     }
 
     /// Ends keys and rows: the receipt, and what was removed here.
-    async fn finish_erasure(&self, account: &AccountId) -> Answer<(Option<String>, store::Erased)> {
+    pub(crate) async fn finish_erasure(
+        &self,
+        account: &AccountId,
+    ) -> Answer<(Option<String>, store::Erased)> {
         // Nobody of this process writes meanwhile, and whoever waited for it finds no account.
         let room = self.hub.room(account);
         let _turn = room.turn().await;
@@ -83,12 +86,6 @@ impl Inner {
         if let Err(error) = scrubbed {
             tracing::warn!(%error, "chats: traces of an erased account are not scrubbed yet; it is tried again");
         }
-    }
-
-    /// Putting back what a server lost, from what a device has. Not there yet.
-    pub(crate) async fn restore(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
-        let _known = self.proven::<Restore>(caller, body).await?;
-        Err(unavailable("this server cannot take back what it lost from a device"))
     }
 }
 

@@ -21,7 +21,7 @@ use confidant_seal::{Key, Sealed, Tag};
 
 use super::rate::Rate;
 use super::record::{AccountRecord, Credential};
-use super::refusals::{Answer, login_refused, too_fast, unauthorised, unavailable};
+use super::refusals::{Answer, login_refused, too_fast, unauthorised};
 use super::{Answered, Caller, Inner, hashed, random, totp};
 use crate::store::{AccountRow, AccountState, Code, CodeKind, FREE_ATTEMPTS, Session, StoreError};
 
@@ -164,7 +164,10 @@ impl Inner {
                 }
                 // Somebody changed the row. Whoever logs in learns no more than for a login that nobody has.
                 Err(_) => {
-                    tracing::warn!("chats: the record of an account does not open; hint: restore chats.db");
+                    tracing::warn!(
+                        "chats: the record of an account does not open; hint: restore chats.db and keyring.db, \
+                         or let its owner put it back with `confidant account restore`"
+                    );
                     Ok(None)
                 }
             },
@@ -181,12 +184,13 @@ impl Inner {
     pub(crate) async fn known(&self, account: &AccountId) -> Answer<Known> {
         let row = self.store.account(account).await?;
         let Some(key) = self.vault.key(account, None).await? else {
-            return Err(unavailable("the server has lost the account's key"));
+            return Err(Refused::AccountMissing.into());
         };
         if row.rev < self.vault.anchor(account).await? {
             return Err(Refused::RolledBack.into());
         }
-        let record = AccountRecord::open(&key, account, &row)?;
+        // Sealed under a key that was lost, and the one there is was made for somebody who puts the account back.
+        let record = AccountRecord::open(&key, account, &row).map_err(|_| Refused::AccountMissing)?;
         Ok(Known { account: account.clone(), row, record, key, is_old: false })
     }
 

@@ -1,6 +1,6 @@
 //! Drafts, account data and the manifest: records outside every chat's list.
 
-use confidant_chat_format::FieldName;
+use confidant_chat_format::{FieldName, Refused};
 use confidant_chat_protocol::{
     ChatDraftUpdated, DataRecords, DataSent, DataUpdated, DeleteData, DeleteDraft, DraftDeleted, Envelope,
     List, ManifestStored, ServerEvent, ServerFrame, UpdateData, UpdateDraft, UpdateManifest, WriteConflict,
@@ -10,7 +10,7 @@ use confidant_chat_protocol::{
 use super::Inner;
 use super::frames::Step;
 use super::parts::{ITEM_SIZE, base64};
-use super::refusals::{Answer, unavailable};
+use super::refusals::Answer;
 use super::rows::seal_entry;
 use super::socket::Peer;
 use super::writes::list_of;
@@ -156,7 +156,7 @@ impl Inner {
         let mut append = Vec::new();
         if manifest.ring.is_some() || manifest.mailbox.is_some() {
             let key = self.vault.key(account, None).await?;
-            let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
+            let key = key.ok_or(Refused::AccountMissing)?;
             let ring =
                 manifest.ring.map(|entry| seal_entry(&key, account, RingName::Account, entry.into(), None));
             let mailbox = manifest

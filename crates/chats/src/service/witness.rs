@@ -51,6 +51,8 @@ pub enum Act {
     CredentialsChanged,
     /// A password was replaced by the recovery code.
     Recovered,
+    /// The account, or a ring of it, was lost and put back from a device.
+    Restored,
     /// The account key was replaced.
     KeyRotated,
     /// A device was added by another one.

@@ -26,6 +26,10 @@ pub trait Accounts: Send + Sync + std::fmt::Debug {
     /// Changes the record and the credentials, by compare-and-set on the revision; refused with `conflict` while the account
     /// key is being rotated. Returns the new revision.
     async fn change_account(&self, change: ChangeAccount) -> Result<u32>;
+    /// Puts an account back that is not there, or whose record does not open any more. A code that is not there, was used, has
+    /// expired or is another account's: `login-refused`. An account that is not as the caller has read it, one that is being
+    /// erased, or rings that are not those of the account: `conflict`.
+    async fn restore(&self, restore: RestoreAccount) -> Result<()>;
     /// Notes that an account is being erased, so that an erasure which was cut off is found and finished. It is not undone.
     async fn mark_erasing(&self, account: &AccountId) -> Result<()>;
     /// Accounts whose erasure has begun.
@@ -59,6 +63,45 @@ pub struct NewAccount {
     pub pass: Pass,
     /// When.
     pub now: Millis,
+}
+
+/// An account that is put back.
+#[derive(Clone, Debug)]
+pub struct RestoreAccount {
+    /// Its id.
+    pub account: AccountId,
+    /// The hash of the record that the caller could not open; `None`: there is no such account.
+    pub replaces: Option<Digest>,
+    /// The keyed tag of its login.
+    pub login: Tag,
+    /// The keyed tags of its other credentials.
+    pub credentials: Vec<Tag>,
+    /// Its record, sealed by the server.
+    pub record: Sealed,
+    /// Its revision: more than before.
+    pub rev: u32,
+    /// The generation of the account key.
+    pub generation: u32,
+    /// The entries of the account's ring, and of the mailbox's.
+    pub rings: Vec<RingEntry>,
+    /// What becomes of the rest.
+    pub rest: Rest,
+    /// `H(code)`, which is used up.
+    pub code: Digest,
+    /// What the code has to carry.
+    pub carries: Vec<u8>,
+    /// When.
+    pub now: Millis,
+}
+
+/// What becomes of the rest of an account that is put back.
+#[derive(Clone, Debug)]
+pub enum Rest {
+    /// Chats, floors, manifest and data stay as they are. Its rings have to be there, entry by entry.
+    Stays,
+    /// It goes, and the account begins anew with these sixteen floors, shelf 0 first, and this manifest, which expects
+    /// revision 0.
+    Anew(Vec<Sealed>, ManifestPut),
 }
 
 /// What allows somebody to register. Which one is needed is configuration, and not decided here.

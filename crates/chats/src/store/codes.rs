@@ -18,6 +18,8 @@ pub trait Codes: Send + Sync + std::fmt::Debug {
     async fn issue(&self, code: Code) -> Result<()>;
     /// Uses a code up: gives what it carries, once.
     async fn consume(&self, kind: CodeKind, key: Digest, now: Millis) -> Result<Option<Code>>;
+    /// What a code carries, without using it up.
+    async fn peek(&self, kind: CodeKind, key: Digest, now: Millis) -> Result<Option<Code>>;
     /// Uses up a code that nobody has issued, such as the step of a one-time password: true the first time only. It is
     /// remembered until it expires.
     async fn spend(&self, code: Code, now: Millis) -> Result<bool>;
@@ -53,6 +55,8 @@ pub enum CodeKind {
     Invite,
     /// Allows the first account to register.
     First,
+    /// Allows one account to be put back.
+    Restore,
 }
 
 /// A code.

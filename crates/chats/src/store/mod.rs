@@ -46,7 +46,8 @@ pub(crate) mod conformance;
 use async_trait::async_trait;
 
 pub use accounts::{
-    AccountRow, AccountState, Accounts, ChangeAccount, Erased, NewAccount, OtherSessions, Pass,
+    AccountRow, AccountState, Accounts, ChangeAccount, Erased, NewAccount, OtherSessions, Pass, Rest,
+    RestoreAccount,
 };
 pub use chats::{
     ChatDelta, ChatRow, Chats, DeleteChat, DraftRow, Gone, Have, ItemLine, ItemRow, Put, PutDraft, Write,

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use confidant_chat_format::{Digest, FieldName, ItemId, List, Manifest, Refused, Shelf, Step, Trail};
+use confidant_chat_format::{Digest, Entry, FieldName, ItemId, List, Manifest, Refused, Shelf, Step, Trail};
 use confidant_seal::Kid;
 
 use super::chats::{DeleteChat, Put, Write};
@@ -278,6 +278,35 @@ pub(crate) fn own_and_box(rings: &[RingEntry; 2], otherwise: &'static str) -> Re
     } else {
         Err(StoreError::Malformed(otherwise))
     }
+}
+
+/// The keys of the account's ring, of an account that is put back with these entries: its own and its mailbox's, each 1, 2, …
+/// without a gap, else `ring-gap`.
+pub(crate) fn whole_rings(rings: &[RingEntry], generation: u32) -> Result<Kids> {
+    if rings.iter().any(|row| matches!(row.of, RingName::Chat(_))) {
+        return Err(StoreError::Malformed("a chat's key comes with the chat"));
+    }
+    let [own, letters] = [RingName::Account, RingName::Box].map(|of| {
+        let mut ring = kids(Vec::new(), generation)?;
+        for (n, row) in (1..).zip(rings.iter().filter(|row| row.of == of)) {
+            if row.entry.n != n {
+                return Err(StoreError::from(Refused::RingGap));
+            }
+            ring.append(&of, &row.entry, 0)?;
+        }
+        if ring.kids.is_empty() { Err(Refused::RingGap.into()) } else { Ok(ring) }
+    });
+    letters.and(own)
+}
+
+/// The entries among `sent` that take the place of those that are there. One that is missing, or has other keys: `conflict`.
+/// What is not there is not put there.
+pub(crate) fn successors<'a>(there: &[Entry], sent: &[&'a Entry]) -> Result<Vec<&'a Entry>> {
+    let next = |old: &Entry| {
+        let same = |new: &&&'a Entry| (new.n, new.kid, &new.subs) == (old.n, old.kid, &old.subs);
+        sent.iter().find(same).copied().ok_or(StoreError::Conflict { now: 0 })
+    };
+    there.iter().map(next).collect()
 }
 
 /// The ids of a ring's keys, from its rows in order: number, key, sub-keys, generation. Numbers that are not 1, 2, … are

@@ -32,6 +32,9 @@ pub trait Rings: Send + Sync + std::fmt::Debug {
     /// Puts what was staged in force. `conflict`, and nothing changes, unless the account is as the caller has read it, what is
     /// staged is every entry that there is, and floors and manifest follow. Returns the new revision of the account.
     async fn commit_rotation(&self, commit: CommitRotation) -> Result<u32>;
+    /// Puts the entries of a ring back as they are sealed now; numbers and keys have to be those that are there, else
+    /// `conflict`. A ring that is not there: `not-found`.
+    async fn reseal(&self, account: &AccountId, of: &RingName, entries: Vec<Entry>) -> Result<()>;
     /// Drops what was staged and ends the freeze.
     async fn abandon_rotation(&self, account: &AccountId) -> Result<()>;
 }

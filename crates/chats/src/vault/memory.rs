@@ -1,6 +1,6 @@
 //! A vault in memory, for tests: gone with the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId};
@@ -16,10 +16,11 @@ pub struct MemoryVault {
     kept: Mutex<Kept>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Kept {
     keys: HashMap<(AccountId, Option<ChatId>), Key>,
     anchors: HashMap<(AccountId, Option<ChatId>), u32>,
+    destroyed: HashSet<AccountId>,
     is_down: bool,
 }
 
@@ -32,6 +33,12 @@ impl MemoryVault {
         Self { logins: Key::random(), kept: Mutex::default() }
     }
 
+    /// The same keys once more, as a backup has them.
+    #[must_use]
+    pub fn backup(&self) -> Self {
+        Self { logins: self.logins.clone(), kept: Mutex::new(self.kept.lock().clone()) }
+    }
+
     /// How many keys there are.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -41,6 +48,14 @@ impl MemoryVault {
     /// Puts an account's key there, as if it had never gone.
     pub fn put(&self, account: &AccountId, key: Key) {
         self.kept.lock().keys.insert((account.clone(), None), key);
+    }
+
+    /// Loses the key of an account or of one of its chats: nobody destroyed it.
+    pub fn lose(&self, account: &AccountId, chat: Option<&ChatId>) {
+        let mut kept = self.kept.lock();
+        let which = (account.clone(), chat.cloned());
+        kept.keys.remove(&which);
+        kept.anchors.remove(&which);
     }
 
     /// From now on nothing can be asked (`true`), or everything again.
@@ -109,8 +124,15 @@ impl Vault for MemoryVault {
         })
     }
 
+    async fn was_destroyed(&self, account: &AccountId) -> Result<bool, VaultError> {
+        self.up(|kept| kept.destroyed.contains(account))
+    }
+
     async fn discard(&self, account: &AccountId) -> Result<(), VaultError> {
-        self.destroy_account(account).await.map(drop)
+        self.up(|kept| {
+            kept.keys.remove(&(account.clone(), None));
+            kept.anchors.remove(&(account.clone(), None));
+        })
     }
 
     async fn destroy_chats(&self, account: &AccountId, chats: &[ChatId]) -> Result<(), VaultError> {
@@ -127,6 +149,7 @@ impl Vault for MemoryVault {
         self.up(|kept| {
             kept.keys.retain(|(whose, _), _| whose != account);
             kept.anchors.retain(|(whose, _), _| whose != account);
+            kept.destroyed.insert(account.clone());
             None
         })
     }

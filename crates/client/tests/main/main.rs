@@ -12,6 +12,7 @@ mod malicious;
 mod offline;
 mod over_http;
 mod place;
+mod restore;
 mod rows;
 mod stolen;
 mod world;

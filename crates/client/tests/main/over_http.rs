@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use confidant_chat_format::{Login, Origin, RecoveryCode};
 use confidant_client::{
-    Credential, Device, Error, Folder, Http, News, Offer, Phase, Registration, Setup, TotpChange,
+    Credential, Device, Error, Folder, Http, News, Offer, Phase, Registration, Rest, Restoration, Restored,
+    Setup, TotpChange,
 };
 
 use crate::accounts::code;
@@ -147,4 +148,40 @@ async fn the_chat_that_was_opened_last_comes_first() {
     two.sync(Phase::LastChat).await.unwrap();
     let mut three = Device::log_in(setup(&served, folders[2].path()), &code).await.unwrap();
     assert_eq!(three.sync(Phase::LastChat).await.unwrap().changed, [chats[0].clone()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_lost_everything_gets_it_back_over_http() {
+    let (served, folder) = (Served::new().await, tempfile::tempdir().unwrap());
+    let who = Registration {
+        login: Login::parse("ana@example.org").unwrap(),
+        credentials: vec![Credential::Recovery(RecoveryCode::random())],
+        code: Some(served.first.clone()),
+    };
+    let mut one = Device::register(setup(&served, folder.path()), who).await.unwrap();
+    let chat = one.new_chat(Some("Trip")).unwrap();
+    one.say(&chat, "Where to?").unwrap();
+    one.flush().await.unwrap();
+    drop(one);
+    // Neither its database nor its keyring.
+    let empty = Served::new().await;
+    let mut one = Device::open(setup(&empty, folder.path())).unwrap().unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    let code = empty.service.restore_code(one.account_id(), hour).await.unwrap().to_string();
+    let password = Credential::Recovery(RecoveryCode::random());
+    let how = |code| Restoration {
+        login: Login::parse("ana@example.org").unwrap(),
+        credentials: vec![password.clone()],
+        code,
+        rest: Rest::Stays,
+    };
+    let refused = one.restore(how("0".repeat(32))).await.unwrap_err();
+    assert_eq!(refused.name(), "login-refused");
+    assert_eq!(one.restore(how(code)).await.unwrap(), Restored::Empty);
+    assert_eq!(one.put_back().await.unwrap().chats, 1);
+    let two = tempfile::tempdir().unwrap();
+    let mut two = Device::log_in(setup(&empty, two.path()), &password).await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    assert_eq!(bodies(&two, &chat), ["Where to?"]);
+    assert_eq!(one.restore_rings(&password).await.unwrap().restored, 0);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use confidant_chat_format::{CredentialId, Login, Origin, RecoveryCode};
+use confidant_chat_format::{AccountId, CredentialId, Login, Origin, RecoveryCode};
 use confidant_chat_protocol::{Body as _, ClientFrame, ServerFrame};
 use confidant_chats::answerer::MemoryAnswerer;
 use confidant_chats::service::{
@@ -93,6 +93,38 @@ impl World {
     /// What the server keeps, for whoever can write to it.
     pub(crate) fn store(&self) -> &dyn ChatStore {
         &*self.kept.chats
+    }
+
+    /// The database and the keyring as they are now, as a backup has them.
+    pub(crate) async fn backup(&self) -> Self {
+        let mut old = self.fork().await;
+        old.vault = Arc::new(self.vault.backup());
+        old.service = serve(&old.kept, &old.vault, &old.now, Hooks::default());
+        old
+    }
+
+    /// The same database with another keyring.
+    pub(crate) async fn without_keyring(&self) -> Self {
+        let mut lost = self.fork().await;
+        lost.vault = Arc::new(MemoryVault::new());
+        lost.service = serve(&lost.kept, &lost.vault, &lost.now, Hooks::default());
+        lost
+    }
+
+    /// The same keyring with an empty database.
+    pub(crate) async fn without_database(&self) -> Self {
+        self.over(Place::sqlite()).await
+    }
+
+    /// A device of before, at this server.
+    pub(crate) fn open(&self, files: &Arc<MemoryFiles>) -> Device {
+        Device::open(self.setup(files)).unwrap().unwrap()
+    }
+
+    /// An operator's code for an account.
+    pub(crate) async fn code(&self, account: &AccountId) -> String {
+        let code = self.service.restore_code(account, std::time::Duration::from_secs(3600)).await;
+        code.unwrap().to_string()
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -209,6 +241,7 @@ impl Person {
 pub(crate) struct Served {
     pub(crate) origin: Origin,
     pub(crate) first: String,
+    pub(crate) service: Service,
     task: tokio::task::JoinHandle<()>,
     _place: Place,
 }
@@ -223,7 +256,7 @@ impl Served {
         let service = serve_at(origin.clone(), &place.open().await, &vault, &now, Hooks::default());
         let first = service.first_code().await.unwrap().to_string();
         let settings = confidant_chats_http::Settings::new(vec![origin.clone()]);
-        let router = confidant_chats_http::router(service, settings);
+        let router = confidant_chats_http::router(service.clone(), settings);
         let limits = confidant_listener::PlaceLimits {
             most: 100,
             per_peer: 0,
@@ -232,7 +265,7 @@ impl Served {
         let crowded = |_: &str| Some(axum::response::Response::default());
         let shutdown = Box::pin(std::future::pending());
         let task = tokio::spawn(confidant_listener::listen(listener, router, limits, crowded, shutdown));
-        Self { origin, first, task, _place: place }
+        Self { origin, first, service, task, _place: place }
     }
 }
 
@@ -508,6 +541,11 @@ impl MemoryFiles {
     /// The device is killed after so many writes.
     pub(crate) fn kill_after(&self, writes: usize) {
         *self.left.lock() = Some(writes);
+    }
+
+    /// Whether nobody was killed since.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.left.lock().is_some()
     }
 
     /// The device is started again.

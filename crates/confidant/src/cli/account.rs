@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use confidant_chat_format::AccountId;
 use confidant_chat_protocol::RefusedSent;
-use confidant_chats::service::Service;
+use confidant_chats::service::{Found, Service};
 
 use super::shared::{JsonArg, Outcome, with_engine};
 use crate::config::Loaded;
@@ -20,12 +21,15 @@ An account is erased as the person that it is: `confidant person erase acct_…`
 Examples:
   confidant account invite
   confidant account invite --days 1 --json
-  confidant account count")]
+  confidant account count
+  confidant account restore acct_…     after the keyring or the chats were lost")]
 pub(super) enum AccountCommand {
     /// Print a code that lets one person register
     Invite(InviteArgs),
     /// Say how many accounts there are
     Count(CountArgs),
+    /// Print a code that lets a device put back an account that was lost, or does not open any more
+    Restore(RestoreArgs),
 }
 
 #[derive(Debug, Args)]
@@ -43,10 +47,23 @@ pub(super) struct CountArgs {
     output: JsonArg,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The account, as its owner's device names it (`confidant chat --server URL --restore`)
+    #[arg(value_name = "ACCT")]
+    account: String,
+    /// How long the code is good
+    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
+    hours: u64,
+    #[command(flatten)]
+    output: JsonArg,
+}
+
 pub(super) async fn run(command: AccountCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         AccountCommand::Invite(args) => invite(&args, opened).await,
         AccountCommand::Count(args) => count(&args, opened).await,
+        AccountCommand::Restore(args) => restore(&args, opened).await,
     })
     .await
 }
@@ -82,6 +99,40 @@ async fn count(args: &CountArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         output::line(&counted(accounts, "account"))?;
     }
     Ok(if accounts == 0 { Outcome::NothingFound } else { Outcome::Done })
+}
+
+/// A code for an account that its owner cannot reach any more, and for no other.
+async fn restore(args: &RestoreArgs, opened: &Opened) -> anyhow::Result<Outcome> {
+    let service = service(opened)?;
+    let account = AccountId::parse(&args.account).map_err(|_| {
+        anyhow!("this is not the id of an account; hint: it begins with acct_ and has 26 digits after it")
+    })?;
+    match service.find_account(&account).await.map_err(said)? {
+        Found::Alive => {
+            return Err(anyhow!(
+                "this account is alive, so no code can replace it; hint: its owner logs in with the password or the recovery code; \
+                 if the chats are older than they were: confidant doctor --accept-restore"
+            ));
+        }
+        Found::Erased => {
+            return Err(anyhow!(
+                "this account was erased, and stays so; hint: its owner can register a new one"
+            ));
+        }
+        Found::Locked | Found::Missing => {}
+    }
+    let code = service.restore_code(&account, Duration::from_secs(args.hours * 3_600)).await.map_err(said)?;
+    if args.output.json {
+        output::json(&serde_json::json!({ "code": code.as_str(), "hours": args.hours }))?;
+    } else {
+        output::line(&code)?;
+        note(&format!(
+            "good once, for {}, and for this account only; give it to its owner and to nobody else: \
+             confidant chat --server URL --login NAME --restore CODE",
+            counted(args.hours, "hour")
+        ));
+    }
+    Ok(Outcome::Done)
 }
 
 fn service(opened: &Opened) -> anyhow::Result<&Service> {

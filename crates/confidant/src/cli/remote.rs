@@ -5,6 +5,7 @@
 
 mod asking;
 mod commands;
+mod restore;
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -44,6 +45,13 @@ pub(super) struct ServerArgs {
     /// Log in with the recovery code in place of the password
     #[arg(long, requires = "login", conflicts_with = "register")]
     recover: bool,
+    /// Put the account back on a server that lost it, from this device, with a code of the server's operator; without a code,
+    /// print what to ask the operator for
+    #[arg(long, value_name = "CODE", requires = "server", conflicts_with_all = ["register", "pair", "recover"], num_args = 0..=1)]
+    restore: Option<Option<String>>,
+    /// With --restore: throw away what the server still has of the account
+    #[arg(long, requires = "restore")]
+    anew: bool,
     /// The folder of this device's files [default: one per server in your data folder]
     #[arg(long, value_name = "FOLDER", requires = "server")]
     device: Option<PathBuf>,
@@ -97,14 +105,36 @@ pub(super) async fn run(
                 folder.display()
             ));
         }
-        (Some(device), None, false) => device,
+        (Some(mut device), None, false) => {
+            match &args.restore {
+                None => {}
+                Some(None) => return restore::ask(&device, form),
+                Some(Some(code)) => restore::run(&mut device, args, code, form, loaded).await?,
+            }
+            device
+        }
+        (None, ..) if args.restore.is_some() => {
+            return Err(anyhow!(
+                "there is no device in {}; hint: name the folder of a device that has the account with --device",
+                folder.display()
+            ));
+        }
         (None, Some(code), _) => register(setup, args, code.clone(), form, loaded).await?,
         (None, None, true) => pair(&setup).await?,
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
     let mut remote =
         Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
-    remote.arrive().await?;
+    // What is refused can be looked at, and is what /put-back is for.
+    let puts_back = args.commands.first().is_some_and(|command| command.trim() == PUT_BACK);
+    if !puts_back {
+        match remote.arrive().await {
+            Err(error) if args.commands.is_empty() && error.is::<Error>() => {
+                output::error(&output::whole(&error));
+            }
+            arrived => arrived?,
+        }
+    }
     if args.commands.is_empty() {
         return remote.converse().await;
     }
@@ -261,6 +291,10 @@ impl Remote<'_> {
                 self.tell_of_waiting();
                 Ok(())
             }
+            Err(Error::Refused(refused)) => {
+                note(&restore::words(&self.device, refused));
+                Err(Error::Refused(refused).into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -412,4 +446,6 @@ async fn hear(device: &mut Device) -> News {
     }
 }
 
+/// Writes what this device has over what the server shows.
+const PUT_BACK: &str = "/put-back";
 const PAIRING: Duration = Duration::from_secs(1);

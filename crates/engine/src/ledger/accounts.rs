@@ -17,6 +17,7 @@ use crate::error::{Error, Tampering};
 use crate::inner::Inner;
 use crate::ledger::account_scope;
 use crate::ledger::audit::Actor;
+use crate::ledger::epoch::Epoch;
 use crate::ledger::erased;
 use crate::ledger::erasures::Asked;
 use crate::ledger::keyring::DataKey;
@@ -130,6 +131,14 @@ impl AccountKeys {
             let store = self.inner.ledger.keyring.store();
             // Those of the audit log stay as they are.
             Ok(store.reset_anchors(&[anchor], &store.lane_anchors().await?).await?)
+        })
+    }
+
+    /// Whether an account was erased. It stays so, for as long as this keyring is kept.
+    pub fn was_erased<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let session = self.session(account, None)?;
+            Ok(self.inner.ledger.last_erasure(&session.names).await? > Epoch::default())
         })
     }
 

@@ -154,6 +154,9 @@ pub enum Action {
     /// The password of an account was replaced by its recovery code.
     #[serde(rename = "account.recovered")]
     AccountRecovered,
+    /// An account that was lost was put back from a device of its owner.
+    #[serde(rename = "account.restored")]
+    AccountRestored,
     /// The key of an account was replaced by its owner.
     #[serde(rename = "account.rotated")]
     AccountRotated,

@@ -87,7 +87,10 @@ async fn promise_6_an_account_ends_with_its_keys(place: Place) {
     assert_eq!(admin.count_person(&acme, &alice).await.unwrap(), 0, "keys are no sessions");
     let export = admin.export_person(&acme, &alice).await.unwrap();
     assert_eq!((export.sessions.len(), export.unreadable.len()), (0, 0));
+    assert!(!keys.was_erased(ALICE).await.unwrap());
     let receipt = admin.erase_person(&acme, &alice).await.unwrap();
+    assert!(keys.was_erased(ALICE).await.unwrap() && !keys.was_erased(BOB).await.unwrap());
+    assert!(!keys.was_erased("acct_in_vain").await.unwrap(), "what was never made was not erased");
     assert_eq!((receipt.sessions, receipt.keys.len()), (0, 2));
     admin.verify_receipt(&receipt).await.unwrap();
     assert_eq!((kid(&keys, ALICE, None).await, kid(&keys, ALICE, Some(CHAT)).await), (None, None));

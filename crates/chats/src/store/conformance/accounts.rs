@@ -1,6 +1,7 @@
 //! Laws about accounts.
 
-use confidant_chat_format::{CredentialId, DeviceId, Digest, FieldName, Refused};
+use confidant_chat_format::{CredentialId, DeviceId, Digest, Entry, FieldName, Refused};
+use confidant_seal::Sealed;
 
 use super::super::*;
 use super::Fresh;
@@ -178,4 +179,137 @@ pub(super) async fn an_erasure_that_has_begun_is_found_until_it_is_done(fresh: &
     store.scrub().await.unwrap();
     assert_eq!(other.must_scrub().await, Ok(false));
     bea.clone().pull(other).await;
+}
+
+/// What puts the account of a device back.
+fn restoration(ana: &Device, record: &Sealed) -> RestoreAccount {
+    let rows = |of: RingName, entries: &[Entry]| {
+        let rows = entries.iter().map(move |entry| RingEntry { of: of.clone(), entry: entry.clone() });
+        rows.collect::<Vec<_>>()
+    };
+    RestoreAccount {
+        account: ana.id.clone(),
+        replaces: Some(Digest::of(record.as_bytes())),
+        login: tag("ana again"),
+        credentials: vec![tag("new credential")],
+        record: sealed("restored"),
+        rev: 7,
+        generation: 1,
+        rings: [rows(RingName::Account, &ana.ring), rows(RingName::Box, &ana.boxes)].concat(),
+        rest: Rest::Stays,
+        code: Digest::of(b"restore"),
+        carries: b"ana".to_vec(),
+        now: NOW,
+    }
+}
+
+async fn issue_restore(store: &dyn ChatStore) {
+    let key = Digest::of(b"restore");
+    let (kind, carries, expires_at) = (CodeKind::Restore, b"ana".to_vec(), Millis(NOW.0 + 1));
+    store.issue(Code { kind, key, account: None, login: None, carries, expires_at }).await.unwrap();
+}
+
+pub(super) async fn a_lost_account_is_put_back_once_and_as_it_was_read(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let mut ana = Device::register(store, "ana").await;
+    let chat = ana.create(store, 2).await;
+    let label = NewDevice { device: DeviceId::random(), label: sealed("label"), now: NOW };
+    store.add_device(&ana.id, label).await.unwrap();
+    let row = store.account(&ana.id).await.unwrap();
+    let good = restoration(&ana, &row.record);
+    assert_eq!(store.restore(good.clone()).await, Err(Refused::LoginRefused.into()), "there is no code");
+    issue_restore(store).await;
+    let mut spoiled: Vec<(RestoreAccount, StoreError)> = Vec::new();
+    let mut spoil = |change: &dyn Fn(&mut RestoreAccount), error: StoreError| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        spoiled.push((bad, error));
+    };
+    let conflict = StoreError::Conflict { now: 0 };
+    spoil(&|bad| bad.carries = b"ben".to_vec(), Refused::LoginRefused.into());
+    spoil(&|bad| bad.code = Digest::ZERO, Refused::LoginRefused.into());
+    spoil(&|bad| bad.now = Millis(NOW.0 + 1), Refused::LoginRefused.into());
+    spoil(&|bad| bad.replaces = None, conflict.clone());
+    spoil(&|bad| bad.replaces = Some(Digest::ZERO), conflict.clone());
+    spoil(&|bad| bad.rev = 1, StoreError::Conflict { now: 1 });
+    spoil(&|bad| bad.generation = 2, StoreError::Conflict { now: 1 });
+    spoil(&|bad| bad.rings[0].entry.n = 2, Refused::RingGap.into());
+    spoil(&|bad| bad.rings.truncate(1), Refused::RingGap.into());
+    spoil(&|bad| bad.rings[0].entry.kid = bad.rings[1].entry.kid, conflict.clone());
+    spoil(
+        &|bad| bad.rings[0].of = RingName::Chat(chat.clone()),
+        StoreError::Malformed("a chat's key comes with the chat"),
+    );
+    for (bad, error) in spoiled {
+        assert_eq!(store.restore(bad).await, Err(error));
+        assert_eq!(store.account(&ana.id).await, Ok(row.clone()));
+        let peeked = fresh.other.peek(CodeKind::Restore, good.code, NOW).await.unwrap();
+        assert_eq!(peeked.map(|code| code.carries), Some(b"ana".to_vec()), "a refusal has not used it up");
+    }
+    assert_eq!(store.peek(CodeKind::Invite, good.code, NOW).await, Ok(None));
+    assert_eq!(store.peek(CodeKind::Restore, good.code, Millis(NOW.0 + 1)).await, Ok(None));
+    store.restore(good.clone()).await.unwrap();
+    assert_eq!(fresh.other.restore(good).await, Err(Refused::LoginRefused.into()), "used up");
+    let now = store.account(&ana.id).await.unwrap();
+    assert_eq!((now.rev, now.generation, now.epoch, now.record), (7, 1, 2, sealed("restored")));
+    assert_eq!(store.by_login(tag("ana")).await, Ok(None));
+    assert_eq!(store.by_login(tag("ana again")).await, Ok(Some(ana.id.clone())));
+    assert_eq!(store.by_credential(tag("new credential")).await, Ok(Some(ana.id.clone())));
+    assert_eq!(store.devices(&ana.id).await, Ok(vec![]));
+    // Chats, floors and manifest are as they were.
+    ana.pull(store).await;
+    assert_eq!(ana.chats[&chat].items.len(), 2);
+    // A ring of a chat is sealed anew only with the keys that are there.
+    let of = RingName::Chat(chat);
+    let entries = store.ring(&ana.id, &of).await.unwrap();
+    let other = |change: &dyn Fn(&mut Entry)| {
+        let mut entry = Entry { sealed: sealed("again"), ..entries[0].clone() };
+        change(&mut entry);
+        vec![entry]
+    };
+    let refused = Err(StoreError::Conflict { now: 0 });
+    assert_eq!(store.reseal(&ana.id, &of, other(&|entry| entry.n = 2)).await, refused);
+    assert_eq!(store.reseal(&ana.id, &of, other(&|entry| entry.subs.clear())).await, refused);
+    assert_eq!(store.reseal(&ana.id, &of, vec![]).await, refused);
+    let nowhere = RingName::Chat(confidant_chat_format::ChatId::random());
+    assert_eq!(store.reseal(&ana.id, &nowhere, other(&|_| ())).await, Err(StoreError::NotFound));
+    store.reseal(&ana.id, &of, other(&|_| ())).await.unwrap();
+    assert_eq!(fresh.other.ring(&ana.id, &of).await.unwrap(), other(&|_| ()));
+}
+
+pub(super) async fn a_lost_account_that_begins_anew_has_nothing_of_before(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let mut ana = Device::register(store, "ana").await;
+    ana.create(store, 2).await;
+    let row = store.account(&ana.id).await.unwrap();
+    let mut again =
+        Device { ring: ana.ring.clone(), boxes: ana.boxes.clone(), ..Device::with_id("ana", ana.id.clone()) };
+    (again.ak, again.box_pub) = (ana.ak.clone(), ana.box_pub);
+    let (new, after) = again.registration();
+    let rest = Rest::Anew(new.floors, new.manifest);
+    let anew = RestoreAccount { rest, ..restoration(&ana, &row.record) };
+    issue_restore(store).await;
+    store.mark_erasing(&ana.id).await.unwrap();
+    assert_eq!(store.restore(anew.clone()).await, Err(StoreError::Conflict { now: 0 }), "it is being erased");
+    store.erase(&ana.id).await.unwrap();
+    assert_eq!(store.restore(anew.clone()).await, Err(StoreError::Conflict { now: 0 }), "it is not there");
+    let missing = RestoreAccount { replaces: None, ..anew.clone() };
+    let stays = RestoreAccount { rest: Rest::Stays, ..missing.clone() };
+    assert_eq!(store.restore(stays).await, Err(StoreError::Conflict { now: 0 }), "nothing is there to stay");
+    store.restore(missing).await.unwrap();
+    let mut back = after.clone();
+    back.pull(store).await;
+    assert!(back.chats.is_empty());
+    back.create(store, 1).await;
+    // Once more, over what is there.
+    issue_restore(store).await;
+    let record = store.account(&ana.id).await.unwrap().record;
+    let over = RestoreAccount { replaces: Some(Digest::of(record.as_bytes())), ..anew };
+    store.restore(over).await.unwrap();
+    let mut empty = after;
+    empty.pull(store).await;
+    assert!(empty.chats.is_empty());
+    assert_eq!(store.must_scrub().await, Ok(true));
+    let row = store.account(&ana.id).await.unwrap();
+    assert_eq!((row.rev, row.epoch, row.seq), (7, 1, 1));
 }

@@ -72,6 +72,8 @@ backends! {
             a_pass_is_used_up_by_the_account_that_it_makes
             erasing_leaves_nothing_of_one_account_and_all_of_another
             an_erasure_that_has_begun_is_found_until_it_is_done
+            a_lost_account_is_put_back_once_and_as_it_was_read
+            a_lost_account_that_begins_anew_has_nothing_of_before
             data_is_compare_and_set_and_its_revision_never_goes_back;
         chats:
             a_chat_is_written_read_and_checked_by_another_device

@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::super::accounts::{
     AccountRow, AccountState, Accounts, ChangeAccount, Erased, NewAccount, OtherSessions, Pass,
+    RestoreAccount,
 };
 use super::super::checks::{Link, sized};
 use super::super::lists::{FloorPut, ListPut};
@@ -22,9 +23,9 @@ use super::rows::{
     Account, LOCK, NOTE, Notes, SHOWN, account, all, count, get, hex, millis_at, parsed_at, parts, sealed_at,
     u32_at, u64_at, whose,
 };
-use super::{Halt, PostgresChats, Work, transact};
+use super::{Halt, PostgresChats, Work, restore, transact};
 
-const CREDENTIALS: &str = "INSERT INTO credentials (tag, account) SELECT unnest($2::bytea[]), $1";
+pub(super) const CREDENTIALS: &str = "INSERT INTO credentials (tag, account) SELECT unnest($2::bytea[]), $1";
 
 #[async_trait]
 impl Accounts for PostgresChats {
@@ -48,6 +49,10 @@ impl Accounts for PostgresChats {
 
     async fn change_account(&self, change: ChangeAccount) -> Result<u32> {
         transact!(self, Writing, |tx| change_account(tx, &change))
+    }
+
+    async fn restore(&self, restore: RestoreAccount) -> Result<()> {
+        transact!(self, Writing, |tx| restore::restore(tx, &restore))
     }
 
     async fn mark_erasing(&self, id: &AccountId) -> Result<()> {

@@ -35,6 +35,10 @@ impl Codes for PostgresChats {
         transact!(self, Writing, |tx| consume(tx, kind, key, now))
     }
 
+    async fn peek(&self, kind: CodeKind, key: Digest, now: Millis) -> Result<Option<Code>> {
+        transact!(self, Reading, |tx| peek(tx, kind, key, now))
+    }
+
     async fn spend(&self, code: Code, now: Millis) -> Result<bool> {
         transact!(self, Writing, |tx| put(tx, &code, Some(now)))
     }
@@ -99,6 +103,14 @@ fn orphan(failed: Failed) -> Halt {
 async fn consume(tx: &mut Transaction<'_>, kind: CodeKind, key: Digest, now: Millis) -> Work<Option<Code>> {
     let (shown, number, key) = (hex(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(CONSUME, &[&number, &key])]).await?)?;
+    let code = found.first().map(|row| code_at(row, kind)).transpose()?;
+    Ok(code.filter(|code| now < code.expires_at))
+}
+
+async fn peek(tx: &mut Transaction<'_>, kind: CodeKind, key: Digest, now: Millis) -> Work<Option<Code>> {
+    let (shown, number, key) = (hex(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
+    let sql = "SELECT key, account, login, carries, expires_at FROM codes WHERE kind = $1 AND key = $2";
+    let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(sql, &[&number, &key])]).await?)?;
     let code = found.first().map(|row| code_at(row, kind)).transpose()?;
     Ok(code.filter(|code| now < code.expires_at))
 }

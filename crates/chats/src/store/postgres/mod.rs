@@ -22,6 +22,7 @@ mod copy;
 mod feed;
 mod letters;
 mod lists;
+mod restore;
 mod rings;
 mod rotation;
 mod rows;

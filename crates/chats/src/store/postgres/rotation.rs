@@ -23,7 +23,7 @@ use super::rings::{ALL_KIDS, APPEND, Columns, ENTRIES, digest, entry_at, kids_of
 use super::rows::{
     ACCOUNT, LOCK, NOTE, Notes, account, all, count, kid_at, many, number, parts, sealed_at, small, whose,
 };
-use super::{PostgresChats, Work, transact};
+use super::{PostgresChats, Work, restore, transact};
 
 const WRAP: &str = "SELECT wrap FROM rotations WHERE account = $1";
 const THAW: &str = "SELECT thaw()";
@@ -56,6 +56,10 @@ impl Rings for PostgresChats {
 
     async fn commit_rotation(&self, commit: CommitRotation) -> Result<u32> {
         transact!(self, Writing, |tx| put_in_force(tx, &commit))
+    }
+
+    async fn reseal(&self, id: &AccountId, of: &RingName, entries: Vec<Entry>) -> Result<()> {
+        transact!(self, Writing, |tx| restore::reseal(tx, id, of, &entries))
     }
 
     async fn abandon_rotation(&self, id: &AccountId) -> Result<()> {

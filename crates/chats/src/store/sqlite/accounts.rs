@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, params};
 
 use super::super::accounts::{
     AccountRow, AccountState, Accounts, ChangeAccount, Erased, NewAccount, OtherSessions, Pass,
+    RestoreAccount,
 };
 use super::super::checks::sized;
 use super::super::lists::{FloorPut, ListPut};
@@ -16,7 +17,7 @@ use super::super::{Changed, CodeKind, Millis, Result, StoreError, limits};
 use super::rows::{
     Account, account, all, millis_at, note, one, parsed_at, run, sealed_at, tag_at, u64_at, value,
 };
-use super::{SqliteChats, Work, codes, lists, rings};
+use super::{SqliteChats, Work, codes, lists, restore, rings};
 
 #[async_trait]
 impl Accounts for SqliteChats {
@@ -76,6 +77,10 @@ impl Accounts for SqliteChats {
             Ok(rev)
         })
         .await
+    }
+
+    async fn restore(&self, restore: RestoreAccount) -> Result<()> {
+        self.write_with(move |c| restore::restore(c, &restore)).await
     }
 
     async fn mark_erasing(&self, whose: &AccountId) -> Result<()> {
@@ -174,7 +179,7 @@ pub(super) fn put_credentials(c: &Connection, n: i64, login: Option<Tag>, creden
 }
 
 /// A tag or id that somebody else has is a conflict.
-fn taken(done: rusqlite::Result<usize>) -> Work<()> {
+pub(super) fn taken(done: rusqlite::Result<usize>) -> Work<()> {
     match done {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
             Err(StoreError::Conflict { now: 0 }.into())
@@ -195,7 +200,7 @@ pub(super) fn end_other_sessions(c: &Connection, account: &Account, kept: Digest
 }
 
 /// Removes rows that have the account's login and not its number.
-fn forget_login(c: &Connection, n: i64) -> Work<()> {
+pub(super) fn forget_login(c: &Connection, n: i64) -> Work<()> {
     let sql = "SELECT login FROM accounts WHERE n = ?1";
     let login = one(c, sql, params![n], |row| tag_at(row, 0))?.ok_or(StoreError::NotFound)?;
     run(c, "DELETE FROM attempts WHERE login = ?1", params![login.as_bytes()])?;

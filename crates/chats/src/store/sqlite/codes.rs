@@ -27,6 +27,10 @@ impl Codes for SqliteChats {
         self.write_with(move |c| self::consume(c, kind, key, now)).await
     }
 
+    async fn peek(&self, kind: CodeKind, key: Digest, now: Millis) -> Result<Option<Code>> {
+        self.read_with(move |c| Ok(find(c, kind, key)?.filter(|code| now < code.expires_at))).await
+    }
+
     async fn spend(&self, code: Code, now: Millis) -> Result<bool> {
         self.write_with(move |c| {
             let sql = "DELETE FROM codes WHERE kind = ?1 AND key = ?2 AND expires_at <= ?3";
@@ -138,9 +142,15 @@ fn put(c: &Connection, code: &Code) -> Work<bool> {
 
 /// Removes a code and gives it, unless it has expired.
 pub(super) fn consume(c: &Connection, kind: CodeKind, key: Digest, now: Millis) -> Work<Option<Code>> {
+    let code = find(c, kind, key)?;
+    run(c, "DELETE FROM codes WHERE kind = ?1 AND key = ?2", params![kind as i64, key.as_bytes()])?;
+    Ok(code.filter(|code| now < code.expires_at))
+}
+
+fn find(c: &Connection, kind: CodeKind, key: Digest) -> rusqlite::Result<Option<Code>> {
     let sql = "SELECT c.key, a.account, c.login, c.carries, c.expires_at
                FROM codes AS c LEFT JOIN accounts AS a ON a.n = c.account WHERE c.kind = ?1 AND c.key = ?2";
-    let code = one(c, sql, params![kind as i64, key.as_bytes()], |row| {
+    one(c, sql, params![kind as i64, key.as_bytes()], |row| {
         let account = match row.get_ref(1)? {
             rusqlite::types::ValueRef::Null => None,
             _ => Some(parsed_at(row, 1, AccountId::parse)?),
@@ -153,9 +163,7 @@ pub(super) fn consume(c: &Connection, kind: CodeKind, key: Digest, now: Millis) 
             carries: row.get(3)?,
             expires_at: millis_at(row, 4)?,
         })
-    })?;
-    run(c, "DELETE FROM codes WHERE kind = ?1 AND key = ?2", params![kind as i64, key.as_bytes()])?;
-    Ok(code.filter(|code| now < code.expires_at))
+    })
 }
 
 fn attempts(c: &Connection, login: Tag, network: Tag, now: Millis) -> rusqlite::Result<Attempts> {

@@ -15,7 +15,7 @@ use super::super::rings::{BeginRotation, CommitRotation, Frozen, RingEntry, Ring
 use super::super::{Changed, Millis, Result, StoreError, limits};
 use super::rings::{append, entries, kids, ring_entry_at};
 use super::rows::{Account, account, all, kid_at, many, note, number, one, run, sealed_at, value};
-use super::{SqliteChats, Work, accounts, lists, rings};
+use super::{SqliteChats, Work, accounts, lists, restore, rings};
 
 #[async_trait]
 impl Rings for SqliteChats {
@@ -62,6 +62,15 @@ impl Rings for SqliteChats {
 
     async fn commit_rotation(&self, commit: CommitRotation) -> Result<u32> {
         self.write_with(move |c| self::commit(c, &commit)).await
+    }
+
+    async fn reseal(&self, whose: &AccountId, of: &RingName, entries: Vec<Entry>) -> Result<()> {
+        let (whose, of) = (whose.clone(), of.clone());
+        self.write_with(move |c| {
+            let sent: Vec<&Entry> = entries.iter().collect();
+            restore::reseal(c, account(c, &whose)?.n, &of, &sent)
+        })
+        .await
     }
 
     async fn abandon_rotation(&self, whose: &AccountId) -> Result<()> {
@@ -176,7 +185,7 @@ fn own_digest(c: &Connection, account: i64) -> rusqlite::Result<Digest> {
 }
 
 /// Ends a freeze and drops what was staged.
-fn thaw(c: &Connection, account: i64) -> rusqlite::Result<()> {
+pub(super) fn thaw(c: &Connection, account: i64) -> rusqlite::Result<()> {
     for sql in [
         "DELETE FROM staged WHERE account = ?1",
         "DELETE FROM staged_floors WHERE account = ?1",

@@ -84,6 +84,7 @@ impl Remote<'_> {
             "password" => self.change_password().await?,
             "recover" => self.recover().await?,
             "rotate" => self.rotate().await?,
+            "put-back" => self.put_back().await?,
             "export" => self.export(rest).await?,
             "logout" => {
                 self.device.log_out(rest == "everywhere").await?;
@@ -376,4 +377,5 @@ const HELP: &str = "\
 /queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account
 /password  /recover  /rotate  /login  /logout [everywhere]
+/put-back                                             after a restored backup: writes what is on this device again
 /export [FILE]  /erase everything  /quit";
