@@ -334,11 +334,10 @@ impl Device {
                 Ok(_) => return Err(Error::Unexpected),
                 // It cannot now; the answer is stored all the same.
                 Err(Error::Denied { retry_ms: Some(_), .. }) => continue,
-                Err(Error::Denied { error: ErrorName::Request(failure), .. })
-                    if matches!(failure, Failure::Stopping | Failure::Unavailable) =>
-                {
-                    continue;
-                }
+                Err(Error::Denied {
+                    error: ErrorName::Request(Failure::Stopping | Failure::Unavailable),
+                    ..
+                }) => continue,
                 Err(Error::Denied { .. }) => {}
                 Err(error) => return Err(error),
             }
