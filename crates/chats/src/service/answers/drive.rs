@@ -66,9 +66,15 @@ async fn begin(
             if !ask.history {
                 let (chat, turn, message) = (ask.chat.clone(), ask.turn.clone(), ask.message.clone());
                 let request = RequestChatHistory { chat, turn, message, reason, have };
-                publish(service, running, ServerEvent::RequestChatHistory(request));
+                let asker = running.wants(Some(request.clone()));
+                let event = ServerEvent::RequestChatHistory(request);
+                let frame = Arc::new(ServerFrame { re: None, seq: None, event });
+                // A device that only listens gives none, so it is not asked.
+                asker.map(|seat| service.hub.send(&running.place.account, seat, &frame));
             }
-            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await?;
+            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await;
+            running.wants(None);
+            let heard = heard?;
             let key = service.vault.key(&running.place.account, None).await?;
             let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
             let branch = history::prove(&key, &running.place.chat, heard);
