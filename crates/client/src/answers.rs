@@ -335,7 +335,8 @@ impl Device {
                 // It cannot now; the answer is stored all the same.
                 Err(Error::Denied { retry_ms: Some(_), .. }) => continue,
                 Err(Error::Denied {
-                    error: ErrorName::Request(Failure::Stopping | Failure::Unavailable), ..
+                    error: ErrorName::Request(Failure::Stopping | Failure::Unavailable),
+                    ..
                 }) => continue,
                 Err(Error::Denied { .. }) => {}
                 Err(error) => return Err(error),

@@ -103,16 +103,19 @@ impl Inner {
                 }
             }
         };
-        running.listen(seat);
+        let wanted = running.listen_as_asker(seat);
         let ahead = begun.as_ref().map_or(0, |(before, _)| before.len());
         if let Some((before, history)) = begun {
             tokio::spawn(drive::drive(Arc::clone(self), running, ask.clone(), before, history));
         }
         let (chat, turn) = (ask.chat, ask.turn);
-        Ok(vec![Step::event(match u32::try_from(ahead) {
+        let begun = match u32::try_from(ahead) {
             Ok(0) | Err(_) => ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }),
             Ok(ahead) => ServerEvent::MessageQueued(MessageQueued { chat, turn, ahead }),
-        })])
+        };
+        // Asked again on another socket, before the history came: it is asked for there.
+        let wanted = wanted.map(ServerEvent::RequestChatHistory);
+        Ok([begun].into_iter().chain(wanted).map(Step::event).collect())
     }
 
     /// History that was asked for. Nobody waits for it: it is refused, so that a device that sends it unasked learns so.
@@ -173,7 +176,7 @@ impl Inner {
         Ok(Vec::new())
     }
 
-    pub(crate) async fn decide(self: &Arc<Self>, peer: &Peer, decide: DecideAiTask) -> Answer<Vec<Step>> {
+    pub(crate) fn decide(self: &Arc<Self>, peer: &Peer, decide: DecideAiTask) -> Answer<Vec<Step>> {
         let DecideAiTask { chat, turn, approval, allow } = decide;
         let running = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat);
         let running = running.ok_or_else(not_found)?;

@@ -52,7 +52,7 @@ impl Inner {
             ClientEvent::ChatHistory(history) => self.hear_history(peer, history),
             ClientEvent::ResumeAiTask(resume) => self.resume(peer, resume).await,
             ClientEvent::CancelAiTask(cancel) => self.cancel(peer, &cancel).await,
-            ClientEvent::DecideAiTask(decide) => self.decide(peer, decide).await,
+            ClientEvent::DecideAiTask(decide) => self.decide(peer, decide),
             ClientEvent::AiResponseCompleted(stored) => self.stored(peer, stored).await,
         }
     }

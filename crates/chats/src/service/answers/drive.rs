@@ -66,9 +66,15 @@ async fn begin(
             if !ask.history {
                 let (chat, turn, message) = (ask.chat.clone(), ask.turn.clone(), ask.message.clone());
                 let request = RequestChatHistory { chat, turn, message, reason, have };
-                publish(service, running, ServerEvent::RequestChatHistory(request));
+                let asker = running.wants(Some(request.clone()));
+                let event = ServerEvent::RequestChatHistory(request);
+                let frame = Arc::new(ServerFrame { re: None, seq: None, event });
+                // A device that only listens gives none, so it is not asked.
+                asker.map(|seat| service.hub.send(&running.place.account, seat, &frame));
             }
-            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await?;
+            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await;
+            running.wants(None);
+            let heard = heard?;
             let key = service.vault.key(&running.place.account, None).await?;
             let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
             let branch = history::prove(&key, &running.place.chat, heard);
@@ -318,9 +324,9 @@ impl Inner {
             shared: Vec::new(),
         };
         let left = self.leave_letter(account, chat, &running.turn, reply, &letter).await;
-        let left = match (left, made) {
-            (Ok(_), Some(made)) => self.leave_made(running, made).await,
-            (left, _) => left.map(drop),
+        let left = match left {
+            Ok(_) => self.leave_events(running, ended, made).await,
+            Err(refused) => Err(refused),
         };
         if let Err(refused) = left {
             tracing::warn!(
@@ -330,14 +336,23 @@ impl Inner {
         }
     }
 
-    /// What was made of the answer, as it would have been sent.
-    async fn leave_made(&self, running: &Running, made: PostProcessingCompleted) -> Answer<()> {
-        let frame = ServerFrame { re: None, seq: None, event: ServerEvent::PostProcessingCompleted(made) };
-        let body = String::from_utf8_lossy(&frame.write()?).into_owned();
+    /// How the answer ended and what was made of it, as they would have been sent: a frame in each line.
+    async fn leave_events(
+        &self,
+        running: &Running,
+        ended: AiTypingEnded,
+        made: Option<PostProcessingCompleted>,
+    ) -> Answer<()> {
+        let mut body = String::new();
+        let made = made.map(ServerEvent::PostProcessingCompleted);
+        for event in [ServerEvent::AiTypingEnded(ended)].into_iter().chain(made) {
+            let frame = ServerFrame { re: None, seq: None, event }.write()?;
+            body.push_str(&String::from_utf8_lossy(&frame));
+            body.push('\n');
+        }
         let Place { account, chat, .. } = &running.place;
-        self.leave_more(account, chat, &running.turn, &confidant_chat_format::Text { v: 1, body })
-            .await
-            .map(drop)
+        let more = confidant_chat_format::Text { v: 1, body };
+        self.leave_more(account, chat, &running.turn, &more).await.map(drop)
     }
 
     /// What is known of the chat's safety; nothing of a chat that is not stored.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
-    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted, ServerEvent, Text,
+    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted,
+    RequestChatHistory, ServerEvent, Text,
 };
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
@@ -96,6 +97,10 @@ struct Buffer {
     events: Vec<ServerEvent>,
     /// Sockets that listen.
     seats: Vec<u64>,
+    /// The socket that asked the question last: only it may be asked for the history.
+    asker: Option<u64>,
+    /// The history that is waited for.
+    wanted: Option<RequestChatHistory>,
     cancelled: bool,
 }
 
@@ -135,6 +140,21 @@ impl Running {
         if !buffer.seats.contains(&seat) {
             buffer.seats.push(seat);
         }
+    }
+
+    /// Listens as the one who asks; the request for the history, if it is still waited for.
+    pub(super) fn listen_as_asker(&self, seat: u64) -> Option<RequestChatHistory> {
+        self.listen(seat);
+        let mut buffer = self.buffer.lock();
+        buffer.asker = Some(seat);
+        buffer.wanted.clone()
+    }
+
+    /// The history is waited for, or no longer; who is asked for it.
+    pub(super) fn wants(&self, wanted: Option<RequestChatHistory>) -> Option<u64> {
+        let mut buffer = self.buffer.lock();
+        buffer.wanted = wanted;
+        buffer.asker
     }
 
     /// Listens, and gets what was told of it beyond what the device has.

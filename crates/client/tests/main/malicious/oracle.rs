@@ -349,6 +349,17 @@ fn false_until(oracle: &Oracle, name: &str, times: usize) -> bool {
     oracle.sent(name) >= times
 }
 
+fn made(chat: &ChatId, turn: &TurnId, summary: &str) -> ServerEvent {
+    ServerEvent::PostProcessingCompleted(PostProcessingCompleted {
+        chat: chat.clone(),
+        turn: turn.clone(),
+        follow_ups: List::default(),
+        new_chats: List::new(vec![Text::cut("a trip")]).unwrap(),
+        summary: Some(Text::cut(summary)),
+        tags: List::default(),
+    })
+}
+
 fn letter_of(box_pub: &PublicKey, letter: &Letter<'_>, role: Role, parent: Option<&MessageId>) -> Vec<u8> {
     let message = Message {
         v: 1,
@@ -398,17 +409,7 @@ async fn letters_count_for_the_reply_that_the_head_waits_for() {
         ),
     ];
     // What a device would have heard, a frame per line; of another turn it is nothing.
-    let made = |turn: &TurnId, summary: &str| {
-        ServerEvent::PostProcessingCompleted(PostProcessingCompleted {
-            chat: scene.chat.clone(),
-            turn: turn.clone(),
-            follow_ups: List::default(),
-            new_chats: List::new(vec![Text::cut("a trip")]).unwrap(),
-            summary: Some(Text::cut(summary)),
-            tags: List::default(),
-        })
-    };
-    let events = [made(&asked.turn, "away"), made(&other_turn, "false")];
+    let events = [made(&scene.chat, &asked.turn, "away"), made(&scene.chat, &other_turn, "false")];
     let lines = events.map(|event| ServerFrame { re: None, seq: None, event }.write().unwrap());
     let body = String::from_utf8(lines.join(&b'\n')).unwrap();
     let more = right.seal_more(&box_pub, &Words { v: 1, body }).unwrap();
