@@ -58,10 +58,12 @@ mod frames;
 mod gaps;
 mod hub;
 mod identity;
+mod left_out;
 mod letters;
 mod lists;
 mod login;
 mod network;
+mod news;
 mod order;
 mod pairing;
 mod parts;
@@ -73,6 +75,7 @@ mod restore;
 mod rotation;
 mod rows;
 mod safety;
+mod secret;
 mod socket;
 mod sync;
 mod totp;
@@ -85,29 +88,30 @@ mod tests;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use confidant_chat_format::{AccountId, Digest, Origin};
+use confidant_chat_format::{AccountId, Origin};
 use confidant_chat_protocol::{Done, RefusedSent};
 use confidant_display::debug_without_content;
-use zeroize::Zeroizing;
 
 pub use cache::{Envelopes, MemoryCache, SyncCache};
 pub use check::Checked;
 pub use confidant_seal::Sealed;
 pub use frames::Frames;
-pub use hub::{Happened, News, NewsCounts, Which};
+pub use hub::{Happened, Which};
 pub use network::Network;
+pub use news::{News, NewsCounts};
 pub use restore::Found;
 pub use socket::{Closing, Socket};
 pub use witness::{Act, Witness};
 
 use crate::answerer::Answerer;
-use crate::store::{ChatStore, Code, CodeKind, Millis};
+use crate::store::{ChatStore, Millis};
 use crate::vault::Vault;
-use answers::Answers;
-use hub::Hub;
+use answers::running::Answers;
+use hub::{Hub, Tell, Tends};
+use left_out::LeftOut;
 use rate::Rates;
 use refusals::{Answer, login_refused, not_found};
-use witness::LeftOut;
+pub(crate) use secret::{hashed, random};
 
 /// What a service is made of.
 #[derive(Clone)]
@@ -282,7 +286,11 @@ impl Service {
     pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
         let Parts { store, vault, clock, settings } = parts;
         let inner = Arc::new_cyclic(|service: &Weak<Inner>| {
-            let hub = Hub::new(hooks.news.clone(), Weak::clone(service));
+            let tell = hooks.news.clone().map(|news| -> Tell {
+                Arc::new(move |account: &AccountId, happened: &Happened| news.happened(account, happened))
+            });
+            let service: Weak<dyn Tends> = Weak::<Inner>::clone(service);
+            let hub = Hub::new(tell, service);
             let answers = Answers::new(hooks.answerer.clone());
             let (rates, left_out) = (Rates::default(), LeftOut::default());
             Inner { store, vault, clock, settings, hooks, hub, answers, rates, left_out }
@@ -354,27 +362,6 @@ impl Service {
         Ok(self.inner.store.count_accounts().await?)
     }
 
-    /// A one-use code for the first account, to print; good for a day, and only while there is no account.
-    pub async fn first_code(&self) -> Result<Zeroizing<String>, RefusedSent> {
-        self.issue_code(CodeKind::First, Duration::from_secs(24 * 3600)).await
-    }
-
-    /// An invite, good once and for this long.
-    pub async fn invite(&self, valid: Duration) -> Result<Zeroizing<String>, RefusedSent> {
-        self.issue_code(CodeKind::Invite, valid).await
-    }
-
-    async fn issue_code(&self, kind: CodeKind, valid: Duration) -> Answer<Zeroizing<String>> {
-        let digits = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let code = Zeroizing::new(digits);
-        let (key, expires_at) = (register::code_key(&code), self.inner.now().plus(valid));
-        self.inner
-            .store
-            .issue(Code { kind, key, account: None, login: None, carries: Vec::new(), expires_at })
-            .await?;
-        Ok(code)
-    }
-
     /// What is due once a minute: what has expired goes, sockets whose session is over are closed, erasures that were cut off
     /// are finished, refusals that were only counted are written down.
     pub async fn upkeep(&self) -> Result<(), RefusedSent> {
@@ -434,17 +421,4 @@ impl Answered {
     pub(crate) fn with(self, cookie: Cookie) -> Self {
         Self { session: Some(cookie), ..self }
     }
-}
-
-/// Random bytes, or no process.
-pub(crate) fn random<const N: usize>() -> Zeroizing<[u8; N]> {
-    let mut bytes = Zeroizing::new([0; N]);
-    getrandom::fill(&mut *bytes)
-        .expect("the operating system provides random bytes; without them nothing is safe");
-    bytes
-}
-
-/// What the store has in place of a secret.
-pub(crate) fn hashed(secret: &[u8; 32]) -> Digest {
-    Digest::of(secret)
 }

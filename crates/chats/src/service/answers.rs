@@ -17,68 +17,24 @@
 
 mod drive;
 mod history;
-mod running;
+pub(super) mod running;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_chat_format::{AccountId, ChatId, Digest, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
     ChatMessageAdded, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, ResumeAiTask,
     ServerEvent,
 };
-use confidant_display::debug_without_content;
-use parking_lot::Mutex;
 
 use super::Inner;
 use super::frames::Step;
-use super::refusals::{Answer, malformed, not_found, too_fast, unavailable};
+use super::refusals::{Answer, malformed, not_found, too_fast};
 use super::socket::Peer;
-use crate::answerer::{Answerer, Place};
+use crate::answerer::Place;
 use crate::store::Have;
-use running::{Running, Turns};
-
-/// Who answers, and which turns run in this process.
-pub(crate) struct Answers {
-    pub(crate) answerer: Option<Arc<dyn Answerer>>,
-    running: Mutex<HashMap<AccountId, Turns>>,
-}
-
-debug_without_content!(Answers);
-
-impl Answers {
-    pub(crate) fn new(answerer: Option<Arc<dyn Answerer>>) -> Self {
-        Self { answerer, running: Mutex::default() }
-    }
-
-    fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
-        self.answerer.as_ref().ok_or_else(|| unavailable("this server stores chats and gives no answers"))
-    }
-
-    fn find(&self, account: &AccountId, turn: &TurnId) -> Option<Arc<Running>> {
-        self.running.lock().get(account)?.find(turn)
-    }
-
-    /// The turn goes: it is stored, or in the mailbox.
-    fn forget(&self, running: &Running) {
-        let mut all = self.running.lock();
-        if let Some(turns) = all.get_mut(&running.place.account)
-            && turns.remove(&running.turn)
-        {
-            all.remove(&running.place.account);
-        }
-    }
-
-    /// Forgets all turns of a chat, or of an account: they are heard by nobody from now on, and leave no letter.
-    pub(crate) fn drop_turns(&self, account: &AccountId, chat: Option<&ChatId>) {
-        let mut all = self.running.lock();
-        let Some(turns) = all.get_mut(account) else { return };
-        if turns.drop_of(chat) {
-            all.remove(account);
-        }
-    }
-}
+use running::Running;
 
 impl Inner {
     pub(crate) async fn ask(self: &Arc<Self>, peer: &Peer, ask: ChatMessageAdded) -> Answer<Vec<Step>> {

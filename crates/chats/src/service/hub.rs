@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use async_trait::async_trait;
 use confidant_chat_format::{AccountId, DeviceId, Digest};
 use confidant_chat_protocol::{LogoutReason, ServerFrame};
 use confidant_display::debug_without_content;
@@ -24,37 +23,14 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::order::Order;
-use super::{Inner, WeakService, gaps};
 
-/// Hears of every change that this process made, and says what others made.
-#[async_trait]
-pub trait News: Send + Sync + std::fmt::Debug {
-    /// Something happened to an account. Does not wait: it is called while others wait for their turn.
-    fn happened(&self, account: &AccountId, happened: &Happened);
+/// Hears of every change that this process made.
+pub(crate) type Tell = Arc<dyn Fn(&AccountId, &Happened) + Send + Sync>;
 
-    /// Tells others what happened here, and this service what happened there ([`super::Service::hear`]), for as long as the
-    /// service lives. After news may have been lost, it asks for [`super::Service::catch_up`].
-    async fn listen(&self, _service: WeakService) {}
-
-    /// How it goes, for whoever watches.
-    fn counts(&self) -> NewsCounts {
-        NewsCounts::default()
-    }
-}
-
-/// How news travel between gateways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NewsCounts {
-    /// Whether others are heard now.
-    pub is_connected: bool,
-    /// News that were told to others.
-    pub told: u64,
-    /// News of others.
-    pub heard: u64,
-    /// What was heard and is not ours, or cannot be read.
-    pub malformed: u64,
-    /// How often news may have been lost, so that sockets had to be checked against the store.
-    pub lost: u64,
+/// Looks for news that do not come.
+pub(crate) trait Tends: Send + Sync {
+    /// Looks after what is missing in a room until nothing is.
+    fn tend(self: Arc<Self>, account: AccountId, room: Arc<Room>);
 }
 
 /// What happened, for an account's sockets.
@@ -100,14 +76,14 @@ impl Which {
 }
 
 /// Every room.
-#[derive(Debug)]
 pub(crate) struct Hub {
     rooms: Mutex<HashMap<AccountId, Arc<Room>>>,
     next: AtomicU64,
-    others: Option<Arc<dyn News>>,
-    /// Looks for news that do not come.
-    service: Weak<Inner>,
+    others: Option<Tell>,
+    service: Weak<dyn Tends>,
 }
+
+debug_without_content!(Hub);
 
 /// An account's sockets.
 #[derive(Debug, Default)]
@@ -220,7 +196,7 @@ impl Room {
 }
 
 impl Hub {
-    pub(crate) fn new(others: Option<Arc<dyn News>>, service: Weak<Inner>) -> Self {
+    pub(crate) fn new(others: Option<Tell>, service: Weak<dyn Tends>) -> Self {
         Self { rooms: Mutex::default(), next: AtomicU64::new(1), others, service }
     }
 
@@ -262,7 +238,7 @@ impl Hub {
     pub(crate) fn publish(&self, account: &AccountId, except: Option<u64>, frames: Vec<ServerFrame>) {
         let happened = Happened::Frames(frames);
         if let Some(others) = &self.others {
-            others.happened(account, &happened);
+            others(account, &happened);
         }
         self.tell(account, except, &happened);
     }
@@ -271,7 +247,7 @@ impl Hub {
     pub(crate) fn end(&self, account: &AccountId, which: &Which, reason: LogoutReason) {
         let happened = Happened::Ended { which: which.clone(), reason };
         if let Some(others) = &self.others {
-            others.happened(account, &happened);
+            others(account, &happened);
         }
         self.tell(account, None, &happened);
     }
@@ -327,9 +303,11 @@ impl Hub {
 
     /// Has somebody look after what is missing, if anything is.
     fn tend(&self, account: &AccountId, room: &Arc<Room>) {
-        if self.others.is_some() && room.must_tend() {
-            let (service, account) = (Weak::clone(&self.service), account.clone());
-            tokio::spawn(gaps::tend(service, account, Arc::clone(room)));
+        if self.others.is_some()
+            && room.must_tend()
+            && let Some(service) = self.service.upgrade()
+        {
+            service.tend(account.clone(), Arc::clone(room));
         }
     }
 

@@ -4,9 +4,12 @@
 //! allows the registration; whoever has no such challenge cannot register. A login that somebody has is `login-refused`, like
 //! an invite that is not there: with open registration, anybody could ask for any login otherwise.
 
+use std::time::Duration;
+
 use confidant_chat_format::{AccountId, Digest, PROFILE};
-use confidant_chat_protocol::{Body as _, Register, RegisterBegin, RegisterOffer, Signed};
+use confidant_chat_protocol::{Body as _, RefusedSent, Register, RegisterBegin, RegisterOffer, Signed};
 use confidant_seal::{Key, Tag};
+use zeroize::Zeroizing;
 
 use super::credentials::{check_set, taken};
 use super::identity::is_signer;
@@ -15,8 +18,8 @@ use super::record::{AccountRecord, Credential};
 use super::refusals::{Answer, login_refused};
 use super::rows::seal_entry;
 use super::witness::Act;
-use super::{Answered, Caller, Inner, Registration};
-use crate::store::{ManifestPut, NewAccount, Pass, RingName, StoreError};
+use super::{Answered, Caller, Inner, Registration, Service, random};
+use crate::store::{Code, CodeKind, ManifestPut, NewAccount, Pass, RingName, StoreError};
 
 impl Inner {
     pub(crate) async fn begin_registration(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
@@ -122,6 +125,29 @@ impl Inner {
             now: self.now(),
             account,
         })
+    }
+}
+
+impl Service {
+    /// A one-use code for the first account, to print; good for a day, and only while there is no account.
+    pub async fn first_code(&self) -> Result<Zeroizing<String>, RefusedSent> {
+        self.issue_code(CodeKind::First, Duration::from_secs(24 * 3600)).await
+    }
+
+    /// An invite, good once and for this long.
+    pub async fn invite(&self, valid: Duration) -> Result<Zeroizing<String>, RefusedSent> {
+        self.issue_code(CodeKind::Invite, valid).await
+    }
+
+    async fn issue_code(&self, kind: CodeKind, valid: Duration) -> Answer<Zeroizing<String>> {
+        let digits = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let code = Zeroizing::new(digits);
+        let (key, expires_at) = (code_key(&code), self.inner.now().plus(valid));
+        self.inner
+            .store
+            .issue(Code { kind, key, account: None, login: None, carries: Vec::new(), expires_at })
+            .await?;
+        Ok(code)
     }
 }
 

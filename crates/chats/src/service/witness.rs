@@ -11,16 +11,11 @@
 //!
 //! Easy to get wrong: an audit log that strangers fill. Anybody can be refused, as often as he likes.
 
-use std::collections::HashMap;
-
 use async_trait::async_trait;
 use confidant_chat_format::AccountId;
-use parking_lot::Mutex;
 
 use super::Inner;
-use super::rate::{Bucket, Rate};
 use super::refusals::{Answer, unavailable};
-use crate::store::Millis;
 use crate::vault::VaultError;
 
 /// Hears who did what.
@@ -113,42 +108,3 @@ impl Inner {
         }
     }
 }
-
-/// Refusals that are not written down one by one.
-#[derive(Debug, Default)]
-pub(crate) struct LeftOut(Mutex<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// Full at first.
-    bucket: Option<Bucket>,
-    accounts: HashMap<AccountId, u64>,
-    /// Of accounts that there was no room for.
-    others: u64,
-}
-
-impl LeftOut {
-    /// Whether a refusal gets a record of its own; else it is counted.
-    fn admit(&self, account: &AccountId, now: Millis) -> bool {
-        let mut counts = self.0.lock();
-        if counts.bucket.get_or_insert_with(|| Bucket::full(RECORDS, now)).take(RECORDS, now).is_ok() {
-            return true;
-        }
-        if counts.accounts.len() < ACCOUNTS || counts.accounts.contains_key(account) {
-            *counts.accounts.entry(account.clone()).or_default() += 1;
-        } else {
-            counts.others += 1;
-        }
-        false
-    }
-
-    fn take(&self) -> (HashMap<AccountId, u64>, u64) {
-        let mut counts = self.0.lock();
-        (std::mem::take(&mut counts.accounts), std::mem::take(&mut counts.others))
-    }
-}
-
-/// Records of refusals, one by one.
-const RECORDS: Rate = Rate { burst: 60, per_second: 1 };
-/// Accounts whose other refusals are counted.
-const ACCOUNTS: usize = 60;

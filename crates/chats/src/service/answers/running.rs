@@ -1,8 +1,9 @@
 //! A turn, from the question until its answer is stored: what it has said, and who hears it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
     AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted,
@@ -13,9 +14,50 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use zeroize::Zeroizing;
 
-use crate::answerer::Place;
-use crate::service::random;
-use crate::service::refusals::{Answer, malformed, not_found};
+use crate::answerer::{Answerer, Place};
+use crate::service::refusals::{Answer, malformed, not_found, unavailable};
+use crate::service::secret::random;
+
+/// Who answers, and which turns run in this process.
+pub(crate) struct Answers {
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
+    pub(super) running: Mutex<HashMap<AccountId, Turns>>,
+}
+
+debug_without_content!(Answers);
+
+impl Answers {
+    pub(crate) fn new(answerer: Option<Arc<dyn Answerer>>) -> Self {
+        Self { answerer, running: Mutex::default() }
+    }
+
+    pub(super) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
+        self.answerer.as_ref().ok_or_else(|| unavailable("this server stores chats and gives no answers"))
+    }
+
+    pub(super) fn find(&self, account: &AccountId, turn: &TurnId) -> Option<Arc<Running>> {
+        self.running.lock().get(account)?.find(turn)
+    }
+
+    /// The turn goes: it is stored, or in the mailbox.
+    pub(super) fn forget(&self, running: &Running) {
+        let mut all = self.running.lock();
+        if let Some(turns) = all.get_mut(&running.place.account)
+            && turns.remove(&running.turn)
+        {
+            all.remove(&running.place.account);
+        }
+    }
+
+    /// Forgets all turns of a chat, or of an account: they are heard by nobody from now on, and leave no letter.
+    pub(crate) fn drop_turns(&self, account: &AccountId, chat: Option<&ChatId>) {
+        let mut all = self.running.lock();
+        let Some(turns) = all.get_mut(account) else { return };
+        if turns.drop_of(chat) {
+            all.remove(account);
+        }
+    }
+}
 
 /// The turns of one account, in the order in which they were asked for.
 #[derive(Default)]
