@@ -19,11 +19,12 @@ use confidant_chat_protocol::{
     RegisterBegin, RegisterOffer, RequestChatContentBatch, ServerEvent, ServerFrame, SessionOpened, Signed,
     SignerName, Text, Ticket, TicketRequest, Versions,
 };
+use zeroize::Zeroizing;
 
 use super::*;
 use crate::store::conformance::device::{Device, Edit, NOW};
 use crate::store::sqlite::SqliteChats;
-use crate::store::{self, ChatStore, Write};
+use crate::store::{self, ChatStore, CodeKind, Write};
 use crate::vault::MemoryVault;
 
 macro_rules! mounted {
