@@ -99,6 +99,8 @@ impl Inner {
             let steps = running.listen_from(seat, from)?;
             return Ok([initiated].into_iter().chain(steps).map(Step::event).collect());
         }
+        // Somebody else's chat is none.
+        self.store.chat(&peer.account, &chat, HEAD_ONLY).await?;
         if let Some(letter) = self.letter_for(&peer.account, &chat, &turn).await? {
             let LetterSent { chat, turn, reply, letter, more, .. } = letter;
             let waits = PendingAiResponse { chat, turn, reply, letter, more };

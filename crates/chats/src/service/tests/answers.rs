@@ -258,6 +258,8 @@ async fn a_deleted_chat_leaves_no_words_and_a_cancelled_turn_ends() {
     let (_world, answerer, ana, mut socket, asker) = answered(true).await;
     let question = asker.question("secret words");
     ask(&mut socket, ask_event(&question)).await.unwrap();
+    answerer.let_say(1);
+    while news(&mut socket).await.event.name() != "ai_typing_started" {}
     let cancel = CancelAiTask { chat: asker.chat.clone(), turn: question.turn.clone() };
     assert!(ask(&mut socket, ClientEvent::CancelAiTask(cancel)).await.unwrap().is_empty());
     hear(&mut socket, &question.turn).await;
