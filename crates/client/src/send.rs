@@ -37,9 +37,10 @@ impl Device {
     pub async fn flush(&mut self) -> Result<(), Error> {
         if self.account.is_none() || !self.is_connected() {
             self.connect().await?;
-            if self.account.is_none() {
-                self.refresh_account().await?;
-            }
+        }
+        // A new account key that this device was about to commit may be the account's by now.
+        if self.account.is_none() || self.state.rotating.is_some() {
+            self.refresh_account().await?;
         }
         let mut most = BATCH;
         while let Some(first) = self.state.queue.ops.first().cloned() {
