@@ -139,7 +139,7 @@ def test_a_person_has_one_account_at_both_gateways(both: Installation) -> None:
     one = both.person(0)
     recovery = one.register(first_code(both.gateways[0]))
     one.do(f"/new {TITLE}", WORDS, "second", f"/draft {DRAFT}")
-    # By the password, by the recovery code, by a device at the other gateway.
+    # By the password, by the recovery code, by another device: that is bound to the address, which people have in common behind one.
     two = both.person(1, "two")
     assert two.read() == [WORDS, "second"]
     (line,) = two.do("/list")
@@ -147,7 +147,7 @@ def test_a_person_has_one_account_at_both_gateways(both: Installation) -> None:
     three = both.person(1, "three")
     done = three.run("--login", LOGIN, "--recover", "--do", "/open 1", CHAT_RECOVERY_CODE=recovery, CHAT_PASSWORD="")
     assert [json.loads(line)["body"] for line in done.stdout.splitlines()] == [WORDS, "second"]
-    assert pair(both, one, both.person(1, "four")) == [WORDS, "second"]
+    assert pair(both, two, both.person(1, "four")) == [WORDS, "second"]
     assert len(one.do("/devices")) == 4
     # Edits, conflicts and what was written offline.
     two.do("/open 1", "/edit 2 changed", "/rename better", "third")
@@ -189,7 +189,7 @@ def test_a_person_has_one_account_at_both_gateways(both: Installation) -> None:
 
 
 def pair(both: Installation, old: Person, new: Person) -> list[str]:
-    """Adds a device by another one, each at its own gateway; what it then reads."""
+    """Adds a device by another one; what it then reads."""
     home = new.device.parent / "home"
     home.mkdir(exist_ok=True)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("CONFIDANT_")}
