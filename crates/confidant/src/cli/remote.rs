@@ -45,7 +45,7 @@ pub(super) struct ServerArgs {
     /// Log in with the recovery code in place of the password
     #[arg(long, requires = "login", conflicts_with = "register")]
     recover: bool,
-    /// Put the account back on a server that lost it, with its operator's code; without one, say what to ask for
+    /// Put an account back that the server lost, by its operator's code; without one, say what to ask for
     #[arg(long, value_name = "CODE", requires = "server", conflicts_with_all = ["register", "pair", "recover"], num_args = 0..=1)]
     restore: Option<Option<String>>,
     /// With --restore: throw away what the server still has of the account
