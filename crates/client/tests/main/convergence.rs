@@ -574,14 +574,14 @@ async fn one(world: &Arc<World>, seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_devices_converge_and_no_word_is_lost() {
-    let cases = number("CONFIDANT_CONVERGENCE_CASES", 300);
+    let cases = number("CONFIDANT_CONVERGENCE_CASES", 200);
     converge(vec![Store::sqlite(), Store::sqlite()], cases).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_devices_converge_on_postgres() {
     let places = [(); 2].map(|()| Store::postgres_at("CONFIDANT_TEST_POSTGRES"));
-    let cases = number("CONFIDANT_CONVERGENCE_CASES", 300).div_ceil(20);
+    let cases = number("CONFIDANT_CONVERGENCE_CASES", 200).div_ceil(20);
     converge(places.into_iter().flatten().collect(), cases).await;
 }
 
