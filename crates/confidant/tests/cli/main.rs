@@ -28,35 +28,3 @@ mod server;
 #[path = "../../../http/src/testing.rs"]
 mod testing;
 mod trouble;
-
-/// One named test per function and back end, so that a failure reads `sqlite::promise_6_…`. Chats of the program that keeps
-/// conversations and keys in Redis are in a file.
-#[cfg(all(feature = "postgres", feature = "redis"))]
-macro_rules! on_each_store {
-    ($($test:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                super::$test($crate::promises::Place::sqlite()).await;
-            })*
-        }
-        mod redis {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                if let Some(place) = $crate::promises::Place::redis_of_tests() {
-                    super::$test(place).await;
-                }
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                if let Some(place) = $crate::promises::Place::postgres_of_tests() {
-                    super::$test(place).await;
-                }
-            })*
-        }
-    };
-}
-#[cfg(all(feature = "postgres", feature = "redis"))]
-pub(crate) use on_each_store;

@@ -290,3 +290,33 @@ async fn keys_of(
 
 /// How long anything is waited for. It is never waited for in vain, unless something is broken.
 const LONG: Duration = Duration::from_secs(120);
+
+/// One named test per function and back end, so that a failure reads `sqlite::promise_6_…`. Chats of the program that keeps
+/// conversations and keys in Redis are in a file.
+macro_rules! on_each_store {
+    ($($test:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test($crate::promises::Place::sqlite()).await;
+            })*
+        }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::promises::Place::redis_of_tests() {
+                    super::$test(place).await;
+                }
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                if let Some(place) = $crate::promises::Place::postgres_of_tests() {
+                    super::$test(place).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_each_store;

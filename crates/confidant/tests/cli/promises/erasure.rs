@@ -8,7 +8,7 @@ use confidant_chats::store::sqlite::SqliteChats;
 use confidant_client::{Credential, Device, Error, Phase};
 
 use super::{Place, Serving, keys_of};
-use crate::on_each_store;
+use crate::promises::on_each_store;
 use crate::rows::{Kept, holds};
 
 on_each_store! {

@@ -8,7 +8,7 @@ use confidant_client::{Credential, Device, Offer, Phase};
 
 use super::{Place, Serving, keys_of};
 use crate::moving::ask as ask_redis;
-use crate::on_each_store;
+use crate::promises::on_each_store;
 use crate::rows::{Row, holds, open_all};
 
 on_each_store! {

@@ -7,7 +7,7 @@ use confidant_client::{Credential, Device, Phase};
 use serde_json::Value;
 
 use super::{Place, Serving};
-use crate::on_each_store;
+use crate::promises::on_each_store;
 use crate::rows::{Row, markers};
 
 on_each_store! {
