@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_chat_format::{ChatId, Digest, Kind, Transcript, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
 use confidant_chat_protocol::{ErrorName, Failure, Finish, Keep, RefusedSent};
 use confidant_chats::answerer::{
     Answer, Answerer, Approval, Ask, Branch, Have, Kept, Made, Place, Said, Telling,
@@ -45,23 +45,30 @@ debug_without_content!(EngineAnswerer);
 #[derive(Default)]
 struct Remembered {
     /// Where transcripts stand, by the digest that they belong to.
-    stands: HashMap<ChatId, (Digest, Transcript)>,
+    stands: HashMap<Whose, (Digest, Transcript)>,
     /// Sessions that live as long as somebody holds them.
-    held: HashMap<ChatId, Session>,
+    held: HashMap<Whose, Session>,
+}
+
+/// A chat, with the account that it is of: chats are named by devices.
+type Whose = (AccountId, ChatId);
+
+fn whose(place: &Place) -> Whose {
+    (place.account.clone(), place.chat.clone())
 }
 
 impl Remembered {
-    fn stand(&mut self, chat: &ChatId, digest: Digest, transcript: Transcript) {
+    fn stand(&mut self, whose: Whose, digest: Digest, transcript: Transcript) {
         if self.stands.len() >= STANDS {
             // Any of them: it is made again from the words.
             self.stands.clear();
         }
-        self.stands.insert(chat.clone(), (digest, transcript));
+        self.stands.insert(whose, (digest, transcript));
     }
 
-    fn forget(&mut self, chat: &ChatId) {
-        self.stands.remove(chat);
-        self.held.remove(chat);
+    fn forget(&mut self, whose: &Whose) {
+        self.stands.remove(whose);
+        self.held.remove(whose);
     }
 }
 
@@ -98,13 +105,13 @@ impl EngineAnswerer {
                 Err(error) => return drop(sender.send(Said::Failed(refused(error))).await),
             };
             if place.keep == Keep::Turn {
-                shared.lock().held.insert(place.chat.clone(), session.clone());
+                shared.lock().held.insert(whose(&place), session.clone());
             }
             let mut turn = begin(&session);
             while let Some(event) = turn.next().await {
                 if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
                     let transcript = transcript.then(Kind::Assistant, &answer.content);
-                    shared.lock().stand(&place.chat, digest, transcript);
+                    shared.lock().stand(whose(&place), digest, transcript);
                 }
                 if let Some(said) = said(event) {
                     // Nobody listens: the turn goes on all the same.
@@ -126,14 +133,15 @@ impl Answerer for EngineAnswerer {
             HeadState::Known(head) => head,
         };
         let digest = Digest::from_bytes(*head.digest.as_bytes());
-        let remembered = self.shared.lock().stands.get(&place.chat).filter(|(of, _)| *of == digest).copied();
+        let remembered =
+            self.shared.lock().stands.get(&whose(place)).filter(|(of, _)| *of == digest).copied();
         let transcript = match remembered {
             Some((_, transcript)) => transcript,
             None => match session.told().await.map_err(refused)? {
                 Some(told) => {
                     let transcript =
                         told.iter().fold(Transcript::start(), |at, (by, text)| at.then(kind(*by), text));
-                    self.shared.lock().stand(&place.chat, digest, transcript);
+                    self.shared.lock().stand(whose(place), digest, transcript);
                     transcript
                 }
                 None => return Ok(Have::Missing),
@@ -199,7 +207,7 @@ impl Answerer for EngineAnswerer {
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
         let (account, chat) = (place.account.as_str(), place.chat.as_str());
-        self.shared.lock().forget(&place.chat);
+        self.shared.lock().forget(&whose(place));
         self.sessions.end(account, chat).await.map(drop).map_err(refused)
     }
 }

@@ -42,7 +42,7 @@ impl Inner {
         self.answers.answerer()?;
         // Somebody else's chat is none. A chat that is never stored is not there.
         if ask.keep == Keep::Cache {
-            self.store.chat(&peer.account, &ask.chat, HEAD_ONLY).await?;
+            self.store.chat(&peer.account, &ask.chat, Have::ALL).await?;
         }
         let place = Place { account: peer.account.clone(), chat: ask.chat.clone(), keep: ask.keep };
         let (running, begun) = {
@@ -80,7 +80,7 @@ impl Inner {
         if running.place.chat != history.chat {
             return Err(not_found());
         }
-        running.take_history(history)?;
+        running.take_history(peer.seat, history)?;
         Ok(Vec::new())
     }
 
@@ -100,7 +100,7 @@ impl Inner {
             return Ok([initiated].into_iter().chain(steps).map(Step::event).collect());
         }
         // Somebody else's chat is none.
-        self.store.chat(&peer.account, &chat, HEAD_ONLY).await?;
+        self.store.chat(&peer.account, &chat, Have::ALL).await?;
         if let Some(letter) = self.letter_for(&peer.account, &chat, &turn).await? {
             let LetterSent { chat, turn, reply, letter, more, .. } = letter;
             let waits = PendingAiResponse { chat, turn, reply, letter, more };
@@ -109,18 +109,18 @@ impl Inner {
         let answerer = self.answers.answerer()?;
         let place = Place { account: peer.account.clone(), chat, keep: Keep::Cache };
         let telling = answerer.again(&place, &turn, &after).await?.ok_or_else(not_found)?;
-        let running = {
+        let running = Running::again(place, &turn, after);
+        running.listen(seat);
+        {
             let mut all = self.answers.running.lock();
             let turns = all.entry(peer.account.clone()).or_default();
-            if turns.len() >= TURNS {
-                return Err(too_fast(5000));
+            // Another device may have taken it up meanwhile.
+            if turns.len() >= TURNS || turns.find(&turn).is_some() {
+                return Err(too_fast(1000));
             }
-            let running = Running::again(place, &turn, after);
             turns.push(Arc::clone(&running));
-            running
-        };
-        running.listen(seat);
-        tokio::spawn(drive::tell(Arc::clone(self), running, telling));
+        }
+        tokio::spawn(drive::hear(Arc::clone(self), running, telling));
         Ok(vec![Step::event(initiated)])
     }
 
@@ -142,7 +142,7 @@ impl Inner {
             return Err(not_found());
         }
         let telling = self.answers.answerer()?.decide(&running.place, &turn, approval.as_str(), allow);
-        tokio::spawn(drive::tell(Arc::clone(self), running, telling));
+        tokio::spawn(drive::hear(Arc::clone(self), running, telling));
         Ok(vec![Step::event(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }))])
     }
 
@@ -172,5 +172,3 @@ impl Inner {
 
 /// Turns of one account at once, waiting ones and unstored answers included.
 const TURNS: usize = 16;
-/// Nothing but the chat's own row.
-const HEAD_ONLY: Have = Have { messages_v: u32::MAX, draft_v: u32::MAX, trail_from: 0 };

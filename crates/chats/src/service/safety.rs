@@ -41,7 +41,7 @@ impl Inner {
         let Some(sealed) = self.store.safety(account, chat).await? else {
             if seen > 0 {
                 // Unless the chat was deleted meanwhile, which is `not-found`.
-                self.store.chat(account, chat, NOTHING).await?;
+                self.store.chat(account, chat, Have::ALL).await?;
                 return Err(Refused::RolledBack.into());
             }
             return Ok(None);
@@ -101,6 +101,3 @@ fn context<'a>(account: &'a AccountId, chat: &'a ChatId) -> Context<'a> {
     let (owner, container) = (account.as_str(), chat.as_str());
     Context { purpose: "safety", owner, container, object: "safety", field: "" }
 }
-
-/// Of a device that has everything.
-const NOTHING: Have = Have { messages_v: u32::MAX, draft_v: 0, trail_from: 0 };

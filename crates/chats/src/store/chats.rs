@@ -136,6 +136,11 @@ pub struct Have {
     pub trail_from: u32,
 }
 
+impl Have {
+    /// Everything: what is asked for is whether the chat is there.
+    pub const ALL: Self = Self { messages_v: u32::MAX, draft_v: u32::MAX, trail_from: 0 };
+}
+
 /// What a device lacks of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatDelta {

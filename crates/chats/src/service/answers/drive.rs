@@ -28,20 +28,15 @@ pub(super) async fn drive(
     history: mpsc::Receiver<ChatHistory>,
 ) {
     for one in before {
-        one.reaches(Stage::Over).await;
+        one.reaches(Stage::Waits).await;
     }
     if running.is_cancelled() {
         return fail(&service, &running, &cancelled());
     }
     match begin(&service, &running, ask, history).await {
-        Ok((telling, transcript)) => hear(service, running, telling, Some(transcript)).await,
+        Ok(telling) => hear(service, running, telling).await,
         Err(refused) => fail(&service, &running, &refused),
     }
-}
-
-/// Tells what comes of a turn that was begun before.
-pub(super) async fn tell(service: Arc<Inner>, running: Arc<Running>, telling: Telling) {
-    hear(service, running, telling, None).await;
 }
 
 async fn begin(
@@ -49,7 +44,7 @@ async fn begin(
     running: &Running,
     ask: ChatMessageAdded,
     mut parts: mpsc::Receiver<ChatHistory>,
-) -> Answer<(Telling, Transcript)> {
+) -> Answer<Telling> {
     let answerer = Arc::clone(service.answers.answerer()?);
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
         Before::Kept(kept) if !ask.history => Err((None, kept.transcript)),
@@ -83,9 +78,10 @@ async fn begin(
         }
     };
     let transcript = before.then(Kind::User, ask.text.as_str());
+    running.asked_at(transcript);
     let mut question = question(running, ask, transcript, history);
     question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
-    Ok((answerer.answer(question), transcript))
+    Ok(answerer.answer(question))
 }
 
 fn question(
@@ -120,12 +116,7 @@ fn question(
 }
 
 /// Tells what comes, until the end; then waits until a device has stored the answer.
-async fn hear(
-    service: Arc<Inner>,
-    running: Arc<Running>,
-    mut telling: Telling,
-    transcript: Option<Transcript>,
-) {
+pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling: Telling) {
     let mut began = false;
     let mut flush = None;
     loop {
@@ -163,7 +154,7 @@ async fn hear(
                 tell_words(&service, &running);
                 flush = None;
                 service.note_safety(&running, answer.safety.as_deref()).await;
-                let ended = ended(&service, &running, *answer, transcript).await;
+                let ended = ended(&service, &running, *answer).await;
                 keep(&service, &running, ServerEvent::AiTypingEnded(ended));
                 running.advance(Stage::Over);
             }
@@ -178,7 +169,7 @@ async fn hear(
                 };
                 keep(&service, &running, ServerEvent::AiApprovalRequested(event));
                 running.advance(Stage::Waits);
-                return;
+                return wait_for_word(&service, &running).await;
             }
             Some(Said::Failed(refused)) => return fail(&service, &running, &refused),
             Some(Said::Made(made)) => {
@@ -191,6 +182,13 @@ async fn hear(
         return fail(&service, &running, &unavailable("the answer was cut off"));
     }
     settle(&service, &running).await;
+}
+
+/// Waits for the person's word on a tool. After a while the turn is forgotten here: a device that comes back takes it up again.
+async fn wait_for_word(service: &Inner, running: &Running) {
+    if timeout(UNDECIDED, running.is_decided()).await.is_err() {
+        service.answers.forget(running);
+    }
 }
 
 /// Waits until the answer is stored, or leaves it in the mailbox.
@@ -210,15 +208,10 @@ async fn settle(service: &Arc<Inner>, running: &Running) {
     service.answers.forget(running);
 }
 
-async fn ended(
-    service: &Inner,
-    running: &Running,
-    answer: crate::answerer::Answer,
-    transcript: Option<Transcript>,
-) -> AiTypingEnded {
+async fn ended(service: &Inner, running: &Running, answer: crate::answerer::Answer) -> AiTypingEnded {
     let words = running.words();
     let cut = words.len() < answer.text.len();
-    let proof = match (&running.ids, transcript) {
+    let proof = match (&running.ids, running.transcript()) {
         (Some((_, reply)), Some(transcript)) => match service.vault.key(&running.place.account, None).await {
             Ok(Some(key)) => {
                 let end = transcript.then(Kind::Assistant, &words);
@@ -390,3 +383,5 @@ const HISTORY: Duration = Duration::from_secs(120);
 const TOGETHER: Duration = Duration::from_millis(40);
 /// How often a note of a chat's safety is tried.
 const NOTES: usize = 4;
+/// How long a turn that waits for a person is remembered.
+const UNDECIDED: Duration = Duration::from_secs(600);

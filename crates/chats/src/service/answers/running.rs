@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, Transcript, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
     AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted,
@@ -76,7 +76,7 @@ impl Turns {
 
     /// Adds a turn; returns those of its chat that it waits for.
     pub(super) fn push(&mut self, running: Arc<Running>) -> Vec<Arc<Running>> {
-        let before = self.0.iter().filter(|one| one.place.chat == running.place.chat && !one.is_over());
+        let before = self.0.iter().filter(|one| one.place.chat == running.place.chat && one.is_at_work());
         let before = before.cloned().collect();
         self.0.push(running);
         before
@@ -143,6 +143,8 @@ struct Buffer {
     asker: Option<u64>,
     /// The history that is waited for.
     wanted: Option<RequestChatHistory>,
+    /// Where the transcript stands with the question.
+    transcript: Option<Transcript>,
     cancelled: bool,
 }
 
@@ -220,12 +222,11 @@ impl Running {
         self.buffer.lock().seats.retain(|seat| !gone.contains(seat));
     }
 
-    /// More words of the answer. `false`: the answer is as long as a message may be.
-    pub(super) fn hear(&self, words: &str) -> bool {
+    /// More words of the answer, as far as a message may be long.
+    pub(super) fn hear(&self, words: &str) {
         let mut buffer = self.buffer.lock();
         let room = MAX_QUERY - buffer.words.len();
         buffer.words.push_str(&words[..words.floor_char_boundary(room.min(words.len()))]);
-        words.len() <= room
     }
 
     /// The whole answer, where it is another than what was heard. Then what was told is told anew.
@@ -290,8 +291,10 @@ impl Running {
         updates
     }
 
-    pub(super) fn take_history(&self, history: ChatHistory) -> Answer<()> {
-        let sender = self.history.as_ref().ok_or_else(not_found)?;
+    /// Takes a part of the history from the socket that asked the question, and from no other.
+    pub(super) fn take_history(&self, seat: Option<u64>, history: ChatHistory) -> Answer<()> {
+        let sender = self.history.as_ref().filter(|_| seat.is_some() && seat == self.buffer.lock().asker);
+        let sender = sender.ok_or_else(not_found)?;
         sender.try_send(history).map_err(|_| not_found())
     }
 
@@ -314,6 +317,26 @@ impl Running {
 
     pub(super) fn is_over(&self) -> bool {
         *self.stage.borrow() >= Stage::Over
+    }
+
+    /// Whether the next turn of its chat has to wait for it. One that waits for a person holds up nobody.
+    fn is_at_work(&self) -> bool {
+        *self.stage.borrow() == Stage::Runs
+    }
+
+    /// Waits until the person has said a word on a tool, or it is over.
+    pub(super) async fn is_decided(&self) {
+        let mut stage = self.stage.subscribe();
+        let _gone = stage.wait_for(|stage| *stage != Stage::Waits).await.map(drop);
+    }
+
+    /// Where the transcript stands with the question, for the proof of its answer.
+    pub(super) fn asked_at(&self, transcript: Transcript) {
+        self.buffer.lock().transcript = Some(transcript);
+    }
+
+    pub(super) fn transcript(&self) -> Option<Transcript> {
+        self.buffer.lock().transcript
     }
 
     /// It is further now. A stage never comes again, but that a tool is waited for.

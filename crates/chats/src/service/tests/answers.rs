@@ -248,7 +248,8 @@ async fn a_tool_waits_for_the_persons_word() {
     };
     let frames = ask(&mut socket, ClientEvent::DecideAiTask(decide.clone())).await.unwrap();
     assert_eq!(name(&frames), "ai_task_initiated");
-    assert_eq!(hear(&mut socket, &question.turn).await.0, "known=0: allowed");
+    let (words, ended) = hear(&mut socket, &question.turn).await;
+    assert_eq!((words.as_str(), ended.proof.is_some()), ("known=0: allowed", true));
     let frames = ask(&mut socket, ClientEvent::DecideAiTask(decide)).await.unwrap();
     assert_eq!(name(&frames), "not-found", "it is decided once");
 }
@@ -341,4 +342,40 @@ async fn an_answer_that_nobody_stores_waits_in_the_mailbox_and_safety_is_remembe
     assert_eq!(letter.reply, question.reply);
     done(&mut two, &question).await;
     assert!(world.store.letter(account, chat, &question.turn).await.unwrap().is_none(), "it is taken once");
+}
+
+#[tokio::test]
+async fn a_tool_that_nobody_decides_holds_up_no_other_question() {
+    let (_world, _, _ana, mut socket, asker) = answered(false).await;
+    ask(&mut socket, ask_event(&asker.question("approve me"))).await.unwrap();
+    while news(&mut socket).await.event.name() != "ai_approval_requested" {}
+    let next = asker.question("go on");
+    assert_eq!(name(&ask(&mut socket, ask_event(&next)).await.unwrap()), "ai_task_initiated");
+    assert_eq!(hear(&mut socket, &next.turn).await.0, "known=0: go on");
+}
+
+#[tokio::test]
+async fn a_history_is_taken_from_the_socket_that_asked_and_from_no_other() {
+    let (world, _, ana, mut socket, mut asker) = answered(false).await;
+    asker.branch = vec![MessageId::random()];
+    let question = asker.question("hello");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    while news(&mut socket).await.event.name() != "request_chat_history" {}
+    let second = world.second(&ana).await;
+    let mut two = world.connect(&second).await;
+    let heard = Heard {
+        id: asker.branch[0].clone(),
+        by: SaidBy::User,
+        text: Text::cut("words that nobody said"),
+        proof: None,
+    };
+    let part = ClientEvent::ChatHistory(ChatHistory {
+        chat: asker.chat.clone(),
+        turn: question.turn.clone(),
+        messages: List::new(vec![heard]).unwrap(),
+        more: false,
+    });
+    assert_eq!(name(&ask(&mut two, part.clone()).await.unwrap()), "not-found");
+    assert!(ask(&mut socket, part).await.unwrap().is_empty());
+    assert_eq!(hear(&mut socket, &question.turn).await.0, "known=1: hello");
 }
