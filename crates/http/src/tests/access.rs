@@ -236,6 +236,7 @@ async fn a_session_of_chats_is_no_token() {
             let mut request = Request::get(path)
                 .header("confidant-session", id)
                 .header(header::COOKIE, format!("__Host-confidant={id}; confidant-7367={id}"))
+                .header(header::HOST, "localhost:7367")
                 .header(header::ORIGIN, "http://localhost:7367")
                 .header("sec-fetch-site", "same-origin");
             if let Some(authorization) = &authorization {

@@ -271,7 +271,7 @@ mod tests {
         }
         // What somebody else put there is as long as it likes.
         let mut cmd = redis::cmd("SET");
-        cmd.arg(one.entry("a", "x")).arg(vec![7; 101]);
+        cmd.arg(one.entry("a", "x")).arg(vec![7_u8; 101]);
         one.link.run::<()>(For::Writing, cmd).await.unwrap();
         assert_eq!(one.get("a", "x").await, None);
     }

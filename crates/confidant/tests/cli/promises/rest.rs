@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use confidant_chat_format::RecoveryCode;
-use confidant_client::{Credential, Device, Offer, Phase};
+use confidant_client::{AskOptions, Credential, Device, News, Offer, Phase, Telling, Told};
 
 use super::{Place, Serving, keys_of};
 use crate::moving::ask as ask_redis;
@@ -17,7 +17,7 @@ on_each_store! {
 
 const LOGIN: &str = "quillfeather";
 const PASSWORD: &str = "correct-horse-9-battery";
-const WORDS: [&str; 8] = [
+const WORDS: [&str; 9] = [
     "gimbalwort-title",
     "marzipanther-words",
     "overwrittenia-words",
@@ -26,6 +26,7 @@ const WORDS: [&str; 8] = [
     "brontolith-embed",
     "kelpwhistle-label",
     "thistlewane-deleted",
+    "plumbagoline-asked",
 ];
 
 async fn promise_2_nothing_of_a_chat_is_readable_at_rest_and_the_master_key_opens_none(place: Place) {
@@ -46,6 +47,17 @@ async fn promise_2_nothing_of_a_chat_is_readable_at_rest_and_the_master_key_open
     let doomed = one.new_chat(Some(WORDS[7])).unwrap();
     one.flush().await.unwrap();
     one.delete_chat(&doomed).unwrap();
+    one.flush().await.unwrap();
+    // Answered: the server keeps the words for the next answer, and they are no more readable than the rest.
+    let asked = one.ask(&chat, WORDS[8], &AskOptions::default()).unwrap();
+    one.flush().await.unwrap();
+    loop {
+        match one.listen().await.unwrap() {
+            News::Turn(Told { turn, what: Telling::Ended(_), .. }) if turn == asked.turn => break,
+            News::Turn(Told { what: Telling::Failed(_), .. }) => panic!("there is no answer"),
+            _ => {}
+        }
+    }
     one.flush().await.unwrap();
     let (two, secrets) = others_come(&place, &server, &mut one, &code, &credentials[1]).await;
     let account = one.account_id().clone();
