@@ -34,6 +34,8 @@ words! {
         Stopping = "stopping",
         /// The server cannot reach its database or keys.
         Unavailable = "unavailable",
+        /// The page is not the one that this server hands out; load it again.
+        StalePage = "stale-page",
     }
 }
 
@@ -65,7 +67,8 @@ impl ErrorName {
     pub const fn status(self) -> u16 {
         match self {
             Self::Content(Refused::LoginRefused) | Self::Request(Failure::Unauthorised) => 401,
-            Self::Content(Refused::Conflict | Refused::Duplicate) | Self::Request(Failure::TooMany) => 409,
+            Self::Content(Refused::Conflict | Refused::Duplicate)
+            | Self::Request(Failure::TooMany | Failure::StalePage) => 409,
             Self::Content(Refused::BadId | Refused::TwoCredentials) | Self::Request(Failure::Malformed) => {
                 400
             }

@@ -26,6 +26,8 @@ use crate::{cookie, network};
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("confidant-session");
 /// The header with a session's id, in an answer to a program.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("confidant-session-id");
+/// The header that says which release a page is.
+const PAGE: HeaderName = HeaderName::from_static("confidant-page");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The scheme of `Authorization` for programs.
 const SCHEME: &str = "Confidant-Session";
@@ -50,6 +52,13 @@ pub(crate) enum Client {
 pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSent> {
     let headers = &parts.headers;
     let mut known = of_socket(parts, settings)?;
+    if let (Some(page), Some(ours)) = (single(headers, &PAGE)?, &settings.page)
+        && page != ours
+    {
+        let error = ErrorName::Request(Failure::StalePage);
+        let hint = "load the page again; what was not sent yet is kept";
+        return Err(RefusedSent::new(error, "this page is older than the server, or newer", hint));
+    }
     let (origin, client) = (&known.caller.origin, known.client);
     let cookie = cookie::read(headers, origin)?;
     let authorization = single(headers, &header::AUTHORIZATION)?;

@@ -13,6 +13,8 @@ pub struct Settings {
     pub origins: Vec<Origin>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub proxies: Vec<Proxy>,
+    /// The release of the page that this server hands out. A page that says it is another one is refused.
+    pub page: Option<String>,
     /// How long is waited.
     pub patience: Patience,
 }
@@ -21,7 +23,7 @@ impl Settings {
     /// For these origins, without a proxy.
     #[must_use]
     pub fn new(origins: Vec<Origin>) -> Self {
-        Self { origins, proxies: Vec::new(), patience: Patience::default() }
+        Self { origins, proxies: Vec::new(), page: None, patience: Patience::default() }
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId};
+use confidant_chat_format::{AccountId, ChatId, Origin};
 use confidant_chat_protocol::{Body as _, RefusedSent};
 #[cfg(feature = "postgres")]
 use confidant_chats::news::PostgresNews;
@@ -41,6 +41,7 @@ use confidant_engine::storage::PostgresSettings;
 use confidant_engine::storage::{DataPlace, PostgresAddress};
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
 use confidant_http::{Beside, Gauge, Router};
+use confidant_page::Page;
 use serde_json::Value;
 
 use crate::answers::EngineAnswerer;
@@ -195,8 +196,23 @@ impl Stored {
 pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
     let Some(service) = &opened.chats else { return Router::new() };
     let origins = service.settings().origins.clone();
-    let settings = Settings { proxies: loaded.config.web.proxies.clone(), ..Settings::new(origins) };
-    confidant_chats_http::router(service.clone(), settings)
+    let page = page(loaded, &origins);
+    let settings = Settings {
+        proxies: loaded.config.web.proxies.clone(),
+        page: page.release().map(str::to_owned),
+        ..Settings::new(origins)
+    };
+    confidant_chats_http::router(service.clone(), settings).merge(page.router())
+}
+
+/// The page: the one in this program, or that of a folder.
+fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
+    let mut page = Page::built();
+    if let Some(folder) = &loaded.config.web.page_folder {
+        page = page.from_folder(folder.clone());
+    }
+    let is_secure = !origins.is_empty() && origins.iter().all(|origin| origin.as_str().starts_with("https://"));
+    if is_secure { page.secure() } else { page }
 }
 
 /// How chats are, for `/readyz` and `/metrics`.

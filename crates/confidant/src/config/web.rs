@@ -41,6 +41,8 @@ pub(crate) struct WebSection {
     ai_cache_chats: usize,
     #[serde(rename = "ai_cache_seconds", deserialize_with = "seconds::some")]
     ai_cache_lives: Duration,
+    /// A folder with the page's files, instead of those in the program.
+    pub(crate) page_folder: Option<PathBuf>,
 }
 
 impl Default for WebSection {
@@ -58,6 +60,7 @@ impl Default for WebSection {
             ai_cache: AiCache::Sealed,
             ai_cache_chats: WebCache::default().chats,
             ai_cache_lives: WebCache::default().lives,
+            page_folder: None,
         }
     }
 }
