@@ -18,7 +18,7 @@ import {
   type Mark,
   Place,
   Ring,
-  type RingOf,
+  RingOf,
   type SeenAccount,
   type SentAccount,
   Text,
@@ -100,8 +100,8 @@ export async function bookMark(book: Book): Promise<Mark> {
 /** Opens it again, with every check that needs no server. */
 export async function openBook(book: Book, id: AccountId, ak: AccountKey): Promise<Account> {
   const sent: SentAccount = {
-    ring: await keysRows(book.keys, ak, id, { kind: "account" }),
-    boxRing: await keysRows(book.boxes, ak, id, { kind: "box" }),
+    ring: await keysRows(book.keys, ak, id, RingOf.ACCOUNT),
+    boxRing: await keysRows(book.boxes, ak, id, RingOf.BOX),
     boxPub: book.boxPub,
     manifest: book.manifest,
     trail: Trail.NONE,
@@ -208,7 +208,7 @@ export function newState(account: AccountId, device: DeviceId, ak: AccountKey): 
 }
 
 export function accountKeyOf(state: State): AccountKey {
-  return AccountKey.new(state.ak, state.generation);
+  return new AccountKey(state.ak, state.generation);
 }
 
 export function setAccountKey(state: State, ak: AccountKey): void {

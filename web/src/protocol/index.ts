@@ -20,6 +20,7 @@ export * from "./keys";
 export * from "./letters";
 export * from "./limits";
 export * from "./login";
+export type { Purpose } from "../format/index";
 export * from "./pairing";
 export * from "./rotation";
 export * from "./routes";

@@ -16,8 +16,9 @@ import {
   MessageId,
   PublicKey,
   TurnId,
+  PURPOSES,
   type Purpose,
-  type Shelf,
+  Shelf,
 } from "../format/index";
 import { type Bytes, base64url, fromBase64url, isWellFormed } from "../format/bytes";
 import { Sealed } from "../format/envelope";
@@ -56,16 +57,16 @@ export const kid = parsed<Kid>("key id", (text) => Kid.parse(text));
 export const digest = parsed<Digest>("digest", (text) => Digest.parse(text));
 export const publicKey = parsed<PublicKey>("public key", (text) => PublicKey.parse(text));
 
-const SHELF_DIGITS = /^[0-9a-f]$/;
-export const shelf = checked<Shelf>(
-  "shelf: a hexadecimal digit",
-  (text): text is Shelf => typeof text === "string" && SHELF_DIGITS.test(text),
-);
+/** A number below sixteen, as its hexadecimal digit. */
+export const shelf: Shape<Shelf> = {
+  what: "shelf: a hexadecimal digit",
+  read: (json, at) => (typeof json === "string" && /^[0-9a-f]$/.test(json) ? Number.parseInt(json, 16) : at.fail("expected a valid shelf: a hexadecimal digit")),
+  write: (value) => Shelf.digit(value),
+};
 
-const PURPOSES: readonly string[] = ["login", "change", "export", "erase", "pair", "restore"];
 export const purpose = checked<Purpose>(
   "purpose: `login`, `change`, `export`, `erase`, `pair` or `restore`",
-  (text): text is Purpose => typeof text === "string" && PURPOSES.includes(text),
+  (text): text is Purpose => PURPOSES.some((one) => one === text),
 );
 
 export const u32 = number(2 ** 32 - 1, "number below 2^32");
