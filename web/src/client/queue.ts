@@ -12,9 +12,9 @@
 // The Rust client keeps a digest of those words. Here the words themselves are kept: hashing is asynchronous in a browser, and a
 // queue that changes between two awaits is harder to get right than one that is a little longer.
 //
-// Everything in a queue is plain JSON data: digests are their base64url texts.
+// Everything in a queue is plain JSON data.
 
-import type { ChatId, EmbedId, FieldName, MessageId, Role, Shared, TurnId } from "../format/index";
+import type { ChatId, Digest, EmbedId, FieldName, Mark, MessageId, Role, Shared, TurnId } from "../format/index";
 
 /** What a change was made against. */
 export type Base =
@@ -46,12 +46,12 @@ export interface Note {
   role: Role;
   body: string;
   model: string | null;
-  refs: EmbedId[];
+  refs: readonly EmbedId[];
   createdAt: number;
   /** The answer that is asked for with it: the head waits for it from the same write on. */
   ask: Wanted | null;
   /** What else leaves the device for this turn, by consent. */
-  shared: Shared[];
+  shared: readonly Shared[];
 }
 
 /** These words, and nothing else. */
@@ -72,8 +72,8 @@ export interface Answer {
   parent: MessageId;
   body: string;
   model: string | null;
-  /** The server's proof, as base64url. */
-  proof: string | null;
+  /** The server's proof that its model said this. */
+  proof: Digest | null;
   createdAt: number;
   /** Fields of the chat that are set if it has no title: the title among them. */
   fields: [FieldName, string][];
@@ -106,19 +106,13 @@ export type Act =
   /** Adds to the account's suggestions for new chats. */
   | { do: "suggest"; texts: string[] };
 
-/** A revision and the hash of its envelope, as base64url. */
-export interface SentMark {
-  rev: number;
-  envelope: string;
-}
-
 /** An operation that waits. */
 export interface Pending {
   n: number;
   chat: ChatId | null;
   act: Act;
   /** The head of each attempt, kept before it was sent. Of a draft or a piece of data, a mark of its envelope. */
-  sent: SentMark[];
+  sent: Mark[];
 }
 
 /** What an operation is about. */
@@ -336,13 +330,13 @@ export class Queue {
   }
 
   /** Notes which head an attempt would make. Kept before it is sent. */
-  noteSent(numbers: readonly number[], mark: SentMark): void {
+  noteSent(numbers: readonly number[], mark: Mark): void {
     for (const op of this.ops) if (numbers.includes(op.n)) op.sent.push(mark);
   }
 
   /** Heads of a chat that the server shows to be stored: whatever was sent with one of them is done. */
-  confirm(chat: ChatId, stored: readonly SentMark[]): void {
-    const isStored = (mark: SentMark) => stored.some((one) => one.rev === mark.rev && one.envelope === mark.envelope);
+  confirm(chat: ChatId, stored: readonly Mark[]): void {
+    const isStored = (mark: Mark) => stored.some((one) => one.rev === mark.rev && one.envelope === mark.envelope);
     this.done(this.ofChat(chat).filter((op) => op.sent.some(isStored)).map((op) => op.n));
   }
 
