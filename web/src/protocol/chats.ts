@@ -233,8 +233,8 @@ function checkSize(item: ItemId, sealed: Sealed, at: At): void {
 interface WriteShape {
   expected: number;
   ring?: unknown;
-  puts: { item: ItemId }[];
-  removes: ItemId[];
+  puts: readonly { item: ItemId }[];
+  removes: readonly ItemId[];
   floor?: unknown;
   manifest?: unknown;
 }
@@ -247,7 +247,7 @@ function checkWrite(write: WriteShape, at: At): void {
   checkOnce("removes", [...write.puts.map((put) => put.item), ...write.removes], at);
 }
 
-function checkUpdated(update: { items: { item: ItemId }[]; removed: ItemId[] }, at: At): void {
+function checkUpdated(update: { items: readonly { item: ItemId }[]; removed: readonly ItemId[] }, at: At): void {
   checkOnce("removed", [...update.items.map((sent) => sent.item), ...update.removed], at);
 }
 

@@ -212,7 +212,7 @@ export function words<const W extends string>(title: string, all: readonly W[]):
 }
 
 /** A list of `min` to `max` values. */
-export function list<T>(of: () => Shape<T>, max: number, min = 0): Shape<T[]> {
+export function list<T>(of: () => Shape<T>, max: number, min = 0): Shape<readonly T[]> {
   return {
     get what() {
       const many = min === max ? `exactly ${thousands(max)}` : `at most ${thousands(max)}`;
