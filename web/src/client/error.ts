@@ -8,7 +8,7 @@
 // Easy to get wrong: treating `offline` as "not done". The answer may have been lost on the way back.
 
 import { Refused } from "../format/error";
-import { type ErrorName, type LogoutReason, Malformed, type RefusedSent } from "../protocol/index";
+import { type ErrorName, type LogoutReason, Malformed, type RefusedSent, isErrorName } from "../protocol/index";
 
 /** Names that only a client has. */
 export type OwnName =
@@ -70,6 +70,11 @@ export class ClientError extends Error {
 /** Whether the server refused the request, by this name if one is given. */
 export function isDenied(error: unknown, name?: ErrorName): error is ClientError {
   return error instanceof ClientError && error.kind === "denied" && (name === undefined || error.name === name);
+}
+
+/** The name of what the server refused; one that is not of the protocol cannot be denied. */
+export function deniedName(error: ClientError): ErrorName {
+  return isErrorName(error.name) ? error.name : "unavailable";
 }
 
 /** Whether it is an error of this client, by this name. */
