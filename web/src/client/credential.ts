@@ -147,9 +147,15 @@ export class Link {
 
   /** Sends a request that needs no proof. */
   async post<P extends Path>(path: P, request: RequestOf<P>): Promise<AnswerOf<P>> {
+    const [answer] = await this.postForSession(path, request);
+    return answer;
+  }
+
+  /** The same, with the id of a session that the answer opened. */
+  async postForSession<P extends Path>(path: P, request: RequestOf<P>): Promise<[answer: AnswerOf<P>, session: Bytes | null]> {
     const shape = ROUTES[path].request as unknown as ObjectShape<RequestOf<P>>;
-    const [json] = await this.raw(path, written<RequestOf<P>>(shape, request));
-    return answerOf(path, json);
+    const [json, session] = await this.raw(path, written<RequestOf<P>>(shape, request));
+    return [answerOf(path, json), session];
   }
 
   /** Sends a request that was signed. */
