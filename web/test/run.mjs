@@ -33,7 +33,7 @@ try {
   });
   const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
   const env = { ...process.env, WEB_DIR: dirname(here), NODE_PATH: join(dirname(here), "node_modules") };
-  status = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit", env }).status ?? 1;
+  status = spawnSync(process.execPath, ["--enable-source-maps", "--experimental-websocket", "--test", ...files], { stdio: "inherit", env }).status ?? 1;
 } finally {
   await rm(out, { recursive: true, force: true });
 }

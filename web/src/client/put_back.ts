@@ -18,7 +18,7 @@
 
 import { ItemId, Key, Message, Refused, Text } from "../format/index";
 import type { Bytes, ChatId, Item, MessageId } from "../format/index";
-import { logInAgain } from "./account";
+import { logIn } from "./account";
 import { listed as listedChats } from "./chats";
 import type { Credential } from "./credential";
 import { Device, disconnect, requestOne, save, saveRooms } from "./device";
@@ -84,13 +84,14 @@ export async function putBack(device: Device): Promise<PutBack> {
 
 /**
  * The same, after logging in again: the server may have credentials of before a change, whose wraps are older than those that this device
- * has seen. The account key is never an older one.
+ * has seen. The account key is never an older one. The device that is given takes the place of the one before.
  */
-export async function putBackBy(device: Device, by: Credential): Promise<PutBack> {
+export async function putBackBy(device: Device, by: Credential): Promise<[Device, PutBack]> {
   device.state.wraps.clear();
   await save(device);
-  await logInAgain(device, by);
-  return putBack(device);
+  disconnect(device);
+  const again = await logIn(device.setup, by);
+  return [again, await putBack(again)];
 }
 
 /** This device without its memory and without files. */

@@ -12,6 +12,7 @@ import type { ChatId, EmbedId, RefusedName } from "../format/index";
 import { MAX_BATCH } from "../protocol/limits";
 import type { AccountState, ChatSent, Phase, PhasedSyncComplete, Versions } from "../protocol/index";
 import { resumeTurns } from "./answers";
+import { listed } from "./chats";
 import { connect, request, save, saveRoom, saveRooms, tell, type Device } from "./device";
 import { ClientError, isConflict, isRefused } from "./error";
 import { itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
@@ -123,7 +124,10 @@ export async function refreshChat(device: Device, chat: ChatId): Promise<void> {
   await saveRoom(device, chat);
 }
 
-/** Chats older than those on this device; whether there are still older ones. */
+/**
+ * Chats older than those on this device; whether there are still older ones. The oldest one here may have been loaded by itself, because
+ * somebody opened it: what lies between is asked for by the ids of the account's own list, once nothing older is left.
+ */
 export async function loadOlder(device: Device, limit: number): Promise<Synced> {
   await connect(device);
   const byAge = [...device.rooms.values()].sort((one, two) => one.updatedAt - two.updatedAt || (one.id < two.id ? -1 : 1));
@@ -137,6 +141,14 @@ export async function loadOlder(device: Device, limit: number): Promise<Synced> 
   // The server sends these chats whole; what this device has of them is newer or the same.
   for (const chat of [...chats.keys()]) if (device.rooms.has(chat)) chats.delete(chat);
   if (![...chats.keys()].every((chat) => isListed(device, chat))) await refreshAccount(device);
+  if (!synced.older) {
+    const between = listed(device).filter((chat) => !device.rooms.has(chat) && !chats.has(chat));
+    for (const batch of chunks(between.slice(0, limit), MAX_BATCH)) {
+      const found = await fetchChats(device, new Map(batch.map((chat) => [chat, NONE])));
+      for (const [chat, parts] of found.chats) chats.set(chat, parts);
+    }
+    synced.older = between.length > limit;
+  }
   await completed(device, chats);
   for (const [chat, parts] of chats) {
     await takeChat(device, chat, parts, synced);
@@ -274,8 +286,7 @@ async function takeAccount(device: Device, state: AccountState): Promise<ChatId[
   const gone = [...device.rooms.keys()].filter((chat) => !account.floors.has(chat));
   for (const chat of gone) device.rooms.delete(chat);
   // Also those that were listed and never loaded here.
-  const listed = device.account === null ? [] : [...device.account.floors.keys()];
-  noteGone(device.state, [...listed.filter((chat) => !account.floors.has(chat)), ...gone]);
+  noteGone(device.state, [...listed(device).filter((chat) => !account.floors.has(chat)), ...gone]);
   device.account = account;
   return gone;
 }
@@ -347,16 +358,16 @@ export async function receiveChat(device: Device, chat: ChatId, delta: Delta): P
 /** Chats that changed outside the phases, and, where the phases were everything, chats that did not come. */
 async function leftOver(
   device: Device,
-  listed: ReadonlyMap<ChatId, Versions>,
+  there: ReadonlyMap<ChatId, Versions>,
   whole: boolean,
   synced: Synced,
   refusal: FirstRefusal,
 ): Promise<ChatId[]> {
   const wanted: [ChatId, Versions][] = [];
-  for (const [chat, there] of refusal.first === null ? listed : []) {
+  for (const [chat, versions] of refusal.first === null ? there : []) {
     const room = device.rooms.get(chat);
     // One that is ahead was written meanwhile; one that was refused is refused once.
-    if (room !== undefined && isOlder(versionsOf(room), there)) wanted.push([chat, versionsOf(room)]);
+    if (room !== undefined && isOlder(versionsOf(room), versions)) wanted.push([chat, versionsOf(room)]);
     else if (room === undefined && whole) wanted.push([chat, NONE]);
   }
   const gone: ChatId[] = [];
