@@ -5,7 +5,7 @@
 // Easy to get wrong: a test that passes because there was no server. Without the program these tests fail and say so.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { access, mkdtemp, rm } from "node:fs/promises";
+import { access, cp, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -25,31 +25,58 @@ export async function program(): Promise<string> {
 
 /** A server of this test's own. */
 export class Server {
+  #child: ChildProcess | null = null;
+  #copies = 0;
+  /** The code that the first account needs. */
+  firstCode = "";
+
   private constructor(
     readonly origin: Origin,
-    /** The code that the first account needs. */
-    readonly firstCode: string,
     private readonly folder: string,
-    private readonly child: ChildProcess,
     private readonly path: string,
   ) {}
 
   static async start(): Promise<Server> {
     const path = await program();
     const folder = await mkdtemp(join(tmpdir(), "confidant-test-"));
-    const port = await freePort();
-    const env = { ...bare(folder), CONFIDANT_WEB__REGISTRATION: "open" };
-    const args = ["serve", "--listen", `127.0.0.1:${port}`, "--data-dir", join(folder, "data")];
-    const child = spawn(path, args, { env, cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
-    const code = await started(child);
-    return new Server(Origin.parse(`http://127.0.0.1:${port}`), code, folder, child, path);
+    const server = new Server(Origin.parse(`http://127.0.0.1:${await freePort()}`), folder, path);
+    server.firstCode = await server.#run("data");
+    return server;
+  }
+
+  async #run(data: string): Promise<string> {
+    const env = { ...bare(this.folder), CONFIDANT_WEB__REGISTRATION: "open" };
+    const args = ["serve", "--listen", this.origin.slice("http://".length), "--data-dir", join(this.folder, data)];
+    this.#child = spawn(this.path, args, { env, cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
+    return started(this.#child);
+  }
+
+  async #end(): Promise<void> {
+    const child = this.#child;
+    if (child === null || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGTERM");
+    await ended;
   }
 
   async stop(): Promise<void> {
-    const ended = new Promise((resolve) => this.child.once("exit", resolve));
-    this.child.kill("SIGTERM");
-    await ended;
+    await this.#end();
     await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** A copy of everything that the server keeps, as a backup has it. The server is started again. */
+  async backup(data = "data"): Promise<string> {
+    const copy = `copy-${(this.#copies += 1)}`;
+    await this.#end();
+    await cp(join(this.folder, data), join(this.folder, copy), { recursive: true });
+    await this.#run(data);
+    return copy;
+  }
+
+  /** Goes on with what is in that folder. */
+  async use(data: string): Promise<void> {
+    await this.#end();
+    await this.#run(data);
   }
 
   /** The Rust client as a device of its own, which logs in with this recovery code. */
@@ -106,15 +133,14 @@ function bare(home: string): NodeJS.ProcessEnv {
   return { PATH: process.env["PATH"], HOME: home, NO_COLOR: "1" };
 }
 
-/** Waits until it listens; the code for the first account, which it prints before. */
+/** Waits until it listens; the code for the first account, which it prints before while there is none. */
 function started(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     child.once("exit", () => reject(new Error(`the server did not start: ${text}`)));
     child.stderr?.on("data", (part) => {
       text += String(part);
-      const code = /needs this code, today: ([0-9a-f]+)/.exec(text)?.[1];
-      if (text.includes("listening on") && code !== undefined) resolve(code);
+      if (text.includes("listening on")) resolve(/needs this code, today: ([0-9a-f]+)/.exec(text)?.[1] ?? "");
     });
   });
 }
