@@ -26,9 +26,11 @@ export interface CoreError {
  * none    nobody logged in here, or it was forgotten
  * locked  there are sealed files of a device; a password, recovery code or passkey opens them, also offline
  * open    the keys are in the worker's memory
+ * elsewhere  another tab of this browser has the account open: `takeOver` ends that one
  */
 export type Account =
   | { state: "none" }
+  | { state: "elsewhere" }
   | { state: "locked"; login: string | null }
   | { state: "open"; login: string | null; account: Id; device: Id; generation: number; hasSession: boolean; staysUnlocked: boolean };
 
@@ -258,6 +260,8 @@ export interface Core {
   logIn(login: string, proof: Proof): Promise<void>;
   /** Opens the files of the device that is here. Needs no server. `login-refused`: it does not open them. */
   unlock(proof: Proof): Promise<void>;
+  /** Opens the account here, and no longer in the other tab. */
+  takeOver(): Promise<void>;
   /** Forgets the keys; the files stay, sealed. */
   lock(): Promise<void>;
   /** Whether the keys outlive this tab. Off at first. */

@@ -7,6 +7,7 @@
 // One owner drives it: nothing happens between two calls. Easy to get wrong: a request that is given up half-way. Its answer comes later
 // and is dropped, since its number is known to nobody.
 
+import type { Bytes } from "../format/bytes";
 import { type Account, type AccountKey, AccountId, ChatId } from "../format/index";
 import type { Key } from "../format/key";
 import { type ClientEvent, ClientFrame, type ServerEvent, ServerFrame, readBody, writeBody } from "../protocol/index";
@@ -168,15 +169,31 @@ export async function connect(device: Device): Promise<void> {
   if (device.isConnected) return;
   // One whose `hello` was given up half-way is good for nothing.
   disconnect(device);
+  await greet(device, await dial(device));
+}
+
+/** A socket on which nobody has said `hello`, and the ticket for it. */
+export interface Dialled {
+  connection: Connection;
+  ticket: Bytes;
+}
+
+/** Reaches the server. Changes nothing of the device, so other things may be done meanwhile. */
+export async function dial(device: Device): Promise<Dialled> {
   if (device.link.session === null) throw new ClientError("not-logged-in");
   const { ticket } = await device.link.post("/chats/ticket", {}).catch((error: unknown) => {
     throw isDenied(error, "unauthorised") ? ClientError.loggedOut("expired") : error;
   });
   try {
-    device.socket = await device.link.transport.connect();
+    return { connection: await device.link.transport.connect(), ticket };
   } catch (error) {
     throw fromTransport(error);
   }
+}
+
+/** Takes over a socket, and says `hello` on it. */
+export async function greet(device: Device, { connection, ticket }: Dialled): Promise<void> {
+  device.socket = connection;
   device.socketNumber += 1;
   const seq = device.state.seq > 0 ? device.state.seq : undefined;
   try {

@@ -32,6 +32,19 @@ export interface Files {
 /** Files that go with the tab: for tests, and for browsers that keep nothing. */
 export class MemoryFiles implements Files {
   readonly #files = new Map<string, Bytes>();
+  readonly #keys = new Map<string, CryptoKey>();
+
+  async readKey(name: string): Promise<CryptoKey | null> {
+    return this.#keys.get(name) ?? null;
+  }
+
+  async writeKey(name: string, key: CryptoKey): Promise<void> {
+    this.#keys.set(name, key);
+  }
+
+  async removeKey(name: string): Promise<void> {
+    this.#keys.delete(name);
+  }
 
   async read(name: string): Promise<Bytes | null> {
     return this.#files.get(name)?.slice() ?? null;
@@ -56,17 +69,21 @@ export class MemoryFiles implements Files {
 
 interface Schema extends DBSchema {
   files: { key: string; value: Bytes };
+  /** Keys that no script can read out: only what they seal and open. */
+  keys: { key: string; value: CryptoKey };
 }
 
 /** Files in IndexedDB. */
 export class DatabaseFiles implements Files {
   private constructor(private readonly db: IDBPDatabase<Schema>) {}
 
-  /** `blocked` is called when another tab holds an older version open. */
   static async open(name: string): Promise<DatabaseFiles> {
     const db = await tried(() =>
       openDB<Schema>(name, 1, {
-        upgrade: (db) => void db.createObjectStore("files"),
+        upgrade: (db) => {
+          db.createObjectStore("files");
+          db.createObjectStore("keys");
+        },
       }),
     );
     return new DatabaseFiles(db);
@@ -96,6 +113,18 @@ export class DatabaseFiles implements Files {
 
   async names(): Promise<string[]> {
     return tried(() => this.db.getAllKeys("files"));
+  }
+
+  async readKey(name: string): Promise<CryptoKey | null> {
+    return (await tried(() => this.db.get("keys", name))) ?? null;
+  }
+
+  async writeKey(name: string, key: CryptoKey): Promise<void> {
+    await tried(() => this.db.put("keys", key, name));
+  }
+
+  async removeKey(name: string): Promise<void> {
+    await tried(() => this.db.delete("keys", name));
   }
 
   close(): void {

@@ -67,7 +67,7 @@ export class Http implements Transport {
         credentials: this.how.hasCookies ? "same-origin" : "omit",
         redirect: "error",
         cache: "no-store",
-        signal: AbortSignal.timeout(ANSWER),
+        signal: AbortSignal.timeout(LINES.includes(path) ? ANSWER_OF_LINES : ANSWER),
       });
       if (response.status !== 200) throw await refusal(response);
       const bytes = await read(response, LINES.includes(path) ? MAX_LINES : MAX_FRAME);
@@ -242,5 +242,7 @@ const LINES: readonly string[] = ["/account/export", "/chats/events"];
 /** How many bytes such an answer may have. */
 const MAX_LINES = 2 ** 31 - 1;
 const CONNECT = 10_000;
-/** Nobody waits longer for an answer; an export of a large account takes a while. */
-const ANSWER = 300_000;
+/** Nobody waits longer for an answer. */
+const ANSWER = 60_000;
+/** An export of a large account takes a while. */
+const ANSWER_OF_LINES = 300_000;
