@@ -1,417 +1,269 @@
-// A server that lies: each lie ends in its own error, and nothing false is shown.
-//
-// The liar stands between a device and a real server and changes what passes. A "stranger" logged in just now and remembers nothing; a
-// "friend" synced before the lie.
+// What a server can do to a state, attack by attack: each is refused with the name that the format gives it, by a device that
+// remembers and by one that does not. As crates/chat-format/tests/malicious.rs, without a server: only the format.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
+import {
+  AccountId, AccountKey, base64url, ChatId, Digest, Entry, fromUtf8, Head, Key, Kid, Message, MessageId, random, Refused, RingOf, Shelf, utf8, wellFormed,
+} from "../src/format/index";
+import type { Manifest } from "../src/format/index";
+import type { Answer, ChatState, State } from "./differential/opposite";
+import { answer, bytes, take } from "./differential/take";
+import { nothing, World } from "./differential/world";
+import type { Memory } from "./differential/world";
 
-import { logIn } from "../src/client/account";
-import { addEmbed, chat, chats, data, deleteChat, deleteMessage, edit, newChat, say, setData, setDraft } from "../src/client/chats";
-import { type Device, disconnect, openDevice } from "../src/client/device";
-import { nameOf } from "../src/client/error";
-import { MemoryFiles } from "../src/client/files";
-import { listen } from "../src/client/live";
-import { rotate } from "../src/client/rotate";
-import { flush } from "../src/client/send";
-import { embed, openChat, sync } from "../src/client/sync";
-import { Digest, EmbedId, ItemId, Kid, MessageId, PublicKey, utf8 } from "../src/format/index";
-import type { ChatId } from "../src/format/index";
-import { type AccountState, type ChatSent, type ChatUpdated, type ItemSent, SessionOpened, readBody, writeBody } from "../src/protocol/index";
-import { type Person, World, bodies } from "./world/index";
-import { Liar, dropped, flipped, onAccount, onChat, onChats, onItem, withEnvelope } from "./world/lies";
-import { Through } from "./world/ways";
-
-let world: World;
-before(async () => {
-  world = await World.start();
-});
-after(() => world?.stop());
-
-/** An honest device, what it wrote, and devices over a liar. */
-class Scene {
-  private constructor(
-    readonly person: Person,
-    readonly one: Device,
-    readonly chat: ChatId,
-    readonly other: ChatId,
-    readonly ids: readonly [MessageId, MessageId, MessageId],
-  ) {}
-
-  static async make(): Promise<Scene> {
-    const { person, device: one } = await world.person();
-    const [trip, other] = [await newChat(one, "Trip"), await newChat(one, "Other")];
-    const ids = [await say(one, trip, "first"), await say(one, trip, "second"), await say(one, trip, "third")] as const;
-    await say(one, other, "elsewhere");
-    await setDraft(one, trip, "a draft");
-    await setData(one, "settings", "theme", "dark");
-    await flush(one);
-    return new Scene(person, one, trip, other, ids);
-  }
-
-  async stranger(): Promise<[Liar, Device]> {
-    const liar = new Liar();
-    const setup = world.setup(new MemoryFiles(), new Through(world.transport(), liar));
-    return [liar, await world.device(this.person, setup)];
-  }
-
-  async friend(): Promise<[Liar, Device]> {
-    const [liar, device] = await this.stranger();
-    await sync(device, "all");
-    return [liar, device];
-  }
-
-  /** The message of the other chat, as the server sends it. */
-  async foreign(): Promise<ItemSent> {
-    const [liar, device] = await this.friend();
-    disconnect(device);
-    const items = liar.chats().filter((sent) => sent.chat === this.other).flatMap((sent) => sent.items);
-    return some(items.find((sent) => ItemId.isMessage(sent.item)));
-  }
+interface Story {
+  world: World;
+  memory: Memory;
+  one: ChatId;
+  two: ChatId;
 }
 
-function some<T>(value: T | null | undefined): T {
-  assert.ok(value !== null && value !== undefined);
-  return value;
+/** Two chats with a few messages, a title and a pending reply, and a device that has seen all of it. */
+async function story(): Promise<Story> {
+  const world = await World.make();
+  const [one, two] = [await world.create(), await world.create()];
+  for (const words of ["a", "b", "c"]) await world.say(one, words);
+  await world.title(one, "title");
+  await world.say(two, "elsewhere");
+  await world.ask(one);
+  await world.publish();
+  return { world, memory: world.memory(), one, two };
 }
 
-async function refused(done: Promise<unknown>): Promise<string> {
-  try {
-    await done;
-  } catch (error) {
-    return nameOf(error);
-  }
-  return "nothing was refused";
+async function verdict(state: State): Promise<string> {
+  const said: Answer = await answer(() => take(state));
+  return "refused" in said ? said.refused : "ok";
 }
 
-/** The name of the first refusal that listening ends in. */
-async function refusedNews(device: Device): Promise<string> {
-  for (;;) {
-    try {
-      await listen(device);
-    } catch (error) {
-      return nameOf(error);
-    }
+/** What a device that remembers says, and what one says that does not. */
+async function both(of: Story, spoil: (state: State) => unknown): Promise<[string, string]> {
+  const verdicts: string[] = [];
+  for (const memory of [of.memory, nothing()]) {
+    const state = structuredClone(await of.world.state(memory));
+    await spoil(state);
+    verdicts.push(await verdict(state));
   }
+  return [verdicts[0] ?? "", verdicts[1] ?? ""];
 }
 
-const TITLE = ItemId.parse("meta:title");
+const everyone = (name: string): [string, string] => [name, name];
 
-test("lies about what a chat consists of are refused by name", async () => {
-  const scene = await Scene.make();
-  const [first, second, third] = scene.ids;
-  const foreign = await scene.foreign();
-  const at = (items: readonly ItemSent[], id: ItemId) => some(items.find((sent) => sent.item === id));
-  const swapped = (items: readonly ItemSent[], one: ItemId, two: ItemId, withHash: boolean) => {
-    const [left, right] = [at(items, one), at(items, two)];
-    const as = (sent: ItemSent, other: ItemSent) => ({ ...withEnvelope(sent, other.envelope), hash: withHash ? other.hash : sent.hash });
-    return items.map((sent) => (sent === left ? as(left, right) : sent === right ? as(right, left) : sent));
-  };
-  type ItemsLie = (items: readonly ItemSent[]) => readonly ItemSent[];
-  const lies: [string, string, ItemsLie][] = [
-    ["the tail is missing", "list-refused", (items) => items.filter((sent) => sent.item !== third)],
-    ["one in the middle is missing", "list-refused", (items) => items.filter((sent) => sent.item !== second)],
-    ["a field is missing", "list-refused", (items) => items.filter((sent) => sent.item !== TITLE)],
-    ["two messages change places", "record-refused", (items) => swapped(items, first, second, false)],
-    ["two messages change places with their hashes", "list-refused", (items) => swapped(items, first, second, true)],
-    ["a message is a title", "record-refused", (items) => swapped(items, TITLE, second, false)],
-    ["a message of another chat", "record-refused", (items) => onItem(items, first, (sent) => withEnvelope(sent, foreign.envelope))],
-    ["a message of another chat is put in", "list-refused", (items) => [...items, foreign]],
-    ["a message gets another id", "list-refused", (items) => onItem(items, first, (sent) => ({ ...sent, item: MessageId.random() }))],
-    ["a message is there twice", "list-refused", (items) => [...items, { ...at(items, first), item: MessageId.random() }]],
-    ["a byte is changed", "record-refused", (items) => onItem(items, third, (sent) => withEnvelope(sent, flipped(some(sent.envelope))))],
-    ["a message without its words", "withheld", (items) => onItem(items, third, (sent) => withEnvelope(sent, undefined))],
-    ["everything is left out", "list-refused", () => []],
+function chatOf(state: State, id: ChatId): ChatState {
+  const chat = state.chats[id];
+  assert.ok(chat);
+  return chat;
+}
+
+const anything = (): Digest => Digest.fromBytes(random(32));
+
+function flipped(text: string, at: number): string {
+  const out = bytes(text);
+  return base64url(out.with(at, (out.at(at) ?? 0) ^ 1));
+}
+
+test("an honest state opens", async () => {
+  assert.deepEqual(await both(await story(), () => undefined), everyone("ok"));
+});
+
+test("what is dropped, doubled or swapped", async () => {
+  const of = await story();
+  const { one, two } = of;
+  const attacks: [string, (chat: ChatState, state: State) => unknown][] = [
+    ["withheld", (_, state) => delete state.chats[one]],
+    ["withheld", (chat) => chat.items.pop()],
+    ["list-refused", (chat) => chat.list.pop()],
+    ["list-refused", (chat) => chat.list.push(...chat.list.slice(0, 1))],
+    ["list-refused", (chat) => chat.list.push([MessageId.random(), anything()])],
+    ["list-refused", (_, state) => state.floors.pop()],
+    ["list-refused", (_, state) => state.floors.reverse()],
+    ["list-refused", (chat, state) => (state.chats[ChatId.random()] = chat)],
+    ["record-refused", (chat) => chat.items.forEach((item) => (item[1] = chat.items[0]?.[1] ?? ""))],
+    ["record-refused", (chat) => (chat.items[0] = [chat.items[0]?.[0] ?? "", flipped(chat.items[0]?.[1] ?? "", -1)])],
+    ["record-refused", (chat) => (chat.head = flipped(chat.head, -1))],
+    ["record-refused", (chat) => (chat.head = "")],
+    ["ring-forked", (chat, state) => (chat.head = chatOf(state, two).head)],
+    ["record-refused", (_, state) => (state.manifest = flipped(state.manifest, -1))],
+    ["ring-forked", (_, state) => (state.manifest = flipped(state.manifest, 2))],
+    ["box-refused", (_, state) => (state.box_pub = base64url(random(32)))],
+    ["key-refused", (_, state) => (state.ak = base64url(random(32)))],
   ];
-  for (const [what, expected, lie] of lies) {
-    const [liar, device] = await scene.stranger();
-    liar.lie = onChat(scene.chat, (sent) => (sent.whole ? { ...sent, items: lie(sent.items) } : sent));
-    assert.equal(await refused(sync(device, "all")), expected, what);
-    assert.throws(() => chat(device, scene.chat), { name: "no-such-chat" }, `${what}: something is shown`);
-    assert.deepEqual(bodies(device, scene.other), ["elsewhere"], `${what}: the other chat is fine`);
-    // The lie ends: everything is there.
-    liar.lie = null;
-    await sync(device, "all");
-    assert.deepEqual(bodies(device, scene.chat), ["first", "second", "third"], what);
-    disconnect(device);
+  for (const [name, act] of attacks) {
+    assert.deepEqual(await both(of, (state) => act(chatOf(state, one), state)), everyone(name), act.toString());
   }
 });
 
-test("chats that are kept back or put back are refused", async () => {
-  const scene = await Scene.make();
-  const withoutIt = onAccount((state) => ({ ...state, chats: new Map([...state.chats].filter(([id]) => id !== scene.chat)) }));
-  // Kept back in the list and in the phases.
-  let [liar, device] = await scene.stranger();
-  liar.lie = (frame) => withoutIt(dropped(scene.chat)(frame));
-  assert.equal(await refused(sync(device, "all")), "withheld");
-  assert.deepEqual(chats(device), [], "nothing of a refused account is shown");
-  // Kept back in the phases, and said to be missing when it is asked for.
-  [liar, device] = await scene.stranger();
-  liar.lie = dropped(scene.chat);
-  assert.equal(await refused(sync(device, "all")), "withheld");
-  assert.throws(() => chat(device, scene.chat), { name: "no-such-chat" });
-  assert.equal(await refused(openChat(device, scene.chat)), "withheld");
-  // Neither sent nor said to be missing: the floor is ahead of what this device has.
-  [liar, device] = await scene.friend();
-  await say(scene.one, scene.chat, "fourth");
-  await flush(scene.one);
-  liar.lie = onChat(scene.chat, () => null);
-  assert.equal(await refused(sync(device, "all")), "withheld");
-  assert.deepEqual(bodies(device, scene.chat), ["first", "second", "third"]);
-  // Deleted, and put back in the list.
-  [liar, device] = await scene.friend();
-  const old = liar.chats().filter((sent) => sent.chat === scene.chat);
-  await deleteChat(scene.one, scene.chat);
-  await flush(scene.one);
-  const versions = { messagesV: 1, titleV: 1, draftV: 0 };
-  liar.lie = onAccount((state) => ({ ...state, chats: new Map([...state.chats, [scene.chat, versions]]) }));
-  assert.equal(await refused(sync(device, "all")), "list-refused");
-  // Put back in the phases only.
-  [liar, device] = await scene.stranger();
-  liar.lie = (frame) => {
-    const { event } = frame;
-    if (event.type !== "phase_2_last_20_chats_ready") return frame;
-    return { ...frame, event: { ...event, chats: [...event.chats, ...old] } };
-  };
-  assert.equal(await refused(sync(device, "all")), "list-refused");
-  assert.throws(() => chat(device, scene.chat), { name: "no-such-chat" });
-});
-
-test("an older state is rolled-back", async () => {
-  const scene = await Scene.make();
-  const [liar, device] = await scene.friend();
-  const old = [...liar.heard];
-  const oldChat = some(liar.chats().find((sent) => sent.chat === scene.chat));
-  await edit(scene.one, scene.chat, scene.ids[0], "first, changed");
-  await deleteMessage(scene.one, scene.chat, scene.ids[2]);
-  await say(scene.one, scene.chat, "fourth");
-  await flush(scene.one);
-  await sync(device, "all");
-  const now = ["first, changed", "second", "fourth"];
-  assert.deepEqual(bodies(device, scene.chat), now);
-  // The whole account of before, to a device with memory.
-  const state = some(old.find(({ event }) => event.type === "account_state"));
-  liar.lie = (frame) => (frame.event.type === "account_state" ? { ...frame, event: state.event } : frame);
-  assert.equal(await refused(sync(device, "all")), "rolled-back");
-  assert.deepEqual(bodies(device, scene.chat), now);
-  // One chat of before, to a device with memory and to one without: the floor knows better.
-  for (const [liar, device] of [await scene.friend(), await scene.stranger()]) {
-    const isThere = chats(device).length > 0;
-    liar.lie = (frame) => {
-      const { event } = frame;
-      if (event.type !== "phase_2_last_20_chats_ready" && event.type !== "chat_content_batch_response") return frame;
-      return { ...frame, event: { ...event, chats: [...event.chats.filter((sent) => sent.chat !== scene.chat), oldChat] } };
-    };
-    assert.equal(await refused(sync(device, "all")), "rolled-back");
-    if (isThere) assert.deepEqual(bodies(device, scene.chat), now);
-    else assert.throws(() => chat(device, scene.chat), { name: "no-such-chat" });
-  }
-  // An old draft, and old account data.
-  await setDraft(scene.one, scene.chat, "another draft");
-  await setData(scene.one, "settings", "theme", "light");
-  await flush(scene.one);
-  const [second, friend] = await scene.friend();
-  const records = some(old.find(({ event }) => event.type === "data_records"));
-  second.lie = (frame) => (frame.event.type === "data_records" ? { ...frame, event: records.event } : frame);
-  assert.equal(await refused(sync(friend, "all")), "rolled-back");
-  assert.equal(data(friend, "settings", "theme"), "light");
-  await say(scene.one, scene.chat, "fifth");
-  await flush(scene.one);
-  second.lie = onChat(scene.chat, (sent) => ({ ...sent, versions: { ...sent.versions, draftV: oldChat.versions.draftV } }));
-  assert.equal(await refused(sync(friend, "all")), "rolled-back");
-  assert.equal(chat(friend, scene.chat).draft, "another draft");
-});
-
-test("lies about the account are refused by name", async () => {
-  const scene = await Scene.make();
-  const first = <T>(list: readonly T[]): T => some(list[0]);
-  const lies: [string, string, (state: AccountState) => AccountState][] = [
-    ["another mailbox key", "box-refused", (state) => ({ ...state, boxPub: PublicKey.fromBytes(new Uint8Array(32).fill(9)) })],
-    ["a floor is exchanged", "list-refused", (state) => {
-      const [one, two, ...rest] = state.floors;
-      return { ...state, floors: [{ ...some(one), envelope: some(two).envelope }, some(two), ...rest] };
-    }],
-    ["a floor is left out", "list-refused", (state) => ({ ...state, floors: state.floors.slice(0, -1) })],
-    ["the account's ring is empty", "ring-gap", (state) => ({ ...state, ring: [] })],
-    ["the mailbox's ring is empty", "ring-gap", (state) => ({ ...state, mailbox: [] })],
-    ["a key has another name", "key-refused", (state) => ({ ...state, ring: [{ ...first(state.ring), kid: Kid.fromBytes(new Uint8Array(8).fill(1)) }] })],
-    ["two entries with one number", "ring-forked", (state) => ({ ...state, ring: [...state.ring, first(state.ring)] })],
-    ["a key is damaged", "key-refused", (state) => ({ ...state, ring: [{ ...first(state.ring), sealed: flipped(first(state.ring).sealed) }] })],
-    ["the manifest is damaged", "record-refused", (state) => ({ ...state, manifest: flipped(state.manifest) })],
-    ["the manifest is a floor", "record-refused", (state) => ({ ...state, manifest: first(state.floors).envelope })],
-    ["chats are behind their floors", "rolled-back", (state) => ({
-      ...state,
-      chats: new Map([...state.chats].map(([id, versions]) => [id, { ...versions, messagesV: 0 }])),
-    })],
+test("rings with gaps, forks and foreign keys", async () => {
+  const of = await story();
+  const { one, two, world } = of;
+  await world.rotateChat(one);
+  await world.rotateChat(one);
+  type Act = (rows: ChatState["ring"], state: State) => unknown;
+  const ring = (act: Act): Promise<[string, string]> => both(of, (state) => act(chatOf(state, one).ring, state));
+  assert.deepEqual(await ring((rows) => rows.reverse()), everyone("ok"), "rows may come in any order");
+  const attacks: [string, Act][] = [
+    ["ring-gap", (rows) => rows.splice(0)],
+    ["ring-gap", (rows) => rows.shift()],
+    ["ring-gap", (rows) => rows.splice(1, 1)],
+    ["ring-forked", (rows) => rows.pop()],
+    ["ring-forked", (rows) => rows.push(...rows.slice(2))],
+    ["key-refused", (rows) => Object.assign(rows[1] ?? {}, { kid: rows[0]?.kid })],
+    ["key-refused", (rows) => rows[1]?.subs.reverse()],
+    ["key-refused", (rows) => rows[1]?.subs.pop()],
+    ["key-refused", (rows, state) => rows.splice(0, 1, ...chatOf(state, two).ring.slice(0, 1))],
+    ["key-refused", (rows) => Object.assign(rows[0] ?? {}, { sealed: flipped(rows[0]?.sealed ?? "", 1) })],
   ];
-  for (const [what, expected, lie] of lies) {
-    const [liar, device] = await scene.stranger();
-    liar.lie = onAccount(lie);
-    assert.equal(await refused(sync(device, "all")), expected, what);
-    assert.deepEqual(chats(device), [], what);
-    disconnect(device);
-  }
-  // A way that does not lead from what was seen.
-  const [liar, device] = await scene.friend();
-  await newChat(scene.one, null);
-  await flush(scene.one);
-  liar.lie = onAccount((state) => {
-    const trail = state.trail;
-    return trail === undefined ? state : { ...state, trail: { ...trail, steps: trail.steps.map((step) => ({ ...step, live: Digest.ZERO })) } };
-  });
-  assert.equal(await refused(sync(device, "all")), "forked");
-  liar.lie = onAccount((state) => ({ ...state, trail: undefined }));
-  assert.equal(await refused(sync(device, "all")), "forked");
-  // "The account key was replaced": nobody committed that.
-  liar.lie = onAccount((state) => ({ ...state, generation: 2 }));
-  await sync(device, "all");
-  assert.equal(device.generation, 1, "what a server says about generations changes nothing");
+  for (const [name, act] of attacks) assert.deepEqual(await ring(act), everyone(name), act.toString());
+  const row = async (n: number): Promise<ChatState["ring"][0]> => {
+    const { kid, subs, sealed } = await Entry.seal(world.ak, world.account, RingOf.chat(one), n, await Key.random(), 1);
+    return { n, kid, subs: [...subs], sealed: base64url(sealed) };
+  };
+  const [ahead, other] = [await row(4), await row(1)];
+  assert.deepEqual(await ring((rows) => rows.push(ahead)), everyone("ring-forked"), "an entry that nobody's head names");
+  assert.equal((await ring((rows) => rows.splice(0, 1, other)))[0], "ring-forked", "the first key was seen, and is another one now");
 });
 
-test("lies about a chat's keys are refused by name", async () => {
-  const scene = await Scene.make();
-  const [liar, friend] = await scene.friend();
-  disconnect(friend);
-  const retired = some(liar.chats().find((sent) => sent.chat === scene.chat)?.ring[0]);
-  // Two keys in the ring, the second of another generation.
-  await rotate(scene.one, scene.person.recovery, [scene.person.recovery]);
-  await say(scene.one, scene.chat, "under the new key");
-  await flush(scene.one);
-  type Ring = ChatSent["ring"];
-  const lies: [string, string, (ring: Ring) => Ring][] = [
-    ["the newest key is kept back", "ring-forked", (ring) => ring.slice(0, -1)],
-    ["the first key is kept back", "ring-gap", (ring) => ring.slice(1)],
-    ["two keys with one number", "ring-forked", (ring) => [...ring, some(ring[1])]],
-    ["a key of a retired account key", "key-refused", (ring) => [retired, ...ring.slice(1)]],
-    ["a key under another name", "key-refused", (ring) => [{ ...some(ring[0]), kid: some(ring[1]).kid }, ...ring.slice(1)]],
+test("trails that do not lead there", async () => {
+  const of = await story();
+  for (const words of ["d", "e", "f"]) await of.world.say(of.one, words);
+  const trail = async (act: (chat: ChatState) => unknown): Promise<string> => (await both(of, (state) => act(chatOf(state, of.one))))[0];
+  assert.equal(await trail(() => undefined), "ok");
+  const attacks: ((chat: ChatState) => unknown)[] = [
+    ({ trail }) => trail.steps.pop(),
+    ({ trail }) => trail.steps.reverse(),
+    ({ trail }) => trail.steps.unshift(...trail.steps.splice(1, 1)),
+    ({ trail }) => (trail.chain = Digest.ZERO),
+    ({ trail }) => (trail.steps[0] = [trail.steps[0]?.[0] ?? "", Digest.ZERO]),
+    (chat) => (chat.trail = { chain: Digest.ZERO, steps: [] }),
   ];
-  for (const [what, expected, lie] of lies) {
-    const [liar, device] = await scene.stranger();
-    liar.lie = onChat(scene.chat, (sent) => ({ ...sent, ring: lie(sent.ring) }));
-    assert.equal(await refused(sync(device, "all")), expected, what);
-    assert.throws(() => chat(device, scene.chat), { name: "no-such-chat" }, what);
-    liar.lie = null;
-    await sync(device, "all");
-    assert.deepEqual(bodies(device, scene.chat), ["first", "second", "third", "under the new key"]);
-    disconnect(device);
-  }
+  for (const act of attacks) assert.equal(await trail(act), "forked", act.toString());
 });
 
-test("false news are refused by name", async () => {
-  const scene = await Scene.make();
-  const lies: [string, string, (news: ChatUpdated) => ChatUpdated][] = [
-    ["the words are left out", "list-refused", (news) => ({ ...news, items: [] })],
-    ["something is removed with it", "list-refused", (news) => ({ ...news, removed: [...news.removed, TITLE] })],
-    ["other words", "record-refused", (news) => ({ ...news, items: news.items.map((sent) => withEnvelope(sent, flipped(some(sent.envelope)))) })],
-    ["another head", "record-refused", (news) => ({ ...news, head: { ...news.head, envelope: flipped(news.head.envelope) } })],
-    ["another list", "forked", (news) => ({ ...news, head: { ...news.head, live: Digest.ZERO } })],
+test("older states, and what a device has seen", async () => {
+  const of = await story();
+  const { world, memory, one } = of;
+  const before = await world.state(memory);
+  await world.say(one, "d");
+  await world.publish();
+  const now = world.memory();
+  assert.equal(await verdict({ ...before, seen: now.seen }), "rolled-back");
+  assert.equal(await verdict(await world.state(memory)), "ok", "who saw the state before");
+  const older = (state: State): unknown => (state.chats[one] = { ...chatOf(before, one), seen_head: chatOf(state, one).seen_head });
+  assert.deepEqual(await both({ ...of, memory: now }, older), everyone("rolled-back"));
+  const remembers = async (act: (state: State) => unknown): Promise<string> => (await both({ ...of, memory: now }, act))[0];
+  const newerItems = (state: State): unknown => (chatOf(state, one).seen_revs = chatOf(state, one).list.map(([id]) => [id, 9]));
+  assert.equal(await remembers(newerItems), "rolled-back");
+  assert.equal(await remembers((state) => (state.seen = [2, state.seen[1]])), "key-refused");
+  assert.equal(await remembers((state) => (state.seen[1] = { rev: state.seen[1]?.rev ?? 0, envelope: anything() })), "forked");
+  assert.equal(await remembers((state) => (state.seen[1] = { rev: 99, envelope: anything() })), "rolled-back");
+  assert.equal(await remembers((state) => (chatOf(state, one).seen_key = [1, "00112233445566ff"])), "ring-forked");
+});
+
+test("a head that does not pass through the floor", async () => {
+  const of = await story();
+  await of.world.say(of.one, "left");
+  await of.world.publish();
+  // The device saw the chat before; the floor names another head on the way, as after a fork.
+  const through = (state: State): unknown => (chatOf(state, of.one).trail.steps[0] = [chatOf(state, of.one).trail.steps[0]?.[0] ?? "", anything()]);
+  assert.equal((await both(of, through))[0], "forked");
+});
+
+test("a retired account key, and a thief who has the keys of the generation before", async () => {
+  const of = await story();
+  const { world, memory, one } = of;
+  const before = await world.state(memory);
+  await world.rotate();
+  const now = world.memory();
+  assert.equal(await verdict({ ...before, seen: now.seen }), "key-refused", "who saw g + 1 refuses g");
+  const after = { ...of, memory: now };
+  assert.deepEqual(await both(after, () => undefined), everyone("ok"));
+  assert.deepEqual(await both(after, (state) => state.ring.splice(0, 1, ...before.ring)), everyone("key-refused"));
+  const oldRow = (state: State): unknown => chatOf(state, one).ring.splice(0, 1, ...chatOf(before, one).ring);
+  assert.deepEqual(await both(after, oldRow), everyone("key-refused"));
+  assert.deepEqual(await both(after, (state) => state.ring.pop()), everyone("ring-forked"), "the new key kept back");
+  assert.deepEqual(await both(after, (state) => state.box_ring.pop()), everyone("ring-forked"), "the new mailbox kept back");
+  const manifest = (state: State): unknown => ([state.manifest, state.floors] = [before.manifest, before.floors]);
+  assert.deepEqual(await both(after, manifest), ["rolled-back", "key-refused"]);
+  // A head under the old chat key, which is the chat's newest until somebody writes.
+  await world.write(one, 1);
+  assert.deepEqual(await both(after, () => undefined), everyone("key-refused"));
+});
+
+test("what somebody with the keys writes wrongly", async () => {
+  const heads: [string, (head: Head) => Head][] = [
+    ["ring-forked", (head) => ({ ...head, key: 2 })],
+    ["ring-forked", (head) => ({ ...head, kid: Kid.parse("00112233445566ff") as Kid })],
+    ["list-refused", (head) => ({ ...head, count: 9 })],
+    ["list-refused", (head) => ({ ...head, leaf: MessageId.random() })],
+    ["forked", (head) => ({ ...head, chain: anything() })],
+    ["forked", (head) => ({ ...head, live: anything() })],
   ];
-  for (const [what, expected, lie] of lies) {
-    const [liar, device] = await scene.friend();
-    const before = bodies(device, scene.chat);
-    liar.lie = (frame) => (frame.event.type === "chat_updated" ? { ...frame, event: { ...frame.event, ...lie(frame.event) } } : frame);
-    await say(scene.one, scene.chat, what);
-    await flush(scene.one);
-    assert.equal(await refusedNews(device), expected, what);
-    assert.deepEqual(bodies(device, scene.chat), before, `${what}: it is as it was`);
-    disconnect(device);
+  for (const [name, spoil] of heads) {
+    const of = await story();
+    of.world.spoilHead = spoil;
+    await of.world.write(of.one);
+    assert.equal((await both(of, () => undefined))[0], name, spoil.toString());
   }
-  // The same revision twice, with other bytes.
-  const [liar, device] = await scene.friend();
-  await say(scene.one, scene.chat, "once");
-  await flush(scene.one);
-  liar.lie = (frame) => {
-    const news = liar.heard.findLast(({ event }) => event.type === "chat_updated")?.event;
-    if (frame.event.type !== "account_updated" || news?.type !== "chat_updated") return frame;
-    return { ...frame, event: { ...news, head: { ...news.head, envelope: flipped(news.head.envelope) } } };
-  };
-  assert.equal(await refusedNews(device), "forked");
-  assert.equal(bodies(device, scene.chat).at(-1), "once");
+  const manifests: [string, (manifest: Manifest) => Manifest][] = [
+    ["key-refused", (manifest) => ({ ...manifest, g: 2 })],
+    ["ring-forked", (manifest) => ({ ...manifest, uk: 2 })],
+    ["ring-forked", (manifest) => ({ ...manifest, boxN: 2 })],
+    ["forked", (manifest) => ({ ...manifest, chain: anything() })],
+  ];
+  for (const [name, spoil] of manifests) {
+    const of = await story();
+    of.world.spoilManifest = spoil;
+    await of.world.publish();
+    assert.equal((await both(of, () => undefined))[0], name, spoil.toString());
+  }
 });
 
-test("lies about drafts, settings and attachments are refused by name", async () => {
-  const scene = await Scene.make();
-  const map = await addEmbed(scene.one, scene.chat, "a map");
-  const other = await addEmbed(scene.one, scene.chat, "another map");
-  await setData(scene.one, "settings", "font", "serif");
-  await setDraft(scene.one, scene.other, "the other's");
-  await flush(scene.one);
-  let [liar, device] = await scene.stranger();
-  liar.lie = (frame) => onChats(frame, (sent) => (sent.draft === undefined ? sent : { ...sent, draft: flipped(sent.draft) }));
-  assert.equal(await refused(sync(device, "all")), "record-refused");
-  // One chat's draft in another.
-  [liar, device] = await scene.friend();
-  const drafts = liar.chats().flatMap((sent) => sent.draft ?? []);
-  assert.equal(drafts.length, 2);
-  [liar, device] = await scene.stranger();
-  liar.lie = (frame) => onChats(frame, (sent) => ({ ...sent, draft: sent.draft === undefined ? undefined : drafts.find((one) => String(one) !== String(sent.draft)) }));
-  assert.equal(await refused(sync(device, "all")), "record-refused");
-  // Two settings change places.
-  [liar, device] = await scene.stranger();
-  liar.lie = (frame) => {
-    const { event } = frame;
-    if (event.type !== "data_records") return frame;
-    const [one, two] = [some(event.records[0]), some(event.records[1])];
-    return { ...frame, event: { ...event, records: [{ ...one, data: two.data }, { ...two, data: one.data }] } };
-  };
-  assert.equal(await refused(sync(device, "all")), "record-refused");
-  assert.equal(data(device, "settings", "font"), null);
-  // Attachments.
-  [liar, device] = await scene.friend();
-  const onEmbeds = (edit: (items: readonly ItemSent[]) => readonly ItemSent[]) => {
-    liar.lie = (frame) => (frame.event.type === "send_embed_data" ? { ...frame, event: { ...frame.event, items: edit(frame.event.items) } } : frame);
-  };
-  onEmbeds((items) => items.map((sent) => withEnvelope(sent, flipped(some(sent.envelope)))));
-  assert.equal(await refused(embed(device, scene.chat, map)), "record-refused");
-  onEmbeds(() => []);
-  assert.equal(await refused(embed(device, scene.chat, map)), "withheld");
-  assert.equal(await refused(embed(device, scene.chat, EmbedId.random())), "no-such-message");
-  liar.lie = null;
-  assert.equal(await embed(device, scene.chat, other), "another map");
+test("parents that are missing, or lead in a circle", async () => {
+  const of = await story();
+  of.world.spoilMessage = (message) => ({ ...message, parent: MessageId.random() });
+  await of.world.say(of.one, "x");
+  assert.deepEqual(await both(of, () => undefined), everyone("parent-missing"));
+  const circle = await story();
+  const leaf = circle.world.chats.get(circle.one)?.leaf;
+  assert.ok(leaf);
+  await circle.world.move(circle.one, leaf, leaf);
+  assert.deepEqual(await both(circle, () => undefined), everyone("parent-missing"));
 });
 
-test("lies while logging in are refused by name", async () => {
-  const scene = await Scene.make();
-  const liar = new Liar();
-  const onLogin = (edit: (opened: SessionOpened) => SessionOpened) => {
-    liar.postLie = (path, posted) => {
-      if (path !== "/account/login") return posted;
-      return { ...posted, body: utf8(writeBody(SessionOpened, edit(readBody(SessionOpened, posted.body)))) };
-    };
-  };
-  const files = new MemoryFiles();
-  const setup = world.setup(files, new Through(world.transport(), liar));
-  // "There is no account key, make one."
-  onLogin((opened) => ({ ...opened, wrap: undefined }));
-  assert.equal(await refused(logIn(setup, scene.person.recovery)), "account-missing");
-  assert.equal(await openDevice(setup), null);
-  onLogin((opened) => ({ ...opened, wrap: flipped(some(opened.wrap)) }));
-  assert.equal(await refused(logIn(setup, scene.person.recovery)), "key-refused");
-  assert.equal(await openDevice(setup), null);
+const recordRefused = (error: unknown): boolean => error instanceof Refused && error.name === "record-refused";
+
+test("half of a surrogate pair is never sealed", () => {
+  const message: Message = { role: "user", parent: null, createdAt: 7, body: "\ud83d", model: null, refs: [], proof: null, shared: [] };
+  assert.throws(() => Message.toJson(message), recordRefused);
+  assert.equal(wellFormed("a\ud83db\u{1f44b}\udc4b"), "a\ufffdb\u{1f44b}\ufffd");
+  assert.equal(Message.fromJson(Message.toJson({ ...message, body: wellFormed(message.body) })).body, "\ufffd");
+  assert.equal(Message.fromJson(Message.toJson({ ...message, body: "\\ud83d \\\\ud83d" })).body, "\\ud83d \\\\ud83d", "words, no escape");
+  assert.throws(() => Message.toJson({ ...message, body: "\\\ud83d" }), recordRefused);
+  assert.throws(() => Message.toJson({ ...message, body: "x", createdAt: 1.5 }), RangeError);
 });
 
-test("two devices that were shown different worlds find out when they meet", async () => {
-  const scene = await Scene.make();
-  const [, two] = await scene.friend();
-  const files = new MemoryFiles();
-  const there = await world.synced(scene.person, world.setup(files));
-  disconnect(there);
-  // The server goes two ways: what one device writes, the other is not shown.
-  const fork = await world.server.backup();
-  await world.server.use(fork);
-  disconnect(there);
-  await say(there, scene.chat, "in the other world");
-  await flush(there);
-  disconnect(there);
-  await world.server.use("data");
-  disconnect(scene.one);
-  await say(scene.one, scene.chat, "in this world");
-  await newChat(scene.one, "Only here");
-  await flush(scene.one);
-  // The device of the other world meets this one.
-  assert.equal(await refused(sync(there, "all")), "forked");
-  assert.equal(bodies(there, scene.chat).at(-1), "in the other world", "nothing of this world is shown");
-  disconnect(two);
-  await sync(two, "all");
-  assert.equal(bodies(two, scene.chat).at(-1), "in this world");
+test("JSON is free in spelling, and in nothing else", () => {
+  const json = ' { "refs" : [], "role":"user","parent":null,"v":1,"created_at":7,"body":"Gr\\u00fc\\u00dfe, \\ud83d\\udc4b"} ';
+  const message = Message.fromJson(utf8(json));
+  assert.equal(message.body, "Grüße, \u{1f44b}");
+  assert.equal(fromUtf8(Message.toJson(message)), '{"v":1,"role":"user","parent":null,"created_at":7,"body":"Grüße, \u{1f44b}","refs":[]}');
+  const changes = [['"v":1', '"v":1,"__proto__":1'], ["7", "9007199254740992"], ["7", "7e0"], ["7", "-0"], ["}", "}}"], ['"refs"', '"refs":[],"refs"']];
+  for (const [from = "", to = ""] of changes) {
+    const bad = json.replace(from, to);
+    assert.throws(() => Message.fromJson(utf8(bad)), recordRefused, bad);
+  }
+});
+
+test("keys show nothing and end when wiped", async () => {
+  const ak = await AccountKey.first();
+  const shown = `${JSON.stringify(ak)} ${String(ak.key)} ${Object.keys(ak.key).join()}`;
+  const secret = ak.key.dangerouslyExposeBytes();
+  assert.ok(!shown.includes(base64url(secret)) && !shown.includes(Array.from(secret).join()));
+  ak.key.wipe();
+  assert.ok(secret.every((byte) => byte === 0));
+  assert.throws(() => ak.key.dangerouslyExposeBytes(), TypeError);
+  await assert.rejects(async () => ak.wrap(await Key.random(), AccountId.random(), "pw", 1), TypeError);
+  const hidden = await (await Key.random()).derive("wrap");
+  assert.throws(() => hidden.dangerouslyExposeBytes(), TypeError);
+  assert.equal(Shelf.ALL.map(Shelf.digit).join(""), "0123456789abcdef");
 });
