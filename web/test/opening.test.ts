@@ -159,13 +159,43 @@ test("older states, and what a device has seen", async () => {
   assert.equal(await remembers((state) => (chatOf(state, one).seen_key = [1, "00112233445566ff"])), "ring-forked");
 });
 
+test("two devices that were forked, then meet", async () => {
+  const { world, memory, one } = await story();
+  const other = world.fork();
+  await world.say(one, "left");
+  await other.say(one, "right");
+  const left = world.memory();
+  assert.equal(await verdict(await other.state(memory)), "ok", "each is honest for who saw what was before");
+  assert.equal(await verdict(await other.state(left)), "forked", "the same revision, other bytes");
+  await other.say(one, "right again");
+  assert.equal(await verdict(await other.state(left)), "forked", "a later revision of the other side");
+});
+
+test("a fork whose lists are the same", async () => {
+  // One side waits for a reply, the other has a new key; no item changes. A chain of lists alone would not tell.
+  const { world, one } = await story();
+  const other = world.fork();
+  await world.rotateChat(one);
+  await other.ask(one);
+  await other.ask(one);
+  assert.equal(await verdict(await other.state(world.memory())), "forked");
+});
+
 test("a head that does not pass through the floor", async () => {
-  const of = await story();
-  await of.world.say(of.one, "left");
-  await of.world.publish();
-  // The device saw the chat before; the floor names another head on the way, as after a fork.
-  const through = (state: State): unknown => (chatOf(state, of.one).trail.steps[0] = [chatOf(state, of.one).trail.steps[0]?.[0] ?? "", anything()]);
-  assert.equal((await both(of, through))[0], "forked");
+  const { world, memory, one } = await story();
+  const other = world.fork();
+  await world.say(one, "left");
+  const between = await world.state(memory);
+  await world.say(one, "left again");
+  await world.publish();
+  for (const words of ["right", "right again", "and again"]) await other.say(one, words);
+  const chat = async (from: State): Promise<string> => {
+    const state = await world.state(memory);
+    return verdict({ ...state, chats: { ...state.chats, [one]: chatOf(from, one) } });
+  };
+  assert.equal(await chat(await world.state(memory)), "ok");
+  assert.equal(await chat(between), "rolled-back", "newer than seen, older than the floor");
+  assert.equal(await chat(await other.state(memory)), "forked", "follows from what was seen, past the floor");
 });
 
 test("a retired account key, and a thief who has the keys of the generation before", async () => {

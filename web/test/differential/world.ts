@@ -32,6 +32,14 @@ class Log {
     return { rev: this.rev, envelope: this.steps.at(-1)?.envelope ?? Digest.ZERO };
   }
 
+  copy(): Log {
+    const other = new Log();
+    other.newest = this.newest;
+    other.steps.push(...this.steps);
+    other.chains.push(...this.chains);
+    return other;
+  }
+
   trail(seen: Mark | null): Way {
     if (seen === null || seen.rev > this.rev || seen.rev === 0) return { chain: Digest.ZERO, steps: [] };
     const steps = this.steps.slice(seen.rev).map((step): [string, string] => [step.live, step.envelope]);
@@ -56,9 +64,9 @@ export interface Memory {
 export const nothing = (): Memory => ({ seen: [0, null], chats: new Map() });
 
 export class World {
-  readonly account = AccountId.random();
+  readonly account: AccountId;
   readonly chats = new Map<ChatId, Room>();
-  readonly manifests = new Log();
+  manifests = new Log();
   ak: AccountKey;
   floors: Bytes[] = [];
   /** What a writer with the keys does to what it writes next. */
@@ -70,18 +78,31 @@ export class World {
   #boxPub: PublicKey;
   #published = new Map<ChatId, Mark>();
 
-  private constructor(ak: AccountKey, boxPub: PublicKey) {
+  private constructor(account: AccountId, ak: AccountKey, boxPub: PublicKey) {
+    this.account = account;
     this.ak = ak;
     this.#boxPub = boxPub;
   }
 
   static async make(): Promise<World> {
     const letters = await Key.random();
-    const world = new World(await AccountKey.first(), (await BoxKey.fromKey(letters)).publicKey);
+    const world = new World(AccountId.random(), await AccountKey.first(), (await BoxKey.fromKey(letters)).publicKey);
     world.#ring = [await Entry.seal(world.ak, world.account, RingOf.ACCOUNT, 1, await Key.random(), 1)];
     world.#boxRing = [await Entry.seal(world.ak, world.account, RingOf.BOX, 1, letters, 1)];
     await world.publish();
     return world;
+  }
+
+  /** The same server, from here on apart: what a server does that forks two devices. */
+  fork(): World {
+    const other = new World(this.account, this.ak, this.#boxPub);
+    [other.#ring, other.#boxRing, other.floors] = [[...this.#ring], [...this.#boxRing], [...this.floors]];
+    [other.manifests, other.#published] = [this.manifests.copy(), new Map(this.#published)];
+    for (const [chat, room] of this.chats) {
+      const { ring, heads, items, pending, leaf } = room;
+      other.chats.set(chat, { ring: [...ring], heads: heads.copy(), items: new Map(items), pending: [...pending], leaf });
+    }
+    return other;
   }
 
   /** Writes every floor and the manifest. */
