@@ -8,7 +8,7 @@
 // for two servers. The origin and the login are in what is signed and stretched. And signing one text while sending another: `body` is
 // written once, and its bytes are what is signed and sent.
 
-import { type Bytes, utf8 } from "../format/bytes";
+import { type Bytes, same, utf8 } from "../format/bytes";
 import { type AccountKey, type AccountId, CredentialId, Login, PROFILE, RecoveryCode, Refused, Root, Statement, Wrap, passwordSalt } from "../format/index";
 import {
   type AnswerOf,
@@ -110,8 +110,32 @@ function purposeOf(who: string): Purpose {
   return who as Purpose;
 }
 
+/** What a credential was made ready with: the server's half of the salt and the profile, of a password. */
+interface Made {
+  salt: { server: Bytes; profile: number } | null;
+  signing: Signing;
+}
+
+/** Stretching takes a second: one credential is made ready once per salt, and forgotten with the object. */
+const made = new WeakMap<Credential, Made>();
+
+/** What a credential was last made ready with; null if it was not. */
+export function lastMade(credential: Credential): Made | null {
+  return made.get(credential) ?? null;
+}
+
 /** What signs, with the server's half of a password's salt. */
 export async function signingOf(credential: Credential, serverSalt: Bytes | null, profile: number): Promise<Signing> {
+  const before = made.get(credential);
+  const isSame = before?.salt == null || (serverSalt !== null && same(before.salt.server, serverSalt) && before.salt.profile === profile);
+  if (before !== undefined && isSame) return before.signing;
+  const signing = await makeSigning(credential, serverSalt, profile);
+  const salt = credential.kind === "password" && serverSalt !== null ? { server: serverSalt, profile } : null;
+  made.set(credential, { salt, signing });
+  return signing;
+}
+
+async function makeSigning(credential: Credential, serverSalt: Bytes | null, profile: number): Promise<Signing> {
   switch (credential.kind) {
     case "password": {
       const { login, password, totp } = credential;

@@ -37,7 +37,9 @@ export type OwnName =
   /** The device's files do not open. */
   | "damaged"
   /** The keys are not in memory: unlock first. */
-  | "locked";
+  | "locked"
+  /** This client cannot do it. */
+  | "unsupported";
 
 /** Why something was not done. */
 export class ClientError extends Error {

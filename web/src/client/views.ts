@@ -20,6 +20,8 @@ export interface TurnNote {
   progress: string | null;
   approvals: core.Approval[];
   historySent: number;
+  /** Whether the server may keep the words for the next question. */
+  isKept: boolean;
 }
 
 /** What only this worker knows, and nothing keeps. */
@@ -36,7 +38,7 @@ export class Notes {
   turn(turn: TurnId): TurnNote {
     const known = this.turns.get(turn);
     if (known !== undefined) return known;
-    const note: TurnNote = { ahead: 0, progress: null, approvals: [], historySent: 0 };
+    const note: TurnNote = { ahead: 0, progress: null, approvals: [], historySent: 0, isKept: true };
     this.turns.set(turn, note);
     return note;
   }
@@ -200,8 +202,8 @@ export function turnLines(device: Device, notes: Notes, chat: ChatId | null): co
 }
 
 function more(device: Device, notes: Notes, turn: TurnId) {
-  const note = notes.turn(turn);
-  return { words: words(device, turn) ?? "", ...note };
+  const { ahead, progress, approvals, historySent } = notes.turn(turn);
+  return { words: words(device, turn) ?? "", ahead, progress, approvals, historySent };
 }
 
 export function waitingLine(one: Waiting): core.WaitingLine {
