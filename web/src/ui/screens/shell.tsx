@@ -8,6 +8,7 @@ import { closeChat, openChat } from "../state/chat";
 import { route } from "../state/route";
 import { Banners } from "./banners";
 import { ChatHeader } from "./header";
+import { KeysDialog, useKeys } from "./keys";
 import { Composer } from "./composer";
 import { SideBar } from "./list";
 import { NewChat } from "./new";
@@ -19,6 +20,7 @@ const Settings = lazy(async () => (await import("./settings")).Settings);
 const Outbox = lazy(async () => (await import("./outbox")).Outbox);
 
 export function Shell() {
+  useKeys();
   const at = route.value;
   const chat = at.page === "chat" ? at.chat : null;
   useEffect(() => {
@@ -34,6 +36,7 @@ export function Shell() {
         <Banners />
         {at.page === "settings" ? <Settings part={at.part} /> : at.page === "outbox" ? <Outbox /> : <Chat chat={chat} />}
       </main>
+      <KeysDialog />
     </div>
   );
 }
