@@ -27,6 +27,7 @@ export async function program(): Promise<string> {
 export class Server {
   #child: ChildProcess | null = null;
   #copies = 0;
+  #data = "data";
   /** The code that the first account needs. */
   firstCode = "";
 
@@ -40,13 +41,13 @@ export class Server {
     const path = await program();
     const folder = await mkdtemp(join(tmpdir(), "confidant-test-"));
     const server = new Server(Origin.parse(`http://127.0.0.1:${await freePort()}`), folder, path);
-    server.firstCode = await server.#run("data");
+    server.firstCode = await server.#run();
     return server;
   }
 
-  async #run(data: string): Promise<string> {
+  async #run(): Promise<string> {
     const env = { ...bare(this.folder), CONFIDANT_WEB__REGISTRATION: "open" };
-    const args = ["serve", "--listen", this.origin.slice("http://".length), "--data-dir", join(this.folder, data)];
+    const args = ["serve", "--listen", this.origin.slice("http://".length), "--data-dir", join(this.folder, this.#data)];
     this.#child = spawn(this.path, args, { env, cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
     return started(this.#child);
   }
@@ -65,18 +66,19 @@ export class Server {
   }
 
   /** A copy of everything that the server keeps, as a backup has it. The server is started again. */
-  async backup(data = "data"): Promise<string> {
+  async backup(): Promise<string> {
     const copy = `copy-${(this.#copies += 1)}`;
     await this.#end();
-    await cp(join(this.folder, data), join(this.folder, copy), { recursive: true });
-    await this.#run(data);
+    await cp(join(this.folder, this.#data), join(this.folder, copy), { recursive: true });
+    await this.#run();
     return copy;
   }
 
   /** Goes on with what is in that folder. */
   async use(data: string): Promise<void> {
     await this.#end();
-    await this.#run(data);
+    this.#data = data;
+    await this.#run();
   }
 
   /** The Rust client as a device of its own, which logs in with this recovery code. */
