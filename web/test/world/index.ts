@@ -33,8 +33,8 @@ export class World {
 
   private constructor(readonly server: Server) {}
 
-  static async start(): Promise<World> {
-    return new World(await Server.start());
+  static async start(settings: Record<string, string> = {}): Promise<World> {
+    return new World(await Server.start(settings));
   }
 
   async stop(): Promise<void> {

@@ -35,18 +35,20 @@ export class Server {
     readonly origin: Origin,
     private readonly folder: string,
     private readonly path: string,
+    private readonly settings: Record<string, string>,
   ) {}
 
-  static async start(): Promise<Server> {
+  /** `settings`: variables besides those that every test has. */
+  static async start(settings: Record<string, string> = {}): Promise<Server> {
     const path = await program();
     const folder = await mkdtemp(join(tmpdir(), "confidant-test-"));
-    const server = new Server(Origin.parse(`http://127.0.0.1:${await freePort()}`), folder, path);
+    const server = new Server(Origin.parse(`http://127.0.0.1:${await freePort()}`), folder, path, settings);
     server.firstCode = await server.#run();
     return server;
   }
 
   async #run(): Promise<string> {
-    const env = { ...bare(this.folder), CONFIDANT_WEB__REGISTRATION: "open" };
+    const env = { ...bare(this.folder), CONFIDANT_WEB__REGISTRATION: "open", ...this.settings };
     const args = ["serve", "--listen", this.origin.slice("http://".length), "--data-dir", join(this.folder, this.#data)];
     this.#child = spawn(this.path, args, { env, cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
     return started(this.#child);
