@@ -1,0 +1,392 @@
+// Asking for answers: the question as a write that waits for its reply, then its words, for this turn only.
+//
+//   ask ─▶ queue: message, head with the pending reply ─▶ stored ─▶ chat_message_added: words and claim, over the verified branch
+//                                                                        │ request_chat_history: this turn, this branch, twice at most
+//                                                                        ▼
+//   retry, giveUp ─▶ queue                                          [answers]: what comes of it
+//
+// Words leave the device in clear in two events only, and only for a turn that this device began on this socket and that has no answer
+// yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the one that was
+// verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
+
+import { type ChatId, Claim, FieldName, MessageId, type Pending, Refused, type Shared, TurnId } from "../format/index";
+import {
+  type ChatMessageAdded,
+  Given,
+  type Heard,
+  MAX_CLIENT_DATA,
+  MAX_HISTORY,
+  MAX_OFF,
+  MAX_PIECES,
+  MAX_QUERY,
+  MAX_SHORT,
+  type RequestChatHistory,
+  cutText,
+  utf8Length,
+} from "../protocol/index";
+import { askRest } from "./answers";
+import { chat as chatView, data, path, putNote, setData, there } from "./chats";
+import { type Device, requestOne, save, tell } from "./device";
+import { ClientError, deniedName, isDenied } from "./error";
+import { TITLE } from "./plan";
+import { TO_END, type To, type Wanted, noteOf } from "./queue";
+import { type Room, revOf, roomField, roomMessage } from "./room";
+import type { Question } from "./state";
+import { type Asked, type Awaited, type Awaiting, type BranchItem, type Told, Turn } from "./turns";
+
+/** What goes with a question. */
+export interface AskOptions {
+  /** How long the server may keep the words of this chat. */
+  keep: "cache" | "turn";
+  /** A focus mode, by name. */
+  focus: FieldName | null;
+  /** What is switched off for this question, besides `switchedOff`. */
+  off: string[];
+  /** Settings and memories that could be given, by name. */
+  available: string[];
+  /** What the person lets the server have for this turn. At most three, 4 KiB together; noted inside the message. */
+  given: GivenText[];
+}
+
+/** Something that only devices can read, given for one turn. */
+export interface GivenText {
+  what: Given;
+  /** Its name or title. */
+  name: string;
+  /** What it says. */
+  text: string;
+}
+
+export const NO_OPTIONS: AskOptions = { keep: "cache", focus: null, off: [], available: [], given: [] };
+
+/** Writes a message of the person behind the last one, and asks for an answer. Offline, both wait in the queue. */
+export function ask(device: Device, chat: ChatId, body: string, options: AskOptions = NO_OPTIONS): Promise<Asked> {
+  return askAt(device, chat, body, options, TO_END);
+}
+
+/** Asks something else in place of a message: another branch, behind what that message answers. */
+export async function askInstead(
+  device: Device,
+  chat: ChatId,
+  message: MessageId,
+  body: string,
+  options: AskOptions = NO_OPTIONS,
+): Promise<Asked> {
+  const view = chatView(device, chat);
+  const replaced = view.messages.get(message);
+  if (replaced === undefined) throw new ClientError("no-such-message");
+  return askAt(device, chat, body, options, { to: "after", path: path(view, replaced.parent) });
+}
+
+async function askAt(device: Device, chat: ChatId, body: string, options: AskOptions, to: To): Promise<Asked> {
+  there(device, chat);
+  checkOptions(device, chat, options);
+  if (utf8Length(body) > MAX_QUERY) throw new ClientError("too-large");
+  const wanted: Wanted = { turn: TurnId.random(), reply: MessageId.random() };
+  const note = { ...noteOf("user", body, device.now()), ask: wanted, shared: noted(options) };
+  const message = putNote(device, chat, note, to);
+  return remember(device, chat, message, wanted, options);
+}
+
+/**
+ * Asks for another answer to a message of the person, and gives nothing besides. Answers to it that will not come are not waited for any
+ * more.
+ */
+export async function retry(device: Device, chat: ChatId, message: MessageId, options: AskOptions = NO_OPTIONS): Promise<Asked> {
+  there(device, chat);
+  checkOptions(device, chat, options);
+  const asked = chatView(device, chat).messages.get(message);
+  if (asked === undefined || asked.role !== "user") throw new ClientError("no-such-message");
+  if (utf8Length(asked.body) > MAX_QUERY) throw new ClientError("too-large");
+  const wanted: Wanted = { turn: TurnId.random(), reply: MessageId.random() };
+  const over = unanswered(device).filter((one) => one.chat === chat && one.message === message);
+  device.state.queue.append(chat, { do: "retry", message, wanted, instead: over.map((one) => one.reply) });
+  // What is given is noted inside the message, and this one is written.
+  return remember(device, chat, message, wanted, { ...options, given: [] });
+}
+
+function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
+  const given = options.given.reduce((sum, { text }) => sum + utf8Length(text), 0);
+  const names = [...options.off, ...options.available, ...options.given.map(({ name }) => name)];
+  const isShort = names.every((name) => utf8Length(name) <= MAX_SHORT);
+  const off = options.off.length + switchedOff(device).length;
+  const isFew = Math.max(off, options.available.length) <= MAX_OFF && options.given.length <= MAX_PIECES;
+  const waits = device.rooms.get(chat)?.head.pending.length ?? 0;
+  if (!isShort || !isFew || given > MAX_CLIENT_DATA || waits >= MOST_AWAITED) throw new ClientError("too-large");
+}
+
+async function remember(device: Device, chat: ChatId, message: MessageId, wanted: Wanted, options: AskOptions): Promise<Asked> {
+  const { turn, reply } = wanted;
+  device.state.asks.push({
+    chat,
+    turn,
+    message,
+    reply,
+    isKept: options.keep === "cache",
+    focus: options.focus,
+    off: options.off,
+    available: options.available,
+    given: options.given.map(({ what, name, text }) => [what, name, text]),
+    isSent: false,
+    begun: null,
+  });
+  await save(device);
+  return { turn, message, reply };
+}
+
+/** Waits no longer for this reply. It does not stop the turn: `cancel` does. */
+export async function giveUp(device: Device, chat: ChatId, turn: TurnId): Promise<void> {
+  const room = device.rooms.get(chat);
+  if (room === undefined) throw new ClientError("no-such-chat");
+  const awaited = room.head.pending.find((pending) => pending.turn === turn);
+  if (awaited === undefined) throw new ClientError("no-such-message");
+  device.state.queue.append(chat, { do: "give-up", reply: awaited.reply });
+  await save(device);
+}
+
+/** Every reply that a stored chat waits for. */
+export function awaited(device: Device): Awaited[] {
+  return [...device.rooms.values()].flatMap((room) =>
+    room.head.pending.map(({ turn, parent, reply }) => ({
+      chat: room.id,
+      turn,
+      message: parent,
+      reply,
+      state: awaiting(device, turn),
+    })),
+  );
+}
+
+/** Replies that will not come: the person may `retry`, or `giveUp`. */
+export function unanswered(device: Device): Awaited[] {
+  return awaited(device).filter(({ state }) => state.is === "unanswered");
+}
+
+function awaiting(device: Device, turn: TurnId): Awaiting {
+  if (device.state.queue.answers(turn)) return { is: "heard" };
+  const one = device.turns.find(turn);
+  if (one === undefined) {
+    const isUnsent = device.state.asks.some((ask) => ask.turn === turn && ask.begun === null);
+    return { is: isUnsent ? "unsent" : "unknown" };
+  }
+  if (one.stage.at === "over") return { is: "unanswered", error: one.stage.error };
+  if (one.stage.at === "ended") return { is: "heard" };
+  return { is: device.isConnected && one.heardOn === device.socketNumber ? "running" : "unknown" };
+}
+
+/** The words of an answer so far. */
+export function words(device: Device, turn: TurnId): string | null {
+  return device.turns.find(turn)?.words ?? null;
+}
+
+/** Stops a turn. What was said so far comes as its answer. */
+export function cancel(device: Device, chat: ChatId, turn: TurnId): Promise<void> {
+  return tell(device, { type: "cancel_ai_task", chat, turn });
+}
+
+/** The person's word on a tool. */
+export async function decide(device: Device, chat: ChatId, turn: TurnId, approval: string, allow: boolean): Promise<void> {
+  const [, answer] = await requestOne(device, { type: "decide_ai_task", chat, turn, approval, allow });
+  if (answer.type !== "ai_task_initiated" && answer.type !== "message_queued") throw new ClientError("unexpected");
+}
+
+/**
+ * What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, or a
+ * tool by its name.
+ */
+export function switchedOff(device: Device): string[] {
+  return textsOf(data(device, SETTINGS, OFF));
+}
+
+/** A list of texts, as a piece of account data has it; none if it is something else. */
+export function textsOf(body: string | null): string[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body ?? "[]");
+  } catch {
+    return [];
+  }
+  return Array.isArray(parsed) && parsed.every((one) => typeof one === "string") ? parsed : [];
+}
+
+/** Switches something off, or on again. */
+export async function setSwitch(device: Device, name: string, isOn: boolean): Promise<void> {
+  const off = switchedOff(device).filter((one) => one !== name);
+  if (!isOn) off.push(name);
+  if (off.length > MAX_OFF || utf8Length(name) > MAX_SHORT) throw new ClientError("too-large");
+  await setData(device, SETTINGS, OFF, off.length > 0 ? JSON.stringify(off) : null);
+}
+
+/** Asks the questions that are stored and were not asked yet. One that was asked before its answer was lost is the same turn. */
+export async function beginTurns(device: Device): Promise<void> {
+  await tidyAsks(device);
+  for (const question of device.state.asks.filter((ask) => ask.begun === null)) {
+    const room = device.rooms.get(question.chat);
+    if (room === undefined || !room.head.pending.some((pending) => pending.turn === question.turn)) continue;
+    const wasSent = question.isSent;
+    const [added, turn] = await askedOf(device, room, question);
+    device.turns.add(turn);
+    // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
+    question.isSent = true;
+    await save(device);
+    try {
+      const [, answer] = await requestOne(device, { type: "chat_message_added", ...added });
+      if (answer.type === "ai_task_initiated") begun(device, turn, 0);
+      else if (answer.type === "message_queued") begun(device, turn, answer.ahead);
+      else throw new ClientError("unexpected");
+    } catch (error) {
+      // Later, then, if the server says so or stops.
+      if (!isDenied(error) || error.retryMs !== null || error.name === "stopping") throw error;
+      device.turns.fail(question.turn, deniedName(error));
+    }
+    question.begun = turn.after;
+    await save(device);
+    if (wasSent) {
+      const told = await askRest(device, question.turn);
+      if (told !== null) device.turns.told.push(told);
+    }
+  }
+}
+
+function begun(device: Device, turn: Turn, ahead: number): void {
+  device.turns.told.push(turn.tell({ told: "begun", ahead }));
+}
+
+/** Questions that nothing waits for any more are forgotten. */
+async function tidyAsks(device: Device): Promise<void> {
+  const { asks, queue } = device.state;
+  const isOpen = (ask: Question) => {
+    const pending = device.rooms.get(ask.chat)?.head.pending ?? [];
+    return queue.asks(ask.turn) || pending.some((one) => one.turn === ask.turn);
+  };
+  const open = asks.filter(isOpen);
+  if (open.length === asks.length) return;
+  device.state.asks = open;
+  await save(device);
+}
+
+/** A question, over the branch as it is stored. */
+async function askedOf(device: Device, room: Room, question: Question): Promise<[ChatMessageAdded, Turn]> {
+  const { chat, turn, message, reply } = question;
+  const [claim, branch] = await claimOf(room, message, reply);
+  const text = roomMessage(room, message)?.body;
+  if (text === undefined) throw new Refused("parent-missing");
+  const off = switchedOff(device);
+  const added: ChatMessageAdded = {
+    chat,
+    turn,
+    message,
+    reply,
+    text,
+    count: claim.count,
+    before: claim.before,
+    after: claim.after,
+    keep: question.isKept ? "cache" : "turn",
+    history: false,
+    titled: roomField(room, FieldName.parse(TITLE)) !== null,
+    focus: question.focus ?? undefined,
+    off: [...off, ...question.off.filter((name) => !off.includes(name))],
+    available: question.available,
+    given: question.given.map(([what, name, given]) => ({ what: givenOf(what), name, text: given })),
+  };
+  return [added, listener(device, chat, { turn, parent: message, reply }, claim, branch, device.socketNumber)];
+}
+
+function givenOf(what: string): Given {
+  const given = Given.words.find((word) => word === what);
+  if (given === undefined) throw new ClientError("damaged");
+  return given;
+}
+
+export function listener(
+  device: Device,
+  chat: ChatId,
+  pending: Pending,
+  claim: Claim,
+  branch: readonly BranchItem[],
+  begunOn: number | null,
+): Turn {
+  return new Turn(chat, pending.turn, pending.parent, pending.reply, claim.after, branch, begunOn, device.socketNumber);
+}
+
+/**
+ * The server asks for the words before a question. Anything but an open question of this device, on this socket, for the branch that it
+ * named, at most twice: `unasked`, and nothing leaves.
+ */
+export async function giveHistory(device: Device, asked: RequestChatHistory): Promise<Told | null> {
+  const { chat } = asked;
+  const turn = device.turns.find(asked.turn);
+  if (turn === undefined || !turn.mayGive(chat, asked.message, device.socketNumber)) throw new Refused("unasked");
+  turn.histories += 1;
+  const room = device.rooms.get(chat);
+  const messages = room === undefined ? null : heardOf(room, turn.branch);
+  if (messages === null) {
+    // Changed on another device since: it is not the branch that was named, so nothing is given.
+    device.turns.fail(turn.turn, "conflict");
+    await cancel(device, chat, turn.turn);
+    return device.turns.told.pop() ?? null;
+  }
+  for (const [part, more] of parts(messages)) {
+    await tell(device, { type: "chat_history", chat, turn: turn.turn, messages: part, more });
+  }
+  return turn.tell({ told: "history", messages: turn.branch.length });
+}
+
+/**
+ * What a question says about the branch that it continues, and that branch: from the first message to the one before it. As it is stored:
+ * a branch that is not whole has no claim.
+ */
+export async function claimOf(room: Room, message: MessageId, reply: MessageId): Promise<[Claim, BranchItem[]]> {
+  const found = (id: MessageId) => {
+    const one = roomMessage(room, id);
+    if (one === undefined) throw new Refused("parent-missing");
+    return one;
+  };
+  const item = (id: MessageId): BranchItem => [id, revOf(room.items.get(id))];
+  const branch: BranchItem[] = [];
+  // Every branch that was verified ends in a first message.
+  for (let at = found(message).parent; at !== null; at = found(at).parent) branch.push(item(at));
+  branch.reverse();
+  return [await Claim.make(room.ring.newest, branch, item(message), reply), branch];
+}
+
+/** The messages of a branch, if they are as they were; else null. */
+function heardOf(room: Room, branch: readonly BranchItem[]): Heard[] | null {
+  const all: Heard[] = [];
+  for (const [id, rev] of branch) {
+    const message = roomMessage(room, id);
+    if (message === undefined || revOf(room.items.get(id)) !== rev) return null;
+    all.push({ id, by: message.role, text: cutText(message.body, MAX_QUERY), proof: message.proof ?? undefined });
+  }
+  return all;
+}
+
+/** In as many parts as fit a frame each, with whether more follow; one part at least. */
+export function parts(heard: readonly Heard[]): [messages: Heard[], more: boolean][] {
+  const all: Heard[][] = [[]];
+  let size = 0;
+  for (const one of heard) {
+    const bytes = utf8Length(JSON.stringify(one.text)) + 256;
+    const last = all.at(-1)?.length ?? 0;
+    if (last > 0 && (size + bytes > PART || last >= MAX_HISTORY)) {
+      all.push([]);
+      size = 0;
+    }
+    size += bytes;
+    all.at(-1)?.push(one);
+  }
+  return all.map((part, at) => [part, at + 1 < all.length]);
+}
+
+/** What the message notes of what is given with it. */
+function noted(options: AskOptions): Shared[] {
+  return options.given.map(({ what, text }) => ({ what: FieldName.parse(what), bytes: utf8Length(text) }));
+}
+
+/** The account data that has what the person switched off: its kind and name. */
+const SETTINGS = "settings";
+const OFF = "off";
+/** Replies that one chat may wait for. */
+const MOST_AWAITED = 64;
+/** What one part of a history may take, in bytes of JSON. One message always fits a frame. */
+const PART = 4 * 1024 * 1024;

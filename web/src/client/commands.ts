@@ -1,0 +1,193 @@
+// The commands of the page about chats, the outbox and settings. Those about the account are in account_commands.ts.
+//
+//   command ─▶ ids are checked ─▶ keeper.run ─▶ Device ─▶ what waits is sent afterwards
+//
+// What only looks is answered at once, also while something is being loaded. Easy to get wrong: waiting for the server where nobody needs
+// to. A command that writes is done once its words are kept in the queue.
+
+import { ChatId, EmbedId, FieldName, MessageId, TurnId } from "../format/index";
+import { Given } from "../protocol/index";
+import { type AskOptions, ask, askInstead, cancel, decide, giveUp, retry, setSwitch, switchedOff } from "./asks";
+import * as chats from "./chats";
+import type * as core from "./core";
+import { type Device, save } from "./device";
+import { ClientError, isRefused } from "./error";
+import type { Keeper } from "./keeper";
+import { TO_END, noteOf } from "./queue";
+import { embed, loadOlder, openChat } from "./sync";
+import { exportChat } from "./take_out";
+import type { Asked } from "./turns";
+import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, waitingLine } from "./views";
+
+/** The commands of this file. */
+export type ChatCommands = Pick<
+  core.Core,
+  | "chats" | "loadOlder" | "newChat" | "open" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide"
+  | "showBranch" | "edit" | "deleteMessage" | "rename" | "setPinned" | "setField" | "deleteChat" | "undoDelete" | "setDraft" | "search"
+  | "exportChat" | "importChats" | "waiting" | "copies" | "useCopy" | "discardCopy" | "awaited" | "switchedOff" | "setSwitch" | "data"
+  | "dataOf" | "setData" | "suggestions" | "retryNow" | "connection"
+>;
+
+/** The device, if its keys are in memory. */
+export function opened(keeper: Keeper): Device {
+  if (keeper.device === null) throw new ClientError("locked");
+  return keeper.device;
+}
+
+export function chatCommands(keeper: Keeper): ChatCommands {
+  /** Looks at once. */
+  const look = async <T>(act: (device: Device) => T): Promise<T> => act(opened(keeper));
+  /** Does it when nothing else is done. */
+  const run = <T>(act: (device: Device) => Promise<T>): Promise<T> => keeper.run(() => act(opened(keeper)));
+  /** The same, and sends what waits afterwards. */
+  const write = <T>(act: (device: Device) => Promise<T>, afterMs = 0): Promise<T> =>
+    run(async (device) => {
+      const done = await act(device);
+      keeper.sendSoon(afterMs);
+      return done;
+    });
+  const going = new Map<ChatId, ReturnType<typeof setTimeout>>();
+  /** Deletes a chat whose time to undo is over. */
+  const goes = (id: ChatId) =>
+    write(async (device) => {
+      going.delete(id);
+      keeper.notes.going.delete(id);
+      await chats.deleteChat(device, id);
+    });
+  return {
+    connection: async () => keeper.connection,
+    chats: () => look((device) => chatLines(device, keeper.notes)),
+    loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
+    newChat: (options = {}) =>
+      write((device) => {
+        if (options.temporary === true) throw new ClientError("unsupported");
+        return chats.newChat(device, options.title ?? null);
+      }),
+    open: (chat) => openedPage(keeper, ChatId.parse(chat)),
+    embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
+    say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
+    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, ask(device, ChatId.parse(chat), body, optionsOf(options)))),
+    askInstead: (chat, message, body, options) =>
+      write((device) =>
+        asked(keeper, chat, options, askInstead(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
+      ),
+    retry: (chat, message, options) =>
+      write((device) => asked(keeper, chat, options, retry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
+    cancel: (chat, turn) => run((device) => cancel(device, ChatId.parse(chat), TurnId.parse(turn))),
+    giveUp: (chat, turn) => write((device) => giveUp(device, ChatId.parse(chat), TurnId.parse(turn))),
+    decide: (chat, turn, approval, allow) =>
+      run(async (device) => {
+        await decide(device, ChatId.parse(chat), TurnId.parse(turn), approval, allow);
+        const note = keeper.notes.turn(TurnId.parse(turn));
+        note.approvals = note.approvals.filter(({ id }) => id !== approval);
+      }),
+    showBranch: (chat, message) =>
+      write((device) => {
+        const id = ChatId.parse(chat);
+        return chats.showBranch(device, id, leafUnder(device, id, MessageId.parse(message)));
+      }),
+    edit: (chat, message, body) => write((device) => chats.edit(device, ChatId.parse(chat), MessageId.parse(message), body)),
+    deleteMessage: (chat, message) => write((device) => chats.deleteMessage(device, ChatId.parse(chat), MessageId.parse(message))),
+    rename: (chat, title) => write((device) => chats.rename(device, ChatId.parse(chat), title)),
+    setPinned: (chat, pinned) => write((device) => chats.setField(device, ChatId.parse(chat), "pinned", pinned ? "1" : "0")),
+    setField: (chat, name, body) => write((device) => chats.setField(device, ChatId.parse(chat), name, body)),
+    deleteChat: (chat, undoMs = 0) =>
+      run(async (device) => {
+        const id = ChatId.parse(chat);
+        chats.there(device, id);
+        keeper.notes.going.add(id);
+        clearTimeout(going.get(id));
+        // Locked meanwhile: the chat stays, which is the harmless end of a doubt.
+        going.set(id, setTimeout(() => void goes(id).catch(() => {}), undoMs));
+      }),
+    undoDelete: (chat) =>
+      run(async () => {
+        const id = ChatId.parse(chat);
+        if (!going.has(id)) throw new ClientError("no-such-chat");
+        clearTimeout(going.get(id));
+        going.delete(id);
+        keeper.notes.going.delete(id);
+      }),
+    setDraft: (chat, body) => write((device) => chats.setDraft(device, ChatId.parse(chat), body), body === null ? 0 : DRAFTS),
+    search: (words) => look((device) => search(device, keeper.notes, words)),
+    exportChat: (chat, as) => look((device) => exportChat(chats.chat(device, ChatId.parse(chat)), as)),
+    importChats: (all) => write((device) => importChats(device, all)),
+    waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
+    copies: () => look((device) => chats.copies(device).map(copyLine)),
+    useCopy: (number) => write((device) => chats.useCopy(device, number)),
+    discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
+    awaited: () => look((device) => turnLines(device, keeper.notes, null)),
+    switchedOff: () => look(switchedOff),
+    setSwitch: (name, isOn) => write((device) => setSwitch(device, name, isOn)),
+    data: (kind, name) => look((device) => chats.data(device, kind, name)),
+    dataOf: (kind) => look((device) => dataOf(device, kind)),
+    setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
+    suggestions: () => look(suggestionsOf),
+    retryNow: async () => keeper.tryNow(),
+  };
+}
+
+/** What this device has of a chat, at once; what it has not is loaded first. The server is told that it was opened. */
+async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
+  const device = opened(keeper);
+  const isFirst = keeper.shown !== id;
+  keeper.shown = id;
+  keeper.notes.unread.delete(id);
+  const isHere = device.rooms.has(id) || device.state.queue.ofChat(id).length > 0;
+  if (!isHere) await keeper.run(() => openChat(device, id));
+  else if (isFirst && device.rooms.has(id)) {
+    // Behind what the person sees. Offline, the next sync tells it.
+    keeper.run(() => openChat(device, id)).catch((error: unknown) => {
+      if (isRefused(error)) keeper.setConnection({ state: "refused", error: { name: error.name } });
+    });
+  }
+  return chatPage(device, keeper.notes, id);
+}
+
+async function asked(keeper: Keeper, chat: string, options: core.AskOptions | undefined, asking: Promise<Asked>): Promise<core.Asked> {
+  const { turn, message, reply } = await asking;
+  keeper.notes.turn(turn).isKept = options?.keep !== "turn";
+  return { chat, turn, message, reply };
+}
+
+function optionsOf(options: core.AskOptions = {}): AskOptions {
+  return {
+    keep: options.keep ?? "cache",
+    focus: options.focus === undefined ? null : FieldName.parse(options.focus),
+    off: options.off ?? [],
+    available: options.available ?? [],
+    given: (options.given ?? []).map(({ what, name, text }) => {
+      if (!Given.words.includes(what)) throw new ClientError("unexpected");
+      return { what, name, text };
+    }),
+  };
+}
+
+/** Every piece of this kind, with what waits laid over it. */
+function dataOf(device: Device, kind: string): core.DataLine[] {
+  const waits = device.state.queue.ops.flatMap(({ act }) => (act.do === "data" && act.kind === kind ? [act.name] : []));
+  const names = new Set([...device.state.data.filter((piece) => piece.kind === kind).map(({ name }) => name), ...waits]);
+  return [...names].sort().flatMap((name): core.DataLine[] => {
+    const body = chats.data(device, kind, name);
+    return body === null ? [] : [{ kind, name, body }];
+  });
+}
+
+/** One new chat for each, kept at once. */
+async function importChats(device: Device, all: Parameters<core.Core["importChats"]>[0]): Promise<ChatId[]> {
+  const ids: ChatId[] = [];
+  for (const { title, messages } of all) {
+    const id = await chats.newChat(device, title);
+    for (const { role, body, model } of messages) {
+      chats.putNote(device, id, { ...noteOf(role, body, device.now()), model: model ?? null }, TO_END);
+    }
+    await save(device);
+    ids.push(id);
+  }
+  return ids;
+}
+
+/** Older chats that are asked for at once. */
+const OLDER = 50;
+/** Servers ask for at most one draft every five seconds. */
+const DRAFTS = 5_000;

@@ -1,0 +1,412 @@
+// Answers: what a device says in clear so that a model can answer, and what comes back.
+//
+//   device                                            server
+//   write: message, head with the pending reply ──▶               sealed; the server reads none of it
+//   chat_message_added {words, claim}           ──▶
+//                                ◀── request_chat_history         only if its cache is not what the claim says
+//   chat_history {branch, proofs}               ──▶
+//          ◀── ai_typing_started, ai_message_update 1, 2, …, ai_typing_ended, post_processing_completed
+//   write: the reply, head without the pending  ──▶
+//   ai_response_completed                       ──▶               the server forgets the answer
+//
+// Words go to the server only for a turn that this device began itself and that has no answer yet. Easy to get wrong: believing a reply.
+// It counts for the turn and the reply id that the sealed head names, and for nothing else.
+
+import { ErrorName } from "./errors";
+import { MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY, MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS } from "./limits";
+import { type Value, list, object, optional, words } from "./shapes";
+import { blob, chatId, digest, fieldName, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
+
+/** How long the server may keep the words of a chat to answer the next message. */
+export const Keep = words("Keep", [
+  /** As the server's settings say: sealed, for a day, for the chats that were used last. */
+  "cache",
+  /** Only in memory, until the answer is stored. */
+  "turn",
+]);
+export type Keep = Value<typeof Keep>;
+
+/** Who said a message of the history. */
+export const SaidBy = words("SaidBy", [
+  /** The person. */
+  "user",
+  /** The model. */
+  "assistant",
+  /** A tool. */
+  "tool",
+  /** The model, about what came before. */
+  "summary",
+]);
+export type SaidBy = Value<typeof SaidBy>;
+
+/** Why the history is asked for. */
+export const HistoryReason = words("HistoryReason", [
+  /** There is none here. */
+  "cache_miss",
+  /** There is one that cannot be opened. */
+  "decryption_failed",
+  /** There is one of another branch, or of another time. */
+  "other_branch",
+]);
+export type HistoryReason = Value<typeof HistoryReason>;
+
+/** What a turn is doing. */
+export const Step = words("Step", [
+  /** Its kind, its model and its tools are chosen. */
+  "preparing",
+  /** The model answers. */
+  "answering",
+  /** A tool works. */
+  "working",
+]);
+export type Step = Value<typeof Step>;
+
+/** How an answer ended. */
+export const Finish = words("Finish", [
+  /** It is whole. */
+  "whole",
+  /** It was too long, and ends where a message does. */
+  "cut",
+  /** It was cancelled; what was said so far counts. */
+  "cancelled",
+  /** The request was refused, and the words say why. */
+  "declined",
+  /** The chat was ended for safety. Further turns are refused. */
+  "ended",
+  /** The person asked to be forgotten: a chat is forgotten by deleting it, which only a device can do. */
+  "asked_to_forget",
+]);
+export type Finish = Value<typeof Finish>;
+
+/** What a device gives with a message, by the person's consent. */
+export const Given = words("Given", [
+  /** A setting or a memory. */
+  "settings",
+  /** The summary of a past chat. */
+  "summary",
+  /** What a search on the device found. */
+  "search",
+]);
+export type Given = Value<typeof Given>;
+
+/**
+ * Asks for an answer. The words are for this turn; the message itself is stored by a write, sealed.
+ *
+ * Answers: `ai_task_initiated` or `message_queued`, or `request_chat_history`, or `refused`. The same turn sent again is the same turn.
+ */
+export const ChatMessageAdded = object("ChatMessageAdded", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn, an id that the device made. The chat's head waits for it. */
+  turn: turnId,
+  /** The message. */
+  message: messageId,
+  /** The id that the reply will have. */
+  reply: messageId,
+  /** Its words. */
+  text: text(MAX_QUERY),
+  /** How many messages the branch has before this one. */
+  count: u32,
+  /** The digest of the branch before this message. */
+  before: digest,
+  /** The digest with this message and its reply. */
+  after: digest,
+  /** How long words may be kept. */
+  keep: Keep,
+  /** Whether the history follows in `chat_history` without being asked for. */
+  history: flag,
+  /** Whether the chat has a title already. Then no title, icon and category are made. */
+  titled: flag,
+  /** The focus mode that the person chose, by name. */
+  focus: optional(fieldName),
+  /** What the person switched off: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, or a tool by its name. */
+  off: list(() => text(MAX_SHORT), MAX_OFF),
+  /** Settings and memories that the device could give, by name. Those that would have helped are named with the answer. */
+  available: list(() => text(MAX_SHORT), MAX_OFF),
+  /** What the person lets the server have for this turn: at most 4 KiB together. */
+  given: list(() => Piece, MAX_PIECES),
+}), { link: "chat_message_added", check: (ask, at) => {
+      if (ask.message === ask.reply) at.field("reply").fail("expected another id than the message's");
+      const given = ask.given.reduce((sum, piece) => sum + utf8Length(piece.text), 0);
+      if (given > MAX_CLIENT_DATA) at.field("given").fail(`has more than ${MAX_CLIENT_DATA} bytes`);
+    } });
+export type ChatMessageAdded = Value<typeof ChatMessageAdded>;
+
+/**
+ * The history of a turn that was begun: the branch before its message, the oldest message first.
+ *
+ * In as many frames as it takes. Answer to the last: as to `chat_message_added`.
+ */
+export const ChatHistory = object("ChatHistory", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** Messages. */
+  messages: list(() => Heard, MAX_HISTORY),
+  /** Whether more follow. */
+  more: flag,
+}), { link: "chat_history" });
+export type ChatHistory = Value<typeof ChatHistory>;
+
+/** A message of the history. */
+export const Heard = object("Heard", () => ({
+  /** Its id. */
+  id: messageId,
+  /** Who said it. Without a good proof the model is shown it as a quotation. */
+  by: SaidBy,
+  /** The words. */
+  text: text(MAX_QUERY),
+  /** The server's proof, from when it was said. */
+  proof: optional(digest),
+}));
+export type Heard = Value<typeof Heard>;
+
+/** Asks for the history of a turn. A device answers for a turn that it began on this socket, twice at most. */
+export const RequestChatHistory = object("RequestChatHistory", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** Its message. */
+  message: messageId,
+  /** Why. */
+  reason: HistoryReason,
+  /** How many messages the server has of the chat; none of them may be of this branch. */
+  have: u32,
+}), { link: "request_chat_history" });
+export type RequestChatHistory = Value<typeof RequestChatHistory>;
+
+/** The turn runs. */
+export const AiTaskInitiated = object("AiTaskInitiated", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+}), { link: "ai_task_initiated" });
+export type AiTaskInitiated = Value<typeof AiTaskInitiated>;
+
+/** The turn waits for the one before it in its chat. */
+export const MessageQueued = object("MessageQueued", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** How many are before it. */
+  ahead: u32,
+}), { link: "message_queued" });
+export type MessageQueued = Value<typeof MessageQueued>;
+
+/**
+ * Asks for the answer of a turn: what of it there is, and the rest as it comes. For every reply that a chat's head waits for.
+ *
+ * Answers: `ai_task_initiated`, then what the turn sent from `from` on; `pending_ai_response`; or `refused` with `not-found`: then there is no
+ * answer, and the message may be sent again as another turn.
+ */
+export const ResumeAiTask = object("ResumeAiTask", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** The digest with the message and its reply. Whoever cannot make it gets no words. */
+  after: digest,
+  /** How many bytes of the answer the device has. */
+  from: u64,
+}), { link: "resume_ai_task" });
+export type ResumeAiTask = Value<typeof ResumeAiTask>;
+
+/** Stops a turn. What was said so far is its answer. */
+export const CancelAiTask = object("CancelAiTask", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+}), { link: "cancel_ai_task" });
+export type CancelAiTask = Value<typeof CancelAiTask>;
+
+/** The answer is stored: the server may forget it. Answer: `ai_response_storage_confirmed`. */
+export const AiResponseCompleted = object("AiResponseCompleted", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+}), { link: "ai_response_completed" });
+export type AiResponseCompleted = Value<typeof AiResponseCompleted>;
+
+/** The answer is forgotten. */
+export const AiResponseStorageConfirmed = object("AiResponseStorageConfirmed", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+}), { link: "ai_response_storage_confirmed" });
+export type AiResponseStorageConfirmed = Value<typeof AiResponseStorageConfirmed>;
+
+/** What a turn is doing. */
+export const PreprocessingStep = object("PreprocessingStep", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** What. */
+  step: Step,
+  /** In a few words. */
+  text: text(MAX_SHORT),
+}), { link: "preprocessing_step" });
+export type PreprocessingStep = Value<typeof PreprocessingStep>;
+
+/** The answer begins. */
+export const AiTypingStarted = object("AiTypingStarted", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+}), { link: "ai_typing_started" });
+export type AiTypingStarted = Value<typeof AiTypingStarted>;
+
+/** The next words of the answer. A device that lacks words before them asks with `resume_ai_task`. */
+export const AiMessageUpdate = object("AiMessageUpdate", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** How many bytes the answer has before these words. */
+  at: u64,
+  /** The words. */
+  text: text(MAX_DELTA),
+  /** As many characters as it takes that lengths tell little. */
+  pad: text(MAX_PADDING),
+}), { link: "ai_message_update" });
+export type AiMessageUpdate = Value<typeof AiMessageUpdate>;
+
+/** The answer is there. */
+export const AiTypingEnded = object("AiTypingEnded", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** How many bytes it has. A device that has others asks for the whole with `resume_ai_task`. */
+  bytes: u64,
+  /** The hash of its words. */
+  hash: digest,
+  /** How it ended. */
+  finish: Finish,
+  /** The server's proof that its model said this here; kept in the sealed message. */
+  proof: optional(digest),
+  /** Which model answered. */
+  model: optional(text(MAX_SHORT)),
+  /** What was found out before the answer. */
+  about: About,
+}), { link: "ai_typing_ended" });
+export type AiTypingEnded = Value<typeof AiTypingEnded>;
+
+/** What was found out about a message. */
+export const About = object("About", () => ({
+  /** A title for the chat, if it had none. */
+  title: optional(text(MAX_SHORT)),
+  /** Icons that fit, if it had no title. */
+  icons: list(() => text(MAX_SHORT), MAX_TAGS),
+  /** What kind of request it is. */
+  category: optional(text(MAX_SHORT)),
+  /** The focus mode that is on now. */
+  focus: optional(text(MAX_SHORT)),
+  /** Tools that were used. */
+  tools: list(() => text(MAX_SHORT), MAX_OFF),
+  /** Settings and memories that would have helped, by name. */
+  wanted: list(() => text(MAX_SHORT), MAX_OFF),
+}));
+export type About = Value<typeof About>;
+
+/** There is no answer. */
+export const AiTaskFailed = object("AiTaskFailed", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** Why. */
+  error: ErrorName,
+  /** What happened. */
+  what: text(MAX_WORDS),
+  /** What to do. */
+  hint: text(MAX_WORDS),
+}), { link: "ai_task_failed" });
+export type AiTaskFailed = Value<typeof AiTaskFailed>;
+
+/** What was made of the message and its answer. */
+export const PostProcessingCompleted = object("PostProcessingCompleted", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** What could be asked next. */
+  followUps: list(() => text(MAX_WORDS), MAX_SUGGESTIONS),
+  /** What another chat could begin with. */
+  newChats: list(() => text(MAX_WORDS), MAX_SUGGESTIONS),
+  /** The chat in few words. */
+  summary: optional(text(MAX_WORDS)),
+  /** What the chat is about. */
+  tags: list(() => text(MAX_SHORT), MAX_TAGS),
+}), { link: "post_processing_completed" });
+export type PostProcessingCompleted = Value<typeof PostProcessingCompleted>;
+
+/**
+ * The answer came while no device took it: a letter, sealed to the account's mailbox. Stored, it is acknowledged with
+ * `ai_response_completed`; after 30 days it is gone.
+ */
+export const PendingAiResponse = object("PendingAiResponse", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** The id that the reply was given. */
+  reply: messageId,
+  /** The letter. */
+  letter: blob(MAX_MESSAGE),
+  /** What was made of it, sealed likewise. */
+  more: optional(blob(MAX_RECORD)),
+}), { link: "pending_ai_response" });
+export type PendingAiResponse = Value<typeof PendingAiResponse>;
+
+/** A tool may only work if the person allows it. The turn goes on with `decide_ai_task`, also later. */
+export const AiApprovalRequested = object("AiApprovalRequested", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** Which question. */
+  approval: text(MAX_SHORT),
+  /** The tool. */
+  tool: text(MAX_SHORT),
+  /** What it would be called with, in JSON. */
+  input: text(MAX_TOOL_INPUT),
+  /** Why it is asked. */
+  why: text(MAX_WORDS),
+}), { link: "ai_approval_requested" });
+export type AiApprovalRequested = Value<typeof AiApprovalRequested>;
+
+/** The person's word on a tool. Answer: as to `chat_message_added`. */
+export const DecideAiTask = object("DecideAiTask", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** Which question. */
+  approval: text(MAX_SHORT),
+  /** Whether it may. */
+  allow: flag,
+}), { link: "decide_ai_task" });
+export type DecideAiTask = Value<typeof DecideAiTask>;
+
+/**
+ * Something that only devices can read, given for this turn because the person said yes, now or by a switch of this chat. A note of it is kept in
+ * the sealed message.
+ */
+export const Piece = object("Piece", () => ({
+  /** What it is. */
+  what: Given,
+  /** Its name or title. */
+  name: text(MAX_SHORT),
+  /** What it says. */
+  text: text(MAX_CLIENT_DATA),
+}));
+export type Piece = Value<typeof Piece>;

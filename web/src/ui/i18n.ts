@@ -1,0 +1,76 @@
+// Words of the page in the person's language. One file a language: lang/en.ts says which keys there are; the others must have the same.
+//
+//   t("unsent", { n: 3 })  ──▶  "3 messages not sent"     a text with {one, other} is chosen by the language's plural rules
+//
+// English is in the first load, other languages come when they are chosen. Easy to get wrong: reading `t` outside of a component. It
+// reads a signal, so that a component draws again when the language changes.
+import { signal } from "@preact/signals";
+import { en, type Key, type Words } from "./lang/en";
+
+export type { Key, Words };
+export type Language = "en" | "de";
+
+/** Languages by their own names. Another one: its file in lang/, and a line here. */
+export const LANGUAGES: { code: Language; name: string; load: () => Promise<Words> }[] = [
+  { code: "en", name: "English", load: async () => en },
+  { code: "de", name: "Deutsch", load: async () => (await import("./lang/de")).de },
+];
+
+export const language = signal<Language>("en");
+const words = signal<Words>(en);
+
+/** A text of the page. */
+export function t(key: Key, params?: Record<string, string | number>): string {
+  return fill(words.value, language.value, key, params);
+}
+
+/** Chooses a language; `null` for the browser's. */
+export async function speak(chosen: Language | null): Promise<void> {
+  const code = chosen ?? preferred(globalThis.navigator?.languages ?? []);
+  const found = LANGUAGES.find((one) => one.code === code) ?? LANGUAGES[0];
+  if (found === undefined) return;
+  words.value = await found.load();
+  language.value = found.code;
+  document.documentElement.lang = found.code;
+}
+
+/** The first language that there is. */
+export function preferred(wanted: readonly string[]): Language {
+  for (const one of wanted) {
+    const found = LANGUAGES.find((has) => one.toLowerCase().split("-")[0] === has.code);
+    if (found !== undefined) return found.code;
+  }
+  return "en";
+}
+
+/** Fills in a text of a language. Exported for tests. */
+export function fill(from: Words, code: Language, key: Key, params: Record<string, string | number> = {}): string {
+  const entry = from[key];
+  const text = typeof entry === "string" ? entry : entry[plural(code, Number(params["n"] ?? 0))];
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = params[name];
+    if (value === undefined) return whole;
+    return typeof value === "number" ? number(code, value) : value;
+  });
+}
+
+function plural(code: Language, n: number): "one" | "other" {
+  return new Intl.PluralRules(code).select(n) === "one" ? "one" : "other";
+}
+
+function number(code: Language, value: number): string {
+  return new Intl.NumberFormat(code).format(value);
+}
+
+/** A time of day, or a date where it was another day. */
+export function when(ms: number, now = Date.now()): string {
+  const date = new Date(ms);
+  const isToday = date.toDateString() === new Date(now).toDateString();
+  const options: Intl.DateTimeFormatOptions = isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" };
+  return new Intl.DateTimeFormat(language.value, options).format(date);
+}
+
+/** A date with its time. */
+export function exactly(ms: number): string {
+  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(ms));
+}

@@ -1,0 +1,131 @@
+// Where the person writes. What is typed is kept per chat; Enter sends and knows about input methods; what goes with the question is
+// said in the row below it.
+import type { TargetedInputEvent } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { t } from "../i18n";
+import { Icon } from "../icons";
+import { embedMarkdown, EMBED_TYPE } from "../message/clipboard";
+import { lazy } from "../parts/lazy";
+import { IconButton } from "../parts/basics";
+import { canWrite, connection, isStale } from "../state/account";
+import { ask, page, pageError, runningTurn, stop } from "../state/chat";
+import { clearDraft, draft, flushDraft, showDraft, type } from "../state/draft";
+import { focus, given, isTemporary, neverCached, optionsFor, setNeverCached, switchedOff } from "../state/options";
+import { say } from "../state/notes";
+import { sends } from "./enter";
+
+const Give = lazy(async () => (await import("./give")).Give);
+
+/** Where questions are written; `chat` is null for a chat that does not exist yet. */
+export function Composer({ chat }: { chat: string | null }) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [isGiving, setGiving] = useState(false);
+  useEffect(() => {
+    showDraft(chat, page.value?.chat.id === chat ? page.value.draft : null);
+  }, [chat, page.value?.chat.id]);
+  useEffect(() => () => flushDraft(), []);
+  useLayoutEffect(() => grow(area.current), [draft.value]);
+  const isEnded = page.value?.messages.at(-1)?.heard?.finish === "ended" || (chat !== null && pageError.value !== null);
+  if (isEnded) return <div class="write"><p class="closed"><Icon name="lock" />{t("chatEnded")}</p></div>;
+  if (isStale.value) return <div class="write"><p class="closed"><Icon name="retry" />{t("staleShort")}</p></div>;
+  const send = async () => {
+    const body = draft.value.trim();
+    if (body === "" || !canWrite.value) return;
+    const options = optionsFor(chat);
+    clearDraft();
+    given.value = [];
+    const isDone = await ask(body, options, { chat, temporary: isTemporary.value });
+    if (isDone) isTemporary.value = false;
+    else type(body);
+    area.current?.focus();
+  };
+  return (
+    <div class="write">
+      <form
+        class="box"
+        onSubmit={(event: Event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        {isGiving ? <Give onClose={() => setGiving(false)} /> : null}
+        <textarea
+          ref={area}
+          id="composer"
+          aria-label={t("writeLabel")}
+          placeholder={t("writePlaceholder")}
+          value={draft.value}
+          rows={1}
+          dir="auto"
+          onInput={(event: TargetedInputEvent<HTMLTextAreaElement>) => type(event.currentTarget.value)}
+          onKeyDown={(event: KeyboardEvent) => {
+            if (sends(event)) {
+              event.preventDefault();
+              void send();
+            }
+          }}
+          onPaste={paste}
+          onDrop={refuseFiles}
+        />
+        <Row chat={chat} isGiving={isGiving} onGive={() => setGiving(!isGiving)} />
+      </form>
+      <p class="hint"><kbd>Enter</kbd> {t("hintSends")} · <kbd>Shift Enter</kbd> {t("hintLine")} · <kbd>?</kbd> {t("hintKeys")}</p>
+    </div>
+  );
+}
+
+/** What goes with the question, and the button. */
+function Row({ chat, isGiving, onGive }: { chat: string | null; isGiving: boolean; onGive: () => void }) {
+  const isKept = optionsFor(chat).keep === "cache";
+  const turn = runningTurn();
+  const isTemp = chat === null ? isTemporary.value : page.value?.chat.isTemporary === true;
+  return (
+    <div class="row">
+      <span class="chip good" title={t("sealedHereNote")}><Icon name="seal" size={13} /><span>{t(isTemp ? "notKept" : "sealedHere")}</span></span>
+      <button type="button" class="chip" aria-pressed={!isKept} title={t("keepNote")} disabled={isTemp || switchedOff.value.includes("cache")} onClick={() => toggleKept(chat)}>
+        <span>{t(isKept ? "keptDay" : "keptTurn")}</span>
+      </button>
+      <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><span>{given.value.length > 0 ? t("givenN", { n: given.value.length }) : t("givenNone")}</span></button>
+      {focus.value ? <button type="button" class="chip" title={t("focusOff")} onClick={() => { focus.value = null; }}><span>{t("focusOn", { focus: focus.value })}</span></button> : null}
+      {connection.value.state === "online" ? null : <span class="chip warn"><Icon name="wait" size={13} /><span>{t("willWait")}</span></span>}
+      {turn ? (
+        <IconButton icon="stop" label={t("stop")} kind="send" disabled={turn.isStopping.value} onClick={() => void stop(turn)} />
+      ) : (
+        <button type="submit" class="icon-button send" aria-label={t("send")} title={t("send")} disabled={draft.value.trim() === "" || !canWrite.value}><Icon name="send" /></button>
+      )}
+    </div>
+  );
+}
+
+function toggleKept(chat: string | null): void {
+  if (chat === null) isTemporary.value = !isTemporary.value;
+  else setNeverCached(chat, !neverCached.value.has(chat));
+}
+
+function grow(element: HTMLTextAreaElement | null): void {
+  if (element === null) return;
+  element.style.height = "auto";
+  element.style.height = `${Math.min(element.scrollHeight, Math.round(innerHeight * 0.4))}px`;
+}
+
+/** An embed that was copied here becomes the same Markdown again. Files and images are not taken, and that is said. */
+function paste(event: ClipboardEvent): void {
+  const data = event.clipboardData;
+  if (data === null) return;
+  const text = embedMarkdown(data.getData(EMBED_TYPE));
+  if (text !== null) {
+    event.preventDefault();
+    const area = event.currentTarget as HTMLTextAreaElement;
+    area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
+    type(area.value);
+  } else if (data.files.length > 0 && data.getData("text/plain") === "") {
+    event.preventDefault();
+    say(t("noFiles"));
+  }
+}
+
+function refuseFiles(event: DragEvent): void {
+  if ((event.dataTransfer?.files.length ?? 0) === 0) return;
+  event.preventDefault();
+  say(t("noFiles"));
+}

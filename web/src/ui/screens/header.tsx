@@ -1,0 +1,83 @@
+// The head of a chat: its title (a click renames it), tags, and what can be done with the whole of it.
+import type { TargetedInputEvent } from "preact";
+import { useState } from "preact/hooks";
+import { exactly, t } from "../i18n";
+import { Menu } from "../parts/dialog";
+import { useFocus } from "../parts/basics";
+import { canWrite } from "../state/account";
+import { page } from "../state/chat";
+import { core } from "../state/core";
+import { deleteChat, undoDelete } from "../state/list";
+import { attempt, say } from "../state/notes";
+import { isTemporary } from "../state/options";
+import { go } from "../state/route";
+import { download } from "./download";
+import { titleOf } from "./list";
+import { DrawerButton } from "./shell";
+
+const UNDO_MS = 8_000;
+
+export function ChatHeader({ chat }: { chat: string | null }) {
+  const [isRenaming, setRenaming] = useState(false);
+  const shown = page.value;
+  const line = shown?.chat.id === chat ? shown?.chat : undefined;
+  if (chat === null || line === undefined) {
+    return <header class="head"><DrawerButton /><h1>{t(chat === null ? (isTemporary.value ? "temporaryChat" : "newChat") : "opening")}</h1></header>;
+  }
+  const items = [
+    { label: t("rename"), icon: "edit" as const, run: () => setRenaming(true) },
+    { label: t(line.pinned ? "unpin" : "pin"), icon: "pin" as const, run: () => void attempt(() => core().setPinned(line.id, !line.pinned)) },
+    { label: t("exportMarkdown"), icon: "download" as const, run: () => void save(line.id, "markdown") },
+    { label: t("exportJson"), icon: "download" as const, run: () => void save(line.id, "json") },
+    { label: t("deleteChat"), icon: "trash" as const, isDanger: true, run: () => void remove(line.id) },
+  ];
+  return (
+    <header class="head">
+      <DrawerButton />
+      {isRenaming ? <Rename chat={line.id} title={line.title ?? ""} onDone={() => setRenaming(false)} /> : <h1 dir="auto">{titleOf(line)}</h1>}
+      <span class="tags" dir="auto">{line.tags.slice(0, 4).join(" · ")}</span>
+      {shown?.asOf ? <span class="as-of" title={t("asOfNote")}>{t("asOf", { when: exactly(shown.asOf.at) })}</span> : null}
+      {canWrite.value ? <Menu label={t("chatMenu")} items={line.isTemporary ? items.slice(4) : items} /> : null}
+    </header>
+  );
+}
+
+function Rename({ chat, title, onDone }: { chat: string; title: string; onDone: () => void }) {
+  const [text, setText] = useState(title);
+  const save = async () => {
+    onDone();
+    if (text.trim() !== "" && text !== title) await attempt(() => core().rename(chat, text.trim()));
+  };
+  return (
+    <form
+      class="rename"
+      onSubmit={(event: Event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <input
+        aria-label={t("rename")}
+        value={text}
+        maxLength={120}
+        dir="auto"
+        ref={useFocus(true)}
+        onInput={(event: TargetedInputEvent<HTMLInputElement>) => setText(event.currentTarget.value)}
+        onBlur={() => void save()}
+        onKeyDown={(event: KeyboardEvent) => {
+          if (event.key === "Escape") onDone();
+        }}
+      />
+    </form>
+  );
+}
+
+async function save(chat: string, as: "markdown" | "json"): Promise<void> {
+  await attempt(async () => download(`chat.${as === "json" ? "json" : "md"}`, await core().exportChat(chat, as), as === "json" ? "application/json" : "text/markdown"));
+}
+
+async function remove(chat: string): Promise<void> {
+  if (!(await deleteChat(chat, UNDO_MS))) return;
+  go({ page: "new" });
+  say(t("deletedChat"), { label: t("undo"), run: () => void undoDelete(chat).then(() => go({ page: "chat", chat })) }, UNDO_MS - 500);
+}

@@ -1,0 +1,164 @@
+// One message of a chat, and what can be done with it.
+//
+//   what the person said   a shape, shortened; edit, copy, delete, ‹1/2›
+//   what the model said    text on paper; sealed, model, retry, copy, what the server saw, ‹2/3›
+//   what a tool said       one folded line
+import { useMemo, useState } from "preact/hooks";
+import type { MessageLine } from "../../client/core";
+import { exactly, t, when } from "../i18n";
+import { Icon } from "../icons";
+import { MessageBody } from "../message/body";
+import { copyText } from "../message/clipboard";
+import { parseMessage } from "../message/parse";
+import { shorten } from "../message/shorten";
+import { CopyButton, IconButton } from "../parts/basics";
+import { canWrite } from "../state/account";
+import { askInstead, content, deleteMessage, page, retry, showBranch } from "../state/chat";
+import { core } from "../state/core";
+import { attempt, say } from "../state/notes";
+import { optionsFor } from "../state/options";
+import { EditBox } from "./edit";
+import { Ending } from "./ending";
+import { Saw } from "./saw";
+
+/** A message. */
+export function Message({ message }: { message: MessageLine }) {
+  if (message.role === "user") return <Said message={message} />;
+  if (message.role === "assistant") return <Answer message={message} />;
+  return <Aside message={message} />;
+}
+
+function Said({ message }: { message: MessageLine }) {
+  const [isWhole, setWhole] = useState(false);
+  const [isEditing, setEditing] = useState(false);
+  const short = useMemo(() => shorten(message.body, parseMessage(message.id, message.body, content)), [message.id, message.body]);
+  const isShort = short.isShortened && !isWhole;
+  if (isEditing) {
+    const resend = async (body: string) => {
+      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(false);
+    };
+    return <EditBox body={message.body} onCancel={() => setEditing(false)} onSend={resend} />;
+  }
+  return (
+    <article class="said" id={message.id} aria-label={t("youSaid")}>
+      <div class="bubble" dir="auto">
+        <MessageBody id={isShort ? `${message.id}~` : message.id} body={isShort ? short.body : message.body} />
+        {short.isShortened ? <button type="button" class="more" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{t(isWhole ? "showLess" : "showFull")}</button> : null}
+      </div>
+      <div class="meta">
+        <Status message={message} />
+        <time dateTime={new Date(message.createdAt).toISOString()} title={exactly(message.createdAt)}>{when(message.createdAt)}</time>
+        <Alternatives message={message} />
+        <span class="acts">
+          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => setEditing(true)} /> : null}
+          <IconButton icon="copy" label={t("copyMessage")} onClick={() => void copyWords(message.body)} />
+          {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => void deleteMessage(message.id)} /> : null}
+        </span>
+      </div>
+      <Copies numbers={message.copies} />
+    </article>
+  );
+}
+
+function Answer({ message }: { message: MessageLine }) {
+  const [isSeen, setSeen] = useState(false);
+  const finish = message.heard?.finish;
+  return (
+    <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
+      <MessageBody id={message.id} body={message.body} />
+      {finish ? <Ending finish={finish} /> : null}
+      <div class="meta">
+        <Status message={message} />
+        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{message.model}{reasonOf(message)}</span> : null}
+        <Alternatives message={message} />
+        <span class="acts shown">
+          {canWrite.value && message.parent !== null ? (
+            <button type="button" class="quiet" onClick={() => message.parent !== null && void retry(message.parent, optionsFor(page.value?.chat.id ?? null))}>
+              <Icon name="retry" />
+              {t("retry")}
+            </button>
+          ) : null}
+          <CopyButton text={() => message.body} label={t("copy")} />
+          <button type="button" class="quiet" aria-expanded={isSeen} onClick={() => setSeen(!isSeen)}>
+            <Icon name="eye" />
+            {t("whatServerSaw")}
+          </button>
+        </span>
+      </div>
+      {message.heard && message.heard.tools.length > 0 ? <p class="tools"><Icon name="tool" size={13} />{t("toolsUsed", { tools: message.heard.tools.join(", ") })}</p> : null}
+      {isSeen ? <Saw message={message} /> : null}
+      <Copies numbers={message.copies} />
+    </article>
+  );
+}
+
+/** A tool's words, folded. */
+function Aside({ message }: { message: MessageLine }) {
+  return (
+    <details class="aside" id={message.id}>
+      <summary><Icon name={message.role === "tool" ? "tool" : "branch"} size={13} />{t(message.role === "tool" ? "toolSaid" : "summarySaid")}</summary>
+      <MessageBody id={message.id} body={message.body} />
+    </details>
+  );
+}
+
+function reasonOf(message: MessageLine): string {
+  const category = page.value?.chat.category;
+  return message.heard && category ? ` · ${t("chosenFor", { category })}` : "";
+}
+
+function Status({ message }: { message: MessageLine }) {
+  if (page.value?.chat.isTemporary) return <span class="status"><Icon name="ghost" size={13} />{t("notKept")}</span>;
+  if (message.status === "sealed") return <span class="status good"><Icon name="seal" size={13} />{t("sealed")}</span>;
+  if (message.status === "unsent") return <span class="status warn"><Icon name="wait" size={13} />{t("unsentOne")}</span>;
+  return <span class="status warn"><Icon name="warn" size={13} />{t("conflicted")}</span>;
+}
+
+/** ‹2/3›: the same place, said otherwise. */
+function Alternatives({ message }: { message: MessageLine }) {
+  const { at, ids } = message.alternatives;
+  if (ids.length < 2) return null;
+  const to = (step: number) => {
+    const next = ids[at + step];
+    if (next !== undefined) void showBranch(next);
+  };
+  return (
+    <span class="alternatives" role="group" aria-label={t("alternatives")}>
+      <IconButton icon="left" label={t("alternativeBefore")} disabled={at === 0} onClick={() => to(-1)} />
+      <span>{t("alternativeAt", { at: at + 1, n: ids.length })}</span>
+      <IconButton icon="right" label={t("alternativeNext")} disabled={at === ids.length - 1} onClick={() => to(1)} />
+    </span>
+  );
+}
+
+/** What was written here and lost against another device: nothing is thrown away unseen. */
+function Copies({ numbers }: { numbers: number[] }) {
+  const [texts, setTexts] = useState<{ number: number; text: string | null }[] | null>(null);
+  if (numbers.length === 0) return null;
+  const show = () =>
+    attempt(async () => {
+      const all = await core().copies();
+      setTexts(all.filter((copy) => numbers.includes(copy.number)).map(({ number, text }) => ({ number, text })));
+    });
+  return (
+    <div class="card ask">
+      <h3>{t("conflictedTitle")}</h3>
+      <p>{t("conflictedNote")}</p>
+      {texts === null ? <div class="row"><button type="button" class="button" onClick={show}>{t("conflictedShow")}</button></div> : null}
+      {texts?.map(({ number, text }) => (
+        <div key={number}>
+          <p class="raw copy-text" dir="auto">{text ?? t("contentGone")}</p>
+          <div class="row">
+            <button type="button" class="button" onClick={() => attempt(() => core().useCopy(number))}>{t("conflictedUse")}</button>
+            <button type="button" class="button" onClick={() => attempt(() => core().discardCopy(number))}>{t("conflictedDiscard")}</button>
+          </div>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+async function copyWords(text: string): Promise<void> {
+  await copyText(text);
+  say(t("copied"), undefined, 1_500);
+}

@@ -1,0 +1,101 @@
+// Taking everything with you, bringing chats from elsewhere, leaving this browser, and erasing everything, with the receipt.
+import type { TargetedEvent } from "preact";
+import { useState } from "preact/hooks";
+import type { Proof } from "../../client/core";
+import { t } from "../i18n";
+import { Icon } from "../icons";
+import { Switch } from "../parts/basics";
+import { Confirm } from "../parts/dialog";
+import { download } from "../screens/download";
+import { outbox, receipt } from "../state/account";
+import { core, nameOf } from "../state/core";
+import { loadList } from "../state/list";
+import { attempt, say, sayProblem } from "../state/notes";
+import { readExport } from "./imports";
+import { ProofDialog } from "./proof";
+
+export function Data() {
+  const [asking, setAsking] = useState<"export" | "erase" | "leave" | null>(null);
+  const close = () => setAsking(null);
+  return (
+    <>
+      <section>
+        <h2>{t("exportTitle")}</h2>
+        <p>{t("exportNote")}</p>
+        <div class="row"><button type="button" class="button" onClick={() => setAsking("export")}><Icon name="download" />{t("exportAll")}</button></div>
+      </section>
+      <Import />
+      <section>
+        <h2>{t("leaveTitle")}</h2>
+        <p>{t("leaveNote")}</p>
+        <div class="row"><button type="button" class="button" onClick={() => setAsking("leave")}>{t("logOut")}</button></div>
+      </section>
+      <section>
+        <h2>{t("eraseTitle")}</h2>
+        <p>{t("eraseNote")}</p>
+        <div class="row"><button type="button" class="button danger" onClick={() => setAsking("erase")}><Icon name="trash" />{t("eraseAll")}</button></div>
+      </section>
+      {asking === "export" ? <ProofDialog title={t("exportAll")} text={t("exportProof")} run={exportAll} onClose={close} /> : null}
+      {asking === "erase" ? <ProofDialog title={t("eraseAll")} text={t("eraseProof")} run={erase} onClose={close} /> : null}
+      {asking === "leave" ? <Leave onClose={close} /> : null}
+    </>
+  );
+}
+
+async function exportAll(proof: Proof): Promise<void> {
+  download("confidant-export.json", await core().exportAll(proof), "application/json");
+}
+
+async function erase(proof: Proof): Promise<void> {
+  receipt.value = await core().erase(proof);
+}
+
+function Leave({ onClose }: { onClose: () => void }) {
+  const [isEverywhere, setEverywhere] = useState(false);
+  const unsent = outbox.value.waiting;
+  const leave = async () => {
+    try {
+      await core().logOut({ everywhere: isEverywhere, ...(unsent > 0 ? { unsent: "throw-away" as const } : {}) });
+    } catch (error) {
+      if (nameOf(error) === "offline") await attempt(() => core().forget());
+      else sayProblem(error);
+    }
+    onClose();
+  };
+  if (unsent > 0) return <Confirm title={t("logOut")} text={t("leaveUnsent", { n: unsent })} yes={t("leaveThrowAway")} onYes={() => void leave()} onClose={onClose} />;
+  return (
+    <div class="card">
+      <Switch label={t("leaveEverywhere")} isOn={isEverywhere} onChange={setEverywhere} />
+      <div class="row end">
+        <button type="button" class="button" onClick={onClose}>{t("cancel")}</button>
+        <button type="button" class="button go" onClick={() => void leave()}>{t("logOut")}</button>
+      </div>
+    </div>
+  );
+}
+
+/** Chats of this program or of other assistants. They are read here, and sealed before they leave. */
+function Import() {
+  const take = async (files: FileList | null) => {
+    const file = files?.[0];
+    if (file === undefined) return;
+    await attempt(async () => {
+      const read = readExport(file.name, await file.text());
+      if (read.length === 0) return say(t("importNothing"));
+      const made = await core().importChats(read);
+      say(t("imported", { n: made.length }));
+      await loadList();
+    });
+  };
+  return (
+    <section>
+      <h2>{t("importTitle")}</h2>
+      <p>{t("importNote")}</p>
+      <label class="button file">
+        <Icon name="upload" />
+        {t("importChoose")}
+        <input type="file" accept=".json,.md,.txt" onChange={(event: TargetedEvent<HTMLInputElement>) => void take(event.currentTarget.files)} />
+      </label>
+    </section>
+  );
+}
