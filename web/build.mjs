@@ -1,16 +1,18 @@
 // Builds the page into web/dist: readable, with stable names and no source maps, the same bytes each time.
 //
 //   node build.mjs               once
-//   node build.mjs --watch       again after each change; serve it with `confidant serve --web-dir web/dist`
+//   node build.mjs --watch       again after each change; serve it with `web.page_folder = "web/dist"`
 //   node build.mjs --out DIR     into another folder
 //
 // The page is one bundle with parts that are loaded when they are shown; workers are bundles of their own. Easy to get wrong: names. esbuild
 // names parts by their hash, so that two never collide; here they get names that stay (`settings.js`, `shared-2.js`), since the program
 // that serves them compares contents, not names.
 import { build, context } from "esbuild";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv.indexOf("--out");
@@ -70,8 +72,23 @@ async function writeWorkers(result) {
   for (const file of result.outputFiles) await writeFile(file.path, file.contents);
 }
 
-await rm(dist, { recursive: true, force: true });
+/** Names all files together, as the program does that hands them out, and packs each for browsers that take it packed. */
+async function finish() {
+  const names = (await readdir(dist)).filter((name) => !name.startsWith(".") && !name.endsWith(".br")).sort();
+  const all = createHash("sha256");
+  for (const name of names) {
+    if (name !== "index.html") all.update(name).update("\0").update(createHash("sha256").update(await readFile(join(dist, name))).digest());
+  }
+  const index = join(dist, "index.html");
+  const release = all.digest("hex").slice(0, 32);
+  await writeFile(index, (await readFile(index, "utf8")).replace('name="release" content=""', `name="release" content="${release}"`));
+  for (const name of names) {
+    await writeFile(join(dist, `${name}.br`), brotliCompressSync(await readFile(join(dist, name)), { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+  }
+}
+
 await mkdir(dist, { recursive: true });
+for (const name of await readdir(dist)) if (name !== ".gitkeep") await rm(join(dist, name), { recursive: true });
 if (process.argv.includes("--watch")) {
   const write = (work) => ({ name: "write", setup: (one) => one.onEnd((result) => (result.errors.length === 0 ? work(result) : undefined)) });
   await (await context({ ...page, plugins: [write(writePage)] })).watch();
@@ -79,4 +96,5 @@ if (process.argv.includes("--watch")) {
 } else {
   await writePage(await build(page));
   await writeWorkers(await build(workers));
+  await finish();
 }

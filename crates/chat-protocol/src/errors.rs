@@ -35,7 +35,7 @@ words! {
         /// The server cannot reach its database or keys.
         Unavailable = "unavailable",
         /// The page is not the one that this server hands out; load it again.
-        StalePage = "stale-page",
+        StaleClient = "stale-client",
     }
 }
 
@@ -68,7 +68,7 @@ impl ErrorName {
         match self {
             Self::Content(Refused::LoginRefused) | Self::Request(Failure::Unauthorised) => 401,
             Self::Content(Refused::Conflict | Refused::Duplicate)
-            | Self::Request(Failure::TooMany | Failure::StalePage) => 409,
+            | Self::Request(Failure::TooMany | Failure::StaleClient) => 409,
             Self::Content(Refused::BadId | Refused::TwoCredentials) | Self::Request(Failure::Malformed) => {
                 400
             }

@@ -55,7 +55,7 @@ pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSen
     if let (Some(page), Some(ours)) = (single(headers, &PAGE)?, &settings.page)
         && page != ours
     {
-        let error = ErrorName::Request(Failure::StalePage);
+        let error = ErrorName::Request(Failure::StaleClient);
         let hint = "load the page again; what was not sent yet is kept";
         return Err(RefusedSent::new(error, "this page is older than the server, or newer", hint));
     }

@@ -30,6 +30,8 @@ export interface How {
   socket: (url: string, protocols: string[]) => SocketLike;
   /** Whether this is a page, whose session's id is in a cookie. */
   hasCookies: boolean;
+  /** Which release of the page this is; a server with another one refuses it. */
+  release?: string;
 }
 
 /** A page's own fetch and WebSocket. */
@@ -38,6 +40,8 @@ export function browser(): How {
     fetch: (input, init) => fetch(input, init),
     socket: (url, protocols) => new WebSocket(url, protocols) as SocketLike,
     hasCookies: true,
+    // The page names its worker by its release.
+    release: (globalThis as { name?: string }).name ?? "",
   };
 }
 
@@ -54,6 +58,7 @@ export class Http implements Transport {
 
   async post(path: string, session: SessionKeys | null, body: string): Promise<Posted> {
     const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.how.release) headers[RELEASE] = this.how.release;
     if (session !== null) {
       headers[SESSION] = base64url(session.secret);
       if (session.id !== null) headers["authorization"] = `Confidant-Session ${base64url(session.id)}`;
@@ -236,6 +241,7 @@ export async function unpacked(packed: Bytes): Promise<Bytes> {
 /** The subprotocol of those who take packed frames. */
 const PACKED = "confidant.deflate";
 const SESSION = "confidant-session";
+const RELEASE = "confidant-page";
 const SESSION_ID = "confidant-session-id";
 /** Answers of many frames, one per line. */
 const LINES: readonly string[] = ["/account/export", "/chats/events"];

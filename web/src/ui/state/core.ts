@@ -52,8 +52,10 @@ export function startWorker(path = "/client.worker.js"): Core {
     },
   });
   const url = policy === undefined ? path : policy.createScriptURL(path);
+  // With every request goes which release this page is: a server with another one refuses it.
+  const name = document.querySelector<HTMLMetaElement>('meta[name="release"]')?.content ?? "";
   // The constructor takes what the policy made; its type is not known to TypeScript.
-  return overWorker(new Worker(url as string, { type: "module" }));
+  return overWorker(new Worker(url as string, { type: "module", name }));
 }
 
 /** A core behind a worker. */
