@@ -53,8 +53,9 @@ def run(*command: object, **more) -> None:
 
 
 @contextlib.contextmanager
-def server() -> Iterator[tuple[int, Path]]:
-    """One server with a role and a database of ours; gives its port and its folder."""
+def server(waits_for_the_disk: bool = False) -> Iterator[tuple[int, Path]]:
+    """One server with a role and a database of ours; gives its port and its folder. It keeps what it was given when it is killed; when the
+    machine is, only if it waits for the disk."""
     folder = Path(tempfile.mkdtemp(prefix="confidant-postgres-"))
     try:
         files = redis_servers.certificates(folder)
@@ -75,6 +76,8 @@ def server() -> Iterator[tuple[int, Path]]:
             "ssl_key_file": files["key"],
             "deadlock_timeout": "1s",
         }
+        if not waits_for_the_disk:
+            settings |= {"fsync": "off", "full_page_writes": "off"}
         with (data / "postgresql.auto.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         pg_ctl = [program("pg_ctl"), "-D", data, "-w", "-s", "-l", folder / "log"]
@@ -103,7 +106,7 @@ def breaker(folder: Path) -> Path:
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
     """All of them; gives the variables that say where they are."""
-    with server() as (port, folder), server() as (breakable, its_folder):
+    with server() as (port, folder), server(waits_for_the_disk=True) as (breakable, its_folder):
         at = f"postgres://{ROLE}:{PASSWORD}@127.0.0.1"
         yield {
             "CONFIDANT_TEST_POSTGRES": f"{at}:{port}/{DATABASE}",

@@ -313,7 +313,7 @@ objects! {
         pub hint: Text<MAX_WORDS>,
     }
 
-    /// What was made of the message and its answer.
+    /// What was made of the message and its answer. Nothing, if nothing was: nobody waits for more.
     pub struct PostProcessingCompleted {
         /// The chat.
         pub chat: ChatId,

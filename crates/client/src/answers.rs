@@ -48,6 +48,8 @@ impl Device {
                 Ok(Some(turn.tell(Telling::Progress(step.text.as_str().to_owned()))))
             }
             ServerEvent::AiApprovalRequested(asked) => {
+                self.heard(&asked.chat, &asked.turn)?;
+                self.note_heard(&asked.turn)?;
                 let turn = self.heard(&asked.chat, &asked.turn)?;
                 let owned = |text: &str| text.to_owned();
                 Ok(Some(turn.tell(Telling::Approval(Box::new(Approval {
@@ -63,7 +65,9 @@ impl Device {
                     return Ok(None);
                 }
                 turn.stage = Stage::Over(failed.error);
-                Ok(Some(turn.tell(Telling::Failed(failed.error))))
+                let told = turn.tell(Telling::Failed(failed.error));
+                self.note_heard(&failed.turn)?;
+                Ok(Some(told))
             }
             _ => Ok(None),
         }
@@ -87,7 +91,11 @@ impl Device {
         match heard {
             Heard::Words(at) => {
                 let text = turn.words[at..].to_owned();
-                Ok(Some(turn.tell(Telling::Words { at, text })))
+                let told = turn.tell(Telling::Words { at, text });
+                if at == 0 {
+                    self.note_heard(&update.turn)?;
+                }
+                Ok(Some(told))
             }
             Heard::Known => Ok(None),
             // They are on their way.
@@ -257,8 +265,10 @@ impl Device {
         for room in self.rooms.values() {
             for pending in &room.head.pending {
                 let is_heard = self.turns.find(&pending.turn).is_some_and(|turn| match turn.stage {
-                    // Another device may have asked only just now.
-                    Stage::Over(ErrorName::Request(Failure::NotFound)) => false,
+                    // Another device may have asked only just now; or the server had too much to do.
+                    Stage::Over(ErrorName::Request(
+                        Failure::NotFound | Failure::Rate | Failure::Stopping,
+                    )) => false,
                     Stage::Ended => true,
                     _ => turn.heard_on == socket,
                 });
@@ -275,11 +285,7 @@ impl Device {
             claim.after = asked.and_then(|ask| ask.begun).unwrap_or(claim.after);
             let listener = self.listener(&chat, &pending, claim, branch, None);
             self.turns.add(listener);
-            match self.ask_rest(&pending.turn).await {
-                Ok(told) => self.turns.told.extend(told),
-                Err(Error::Refused(refused)) => self.turns.fail(&pending.turn, ErrorName::Content(refused)),
-                Err(error) => return Err(error),
-            }
+            self.take_up(&pending.turn).await?;
         }
         Ok(())
     }

@@ -7,6 +7,9 @@
 //! retry, give_up ─▶ queue                                         [answers]: what comes of it
 //! ```
 //!
+//! A question of which nothing was heard is asked again on the next socket: it is the same turn, and only who asks on a socket may give
+//! its history there.
+//!
 //! Words leave the device in clear in two events only, and only for a turn that this device began on this socket and that has
 //! no answer yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the
 //! one that was verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
@@ -167,6 +170,8 @@ impl Device {
             given: options.given.iter().map(given).collect(),
             is_sent: false,
             begun: None,
+            is_heard: false,
+            again: 0,
         });
         self.save()?;
         Ok(Asked { turn, message, reply })
@@ -272,7 +277,8 @@ impl Device {
         self.set_data(SETTINGS, OFF, body.as_deref())
     }
 
-    /// Asks the questions that are stored and were not asked yet. One that was asked before its answer was lost is the same turn.
+    /// Asks the questions that are stored and were not asked yet. Of one that was sent before, and whose answer was lost, it is first
+    /// looked what came of it: it may be answered by now.
     pub(crate) async fn begin_turns(&mut self) -> Result<(), Error> {
         self.tidy_asks()?;
         let unsent: Vec<Question> =
@@ -283,26 +289,101 @@ impl Device {
             let Some(room) = room.filter(is_pending) else { continue };
             let (added, turn) = self.question(room, &question)?;
             let after = turn.after;
-            self.turns.add(turn);
-            // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
-            self.question_mut(&question.turn, |ask| ask.is_sent = true)?;
-            match self.request_one(ClientEvent::ChatMessageAdded(added)).await {
-                Ok((_, ServerEvent::AiTaskInitiated(_))) => self.begun(&question.turn, 0),
-                Ok((_, ServerEvent::MessageQueued(queued))) => self.begun(&question.turn, queued.ahead),
-                Ok(_) => return Err(Error::Unexpected),
-                // Later, then.
-                Err(error @ Error::Denied { retry_ms: Some(_), .. }) => return Err(error),
-                Err(error @ Error::Denied { error: ErrorName::Request(Failure::Stopping), .. }) => {
-                    return Err(error);
+            if question.is_sent {
+                self.turns.add(Turn { begun_on: None, ..turn });
+                self.take_up(&question.turn).await?;
+            } else {
+                self.turns.add(turn);
+                // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
+                self.question_mut(&question.turn, |ask| ask.is_sent = true)?;
+                self.begin(added).await?;
+            }
+            self.question_mut(&question.turn, |ask| ask.begun = ask.begun.or(Some(after)))?;
+        }
+        Ok(())
+    }
+
+    /// Sends a question. One that the server cannot take now is an error; one that it does not take has no answer.
+    async fn begin(&mut self, added: ChatMessageAdded) -> Result<(), Error> {
+        let turn = added.turn.clone();
+        match self.request_one(ClientEvent::ChatMessageAdded(added)).await {
+            Ok((_, ServerEvent::AiTaskInitiated(_))) => self.begun(&turn, 0),
+            Ok((_, ServerEvent::MessageQueued(queued))) => self.begun(&turn, queued.ahead),
+            Ok(_) => return Err(Error::Unexpected),
+            // Later, then.
+            Err(
+                error @ (Error::Denied { retry_ms: Some(_), .. }
+                | Error::Denied { error: ErrorName::Request(Failure::Stopping), .. }),
+            ) => {
+                self.turns.forget(&turn);
+                self.question_mut(&turn, |ask| {
+                    (ask.is_sent, ask.again) = (ask.begun.is_some(), ask.again.saturating_sub(1));
+                })?;
+                return Err(error);
+            }
+            Err(Error::Denied { error, .. }) => {
+                self.turns.fail(&turn, error);
+                self.note_heard(&turn)?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Asks for the rest of an answer; then, if nothing was heard of it and the question is this device's, the question itself.
+    pub(crate) async fn take_up(&mut self, turn: &TurnId) -> Result<(), Error> {
+        match self.ask_rest(turn).await {
+            Ok(told) => {
+                if !self.ask_again(turn).await? {
+                    self.turns.told.extend(told);
                 }
-                Err(Error::Denied { error, .. }) => self.turns.fail(&question.turn, error),
+                Ok(())
+            }
+            Err(Error::Refused(refused)) => {
+                self.turns.fail(turn, ErrorName::Content(refused));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks a question of this device once more on this socket, if nothing was heard of its answer; whether it did. The socket that it went
+    /// over may have been lost before the history was given, and only the one that asks may give it. A turn that is asked for twice
+    /// is one turn, and answered once.
+    async fn ask_again(&mut self, turn: &TurnId) -> Result<bool, Error> {
+        let ask = self.state.asks.iter().find(|ask| ask.turn == *turn && !ask.is_heard && ask.is_sent);
+        let (Some(ask), Some(one)) = (ask.cloned(), self.turns.find(turn)) else { return Ok(false) };
+        let is_lost = one.stage == Stage::Over(ErrorName::Request(Failure::NotFound));
+        let is_silent = one.words.is_empty() && (one.stage == Stage::Asked || is_lost && ask.again < AGAIN);
+        let Some(room) = self.rooms.get(&ask.chat).filter(|_| is_silent) else { return Ok(false) };
+        let Ok((added, question)) = self.question(room, &ask) else { return Ok(false) };
+        // The branch changed since: to a server that has the question, this would be another one.
+        if !is_lost && ask.begun.is_some_and(|begun| begun != question.after) {
+            return Ok(false);
+        }
+        let after = question.after;
+        self.turns.add(question);
+        if is_lost {
+            self.question_mut(turn, |ask| ask.again += 1)?;
+            self.begin(added).await?;
+        } else {
+            match self.request_one(ClientEvent::ChatMessageAdded(added)).await {
+                Ok((_, ServerEvent::AiTaskInitiated(_) | ServerEvent::MessageQueued(_))) => {}
+                Ok(_) => return Err(Error::Unexpected),
+                // It listens all the same.
+                Err(Error::Denied { .. }) => {}
                 Err(error) => return Err(error),
             }
-            self.question_mut(&question.turn, |ask| ask.begun = Some(after))?;
-            if question.is_sent {
-                let told = self.ask_rest(&question.turn).await?;
-                self.turns.told.extend(told);
-            }
+        }
+        self.question_mut(turn, |ask| ask.begun = Some(after))?;
+        Ok(true)
+    }
+
+    /// Something was heard of an answer that this device asked for: from now on it asks no more by itself.
+    pub(crate) fn note_heard(&mut self, turn: &TurnId) -> Result<(), Error> {
+        let is_new = |ask: &&Question| ask.turn == *turn && !ask.is_heard;
+        if self.state.asks.iter().any(|ask| is_new(&ask)) {
+            self.question_mut(turn, |ask| ask.is_heard = true)?;
         }
         Ok(())
     }
@@ -391,6 +472,7 @@ impl Device {
             stage: Stage::Asked,
             words: String::new(),
             histories: 0,
+            given: 0,
             gaps: 0,
             is_catching_up: false,
             is_repeated: false,
@@ -401,22 +483,30 @@ impl Device {
     /// branch that it named, at most twice: `unasked`, and nothing leaves.
     pub(crate) async fn give_history(&mut self, asked: &RequestChatHistory) -> Result<Option<Told>, Error> {
         let socket = self.socket_number;
-        let turn = self.turns.find_mut(&asked.turn);
+        let turn = self.turns.find(&asked.turn);
         let turn = turn.filter(|turn| turn.may_give(&asked.chat, &asked.message, socket));
         let turn = turn.ok_or(Refused::Unasked)?;
-        turn.histories += 1;
         let (branch, told) = (turn.branch.clone(), turn.tell(Telling::History(turn.branch.len())));
         let heard = self.rooms.get(&asked.chat).and_then(|room| heard(room, &branch));
         let Some(heard) = heard else {
             // Changed on another device since: it is not the branch that was named, so nothing is given.
             self.turns.fail(&asked.turn, ErrorName::Content(Refused::Conflict));
+            self.note_heard(&asked.turn)?;
             self.cancel(&asked.chat, &asked.turn).await?;
             return Ok(self.turns.told.pop_back());
         };
-        for (messages, more) in parts(heard) {
+        // Whoever stops waiting in between goes on behind the parts that were given.
+        let given = self.turns.find(&asked.turn).map_or(0, |turn| turn.given);
+        for (messages, more) in parts(heard).into_iter().skip(given) {
             let (chat, turn) = (asked.chat.clone(), asked.turn.clone());
             let part = ChatHistory { chat, turn, messages: List::new(messages)?, more };
             self.tell(ClientEvent::ChatHistory(part)).await?;
+            if let Some(turn) = self.turns.find_mut(&asked.turn) {
+                turn.given += 1;
+            }
+        }
+        if let Some(turn) = self.turns.find_mut(&asked.turn) {
+            (turn.histories, turn.given) = (turn.histories + 1, 0);
         }
         Ok(Some(told))
     }
@@ -496,6 +586,8 @@ fn texts<const EACH: usize, const MANY: usize>(names: &[String]) -> Result<List<
 /// The account data that has what the person switched off: its kind and name.
 const SETTINGS: &str = "settings";
 const OFF: &str = "off";
+/// How often a question that the server lost is asked again without the person.
+const AGAIN: u8 = 5;
 /// Replies that one chat may wait for.
 const MOST_AWAITED: usize = 64;
 /// What one part of a history may take, in bytes of JSON. One message always fits a frame.

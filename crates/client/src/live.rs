@@ -10,7 +10,7 @@
 //! this device has. It is not applied; the chat is asked for instead.
 
 use confidant_chat_format::{ChatId, Digest, FieldName, Refused};
-use confidant_chat_protocol::{ChatUpdated, HeadPut, MessageDeleted, ServerEvent};
+use confidant_chat_protocol::{ChatUpdated, HeadPut, MessageDeleted, ServerEvent, ServerFrame};
 
 use crate::device::Device;
 use crate::error::Error;
@@ -42,15 +42,24 @@ pub enum News {
 }
 
 impl Device {
-    /// Waits for the next news, takes it in, and says what it was. May be dropped while it waits.
+    /// Waits for the next news, takes it in, and says what it was. May be dropped at any time: what was not taken in whole is taken in
+    /// by the next call.
     pub async fn listen(&mut self) -> Result<News, Error> {
         if let Some(told) = self.turns.told.pop_front() {
             return Ok(News::Turn(told));
         }
-        let frame = match self.inbox.pop_front() {
-            Some(frame) => frame,
-            None => self.receive().await?,
-        };
+        if self.inbox.is_empty() {
+            let frame = self.receive().await?;
+            self.inbox.push_back(frame);
+        }
+        // It stays in front until it is taken in. What comes meanwhile waits behind it, and a connection that ends takes all of them.
+        let Some(frame) = self.inbox.front().cloned() else { return Ok(News::Nothing) };
+        let news = self.take_in(frame).await;
+        self.inbox.pop_front();
+        news
+    }
+
+    async fn take_in(&mut self, frame: ServerFrame) -> Result<News, Error> {
         if is_told(&frame.event) {
             let told = Box::pin(self.take_turn(frame.event)).await?;
             return Ok(told.map_or(News::Nothing, News::Turn));

@@ -214,6 +214,12 @@ pub(crate) struct Question {
     pub(crate) is_sent: bool,
     /// The digest with the reply, once the server has the question.
     pub(crate) begun: Option<Digest>,
+    /// Whether anything was heard of its answer: words, or that there is none. Then only the person asks again.
+    #[serde(default)]
+    pub(crate) is_heard: bool,
+    /// How often the server had lost it, so that it was asked once more.
+    #[serde(default)]
+    pub(crate) again: u8,
 }
 
 debug_without_content!(Question { is_kept });

@@ -148,6 +148,8 @@ pub(crate) struct Turn {
     pub(crate) words: String,
     /// How often the history was given.
     pub(crate) histories: u8,
+    /// How many parts of it were given, while that is under way.
+    pub(crate) given: usize,
     /// How often words were missing.
     pub(crate) gaps: u8,
     /// Whether words that were missing are on their way.
@@ -244,6 +246,11 @@ impl Turns {
         self.find_mut(turn).filter(|one| one.chat == *chat && one.heard_on == socket)
     }
 
+    /// It was not begun after all.
+    pub(crate) fn forget(&mut self, turn: &TurnId) {
+        self.all.retain(|one| one.turn != *turn);
+    }
+
     /// It ends without an answer, and that is told.
     pub(crate) fn fail(&mut self, turn: &TurnId, error: ErrorName) {
         if let Some(one) = self.find_mut(turn) {
@@ -292,6 +299,7 @@ mod tests {
             stage: Stage::Asked,
             words: String::new(),
             histories: 0,
+            given: 0,
             gaps: 0,
             is_catching_up: false,
             is_repeated: false,

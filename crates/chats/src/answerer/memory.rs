@@ -1,5 +1,6 @@
 //! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -8,15 +9,15 @@ use confidant_chat_format::{ChatId, Claim, Digest, Kind, MessageId, Transcript, 
 use confidant_chat_protocol::{Finish, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling};
 
-/// Answers every question with `known=N: words`, in pieces.
+/// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.
 #[derive(Clone)]
 pub struct MemoryAnswerer {
     chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
-    answered: Arc<Mutex<BTreeMap<TurnId, (Digest, Answer)>>>,
+    begun: Arc<Mutex<BTreeMap<TurnId, (Digest, Begun)>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -25,14 +26,12 @@ debug_without_content!(MemoryAnswerer);
 
 /// The lines of a chat, and what is kept of them.
 type Lines = (Vec<Line>, Kept);
+/// A turn that was begun: its answer, once it is there.
+type Begun = watch::Receiver<Option<Answer>>;
 
 impl Default for MemoryAnswerer {
     fn default() -> Self {
-        Self {
-            chats: Arc::default(),
-            answered: Arc::default(),
-            pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
-        }
+        Self { chats: Arc::default(), begun: Arc::default(), pace: Arc::new(Semaphore::new(usize::MAX >> 4)) }
     }
 }
 
@@ -48,6 +47,11 @@ impl MemoryAnswerer {
         self.pace.add_permits(pieces);
     }
 
+    /// Says nothing more until it is let.
+    pub fn hold(&self) {
+        self.pace.forget_permits(usize::MAX);
+    }
+
     /// Loses all that it keeps of chats; answers stay.
     pub fn forget(&self) {
         self.chats.lock().clear();
@@ -59,14 +63,28 @@ impl MemoryAnswerer {
         self.chats.lock().get(chat).map(|(lines, _)| lines.clone()).unwrap_or_default()
     }
 
+    /// How many turns it was asked to answer, and how many of them it has answered.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let begun = self.begun.lock();
+        (begun.len(), begun.values().filter(|(_, begun)| begun.borrow().is_some()).count())
+    }
+
     fn say(&self, ask: Ask) -> Telling {
+        let (done, begun) = watch::channel(None);
+        let before = match self.begun.lock().entry(ask.turn.clone()) {
+            Entry::Occupied(there) => Some(there.get().1.clone()),
+            Entry::Vacant(new) => {
+                new.insert((ask.claim.after, begun));
+                None
+            }
+        };
+        if let Some(before) = before {
+            return awaited(before);
+        }
         let (sender, receiver) = mpsc::channel(16);
         let this = self.clone();
         tokio::spawn(async move {
-            if let Some((_, answer)) = this.answered.lock().get(&ask.turn).cloned() {
-                let _gone = sender.try_send(Said::Final(Box::new(answer)));
-                return;
-            }
             let _gone = sender.send(Said::Progress("thinking".to_owned())).await;
             if let Some(branch) = &ask.history {
                 let Claim { count: messages, before: digest, .. } = ask.claim;
@@ -81,6 +99,7 @@ impl MemoryAnswerer {
                 let _gone = sender.send(Said::Delta(piece.to_owned())).await;
             }
             let answer = this.commit(&ask, text);
+            done.send_replace(Some(answer.clone()));
             let _gone = sender.send(Said::Final(Box::new(answer))).await;
             let made = Made {
                 follow_ups: vec!["and then?".to_owned()],
@@ -101,7 +120,7 @@ impl MemoryAnswerer {
         lines.extend([line(Kind::User, &ask.text), line(Kind::Assistant, &text)]);
         *stands = kept;
         drop(chats);
-        let answer = Answer {
+        Answer {
             text,
             finish: Finish::Whole,
             model: Some("echo".to_owned()),
@@ -112,10 +131,20 @@ impl MemoryAnswerer {
             tools: Vec::new(),
             wanted: Vec::new(),
             safety: Some(format!("turns={}", ask.claim.count / 2 + 1).into_bytes()),
-        };
-        self.answered.lock().insert(ask.turn.clone(), (ask.claim.after, answer.clone()));
-        answer
+        }
     }
+}
+
+/// The answer of a turn that was begun elsewhere, once it is there.
+fn awaited(mut begun: Begun) -> Telling {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let answer = begun.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
+        if let Some(answer) = answer {
+            let _gone = sender.send(Said::Final(Box::new(answer))).await;
+        }
+    });
+    receiver
 }
 
 #[async_trait]
@@ -140,12 +169,8 @@ impl Answerer for MemoryAnswerer {
     }
 
     async fn again(&self, _: &Place, turn: &TurnId, digest: &Digest) -> Result<Option<Telling>, RefusedSent> {
-        let answered = self.answered.lock().get(turn).filter(|(after, _)| after == digest).cloned();
-        Ok(answered.map(|(_, answer)| {
-            let (sender, receiver) = mpsc::channel(1);
-            let _gone = sender.try_send(Said::Final(Box::new(answer)));
-            receiver
-        }))
+        let begun = self.begun.lock().get(turn).filter(|(after, _)| after == digest).cloned();
+        Ok(begun.map(|(_, begun)| awaited(begun)))
     }
 
     fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> Telling {

@@ -87,6 +87,7 @@ impl Inner {
     pub(crate) async fn resume(self: &Arc<Self>, peer: &Peer, resume: ResumeAiTask) -> Answer<Vec<Step>> {
         let seat = peer.seat.ok_or_else(|| malformed("answers come on a socket"))?;
         let ResumeAiTask { chat, turn, after, from } = resume;
+        let from = usize::try_from(from).map_err(|_| malformed("nobody has so much of an answer"))?;
         let initiated =
             ServerEvent::AiTaskInitiated(AiTaskInitiated { chat: chat.clone(), turn: turn.clone() });
         if let Some(running) = self.answers.find(&peer.account, &turn) {
@@ -95,7 +96,6 @@ impl Inner {
             if running.place.chat != chat || !named {
                 return Err(not_found());
             }
-            let from = usize::try_from(from).map_err(|_| malformed("nobody has so much of an answer"))?;
             let steps = running.listen_from(seat, from)?;
             return Ok([initiated].into_iter().chain(steps).map(Step::event).collect());
         }
@@ -111,17 +111,25 @@ impl Inner {
         let telling = answerer.again(&place, &turn, &after).await?.ok_or_else(not_found)?;
         let running = Running::again(place, &turn, after);
         running.listen(seat);
-        {
+        let taken = {
             let mut all = self.answers.running.lock();
             let turns = all.entry(peer.account.clone()).or_default();
-            // Another device may have taken it up meanwhile.
-            if turns.len() >= TURNS || turns.find(&turn).is_some() {
-                return Err(too_fast(1000));
+            let taken = turns.find(&turn);
+            if taken.is_none() {
+                if turns.len() >= TURNS {
+                    return Err(too_fast(1000));
+                }
+                turns.push(Arc::clone(&running));
             }
-            turns.push(Arc::clone(&running));
-        }
-        tokio::spawn(drive::hear(Arc::clone(self), running, telling));
-        Ok(vec![Step::event(initiated)])
+            taken
+        };
+        let Some(taken) = taken else {
+            tokio::spawn(drive::hear(Arc::clone(self), running, telling));
+            return Ok(vec![Step::event(initiated)]);
+        };
+        // Another device has taken it up meanwhile.
+        let steps = taken.listen_from(seat, from)?;
+        Ok([initiated].into_iter().chain(steps).map(Step::event).collect())
     }
 
     pub(crate) async fn cancel(&self, peer: &Peer, cancel: &CancelAiTask) -> Answer<Vec<Step>> {

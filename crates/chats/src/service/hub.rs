@@ -264,6 +264,12 @@ impl Hub {
         sent
     }
 
+    /// Whether this socket of this process is still there.
+    pub(crate) fn is_seated(&self, account: &AccountId, number: u64) -> bool {
+        let room = self.rooms.lock().get(account).cloned();
+        room.is_some_and(|room| room.seated.lock().members.iter().any(|member| member.number == number))
+    }
+
     /// Tells the sockets of this process what another one did.
     pub(crate) fn hear(&self, account: &AccountId, happened: &Happened) {
         self.tell(account, None, happened);

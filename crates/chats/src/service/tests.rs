@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::store::conformance::device::{Device, Edit, NOW};
+use crate::store::conformance::fresh_folder;
 use crate::store::sqlite::SqliteChats;
 use crate::store::{self, ChatStore, CodeKind, Write};
 use crate::vault::MemoryVault;
@@ -83,7 +84,7 @@ pub(super) struct OnSqlite(tempfile::TempDir);
 #[async_trait::async_trait]
 impl Home for OnSqlite {
     async fn open() -> (Self, Arc<dyn ChatStore>) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = fresh_folder();
         let store = Arc::new(SqliteChats::open(folder.path()).unwrap());
         (Self(folder), store)
     }

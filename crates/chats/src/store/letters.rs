@@ -9,7 +9,7 @@
 //! open it; its seal is `docs/FORMAT.md`, section 10. No device is told by the feed: a letter is not a change of the chat.
 //!
 //! Easy to get wrong: a second letter for one turn. A worker that repeats a turn after a kill may have another answer, and a
-//! device may have read the first: the first stays.
+//! device may have read the first: the first stays. Nor is there one for an answer that a device at another gateway has stored.
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, MessageId, TurnId};
@@ -21,8 +21,8 @@ use super::{Millis, Result, limits};
 /// Letters.
 #[async_trait]
 pub trait Letters: Send + Sync + std::fmt::Debug {
-    /// Keeps a letter for a turn. If the account has [`limits::LETTERS`] already, the oldest goes. A chat that is not there:
-    /// `not-found`.
+    /// Keeps a letter for a turn, unless its reply is stored already, or was. If the account has [`limits::LETTERS`] already, the oldest
+    /// goes. A chat that is not there: `not-found`.
     async fn put_letter(&self, put: PutLetter) -> Result<Kept>;
     /// Adds what came after the answer, sealed likewise; the first stays. No letter for this turn: `not-found`.
     async fn put_letter_more(
@@ -68,7 +68,7 @@ pub struct PutLetter {
 pub enum Kept {
     /// It was.
     Now,
-    /// There was one already, which stays.
+    /// There was one already, which stays; or the answer itself was stored.
     Before,
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn is_end(telling: &Telling) -> bool {
     matches!(telling, Telling::Ended(_) | Telling::Failed(_))
 }
 
-fn is_made(telling: &Telling) -> bool {
+pub(crate) fn is_made(telling: &Telling) -> bool {
     *telling == Telling::Made
 }
 
@@ -58,12 +58,12 @@ pub(crate) fn shown(told: &[Telling]) -> String {
     words
 }
 
-fn plain() -> AskOptions {
+pub(crate) fn plain() -> AskOptions {
     AskOptions::default()
 }
 
 /// Asks, hears the answer out, and stores it.
-async fn answered(device: &mut Device, chat: &ChatId, words: &str) -> Vec<Telling> {
+pub(crate) async fn answered(device: &mut Device, chat: &ChatId, words: &str) -> Vec<Telling> {
     let asked = device.ask(chat, words, &plain()).unwrap();
     device.flush().await.unwrap();
     let told = hear(device, &asked.turn, is_end).await;
@@ -172,14 +172,14 @@ async fn retrying_keeps_the_alternatives_and_asking_something_else_is_a_branch()
 }
 
 /// A device over a way that can be cut.
-async fn weathered(world: &World) -> (Arc<Weather>, Arc<MemoryFiles>, Device, Person) {
+pub(crate) async fn weathered(world: &World) -> (Arc<Weather>, Arc<MemoryFiles>, Device, Person) {
     let (weather, files) = (Arc::new(Weather::default()), MemoryFiles::new());
     let way = Arc::new(Through { inner: world.transport(), between: Arc::clone(&weather) });
     let (device, ana) = world.ana_over(way, &files).await;
     (weather, files, device, ana)
 }
 
-fn reopened(world: &World, weather: &Arc<Weather>, files: &Arc<MemoryFiles>) -> Device {
+pub(crate) fn reopened(world: &World, weather: &Arc<Weather>, files: &Arc<MemoryFiles>) -> Device {
     let way: Arc<dyn Transport> =
         Arc::new(Through { inner: world.transport(), between: Arc::clone(weather) });
     Device::open(world.setup_over(way, files)).unwrap().unwrap()
@@ -292,11 +292,15 @@ async fn two_first_questions_at_once_are_both_answered() {
 
 #[tokio::test]
 async fn a_question_that_the_server_lost_is_unanswered_until_the_person_decides() {
-    let world = World::answering(&MemoryAnswerer::held()).await;
+    let answerer = MemoryAnswerer::held();
+    let world = World::answering(&answerer).await;
     let (weather, files, mut one, _) = weathered(&world).await;
     let chat = one.new_chat(Some("Trip")).unwrap();
     let asked = one.ask(&chat, "lost", &plain()).unwrap();
     one.flush().await.unwrap();
+    // Half of the answer was read: another one is for the person to ask for.
+    answerer.let_say(1);
+    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Words { .. })).await;
     drop(one);
     let after = world.fork_answering(&MemoryAnswerer::default()).await;
     let mut one = reopened(&after, &weather, &files);

@@ -20,7 +20,7 @@ use crate::place::Place as Store;
 use crate::world::{Between, MemoryFiles, Passes, Through, World};
 
 /// SplitMix64.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -31,15 +31,15 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(n).unwrap()).unwrap()
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         if from.is_empty() { None } else { Some(&from[self.below(from.len())]) }
     }
 }
@@ -55,11 +55,11 @@ pub(crate) struct Weather {
     /// Whether the answer to the POST under way is lost.
     unanswered: Mutex<bool>,
     /// How many frames of the server arrive before the connection is gone.
-    heard: Mutex<Option<usize>>,
+    pub(crate) heard: Mutex<Option<usize>>,
 }
 
 impl Weather {
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         *self.is_off.lock() = false;
         self.next.lock().clear();
         self.posts.lock().clear();
@@ -532,7 +532,7 @@ async fn run(world: &World, seed: u64, log: Log) {
     case.check().await;
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
+pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "how long a test runs is no setting of the program")]
     let value = std::env::var(name);
     value.ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)

@@ -4,9 +4,12 @@
 
 mod accounts;
 mod asks;
+mod away;
+mod back;
 mod convergence;
 mod devices;
 mod erasure;
+mod gateways;
 mod isolation;
 mod malicious;
 mod offline;

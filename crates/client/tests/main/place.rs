@@ -50,6 +50,14 @@ impl Place {
         }
     }
 
+    /// The schema, if it is one.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Schema(link) => Some(link),
+        }
+    }
+
     pub(crate) async fn open(&self) -> Kept {
         match self {
             Self::Folder(folder) => Kept::of(SqliteChats::open(folder.path()).unwrap()),

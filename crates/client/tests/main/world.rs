@@ -136,7 +136,18 @@ impl World {
     }
 
     pub(crate) fn transport(&self) -> Arc<Local> {
-        Arc::new(Local { service: self.service.clone(), origin: origin() })
+        Local::to(&self.service)
+    }
+
+    /// A gateway of the same installation: a service of its own, over the same rows, keys and time.
+    pub(crate) fn gateway(&self, hooks: Hooks, unstored: std::time::Duration) -> Service {
+        let settings = Settings { unstored, ..settings(origin()) };
+        serve_with(settings, &self.kept, &self.vault, &self.now, hooks)
+    }
+
+    /// Where chats are kept.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) fn setup(&self, files: &Arc<MemoryFiles>) -> Setup {
@@ -190,7 +201,7 @@ impl World {
     }
 }
 
-fn answers(answerer: &MemoryAnswerer) -> Hooks {
+pub(crate) fn answers(answerer: &MemoryAnswerer) -> Hooks {
     Hooks { answerer: Some(Arc::new(answerer.clone())), ..Hooks::default() }
 }
 
@@ -205,13 +216,27 @@ fn serve_at(
     now: &Arc<AtomicU64>,
     hooks: Hooks,
 ) -> Service {
+    serve_with(settings(origin), kept, vault, now, hooks)
+}
+
+fn settings(origin: Origin) -> Settings {
+    Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin) }
+}
+
+fn serve_with(
+    settings: Settings,
+    kept: &Kept,
+    vault: &Arc<MemoryVault>,
+    now: &Arc<AtomicU64>,
+    hooks: Hooks,
+) -> Service {
     let clock = Arc::clone(now);
     let parts = Parts {
         store: Arc::clone(&kept.chats),
         vault: Arc::<MemoryVault>::clone(vault),
         // A little time passes with each look, so that sockets are not too fast.
         clock: Arc::new(move || Millis(clock.fetch_add(25, Ordering::SeqCst))),
-        settings: Settings { registration: Open::Open, burst: 1_000_000, ..Settings::new(origin) },
+        settings,
     };
     Service::with_hooks(parts, hooks)
 }
@@ -283,6 +308,12 @@ pub(crate) fn origin() -> Origin {
 pub(crate) struct Local {
     service: Service,
     origin: Origin,
+}
+
+impl Local {
+    pub(crate) fn to(service: &Service) -> Arc<Self> {
+        Arc::new(Self { service: service.clone(), origin: origin() })
+    }
 }
 
 impl std::fmt::Debug for Local {
@@ -420,7 +451,7 @@ pub(crate) enum Passes {
 
 /// A way to the server with something in between.
 pub(crate) struct Through<B> {
-    pub(crate) inner: Arc<Local>,
+    pub(crate) inner: Arc<dyn Transport>,
     pub(crate) between: Arc<B>,
 }
 

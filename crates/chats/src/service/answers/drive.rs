@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use confidant_chat_format::{Claim, Digest, Kind, Message, Refused, Role, Transcript};
 use confidant_chat_protocol::{
-    About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatHistory,
-    ChatMessageAdded, ErrorName, Failure, Finish, Given, HistoryReason, Keep, List, PostProcessingCompleted,
+    About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
+    ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
     PreprocessingStep, RefusedSent, RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
-use super::running::{Running, Stage};
+use super::running::{CalledOff, Part, Running, Stage};
 use crate::answerer::{Ask, Branch, Made, Place, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
@@ -25,13 +25,16 @@ pub(super) async fn drive(
     running: Arc<Running>,
     ask: ChatMessageAdded,
     before: Vec<Arc<Running>>,
-    history: mpsc::Receiver<ChatHistory>,
+    history: mpsc::Receiver<Part>,
 ) {
-    for one in before {
-        one.reaches(Stage::Waits).await;
-    }
-    if running.is_cancelled() {
-        return fail(&service, &running, &cancelled());
+    let those_before = async {
+        for one in before {
+            one.reaches(Stage::Waits).await;
+        }
+    };
+    tokio::select! {
+        () = those_before => {}
+        () = running.is_called_off() => {}
     }
     match begin(&service, &running, ask, history).await {
         Ok(telling) => hear(service, running, telling).await,
@@ -43,8 +46,9 @@ async fn begin(
     service: &Arc<Inner>,
     running: &Running,
     ask: ChatMessageAdded,
-    mut parts: mpsc::Receiver<ChatHistory>,
+    parts: mpsc::Receiver<Part>,
 ) -> Answer<Telling> {
+    on_time(running)?;
     let answerer = Arc::clone(service.answers.answerer()?);
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
         Before::Kept(kept) if !ask.history => Err((None, kept.transcript)),
@@ -67,7 +71,7 @@ async fn begin(
                 // A device that only listens gives none, so it is not asked.
                 asker.map(|seat| service.hub.send(&running.place.account, seat, &frame));
             }
-            let heard = history::collect(&mut parts, ask.count, Instant::now() + HISTORY).await;
+            let heard = wait_for_history(service, running, ask.count, parts).await;
             running.wants(None);
             let heard = heard?;
             let key = service.vault.key(&running.place.account, None).await?;
@@ -81,7 +85,40 @@ async fn begin(
     running.asked_at(transcript);
     let mut question = question(running, ask, transcript, history);
     question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
+    on_time(running)?;
     Ok(answerer.answer(question))
+}
+
+/// One that was called off meanwhile does not begin.
+fn on_time(running: &Running) -> Answer<()> {
+    match running.called_off() {
+        None => Ok(()),
+        Some(_) => Err(unavailable("the turn was cancelled before it began")),
+    }
+}
+
+/// Waits for the history. If the turn is called off, or the device that asked is gone and does not come back, nobody waits any longer:
+/// other questions of the chat are behind this one.
+async fn wait_for_history(
+    service: &Inner,
+    running: &Running,
+    count: u32,
+    mut parts: mpsc::Receiver<Part>,
+) -> Answer<Vec<Heard>> {
+    let mut absent = 0;
+    let deserted = async {
+        while absent < ABSENT {
+            tokio::time::sleep(LOOK).await;
+            let asker = running.asker();
+            let is_there = asker.is_some_and(|seat| service.hub.is_seated(&running.place.account, seat));
+            absent = if is_there { 0 } else { absent + 1 };
+        }
+    };
+    tokio::select! {
+        heard = history::collect(&mut parts, count, Instant::now() + HISTORY) => heard,
+        () = running.is_called_off() => Err(unavailable("the turn was cancelled before it began")),
+        () = deserted => Err(unavailable("the device went before it sent the history")),
+    }
 }
 
 fn question(
@@ -115,8 +152,19 @@ fn question(
     }
 }
 
-/// Tells what comes, until the end; then waits until a device has stored the answer.
-pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling: Telling) {
+/// Tells what comes, until the end; then waits until a device has stored the answer. Of a chat that went meanwhile nothing stays, also
+/// if the turn has kept something since.
+pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, telling: Telling) {
+    hear_out(&service, &running, telling).await;
+    if running.called_off() == Some(CalledOff::Dropped)
+        && let Some(answerer) = &service.answers.answerer
+        && let Err(refused) = answerer.end(&running.place).await
+    {
+        tracing::warn!(reason = refused.error.name(), "chats: words of a deleted chat may still be kept");
+    }
+}
+
+async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Telling) {
     let mut began = false;
     let mut flush = None;
     loop {
@@ -126,7 +174,7 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling
                 Ok(said) => said,
                 Err(_) => {
                     flush = None;
-                    tell_words(&service, &running);
+                    tell_words(service, running);
                     continue;
                 }
             },
@@ -139,23 +187,23 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling
                     step: if began { Step::Working } else { Step::Preparing },
                     text: Text::cut(&text),
                 };
-                publish(&service, &running, ServerEvent::PreprocessingStep(event));
+                publish(service, running, ServerEvent::PreprocessingStep(event));
             }
             Some(Said::Delta(words)) => {
                 if !std::mem::replace(&mut began, true) {
                     let (chat, turn) = (running.place.chat.clone(), running.turn.clone());
-                    publish(&service, &running, ServerEvent::AiTypingStarted(AiTypingStarted { chat, turn }));
+                    publish(service, running, ServerEvent::AiTypingStarted(AiTypingStarted { chat, turn }));
                 }
                 running.hear(&words);
                 flush = flush.or_else(|| Some(Instant::now() + TOGETHER));
             }
             Some(Said::Final(answer)) => {
                 running.set(&answer.text);
-                tell_words(&service, &running);
+                tell_words(service, running);
                 flush = None;
-                service.note_safety(&running, answer.safety.as_deref()).await;
-                let ended = ended(&service, &running, *answer).await;
-                keep(&service, &running, ServerEvent::AiTypingEnded(ended));
+                service.note_safety(running, answer.safety.as_deref()).await;
+                let ended = ended(service, running, *answer).await;
+                keep(service, running, ServerEvent::AiTypingEnded(ended));
                 running.advance(Stage::Over);
             }
             Some(Said::Approval(approval)) => {
@@ -167,21 +215,26 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling
                     input: Text::cut(&approval.input),
                     why: Text::cut(&approval.why),
                 };
-                keep(&service, &running, ServerEvent::AiApprovalRequested(event));
+                keep(service, running, ServerEvent::AiApprovalRequested(event));
                 running.advance(Stage::Waits);
-                return wait_for_word(&service, &running).await;
+                return wait_for_word(service, running).await;
             }
-            Some(Said::Failed(refused)) => return fail(&service, &running, &refused),
+            Some(Said::Failed(refused)) => return fail(service, running, &refused),
             Some(Said::Made(made)) => {
-                keep(&service, &running, ServerEvent::PostProcessingCompleted(made_event(&running, *made)));
+                keep(service, running, ServerEvent::PostProcessingCompleted(made_event(running, *made)));
             }
             None => break,
         }
     }
     if !running.is_over() {
-        return fail(&service, &running, &unavailable("the answer was cut off"));
+        return fail(service, running, &unavailable("the answer was cut off"));
     }
-    settle(&service, &running).await;
+    if !running.is_made() {
+        // Whoever waits for it learns that nothing comes.
+        let nothing = made_event(running, Made::default());
+        keep(service, running, ServerEvent::PostProcessingCompleted(nothing));
+    }
+    settle(service, running).await;
 }
 
 /// Waits for the person's word on a tool. After a while the turn is forgotten here: a device that comes back takes it up again.
@@ -194,14 +247,14 @@ async fn wait_for_word(service: &Inner, running: &Running) {
 /// Waits until the answer is stored, or leaves it in the mailbox.
 async fn settle(service: &Arc<Inner>, running: &Running) {
     if timeout(service.settings.unstored, running.reaches(Stage::Done)).await.is_err() {
-        service.leave(running).await;
-        if running.place.keep == Keep::Turn
+        let is_gone = service.leave(running).await;
+        if (is_gone || running.place.keep == Keep::Turn)
             && let Some(answerer) = &service.answers.answerer
             && let Err(refused) = answerer.end(&running.place).await
         {
             tracing::warn!(
                 reason = refused.error.name(),
-                "chats: words that were for one turn are still kept"
+                "chats: words that were for one turn, or of a deleted chat, are still kept"
             );
         }
     }
@@ -265,13 +318,10 @@ fn fail(service: &Inner, running: &Running, refused: &RefusedSent) {
         what: refused.what.clone(),
         hint: refused.hint.clone(),
     };
-    publish(service, running, ServerEvent::AiTaskFailed(event));
+    // Kept: a device that begins to listen just now hears it as well.
+    keep(service, running, ServerEvent::AiTaskFailed(event));
     running.advance(Stage::Over);
     service.answers.forget(running);
-}
-
-fn cancelled() -> RefusedSent {
-    unavailable("the turn was cancelled before it began")
 }
 
 fn tell_words(service: &Inner, running: &Running) {
@@ -301,9 +351,10 @@ fn publish(service: &Inner, running: &Running, event: ServerEvent) {
 
 impl Inner {
     /// Leaves an answer in the mailbox. One that was not to be kept longer than its turn is left there too: only the owner can open it.
-    async fn leave(&self, running: &Running) {
-        let Some((message, reply)) = &running.ids else { return };
-        let Some((words, ended, made)) = running.answer() else { return };
+    /// Says whether its chat is gone, as another gateway may have deleted it.
+    async fn leave(&self, running: &Running) -> bool {
+        let Some((message, reply)) = &running.ids else { return false };
+        let Some((words, ended, made)) = running.answer() else { return false };
         let Place { account, chat, .. } = &running.place;
         let letter = Message {
             v: 1,
@@ -317,16 +368,22 @@ impl Inner {
             shared: Vec::new(),
         };
         let left = self.leave_letter(account, chat, &running.turn, reply, &letter).await;
+        let is_missing = |refused: &RefusedSent| refused.error == ErrorName::Request(Failure::NotFound);
+        let is_gone = left.as_ref().is_err_and(is_missing);
         let left = match left {
             Ok(_) => self.leave_events(running, ended, made).await,
             Err(refused) => Err(refused),
         };
-        if let Err(refused) = left {
+        // `not-found`: its chat went, or a device at another gateway has stored the answer.
+        if let Err(refused) = left.as_ref()
+            && !is_missing(refused)
+        {
             tracing::warn!(
                 reason = refused.error.name(),
                 "chats: an answer that nobody took could not be left in the mailbox"
             );
         }
+        is_gone
     }
 
     /// How the answer ended and what was made of it, as they would have been sent: a frame in each line.
@@ -379,6 +436,9 @@ impl Inner {
 
 /// How long a device may take to send its history.
 const HISTORY: Duration = Duration::from_secs(120);
+/// How often it is looked whether that device is still there, and how often in a row it may not be.
+const LOOK: Duration = Duration::from_secs(2);
+const ABSENT: u8 = 3;
 /// Words that come within this go in one frame, so that their rhythm tells less.
 const TOGETHER: Duration = Duration::from_millis(40);
 /// How often a note of a chat's safety is tried.

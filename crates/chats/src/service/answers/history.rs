@@ -6,10 +6,11 @@
 
 use confidant_chat_format::{ChatId, Kind, Said, Transcript, adopt};
 use confidant_chat_protocol::limits::MAX_ITEMS;
-use confidant_chat_protocol::{ChatHistory, ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
+use confidant_chat_protocol::{ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use super::running::Part;
 use crate::answerer::{Branch, Have, Kept, Line};
 use crate::service::refusals::{Answer, unavailable};
 use crate::vault::Key;
@@ -36,16 +37,21 @@ pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
     }
 }
 
-/// Waits for all parts.
+/// Waits for all parts. Those of a socket that went half-way are forgotten when another begins.
 pub(super) async fn collect(
-    parts: &mut mpsc::Receiver<ChatHistory>,
+    parts: &mut mpsc::Receiver<Part>,
     count: u32,
     deadline: Instant,
 ) -> Answer<Vec<Heard>> {
     let (mut all, mut size): (Vec<Heard>, usize) = (Vec::new(), 0);
+    let mut from = None;
     loop {
         let part = timeout_at(deadline, parts.recv()).await.ok().flatten();
-        let part = part.ok_or_else(|| unavailable("the history did not come in time"))?;
+        let (seat, part) = part.ok_or_else(|| unavailable("the history did not come in time"))?;
+        if from.replace(seat) != Some(seat) {
+            all.clear();
+            size = 0;
+        }
         size += part.messages.iter().map(|heard| heard.text.as_str().len()).sum::<usize>();
         all.extend(part.messages.into_vec());
         if all.len() > MAX_ITEMS || size > LARGEST {

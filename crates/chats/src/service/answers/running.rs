@@ -101,6 +101,9 @@ impl Turns {
     }
 }
 
+/// A part of a history, and the socket that it came from.
+pub(super) type Part = (u64, ChatHistory);
+
 /// A turn.
 pub(super) struct Running {
     pub(super) place: Place,
@@ -111,7 +114,10 @@ pub(super) struct Running {
     pub(super) ids: Option<(MessageId, MessageId)>,
     buffer: Mutex<Buffer>,
     stage: watch::Sender<Stage>,
-    history: Option<mpsc::Sender<ChatHistory>>,
+    /// Whether and why it is to end before it has an answer.
+    called_off: watch::Sender<Option<CalledOff>>,
+    /// Parts of the history, with the socket that they came from.
+    history: Option<mpsc::Sender<Part>>,
 }
 
 debug_without_content!(Running { place });
@@ -127,6 +133,15 @@ pub(super) enum Stage {
     Over,
     /// A device has stored the answer, or nobody may have it any more.
     Done,
+}
+
+/// Why a turn is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CalledOff {
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Its chat or account went: nothing of it may stay.
+    Dropped,
 }
 
 #[derive(Default)]
@@ -145,12 +160,11 @@ struct Buffer {
     wanted: Option<RequestChatHistory>,
     /// Where the transcript stands with the question.
     transcript: Option<Transcript>,
-    cancelled: bool,
 }
 
 impl Running {
     /// A turn, and where its history comes in.
-    pub(super) fn new(place: Place, ask: &ChatMessageAdded) -> (Arc<Self>, mpsc::Receiver<ChatHistory>) {
+    pub(super) fn new(place: Place, ask: &ChatMessageAdded) -> (Arc<Self>, mpsc::Receiver<Part>) {
         let (history, receiver) = mpsc::channel(HISTORY);
         let ids = Some((ask.message.clone(), ask.reply.clone()));
         (Arc::new(Self::with(place, &ask.turn, ask.after, ids, Some(history))), receiver)
@@ -166,10 +180,10 @@ impl Running {
         turn: &TurnId,
         after: Digest,
         ids: Option<(MessageId, MessageId)>,
-        history: Option<mpsc::Sender<ChatHistory>>,
+        history: Option<mpsc::Sender<Part>>,
     ) -> Self {
-        let (stage, _) = watch::channel(Stage::Runs);
-        Self { place, turn: turn.clone(), after, ids, buffer: Mutex::default(), stage, history }
+        let ((stage, _), (called_off, _)) = (watch::channel(Stage::Runs), watch::channel(None));
+        Self { place, turn: turn.clone(), after, ids, buffer: Mutex::default(), stage, called_off, history }
     }
 
     /// Whether this is the same question.
@@ -222,9 +236,12 @@ impl Running {
         self.buffer.lock().seats.retain(|seat| !gone.contains(seat));
     }
 
-    /// More words of the answer, as far as a message may be long.
+    /// More words of the answer, as far as a message may be long. Of one that was dropped nothing is kept.
     pub(super) fn hear(&self, words: &str) {
         let mut buffer = self.buffer.lock();
+        if self.called_off() == Some(CalledOff::Dropped) {
+            return;
+        }
         let room = MAX_QUERY - buffer.words.len();
         buffer.words.push_str(&words[..words.floor_char_boundary(room.min(words.len()))]);
     }
@@ -232,7 +249,7 @@ impl Running {
     /// The whole answer, where it is another than what was heard. Then what was told is told anew.
     pub(super) fn set(&self, words: &str) {
         let mut buffer = self.buffer.lock();
-        if *words != **buffer.words {
+        if self.called_off() != Some(CalledOff::Dropped) && *words != **buffer.words {
             let same = buffer.words.bytes().zip(words.bytes()).take_while(|(a, b)| a == b).count();
             let same = words.floor_char_boundary(same);
             buffer.told = buffer.told.min(same);
@@ -271,7 +288,10 @@ impl Running {
 
     /// Something else that was told, kept for who comes later.
     pub(super) fn keep(&self, event: &ServerEvent) {
-        self.buffer.lock().events.push(event.clone());
+        let mut buffer = self.buffer.lock();
+        if self.called_off() != Some(CalledOff::Dropped) {
+            buffer.events.push(event.clone());
+        }
     }
 
     fn updates(&self, from: usize, mut words: &str) -> Vec<ServerEvent> {
@@ -293,19 +313,48 @@ impl Running {
 
     /// Takes a part of the history from the socket that asked the question, and from no other.
     pub(super) fn take_history(&self, seat: Option<u64>, history: ChatHistory) -> Answer<()> {
-        let sender = self.history.as_ref().filter(|_| seat.is_some() && seat == self.buffer.lock().asker);
-        let sender = sender.ok_or_else(not_found)?;
-        sender.try_send(history).map_err(|_| not_found())
+        let seat = seat.filter(|seat| Some(*seat) == self.asker()).ok_or_else(not_found)?;
+        let sender = self.history.as_ref().ok_or_else(not_found)?;
+        sender.try_send((seat, history)).map_err(|_| not_found())
     }
 
     /// Cancels; whether it runs.
     pub(super) fn cancel(&self) -> bool {
-        self.buffer.lock().cancelled = true;
+        self.call_off(CalledOff::Cancelled);
         !self.is_over()
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.buffer.lock().cancelled
+    /// One that was dropped stays so.
+    fn call_off(&self, why: CalledOff) {
+        self.called_off.send_if_modified(|now| {
+            let is_new = *now != Some(CalledOff::Dropped) && *now != Some(why);
+            if is_new {
+                *now = Some(why);
+            }
+            is_new
+        });
+    }
+
+    /// Whether it is to end, and why.
+    pub(super) fn called_off(&self) -> Option<CalledOff> {
+        *self.called_off.borrow()
+    }
+
+    /// Waits until it is to end.
+    pub(super) async fn is_called_off(&self) {
+        let mut called_off = self.called_off.subscribe();
+        let _gone = called_off.wait_for(Option::is_some).await.map(drop);
+    }
+
+    /// Who may be asked for the history.
+    pub(super) fn asker(&self) -> Option<u64> {
+        self.buffer.lock().asker
+    }
+
+    /// Whether what was made of the answer was told.
+    pub(super) fn is_made(&self) -> bool {
+        let is_made = |event: &ServerEvent| matches!(event, ServerEvent::PostProcessingCompleted(_));
+        self.buffer.lock().events.iter().any(is_made)
     }
 
     /// Waits until it is this far.
@@ -366,6 +415,7 @@ impl Running {
     }
 
     fn drop_words(&self) {
+        self.call_off(CalledOff::Dropped);
         *self.buffer.lock() = Buffer::default();
         self.stored();
     }

@@ -379,3 +379,36 @@ async fn a_history_is_taken_from_the_socket_that_asked_and_from_no_other() {
     assert!(ask(&mut socket, part).await.unwrap().is_empty());
     assert_eq!(hear(&mut socket, &question.turn).await.0, "known=1: hello");
 }
+
+#[tokio::test]
+async fn a_history_that_was_half_given_is_given_whole_on_the_next_socket() {
+    let (world, _, ana, mut socket, mut asker) = answered(false).await;
+    asker.branch = vec![MessageId::random(), MessageId::random()];
+    let question = asker.question("hello");
+    let part = |at: usize| {
+        let heard = Heard {
+            id: asker.branch[at].clone(),
+            by: SaidBy::User,
+            text: Text::cut("words"),
+            proof: None,
+        };
+        ClientEvent::ChatHistory(ChatHistory {
+            chat: asker.chat.clone(),
+            turn: question.turn.clone(),
+            messages: List::new(vec![heard]).unwrap(),
+            more: at == 0,
+        })
+    };
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    while news(&mut socket).await.event.name() != "request_chat_history" {}
+    assert!(ask(&mut socket, part(0)).await.unwrap().is_empty());
+    drop(socket);
+    let mut socket = world.connect(&ana).await;
+    let frames = ask(&mut socket, ask_event(&question)).await.unwrap();
+    let names: Vec<_> = frames.iter().map(|frame| frame.event.name()).collect();
+    assert_eq!(names, ["ai_task_initiated", "request_chat_history"], "asked again, it is asked for again");
+    for at in 0..2 {
+        assert!(ask(&mut socket, part(at)).await.unwrap().is_empty());
+    }
+    assert_eq!(hear(&mut socket, &question.turn).await.0, "known=2: hello");
+}

@@ -1,11 +1,11 @@
 //! Laws about letters and safety rows.
 
-use confidant_chat_format::{ChatId, MessageId, TurnId};
+use confidant_chat_format::{ChatId, ItemId, MessageId, TurnId};
 use confidant_seal::{Context, Key, Sealed, Suite, seal};
 
 use super::super::*;
 use super::Fresh;
-use super::device::{Device, NOW};
+use super::device::{Device, Edit, NOW};
 
 pub(crate) fn letter_of(ana: &Device, chat: &ChatId, text: &str) -> PutLetter {
     PutLetter {
@@ -59,6 +59,28 @@ pub(super) async fn a_letter_waits_until_it_is_taken(fresh: &Fresh) {
     assert_eq!(more("too late").await, Err(StoreError::NotFound));
     assert_eq!(store.letters(id, None, usize::MAX).await, Ok(vec![]));
     assert_eq!(store.account(&ana.id).await.unwrap().seq, seen, "a letter is not a change");
+}
+
+pub(super) async fn a_reply_that_was_stored_needs_no_letter(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let mut ana = Device::register(store, "ana").await;
+    let (chat, other) = (ana.create(store, 1).await, ana.create(store, 1).await);
+    let reply = ana.chats[&chat].items.keys().find_map(|item| match item {
+        ItemId::Message(id) => Some(id.clone()),
+        _ => None,
+    });
+    let reply = reply.unwrap();
+    let put = PutLetter { reply: reply.clone(), ..letter_of(&ana, &chat, "stored elsewhere") };
+    assert_eq!(store.put_letter(put.clone()).await, Ok(Kept::Before));
+    assert_eq!(store.letter(&ana.id, &chat, &put.turn).await, Ok(None));
+    // Of another chat it says nothing.
+    let elsewhere = PutLetter { chat: other.clone(), ..put.clone() };
+    assert_eq!(store.put_letter(elsewhere).await, Ok(Kept::Now));
+    // Deleted since: it does not come back by the mailbox.
+    let remove = Edit { removes: vec![ItemId::Message(reply)], ..Edit::default() };
+    ana.put(store, &chat, &remove).await.unwrap();
+    assert_eq!(store.put_letter(put.clone()).await, Ok(Kept::Before));
+    assert_eq!(store.letter(&ana.id, &chat, &put.turn).await, Ok(None));
 }
 
 pub(super) async fn letters_come_in_order_as_many_as_fit(fresh: &Fresh) {

@@ -21,8 +21,14 @@ struct Fresh {
     _folder: Option<tempfile::TempDir>,
 }
 
+/// A folder in memory, where that can be had: these tests kill processes, not machines, and nobody waits for a disk.
+pub(crate) fn fresh_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    folder.unwrap()
+}
+
 async fn sqlite() -> Option<Fresh> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let open = || Box::new(SqliteChats::open(folder.path()).unwrap());
     Some(Fresh { store: open(), other: open(), _folder: Some(folder) })
 }
@@ -91,6 +97,7 @@ backends! {
             two_devices_at_once_lose_nothing;
         letters:
             a_letter_waits_until_it_is_taken
+            a_reply_that_was_stored_needs_no_letter
             letters_come_in_order_as_many_as_fit
             letters_are_their_accounts_and_go_with_their_chat
             letters_are_limited_in_size_number_and_time

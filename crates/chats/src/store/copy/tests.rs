@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::conformance::device::{Device, Edit, NOW, message};
+use super::super::conformance::fresh_folder;
 use super::super::conformance::person::{add_the_rest, person};
 use super::super::sqlite::SqliteChats;
 use super::super::*;
@@ -64,7 +65,7 @@ async fn goes_on<S: ChatStore + Copied>(from: &[Part], store: &S, people: &[Devi
 }
 
 fn sqlite() -> (tempfile::TempDir, SqliteChats) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = SqliteChats::open(folder.path()).unwrap();
     (folder, store)
 }

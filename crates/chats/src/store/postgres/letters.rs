@@ -13,6 +13,10 @@ use super::write::{CHAT, there};
 use super::{PostgresChats, Work, transact};
 
 const IS_THERE: &str = "SELECT more IS NULL FROM letters WHERE account = $1 AND chat = $2 AND turn = $3";
+/// The reply, if it was stored, also if it was deleted since.
+const STORED: &str = "SELECT 1 FROM chats AS c WHERE c.account = $1 AND c.chat = $2
+    AND (EXISTS (SELECT 1 FROM items AS i WHERE i.chat = c.n AND i.item = $3)
+        OR EXISTS (SELECT 1 FROM tombstones AS t WHERE t.chat = c.n AND t.item = $3))";
 /// The oldest, but for so many.
 const EVICT: &str = "DELETE FROM letters WHERE account = $1 AND (chat, turn) IN (
     SELECT chat, turn FROM letters WHERE account = $1 ORDER BY left_at DESC, chat DESC, turn DESC OFFSET $2)";
@@ -67,23 +71,25 @@ impl Letters for PostgresChats {
 
 async fn keep(tx: &mut Transaction<'_>, put: &PutLetter) -> Work<Kept> {
     let (id, chat, turn) = (put.account.as_str(), put.chat.as_str(), put.turn.as_str());
+    let reply = put.reply.as_str();
     let found = tx
         .run(&[
             whose(&[&id]),
             Ask(LOCK, &[&id]),
             Ask(CHAT, &[&id, &chat]),
             Ask(IS_THERE, &[&id, &chat, &turn]),
+            Ask(STORED, &[&id, &chat, &reply]),
         ])
         .await?;
-    let [_, locked, chats, letters] = parts(found)?;
+    let [_, locked, chats, letters, stored] = parts(found)?;
     account(&locked)?;
     there(&chats)?;
-    let (reply, now, letter) = (put.reply.as_str(), number(put.now.0), put.letter.as_slice());
+    let (now, letter) = (number(put.now.0), put.letter.as_slice());
     // One place is left for the new one.
     let others = i64::from(limits::LETTERS) - 1;
     let evict: [&(dyn ToSql + Sync); 2] = [&id, &others];
     let row: [&(dyn ToSql + Sync); 6] = [&id, &chat, &turn, &reply, &now, &letter];
-    let is_new = letters.is_empty();
+    let is_new = letters.is_empty() && stored.is_empty();
     let asks: &[Ask<'_>] = if is_new { &[Ask(EVICT, &evict), Ask(PUT, &row)] } else { &[] };
     tx.finish(asks).await?;
     Ok(if is_new { Kept::Now } else { Kept::Before })

@@ -11,6 +11,7 @@ use confidant_chat_format::{Digest, List, Manifest, chain, live};
 use rusqlite::{Connection, params};
 
 use super::super::conformance::device::{Device, Edit, message};
+use super::super::conformance::fresh_folder;
 use super::super::*;
 use super::rows::{all, digest_at, value};
 use super::{NAME, SqliteChats, write};
@@ -104,7 +105,7 @@ fn written(folder: &Path) -> u64 {
 
 #[tokio::test]
 async fn a_process_that_is_killed_leaves_whole_writes() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     std::fs::write(folder.path().join(MAY_WRITE), "").unwrap();
     let mut seen = 0;
     for round in 0..8_u32 {

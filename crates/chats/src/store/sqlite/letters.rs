@@ -61,10 +61,12 @@ impl Letters for SqliteChats {
 
 fn keep(c: &Connection, put: &PutLetter) -> Work<Kept> {
     let n = account(c, &put.account)?.n;
-    chat(c, n, &put.chat)?;
+    let of = chat(c, n, &put.chat)?.n;
     let (chat, turn) = (put.chat.as_str(), put.turn.as_str());
-    let sql = "SELECT EXISTS (SELECT 1 FROM letters WHERE account = ?1 AND chat = ?2 AND turn = ?3)";
-    if value(c, sql, params![n, chat, turn])? {
+    let sql = "SELECT EXISTS (SELECT 1 FROM letters WHERE account = ?1 AND chat = ?2 AND turn = ?3)
+                   OR EXISTS (SELECT 1 FROM items WHERE chat = ?4 AND item = ?5)
+                   OR EXISTS (SELECT 1 FROM tombstones WHERE chat = ?4 AND item = ?5)";
+    if value(c, sql, params![n, chat, turn, of, put.reply.as_str()])? {
         return Ok(Kept::Before);
     }
     // One place is left for the new one.

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::super::conformance::device::{Device, Edit, NOW, message, sealed, tag, title};
+use super::super::conformance::fresh_folder;
 use super::super::conformance::letters::{letter_of, row};
 use super::super::*;
 use super::kills::audit;
@@ -39,7 +40,7 @@ fn rows(file: &Connection, table: &str) -> Vec<Vec<Value>> {
 
 /// What a kill at this moment leaves: the files as they are.
 fn killed(folder: &Path) -> tempfile::TempDir {
-    let left = tempfile::tempdir().unwrap();
+    let left = fresh_folder();
     for name in [NAME.to_owned(), format!("{NAME}-wal")] {
         std::fs::copy(folder.join(&name), left.path().join(&name)).unwrap();
     }
@@ -59,7 +60,7 @@ async fn person(store: &SqliteChats) -> (Device, ChatId, Write) {
 
 #[tokio::test]
 async fn a_write_that_is_killed_before_its_commit_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (mut ana, chat, write) = person(&store).await;
     let before = dump(folder.path());
@@ -81,7 +82,7 @@ async fn a_write_that_is_killed_before_its_commit_leaves_nothing() {
 
 #[tokio::test]
 async fn a_write_that_fails_at_any_table_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (mut ana, _, write) = person(&store).await;
     let before = dump(folder.path());
@@ -119,7 +120,7 @@ async fn a_write_that_fails_at_any_table_leaves_nothing() {
 /// A caller that goes away at any moment: the write ends as a whole, or was never begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_goes_away_leaves_all_or_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let mut ana = Device::register(&store, "ana").await;
     let chat = ana.create(&store, 1).await;
@@ -139,7 +140,7 @@ async fn a_caller_that_goes_away_leaves_all_or_nothing() {
 
 #[tokio::test]
 async fn a_rotation_that_is_killed_at_any_step_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (ana, ..) = person(&store).await;
     let rings = |folder: &Path| dump(folder).remove("rings").unwrap();
@@ -220,7 +221,7 @@ fn found(folder: &Path, markers: &HashSet<[u8; 16]>) -> usize {
 /// Rows of several people lie side by side, and pages are split and joined, which leaves copies of cells behind.
 #[tokio::test]
 async fn after_an_erasure_no_byte_of_the_account_is_in_the_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let mut people = Vec::new();
     for name in ["ana", "bea", "cleo", "dora"] {
@@ -330,7 +331,7 @@ async fn add_the_rest(store: &SqliteChats, ana: &Device) {
 
 #[tokio::test]
 async fn a_table_that_an_erasure_forgets_is_noticed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (ana, ..) = person(&store).await;
     add_the_rest(&store, &ana).await;
@@ -353,7 +354,7 @@ async fn a_table_that_an_erasure_forgets_is_noticed() {
 /// Deleted items count, so that a chat does not grow for ever; and yet deleting is never refused.
 #[tokio::test]
 async fn deleted_items_count_when_something_new_is_added() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (mut ana, chat, _) = person(&store).await;
     let full = format!("UPDATE chats SET gone = {}", limits::ITEMS_EVER - 2);
@@ -369,7 +370,7 @@ async fn deleted_items_count_when_something_new_is_added() {
 /// One that an old copy of the file brings back, say.
 #[tokio::test]
 async fn a_session_of_another_epoch_is_not_valid_even_if_its_row_is_there() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (ana, ..) = person(&store).await;
     add_the_rest(&store, &ana).await;
@@ -382,7 +383,7 @@ async fn a_session_of_another_epoch_is_not_valid_even_if_its_row_is_there() {
 
 #[tokio::test]
 async fn a_file_of_the_first_version_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let (mut ana, ..) = person(&open(folder.path())).await;
     let first = Connection::open(folder.path().join(NAME)).unwrap();
     let back = "DROP INDEX accounts_erasing; ALTER TABLE accounts DROP COLUMN erasing; DROP TABLE unscrubbed;
@@ -399,7 +400,7 @@ async fn a_file_of_the_first_version_goes_on() {
 /// Made by the steps of the version before, written to by it, then opened.
 #[tokio::test]
 async fn a_file_of_the_version_before_letters_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let path = folder.path().join(NAME);
     let before = File { steps: &super::schema::STEPS[..2], ..FILE };
     let writer = Arc::new(tokio::sync::Mutex::new(before.open(&path).unwrap()));
@@ -426,7 +427,7 @@ async fn a_file_of_the_version_before_letters_goes_on() {
 
 #[test]
 fn a_file_of_a_newer_version_is_refused_and_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     drop(open(folder.path()));
     let path = folder.path().join(NAME);
     let newer = Connection::open(&path).unwrap();
@@ -441,7 +442,7 @@ fn a_file_of_a_newer_version_is_refused_and_left_alone() {
 #[tokio::test]
 async fn the_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     Device::register(&store, "ana").await;
     for name in [NAME.to_owned(), format!("{NAME}-wal"), format!("{NAME}-shm")] {
@@ -453,7 +454,7 @@ async fn the_files_are_private() {
 /// A row that we never write is damage, not a panic, and what it says is not quoted.
 #[tokio::test]
 async fn a_damaged_row_is_named_and_not_quoted() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (ana, chat, write) = person(&store).await;
     let raw = Connection::open(folder.path().join(NAME)).unwrap();
@@ -468,7 +469,7 @@ async fn a_damaged_row_is_named_and_not_quoted() {
 /// The cost of a write does not depend on how large a chat's envelopes are, nor on how many chats there are.
 #[test]
 fn the_list_is_read_without_envelopes_and_every_statement_has_an_index() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     drop(open(folder.path()));
     let raw = Connection::open(folder.path().join(NAME)).unwrap();
     let plan = |sql: &str| -> String {
@@ -505,7 +506,7 @@ fn the_list_is_read_without_envelopes_and_every_statement_has_an_index() {
 /// What is refused inside a transaction is undone with it.
 #[tokio::test]
 async fn a_refusal_undoes_what_was_written_before_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fresh_folder();
     let store = open(folder.path());
     let (_, _, write) = person(&store).await;
     let before = dump(folder.path());

@@ -223,9 +223,12 @@ async fn history_does_not_leave_after_the_answer_over_another_socket_or_for_anot
     let (oracle, mut one, asked) = asking(&scene).await;
     let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
     *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    // The answer has begun, so the question is not asked again.
+    oracle.say(words(&scene.chat, &asked.turn, 0, "well"));
+    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Words { .. })).await;
     one.disconnect();
     one.sync(Phase::All).await.unwrap();
-    assert_eq!(oracle.sent("resume_ai_task"), 1);
+    assert_eq!((oracle.sent("resume_ai_task"), oracle.sent("chat_message_added")), (1, 1));
     oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
     assert_eq!(refusal(&mut one).await.name(), "unasked");
     assert!(oracle.histories().is_empty());
@@ -237,6 +240,31 @@ async fn history_does_not_leave_after_the_answer_over_another_socket_or_for_anot
     theirs.say(wants(&scene.chat, &asked.turn, &asked.message));
     assert_eq!(refusal(&mut two).await.name(), "unasked");
     assert!(theirs.histories().is_empty());
+}
+
+#[tokio::test]
+async fn a_question_that_was_heard_of_in_no_way_is_asked_on_the_next_socket_and_its_branch_given_there() {
+    let scene = Scene::new().await;
+    let (oracle, mut one, asked) = asking(&scene).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    one.disconnect();
+    one.sync(Phase::All).await.unwrap();
+    let questions: Vec<_> =
+        oracle.sent.lock().iter().filter(|sent| sent.name() == "chat_message_added").cloned().collect();
+    assert!(questions.len() == 2 && questions[0] == questions[1], "the same words, and no others");
+    oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
+    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::History(_))).await;
+    assert_eq!(oracle.histories().len(), 1);
+    // A server that knows nothing of it is asked a few times, and no more.
+    *oracle.resumed.lock() = None;
+    for _ in 0..10 {
+        one.disconnect();
+        one.sync(Phase::All).await.unwrap();
+    }
+    assert_eq!(oracle.sent("chat_message_added"), 7);
+    let Awaiting::Unanswered(why) = one.unanswered()[0].state else { panic!() };
+    assert_eq!(why.name(), "not-found");
 }
 
 #[tokio::test]
