@@ -33,8 +33,9 @@ function shown(device: Device, id: ChatId): unknown {
 /** News until this kind came. */
 async function until(device: Device, kind: News["news"]): Promise<News> {
   for (;;) {
-    const news = await listen(device);
-    if (news?.news === kind) return news;
+    const news = await listen(device, AbortSignal.timeout(20_000));
+    assert.ok(news !== null, `nobody heard of ${kind}`);
+    if (news.news === kind) return news;
   }
 }
 

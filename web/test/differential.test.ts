@@ -59,6 +59,11 @@ function run(rust: Opposite): void {
   rounds("pairings", pairings);
   rounds("accounts that Rust made", rustWorlds, Math.ceil(ROUNDS / 10));
   rounds("accounts that the page made", ownWorlds, Math.ceil(ROUNDS / 10));
+  void test("the random states were refused for many reasons", (t) => {
+    t.diagnostic([...verdicts].map(([name, count]) => `${name} ${count}`).join(", "));
+    // With fewer rounds, chance decides.
+    if (ROUNDS >= 100) for (const name of OFTEN) assert.ok(verdicts.has(name), name);
+  });
 }
 
 const key64 = (): string => base64url(random(32));
@@ -269,10 +274,16 @@ async function pairings(dice: Dice, rust: Opposite): Promise<void> {
   assert.deepEqual(mine, said);
 }
 
+/** What was said of states, and how often. */
+const verdicts = new Map<string, number>();
+const OFTEN = ["ok", "ring-gap", "ring-forked", "key-refused", "rolled-back", "forked", "withheld", "list-refused", "record-refused", "box-refused", "parent-missing"];
+
 /** Both say the same of a state; if it is refused, with the same name. */
 async function agree(rust: Opposite, state: State, what: string): Promise<Answer> {
   const [own, theirs] = [await answer(() => take(state)), await rust.ask({ do: "take", state })];
   assert.deepEqual(own, theirs, what);
+  const name = "refused" in own ? own.refused : "ok";
+  verdicts.set(name, (verdicts.get(name) ?? 0) + 1);
   return own;
 }
 

@@ -86,14 +86,16 @@ async function refused(done: Promise<unknown>): Promise<string> {
 
 /** The name of the first refusal that listening ends in. */
 async function refusedNews(device: Device): Promise<string> {
-  for (;;) {
-    try {
-      await listen(device);
-    } catch (error) {
-      return nameOf(error);
-    }
+  try {
+    while ((await listen(device, AbortSignal.timeout(PATIENCE))) !== null);
+  } catch (error) {
+    return nameOf(error);
   }
+  return "nothing was refused";
 }
+
+/** How long nothing may happen, in milliseconds. */
+const PATIENCE = 20_000;
 
 const TITLE = ItemId.parse("meta:title");
 
@@ -219,6 +221,10 @@ test("an older state is rolled-back", async () => {
   await flush(scene.one);
   second.lie = onChat(scene.chat, (sent) => ({ ...sent, versions: { ...sent.versions, draftV: oldChat.versions.draftV } }));
   assert.equal(await refused(sync(friend, "all")), "rolled-back");
+  assert.equal(chat(friend, scene.chat).draft, "another draft");
+  // The old draft, said to be a newer one.
+  second.lie = onChat(scene.chat, (sent) => ({ ...sent, versions: { ...sent.versions, draftV: 9 }, draft: some(oldChat.draft) }));
+  assert.equal(await refused(sync(friend, "all")), "record-refused");
   assert.equal(chat(friend, scene.chat).draft, "another draft");
 });
 

@@ -249,32 +249,6 @@ fn answer(ask: Ask) -> Result<Value, Refused> {
 
 fn envelope(ask: Ask) -> Result<Value, Refused> {
     match ask {
-        Ask::Seal { .. } | Ask::Open { .. } => envelope(ask),
-        Ask::Parse { kind, text } => parse(&kind, &text),
-        Ask::Read { record, json } => read(&record, &bytes(&json)).map(|json| json!(base64(&json))),
-        Ask::Password { .. } | Ask::Prove { .. } | Ask::Verify { .. } => credential(ask),
-        Ask::Wrap { .. } | Ask::OpenWrap { .. } | Ask::SealRing { .. } | Ask::OpenRing { .. } => ring(ask),
-        Ask::Claim { key, branch, message: (id, rev), reply } => {
-            let ring = ring_of_one(&key);
-            Ok(json!(Claim::new(ring.newest(), &branch, (&id, rev), &reply)))
-        }
-        Ask::Digests { list, before, rings } => Ok(digests(&list, &before, &rings)),
-        Ask::Adopt { key: name, chat, said } => Ok(adopted(&key(&name), &chat, &said)),
-        Ask::SealLetter { .. } | Ask::OpenLetter { .. } => letter(ask),
-        Ask::Send { .. } | Ask::Receive { .. } => pair(ask),
-        Ask::Take { state } => take(state),
-        Ask::World { script } => Ok(build(&script)),
-    }
-}
-
-fn envelope(ask: Ask) -> Result<Value, Refused> {
-    let context = |fields: &[String; 5]| {
-        let [purpose, owner, container, object, field] = fields.each_ref().map(|text| &**text as *const str);
-        // Only names; see `with`.
-        (purpose, owner, container, object, field)
-    };
-    let _ = context;
-    match ask {
         Ask::Seal { key: name, context, rev, data } => Ok(json!(
             seal(&key(&name), Suite::Aes256Gcm, &place(&context), rev, &bytes(&data)).to_base64url()
         )),

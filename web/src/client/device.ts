@@ -142,7 +142,7 @@ async function readRoom(device: Device, name: string, id: ChatId): Promise<Room 
     if (isOwn(error, "damaged")) return null;
     throw error;
   }
-  return json === null ? null : roomFromJson(id, device.state.account, device.ak, json).catch(() => null);
+  return json === null ? null : roomFromJson(id, device.ak, json).catch(() => null);
 }
 
 export function save(device: Device): Promise<void> {

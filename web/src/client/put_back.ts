@@ -245,7 +245,7 @@ async function putDraftBack(there: Device, mine: Room, done: PutBack, late: Late
     late.push(copy);
     return;
   }
-  [room.draftV, room.draft] = [rev, { sealed, body: draft.body }];
+  [room.draftV, room.draft] = [rev, { body: draft.body }];
   done.written += 1;
   await takeOwnList(there, null, seq);
 }

@@ -5,7 +5,9 @@
 //   Account: floors ────────────────────────────┘   (the checks of format/opening, in its order)
 //
 // A Room and its Slots are never changed in place, except for its draft: `receive` and the writes make new ones, so a refusal
-// in the middle leaves what was there. Easy to get wrong: a device without memory of a chat whose head is ahead of its floor. The
+// in the middle leaves what was there. What was opened is kept opened, here and in the chat's file, which is sealed as a whole under
+// the device's key and has the chat's keys in it anyway: a chat of 2,000 messages is one envelope to open, not 2,000. (The Rust client
+// keeps the envelopes.) Easy to get wrong: a device without memory of a chat whose head is ahead of its floor. The
 // server has to show how the head follows from the floor, so it is asked again from there (Received "trail").
 
 import { Chat, Digest, Head, ItemId, Message, Place, Refused, Ring, RingOf, Sealed, SeenChat, Text, Trail, checkRoots, fromUtf8, inOrder, openRecord, utf8 } from "../format/index";
@@ -16,8 +18,7 @@ import { keysFromJson, keysOf, keysRows, keysToJson, type KeptKeyJson, type Keys
 /** An item of a chat. */
 export interface Slot {
   readonly hash: Digest;
-  /** Left out for an embed that nobody asked for yet. */
-  readonly sealed: Sealed | null;
+  /** Null for an embed that nobody asked for yet. */
   readonly item: Item | null;
 }
 
@@ -28,7 +29,6 @@ export function revOf(slot: Slot | undefined): number {
 
 /** What was typed and not sent. */
 export interface Draft {
-  readonly sealed: Sealed;
   readonly body: string;
 }
 
@@ -39,7 +39,6 @@ export interface Room {
   ring: Ring;
   readonly head: Head;
   readonly mark: Mark;
-  readonly sealedHead: Sealed;
   readonly items: Map<ItemId, Slot>;
   /** Items that this device saw go: they go again, if the person sends what was here to a server that has an older state. */
   readonly gone: Set<ItemId>;
@@ -140,13 +139,13 @@ export async function receive(before: Room | undefined, account: Account, id: Ch
   if (rev === null) throw new Refused("record-refused");
   if (before === undefined && delta.trail === null && rev > floor.rev) return { got: "trail", from: floor.rev };
   const from = before?.mark.rev ?? floor.rev;
-  const slots = merged(delta.whole ? undefined : before, delta);
+  const [slots, fresh] = merged(delta.whole ? undefined : before, delta);
   const trail = delta.trail ?? Trail.NONE;
   const stored = trail.steps.map(({ envelope }, at) => ({ rev: from + 1 + at, envelope }));
   const list: [ItemId, Digest][] = [...slots].map(([item, slot]) => [item, slot.hash]);
   const sent = { ring: delta.ring, head: delta.head, trail, list };
   const chat = await Chat.open(account, id, sent, before === undefined ? SeenChat.NOTHING : seenOf(before));
-  const items = await openItems(chat, slots, before);
+  const items = await openItems(chat, slots, fresh, before);
   if (items === null) return { got: "items" };
   const room: Room = {
     id,
@@ -154,7 +153,6 @@ export async function receive(before: Room | undefined, account: Account, id: Ch
     ring: chat.ring,
     head: chat.head,
     mark: chat.mark,
-    sealedHead: delta.head,
     items,
     gone: goneAfter(before, delta, slots),
     titleV: delta.titleV ?? before?.titleV ?? 0,
@@ -180,7 +178,7 @@ export async function takeDraftIn(room: Room, account: AccountId, draftV: number
 async function openDraft(room: Room, account: AccountId, draftV: number, sealed: Sealed): Promise<Draft> {
   const opened = await openRecord(room.ring, account, Place.draft(room.id), sealed);
   if (opened.rev !== draftV) throw new Refused("record-refused");
-  return { sealed, body: Text.fromJson(opened.json).body };
+  return { body: Text.fromJson(opened.json).body };
 }
 
 /** What to compare the next state with. */
@@ -228,17 +226,19 @@ export function rowsOf(room: Room, ak: AccountKey, account: AccountId): Promise<
   return keysRows(room.keys, ak, account, RingOf.chat(room.id));
 }
 
-/** The list after a delta, in the order of the ids. */
-function merged(before: Room | undefined, delta: Delta): Map<ItemId, Slot> {
-  const slots = new Map(before?.items);
+/** The list after a delta, in the order of the ids, and the envelopes that came with it. */
+function merged(before: Room | undefined, delta: Delta): [slots: Map<ItemId, Slot>, fresh: Map<ItemId, Sealed>] {
+  const [slots, fresh] = [new Map(before?.items), new Map<ItemId, Sealed>()];
   for (const { item, hash, envelope } of delta.items) {
     const known = slots.get(item);
-    const isSame = known !== undefined && known.hash === hash && known.sealed !== null;
-    if (!isSame || envelope !== undefined) slots.set(item, { hash, sealed: envelope ?? null, item: null });
+    if (envelope === undefined && known?.hash === hash) continue;
+    slots.set(item, { hash, item: null });
+    if (envelope === undefined) fresh.delete(item);
+    else fresh.set(item, envelope);
   }
   // Last, since an id is never used again: what was removed is not there, whichever part said so.
   for (const gone of delta.removed) slots.delete(gone);
-  return sorted(slots);
+  return [sorted(slots), fresh];
 }
 
 function sorted<V>(map: Map<ItemId, V>): Map<ItemId, V> {
@@ -256,10 +256,16 @@ function goneAfter(before: Room | undefined, delta: Delta, slots: Map<ItemId, Sl
 const MAX_GONE = 5_000;
 
 /** Opens what is new, and checks what stays; null if something that was left out is not known. */
-async function openItems(chat: Chat, slots: Map<ItemId, Slot>, before: Room | undefined): Promise<Map<ItemId, Slot> | null> {
+async function openItems(
+  chat: Chat,
+  slots: Map<ItemId, Slot>,
+  fresh: ReadonlyMap<ItemId, Sealed>,
+  before: Room | undefined,
+): Promise<Map<ItemId, Slot> | null> {
   const all = await inOrder([...slots], async ([id, slot]): Promise<Slot | null> => {
-    const { hash, sealed } = slot;
-    if (slot.item === null && sealed !== null) return { hash, sealed, item: await chat.item(id, sealed) };
+    const { hash } = slot;
+    const sealed = fresh.get(id);
+    if (sealed !== undefined) return { hash, item: await chat.item(id, sealed) };
     const known = before?.items.get(id);
     const stays = slot.item !== null ? slot : known?.hash === hash ? known : null;
     if (stays !== null) checkParent(chat, stays);
@@ -282,66 +288,27 @@ function checkParent(chat: Chat, { item }: Slot): void {
   if (parent !== null && !chat.list.has(parent)) throw new Refused("parent-missing");
 }
 
-/** A chat, as its file has it. Envelopes are base64url. */
-interface RoomFile {
+/** A chat, as its file has it. */
+interface RoomFile extends Pick<Room, "head" | "mark" | "titleV" | "draftV" | "draft" | "createdAt" | "updatedAt"> {
   v: 1;
   keys: KeptKeyJson[];
-  head: string;
-  items: [string, Digest, string | null][];
-  titleV: number;
-  draftV: number;
-  draft: string | null;
-  createdAt: number;
-  updatedAt: number;
-  gone: string[];
+  items: [ItemId, Slot][];
+  gone: ItemId[];
 }
 
 export function roomToJson(room: Room): Bytes {
-  const file: RoomFile = {
-    v: 1,
-    keys: keysToJson(room.keys),
-    head: Sealed.toBase64url(room.sealedHead),
-    items: [...room.items].map(([id, slot]) => [id, slot.hash, slot.sealed === null ? null : Sealed.toBase64url(slot.sealed)]),
-    titleV: room.titleV,
-    draftV: room.draftV,
-    draft: room.draft === null ? null : Sealed.toBase64url(room.draft.sealed),
-    createdAt: room.createdAt,
-    updatedAt: room.updatedAt,
-    gone: [...room.gone],
-  };
+  const { head, mark, titleV, draftV, draft, createdAt, updatedAt } = room;
+  const [items, gone] = [[...room.items], [...room.gone]];
+  const file: RoomFile = { v: 1, keys: keysToJson(room.keys), head, mark, items, gone, titleV, draftV, draft, createdAt, updatedAt };
   return utf8(JSON.stringify(file));
 }
 
 /** Opens a chat from its file: it was verified before it was written, and the file is sealed. */
-export async function roomFromJson(id: ChatId, account: AccountId, ak: AccountKey, json: Bytes): Promise<Room> {
-  const file = fileOf(json);
-  const keys = await keysFromJson(file.keys);
+export async function roomFromJson(id: ChatId, ak: AccountKey, json: Bytes): Promise<Room> {
+  const { v: _, keys: kept, items, gone, ...rest } = fileOf(json);
+  const keys = await keysFromJson(kept);
   const ring = await Ring.fromKept(ak, RingOf.chat(id), keys);
-  const sealedHead = sealedOf(file.head);
-  const opened = await openRecord(ring, account, Place.head(id), sealedHead);
-  const items = await inOrder(file.items, async ([text, hash, kept]): Promise<[ItemId, Slot]> => {
-    const item = ItemId.parse(text);
-    if (kept === null) return [item, { hash, sealed: null, item: null }];
-    const sealed = sealedOf(kept);
-    return [item, { hash, sealed, item: itemOf(item, await openRecord(ring, account, Place.item(id, item), sealed)) }];
-  });
-  const room: Room = {
-    id,
-    keys,
-    ring,
-    head: Head.fromJson(opened.json),
-    mark: { rev: opened.rev, envelope: await Digest.of(sealedHead) },
-    sealedHead,
-    items: new Map(items.map(([, item]) => item)),
-    gone: new Set(file.gone.map((text) => ItemId.parse(text))),
-    titleV: file.titleV,
-    draftV: file.draftV,
-    draft: null,
-    createdAt: file.createdAt,
-    updatedAt: file.updatedAt,
-  };
-  if (file.draft !== null) room.draft = await openDraft(room, account, file.draftV, sealedOf(file.draft));
-  return room;
+  return { ...rest, id, keys, ring, items: new Map(items), gone: new Set(gone) };
 }
 
 /** What is inside an item's record. */
@@ -359,10 +326,4 @@ function fileOf(json: Bytes): RoomFile {
     // As below.
   }
   throw new Refused("record-refused");
-}
-
-function sealedOf(text: string): Sealed {
-  const sealed = Sealed.fromBase64url(text);
-  if (sealed === null) throw new Refused("record-refused");
-  return sealed;
 }

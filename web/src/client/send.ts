@@ -148,15 +148,15 @@ async function sendDraft(device: Device, first: Pending, chat: ChatId, body: str
   if (room === undefined) throw new ClientError("no-such-chat");
   const expected = room.draftV;
   const rev = next(expected);
-  const draft = body === null ? null : { sealed: await sealDraft(room, device.state.account, rev, body), body };
+  const draft = body === null ? null : await sealDraft(room, device.state.account, rev, body);
   const request: ClientEvent =
-    draft === null ? { type: "delete_draft", chat, expected } : { type: "update_draft", chat, expected, draft: draft.sealed };
-  device.state.queue.noteSent([first.n], await markOf(rev, draft?.sealed ?? null));
+    draft === null ? { type: "delete_draft", chat, expected } : { type: "update_draft", chat, expected, draft };
+  device.state.queue.noteSent([first.n], await markOf(rev, draft));
   await save(device);
   const [seq, event] = await requestOne(device, request);
   if (event.type === "write_conflict") return "conflict";
   if (event.type !== "chat_draft_updated" && event.type !== "draft_deleted") throw new ClientError("unexpected");
-  [room.draftV, room.draft] = [rev, draft];
+  [room.draftV, room.draft] = [rev, body === null ? null : { body }];
   await takeOwnList(device, null, seq);
   await resolved(device, first.n, null);
   await saveRoom(device, chat);

@@ -205,7 +205,7 @@ export async function embed(device: Device, chat: ChatId, id: EmbedId): Promise<
   if (room === undefined) throw new ClientError("no-such-chat");
   const opened = await openRecord(room.ring, device.state.account, Place.item(chat, id), sealed);
   const item = itemOf(id, opened);
-  room.items.set(id, { hash: slot.hash, sealed, item });
+  room.items.set(id, { hash: slot.hash, item });
   await saveRoom(device, chat);
   return textOf(item) ?? "";
 }

@@ -45,7 +45,7 @@ export async function writeChat(scribe: Scribe, chat: ChatId, room: Room | undef
     const expected = revOf(room?.items.get(item));
     const rev = next(Math.max(expected, change.seen.get(item) ?? 0));
     const envelope = within(await sealed(Place.item(chat, item), rev, json), itemLimit(item));
-    const slot: Slot = { hash: await Digest.of(envelope), sealed: envelope, item: itemOf(item, { rev, json }) };
+    const slot: Slot = { hash: await Digest.of(envelope), item: itemOf(item, { rev, json }) };
     items.set(item, slot);
     puts.push({ item, expected, envelope });
   }
@@ -91,7 +91,6 @@ export async function writeChat(scribe: Scribe, chat: ChatId, room: Room | undef
     ring,
     head,
     mark,
-    sealedHead,
     items,
     gone,
     titleV: room?.titleV ?? 0,

@@ -137,7 +137,7 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
   return (
     <button type="button" class="quiet" onClick={copy}>
       <Icon name={isCopied ? "check" : "copy"} />
-      <span aria-live="polite">{isCopied ? t("copied") : label}</span>
+      <span class="label" aria-live="polite">{isCopied ? t("copied") : label}</span>
     </button>
   );
 }

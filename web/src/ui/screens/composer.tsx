@@ -83,9 +83,10 @@ function Row({ chat, isGiving, onGive }: { chat: string | null; isGiving: boolea
     <div class="row">
       <span class="chip good" title={t("sealedHereNote")}><Icon name="seal" size={13} /><span>{t(isTemp ? "notKept" : "sealedHere")}</span></span>
       <button type="button" class="chip" aria-pressed={!isKept} title={t("keepNote")} disabled={isTemp || switchedOff.value.includes("cache")} onClick={() => toggleKept(chat)}>
+        <Icon name={isKept ? "wait" : "close"} size={13} />
         <span>{t(isKept ? "keptDay" : "keptTurn")}</span>
       </button>
-      <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><span>{given.value.length > 0 ? t("givenN", { n: given.value.length }) : t("givenNone")}</span></button>
+      <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><Icon name="plus" size={13} /><span>{given.value.length > 0 ? t("givenN", { n: given.value.length }) : t("givenNone")}</span></button>
       {focus.value ? <button type="button" class="chip" title={t("focusOff")} onClick={() => { focus.value = null; }}><span>{t("focusOn", { focus: focus.value })}</span></button> : null}
       {connection.value.state === "online" ? null : <span class="chip warn"><Icon name="wait" size={13} /><span>{t("willWait")}</span></span>}
       {turn ? (

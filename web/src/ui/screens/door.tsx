@@ -72,6 +72,18 @@ export function Unlock({ login }: { login: string | null }) {
   );
 }
 
+/** Another tab of this browser has the account: only one may have its files. */
+export function Elsewhere() {
+  const work = useWork();
+  return (
+    <Frame title={t("elsewhereTitle")}>
+      <p>{t("elsewhereNote")}</p>
+      {work.problem ? <p class="problem" role="alert">{work.problem}</p> : null}
+      <button type="button" class="button go wide" disabled={work.isBusy} onClick={() => void work.run(() => core().takeOver())}>{t("takeOver")}</button>
+    </Frame>
+  );
+}
+
 /** The session ended: the same person logs in again, and nothing unsent is lost. */
 export function LogInAgain({ login }: { login: string | null }) {
   return (

@@ -1,7 +1,7 @@
 // The head of a chat: its title (a click renames it), tags, and what can be done with the whole of it.
 import type { TargetedInputEvent } from "preact";
 import { useState } from "preact/hooks";
-import { exactly, t } from "../i18n";
+import { exactly, t, when } from "../i18n";
 import { Menu } from "../parts/dialog";
 import { useFocus } from "../parts/basics";
 import { canWrite } from "../state/account";
@@ -36,7 +36,7 @@ export function ChatHeader({ chat }: { chat: string | null }) {
       <DrawerButton />
       {isRenaming ? <Rename chat={line.id} title={line.title ?? ""} onDone={() => setRenaming(false)} /> : <h1 dir="auto">{titleOf(line)}</h1>}
       <span class="tags" dir="auto">{line.tags.slice(0, 4).join(" · ")}</span>
-      {shown?.asOf ? <span class="as-of" title={t("asOfNote")}>{t("asOf", { when: exactly(shown.asOf.at) })}</span> : null}
+      {shown?.asOf ? <span class="as-of" title={`${t("asOfNote")} ${exactly(shown.asOf.at)}`}>{t("asOf", { when: when(shown.asOf.at) })}</span> : null}
       {canWrite.value ? <Menu label={t("chatMenu")} items={line.isTemporary ? items.slice(4) : items} /> : null}
     </header>
   );

@@ -46,14 +46,14 @@ function Said({ message }: { message: MessageLine }) {
         {short.isShortened ? <button type="button" class="more" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{t(isWhole ? "showLess" : "showFull")}</button> : null}
       </div>
       <div class="meta">
-        <Status message={message} />
-        <time dateTime={new Date(message.createdAt).toISOString()} title={exactly(message.createdAt)}>{when(message.createdAt)}</time>
-        <Alternatives message={message} />
         <span class="acts">
           {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => setEditing(true)} /> : null}
           <IconButton icon="copy" label={t("copyMessage")} onClick={() => void copyWords(message.body)} />
           {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => void deleteMessage(message.id)} /> : null}
         </span>
+        <Status message={message} />
+        <time dateTime={new Date(message.createdAt).toISOString()} title={exactly(message.createdAt)}>{when(message.createdAt)}</time>
+        <Alternatives message={message} />
       </div>
       <Copies numbers={message.copies} />
     </article>
@@ -75,13 +75,13 @@ function Answer({ message }: { message: MessageLine }) {
           {canWrite.value && message.parent !== null ? (
             <button type="button" class="quiet" onClick={() => message.parent !== null && void retry(message.parent, optionsFor(page.value?.chat.id ?? null))}>
               <Icon name="retry" />
-              {t("retry")}
+              <span class="label">{t("retry")}</span>
             </button>
           ) : null}
           <CopyButton text={() => message.body} label={t("copy")} />
           <button type="button" class="quiet" aria-expanded={isSeen} onClick={() => setSeen(!isSeen)}>
             <Icon name="eye" />
-            {t("whatServerSaw")}
+            <span class="label">{t("whatServerSaw")}</span>
           </button>
         </span>
       </div>

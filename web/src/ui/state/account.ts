@@ -71,7 +71,9 @@ function setAccount(next: Account): void {
 }
 
 /** Looks whether the server has another page than this one, when the person comes back to it. */
-export function watchForNewPage(path = "/app.js"): void {
+export function watchForNewPage(): void {
+  const path = document.querySelector<HTMLScriptElement>("script[type=module]")?.src;
+  if (path === undefined) return;
   let first: string | null = null;
   const look = async () => {
     if (document.visibilityState !== "visible" || isStale.value) return;

@@ -1,0 +1,86 @@
+// A model for tests: speaks the API that servers of models speak, keeps every prompt, and says what it is told to, piece by piece.
+//
+//   model.answers.set("question", ["pie", "ces"])    else it says "noted: " and the question
+//   model.hold()                                     nothing more is said until it is let go
+
+import { type Server as HttpServer, type ServerResponse, createServer } from "node:http";
+
+interface Asked {
+  role: string;
+  content: unknown;
+}
+
+export class Model {
+  readonly prompts: Asked[][] = [];
+  readonly answers = new Map<string, string[]>();
+  #held: Promise<void> | null = null;
+  #letGo: (() => void) | null = null;
+
+  private constructor(
+    private readonly server: HttpServer,
+    readonly settings: Record<string, string>,
+  ) {}
+
+  static async start(): Promise<Model> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    const model = new Model(server, {
+      CONFIDANT_MODEL__PROVIDER: "openai",
+      CONFIDANT_MODEL__MODEL: "recorder",
+      CONFIDANT_MODEL__BASE_URL: `http://127.0.0.1:${address.port}/v1`,
+      OPENAI_API_KEY: "none",
+    });
+    server.on("request", (request, response) => {
+      const pieces: Buffer[] = [];
+      request.on("data", (piece: Buffer) => pieces.push(piece));
+      request.on("end", () => void model.#answer(Buffer.concat(pieces).toString("utf8"), response));
+    });
+    return model;
+  }
+
+  async stop(): Promise<void> {
+    this.letGo();
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  /** After its first piece, it says nothing more until `letGo`. */
+  hold(): void {
+    this.#held = new Promise((resolve) => {
+      this.#letGo = resolve;
+    });
+  }
+
+  letGo(): void {
+    this.#letGo?.();
+    [this.#held, this.#letGo] = [null, null];
+  }
+
+  /** The words of the last prompt, one line per message. */
+  get last(): string {
+    return (this.prompts.at(-1) ?? []).map(({ role, content }) => `${role}: ${String(content)}`).join("\n");
+  }
+
+  async #answer(body: string, response: ServerResponse): Promise<void> {
+    if (body === "") return void response.end();
+    const { messages } = JSON.parse(body) as { messages: Asked[] };
+    this.prompts.push(messages);
+    const asked = String(messages.findLast(({ role }) => role === "user")?.content ?? "");
+    const query = asked.split("\n").at(-1) ?? "";
+    response.writeHead(200, { "content-type": "text/event-stream", connection: "close" });
+    const send = (delta: object, finish: string | null = null) => {
+      const choices = [{ index: 0, delta, finish_reason: finish }];
+      response.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 0, model: "recorder", choices })}\n\n`);
+    };
+    for (const [at, piece] of (this.answers.get(query) ?? ["noted: ", query]).entries()) {
+      if (at > 0 && this.#held !== null) await this.#held;
+      if (response.destroyed) return;
+      send({ content: piece });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    send({}, "stop");
+    response.end("data: [DONE]\n\n");
+  }
+}
