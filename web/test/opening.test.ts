@@ -7,7 +7,7 @@ import {
   AccountId, AccountKey, base64url, ChatId, Digest, Entry, fromUtf8, Head, Key, Kid, Message, MessageId, random, Refused, RingOf, Shelf, utf8, wellFormed,
 } from "../src/format/index";
 import type { Manifest } from "../src/format/index";
-import type { Answer, ChatState, State } from "./differential/opposite";
+import type { Answer, ChatState, State } from "./differential/state";
 import { answer, bytes, take } from "./differential/take";
 import { nothing, World } from "./differential/world";
 import type { Memory } from "./differential/world";

@@ -6,7 +6,7 @@ import {
   Message, MessageId, Place, restage, Ring, RingOf, Sealed, sealRecord, Shelf, Text, TurnId,
 } from "../../src/format/index";
 import type { Bytes, Mark, Pending, PublicKey, Step } from "../../src/format/index";
-import type { ChatState, Row, State, Way } from "./opposite";
+import type { ChatState, Row, State, Way } from "./state";
 
 /** Every write of a head or manifest. */
 class Log {
