@@ -15,7 +15,7 @@ import { resumeTurns } from "./answers";
 import { listed } from "./chats";
 import { connect, request, save, saveRoom, saveRooms, tell, type Device } from "./device";
 import { ClientError, isConflict, isRefused } from "./error";
-import { itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
+import { isThin, itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
 import { keysOf, noteGone, openData, pieceOf, putPiece, seenAccount, setAccountKey, type Book, type Piece } from "./state";
 import { isTold } from "./turns";
 
@@ -110,7 +110,7 @@ export async function refreshAccount(device: Device): Promise<ChatId[]> {
 export async function refreshChat(device: Device, chat: ChatId): Promise<void> {
   if (!isListed(device, chat)) return;
   const room = device.rooms.get(chat);
-  const have = room === undefined ? NONE : versionsOf(room);
+  const have = room === undefined || isThin(room) ? NONE : versionsOf(room);
   const { chats, missing } = await fetchChats(device, new Map([[chat, have]]));
   const parts = chats.get(chat);
   if (parts === undefined) {
@@ -340,8 +340,11 @@ function lacks(device: Device, chat: ChatId, parts: readonly ChatSent[]): Versio
   const last = parts.at(-1);
   if (floor === undefined || last === undefined) return null;
   const hasTrail = parts.some((part) => part.trail !== undefined);
-  if (device.rooms.has(chat) || hasTrail || (Sealed.rev(last.head) ?? 0) <= floor.rev) return null;
-  return { messagesV: floor.rev, titleV: 0, draftV: last.versions.draftV };
+  const room = device.rooms.get(chat);
+  // One that was made thin is asked for as if it were not here, and has to follow from what is remembered all the same.
+  const from = room === undefined ? floor.rev : isThin(room) ? room.mark.rev : Infinity;
+  if (hasTrail || (Sealed.rev(last.head) ?? 0) <= from) return null;
+  return { messagesV: from, titleV: 0, draftV: last.versions.draftV };
 }
 
 /** A chat as it was sent whole, brought up to date by what was sent since its floor. */
