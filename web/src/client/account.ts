@@ -28,6 +28,7 @@ import {
   Text,
   openRecord,
   sealRecord,
+  wellFormed,
 } from "../format/index";
 import { type ChangeCredentials, type FirstManifest, MAX_KEY, SHELVES, type SessionOpened } from "../protocol/index";
 import { type Credential, Link, signingOf } from "./credential";
@@ -237,7 +238,7 @@ export async function label(device: Device, text: string): Promise<void> {
   const held = device.scribe().account.ring.writer;
   if (held === null) throw new Refused("key-refused");
   const id = device.state.device;
-  const sealed = await sealRecord(held, device.state.account, labelPlace(id), 1, Text.toJson({ body: text }));
+  const sealed = await sealRecord(held, device.state.account, labelPlace(id), 1, Text.toJson({ body: wellFormed(text) }));
   const [, answer] = await requestOne(device, { type: "label_device", device: id, label: within(sealed, MAX_KEY) });
   if (answer.type !== "devices_changed") throw new ClientError("unexpected");
 }

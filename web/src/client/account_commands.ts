@@ -142,8 +142,6 @@ export class Door {
   }
 
   #shut(): void {
-    // The state's own keys go with it: nothing else holds them.
-    this.keeper.device?.state.ak.wipe();
     this.keeper.drop();
     this.#key?.wipe();
     this.#key = null;
