@@ -238,6 +238,27 @@ test("what is written offline waits, outlives the program, and is stored once", 
   assert.deepEqual(shown(one, id), shown(two, id));
 });
 
+test("what came before a connection ended is kept", async () => {
+  const { person, device: one } = await world.person();
+  const id = await newChat(one, "Here");
+  await say(one, id, "before the end");
+  await flush(one);
+  // Cut off one frame later each time; the last time it failed, only the settings did not come.
+  let last: Device | null = null;
+  for (let frames = 1; ; frames++) {
+    const weather = new Weather();
+    const setup = world.setup(new MemoryFiles(), new Through(world.transport(), weather));
+    const two = await world.device(person, setup);
+    weather.heard = frames;
+    const failed = await sync(two, "all").then(() => null, nameOf);
+    if (failed === null) break;
+    assert.equal(failed, "offline");
+    last = await world.opened(setup);
+  }
+  assert.ok(last !== null);
+  assert.deepEqual(bodies(last, id), ["before the end"]);
+});
+
 test("the Rust client is one of the devices", async () => {
   const { person, device: one } = await world.person();
   const rust = world.rust(person);

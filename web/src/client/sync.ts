@@ -55,6 +55,25 @@ export async function sync(device: Device, phase: Phase): Promise<Synced> {
   const synced = nothingSynced();
   const refusal = new FirstRefusal();
   let doubt: RefusedName | null = null;
+  try {
+    doubt = await takePhases(device, phase, synced, refusal);
+    await refusal.note(takeData(device));
+    await refusal.note(checkFloors(device));
+  } finally {
+    // What was taken in is kept, also if the connection ended before the rest came.
+    await save(device);
+    synced.changed = [...new Set(synced.changed)].sort();
+    await saveRooms(device, [...synced.changed, ...synced.gone]);
+  }
+  if (refusal.first !== null) throw refusal.first;
+  if (doubt !== null) throw new Refused(doubt);
+  await resumeTurns(device);
+  return synced;
+}
+
+/** Takes in account and chats, again if they changed meanwhile; what is still doubtful after the last round. */
+async function takePhases(device: Device, phase: Phase, synced: Synced, refusal: FirstRefusal): Promise<RefusedName | null> {
+  let doubt: RefusedName | null = null;
   for (let round = 0; round < ROUNDS; round++) {
     const { state, chats, complete } = await askPhases(device, phase);
     synced.gone.push(...(await takeAccount(device, state)));
@@ -72,15 +91,7 @@ export async function sync(device: Device, phase: Phase): Promise<Synced> {
     device.state.older = synced.older = complete.older;
     if (doubt === null) break;
   }
-  await refusal.note(takeData(device));
-  await refusal.note(checkFloors(device));
-  await save(device);
-  synced.changed = [...new Set(synced.changed)].sort();
-  await saveRooms(device, [...synced.changed, ...synced.gone]);
-  if (refusal.first !== null) throw refusal.first;
-  if (doubt !== null) throw new Refused(doubt);
-  await resumeTurns(device);
-  return synced;
+  return doubt;
 }
 
 /** Keeps the first refusal and lets the others go on; everything else ends what is being done. */
