@@ -20,11 +20,13 @@ export interface Slot {
   readonly hash: Digest;
   /** Null for an embed that nobody asked for yet, and for everything with words in a chat that was made thin. */
   readonly item: Item | null;
+  /** The revision that was seen, of something whose words went: an older one is refused when they come back. */
+  readonly seen?: number;
 }
 
-/** The revision of an item; 0 if there is none, or it was not opened. */
+/** The revision of an item; 0 if there is none, or it was never opened. */
 export function revOf(slot: Slot | undefined): number {
-  return slot?.item?.rev ?? 0;
+  return slot?.item?.rev ?? slot?.seen ?? 0;
 }
 
 /** What was typed and not sent. */

@@ -10,7 +10,7 @@
 import { ItemId } from "../format/index";
 import type { ChatId } from "../format/index";
 import { type Device, saveRoom } from "./device";
-import { type Room, type Slot, isThin, roomToJson } from "./room";
+import { type Room, type Slot, isThin, revOf, roomToJson } from "./room";
 
 /**
  * Lets words go until so many bytes are free, those of the chats that were written to longest ago first, and of none of `keep`. How many
@@ -33,6 +33,9 @@ export async function thin(device: Device, keep: ReadonlySet<ChatId>, bytes: num
 
 /** A chat without its words: messages and attachments are known by their hashes only. */
 function thinned(room: Room): Room {
-  const without = ([id, slot]: [ItemId, Slot]): [ItemId, Slot] => [id, ItemId.fieldOf(id) === null ? { ...slot, item: null } : slot];
+  const without = ([id, slot]: [ItemId, Slot]): [ItemId, Slot] => {
+    if (ItemId.fieldOf(id) !== null || slot.item === null) return [id, slot];
+    return [id, { hash: slot.hash, item: null, seen: revOf(slot) }];
+  };
   return { ...room, items: new Map([...room.items].map(without)) };
 }
