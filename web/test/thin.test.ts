@@ -128,6 +128,9 @@ test("a server cannot use the gap", async () => {
   assert.ok(replay !== undefined);
   assert.equal(await refused(onChat(id, () => replay)), "rolled-back");
   assert.equal(await refused(onChat(id, (sent) => ({ ...sent, items: sent.items.slice(1) }))), "list-refused");
+  // The list is right, and the words stay away: a deletion that waits must not be decided without them.
+  const wordless = onChat(id, (sent) => ({ ...sent, items: sent.items.map(({ envelope: _, ...rest }) => rest) }));
+  assert.equal(await refused(wordless), "withheld");
   // Something newer that does not follow from what was seen.
   await say(one, id, "latest");
   await flush(one);

@@ -133,6 +133,9 @@ export async function refreshChat(device: Device, chat: ChatId): Promise<void> {
   await takeChat(device, chat, parts, nothingSynced());
   await save(device);
   await saveRoom(device, chat);
+  const now = device.rooms.get(chat);
+  // All of it was asked for. Deciding about a chat whose words are not here would take its messages for deleted ones.
+  if (now !== undefined && isThin(now)) throw new Refused("withheld");
 }
 
 /**
