@@ -238,6 +238,24 @@ test("what is written offline waits, outlives the program, and is stored once", 
   assert.deepEqual(shown(one, id), shown(two, id));
 });
 
+test("an edit whose answer was lost, and that another device went on from, is no conflict", async () => {
+  const weather = new Weather();
+  const { person, device: one } = await world.person(world.setup(new MemoryFiles(), new Through(world.transport(), weather)));
+  const id = await newChat(one, null);
+  const message = await say(one, id, "as it was");
+  await flush(one);
+  await edit(one, id, message, "by one");
+  weather.next = ["unanswered"];
+  await fails(flush(one), "offline");
+  const two = await world.synced(person);
+  assert.deepEqual(bodies(two, id), ["by one"]);
+  await edit(two, id, message, "by two, who saw it");
+  await flush(two);
+  await sync(one, "all");
+  await flush(one);
+  assert.deepEqual([bodies(one, id), copies(one), waiting(one)], [["by two, who saw it"], [], []]);
+});
+
 test("what came before a connection ended is kept", async () => {
   const { person, device: one } = await world.person();
   const id = await newChat(one, "Here");
