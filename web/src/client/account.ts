@@ -202,11 +202,14 @@ async function takeRev(device: Device, rev: number): Promise<void> {
 
 /** The revision of the account; asked for if it is not known. */
 export async function accountRev(device: Device): Promise<number> {
-  if (device.state.accountRev === 0) {
-    await connect(device);
-    await refreshAccount(device);
-  }
+  if (device.state.accountRev === 0) await accountSeen(device);
   return device.state.accountRev;
+}
+
+/** Asks for the account's rings, manifest and floors, and checks them. */
+export async function accountSeen(device: Device): Promise<void> {
+  await connect(device);
+  await refreshAccount(device);
 }
 
 /** The account's devices and sessions. */
