@@ -328,6 +328,7 @@ async function thief(dice: Dice, rust: Rust, world: World, memory: ReturnType<ty
   const ways: [string, () => Promise<void>][] = [
     ["a wrong head", async () => ((world.spoilHead = dice.pick(heads)), world.write(chat))],
     ["a wrong manifest", async () => ((world.spoilManifest = dice.pick(manifests)), world.publish())],
+    ["a manifest under an old key", () => world.publish(1)],
     ["a head under an old key", () => world.write(chat, 1)],
     ["a head under an old key, in the floor", async () => (await world.write(chat, 1), world.publish())],
     ["a missing parent", async () => ((world.spoilMessage = (message) => ({ ...message, parent: MessageId.random() })), world.say(chat, "x"))],
