@@ -238,6 +238,45 @@ test("what is written offline waits, outlives the program, and is stored once", 
   assert.deepEqual(shown(one, id), shown(two, id));
 });
 
+test("an edit whose answer was lost, and that another device went on from, is no conflict", async () => {
+  const weather = new Weather();
+  const { person, device: one } = await world.person(world.setup(new MemoryFiles(), new Through(world.transport(), weather)));
+  const id = await newChat(one, null);
+  const message = await say(one, id, "as it was");
+  await flush(one);
+  await edit(one, id, message, "by one");
+  weather.next = ["unanswered"];
+  await fails(flush(one), "offline");
+  const two = await world.synced(person);
+  assert.deepEqual(bodies(two, id), ["by one"]);
+  await edit(two, id, message, "by two, who saw it");
+  await flush(two);
+  await sync(one, "all");
+  await flush(one);
+  assert.deepEqual([bodies(one, id), copies(one), waiting(one)], [["by two, who saw it"], [], []]);
+});
+
+test("what came before a connection ended is kept", async () => {
+  const { person, device: one } = await world.person();
+  const id = await newChat(one, "Here");
+  await say(one, id, "before the end");
+  await flush(one);
+  // Cut off one frame later each time; the last time it failed, only the settings did not come.
+  let last: Device | null = null;
+  for (let frames = 1; ; frames++) {
+    const weather = new Weather();
+    const setup = world.setup(new MemoryFiles(), new Through(world.transport(), weather));
+    const two = await world.device(person, setup);
+    weather.heard = frames;
+    const failed = await sync(two, "all").then(() => null, nameOf);
+    if (failed === null) break;
+    assert.equal(failed, "offline");
+    last = await world.opened(setup);
+  }
+  assert.ok(last !== null);
+  assert.deepEqual(bodies(last, id), ["before the end"]);
+});
+
 test("the Rust client is one of the devices", async () => {
   const { person, device: one } = await world.person();
   const rust = world.rust(person);

@@ -7,7 +7,7 @@ import {
   AccountId, AccountKey, base64url, ChatId, Digest, Entry, fromUtf8, Head, Key, Kid, Message, MessageId, random, Refused, RingOf, Shelf, utf8, wellFormed,
 } from "../src/format/index";
 import type { Manifest } from "../src/format/index";
-import type { Answer, ChatState, State } from "./differential/opposite";
+import type { Answer, ChatState, State } from "./differential/state";
 import { answer, bytes, take } from "./differential/take";
 import { nothing, World } from "./differential/world";
 import type { Memory } from "./differential/world";
@@ -214,6 +214,10 @@ test("a retired account key, and a thief who has the keys of the generation befo
   assert.deepEqual(await both(after, (state) => state.box_ring.pop()), everyone("ring-forked"), "the new mailbox kept back");
   const manifest = (state: State): unknown => ([state.manifest, state.floors] = [before.manifest, before.floors]);
   assert.deepEqual(await both(after, manifest), ["rolled-back", "key-refused"]);
+  // A manifest under the old key, which names the new one.
+  const forged = world.fork();
+  await forged.publish(1);
+  assert.deepEqual(await both({ ...after, world: forged }, () => undefined), everyone("ring-forked"));
   // A head under the old chat key, which is the chat's newest until somebody writes.
   await world.write(one, 1);
   assert.deepEqual(await both(after, () => undefined), everyone("key-refused"));

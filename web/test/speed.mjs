@@ -10,7 +10,9 @@ const out = await mkdtemp(join(tmpdir(), "confidant-page-"));
 try {
   const outfile = join(out, "speed.mjs");
   await build({ absWorkingDir: here, entryPoints: ["speed.ts"], outfile, bundle: true, platform: "node", format: "esm", target: "node20" });
-  await import(pathToFileURL(outfile).href);
+  const { sealAndOpen, sync } = await import(pathToFileURL(outfile).href);
+  await sealAndOpen(console.log);
+  await sync(console.log);
 } finally {
   await rm(out, { recursive: true, force: true });
 }

@@ -1,5 +1,5 @@
-// How long the format takes: node test/speed.mjs. Prints numbers and judges nothing. Not under node's test runner, whose hooks
-// on promises take as long as the work.
+// How long the format takes: node test/speed.mjs, and in a browser by browser/format.browser.ts. Gives numbers and judges nothing. Not
+// under node's test runner, whose hooks on promises take as long as the work.
 
 import {
   Account, AccountId, AccountKey, Chat, ChatId, Digest, Entry, ItemId, Key, Message, MessageId, open, Place, Ring, RingOf, Root, seal,
@@ -10,25 +10,27 @@ import type { Bytes, Mark } from "../src/format/index";
 const CHATS = 100;
 const MESSAGES = 100;
 
-async function sealAndOpen(): Promise<void> {
+/** Each part by itself. */
+export async function sealAndOpen(say: (line: string) => void): Promise<void> {
   const key = await (await Key.random()).derive("msg");
   const context = { purpose: "message", owner: AccountId.random(), container: ChatId.random(), object: MessageId.random(), field: "content" };
   const data = utf8("word ".repeat(80));
   const sealed: Bytes[] = [];
-  console.log(await per("seal, one after another", 1000, async () => void sealed.push(await seal(key, context, 1, data))));
+  say(await per("seal, one after another", 1000, async () => void sealed.push(await seal(key, context, 1, data))));
   let at = 0;
-  console.log(await per("open, one after another", 1000, async () => void (await open(key, context, sealed[at++] ?? data))));
+  say(await per("open, one after another", 1000, async () => void (await open(key, context, sealed[at++] ?? data))));
   const start = performance.now();
   await Promise.all(sealed.map((one) => open(key, context, one)));
-  console.log(`open, 1000 at once: ${(performance.now() - start).toFixed(0)} µs each`);
+  say(`open, 1000 at once: ${(performance.now() - start).toFixed(0)} µs each`);
   const json = Message.toJson(message("word ".repeat(80), null));
-  console.log(await per("read JSON", 10000, async () => void Message.fromJson(json)));
-  console.log(await per("hash 500 bytes", 1000, async () => void (await Digest.of(sealed[0] ?? data))));
-  console.log(await per("well-formed", 10000, async () => void wellFormed("word ".repeat(80))));
-  console.log(await per("password", 3, async () => void (await Root.fromPassword("correct horse", new Uint8Array(16), 1))));
+  say(await per("read JSON", 10000, async () => void Message.fromJson(json)));
+  say(await per("hash 500 bytes", 1000, async () => void (await Digest.of(sealed[0] ?? data))));
+  say(await per("well-formed", 10000, async () => void wellFormed("word ".repeat(80))));
+  say(await per("password", 3, async () => void (await Root.fromPassword("correct horse", new Uint8Array(16), 1))));
 }
 
-async function sync(): Promise<void> {
+/** A new device loads everything. */
+export async function sync(say: (line: string) => void): Promise<void> {
   const [id, ak] = [AccountId.random(), await AccountKey.first()];
   const rooms = new Map<ChatId, Awaited<ReturnType<typeof room>>>();
   let start = performance.now();
@@ -36,18 +38,18 @@ async function sync(): Promise<void> {
     const chat = ChatId.random();
     rooms.set(chat, await room(id, ak, chat));
   }
-  console.log(`sealed in ${(performance.now() - start).toFixed(0)} ms`);
+  say(`sealed in ${(performance.now() - start).toFixed(0)} ms`);
   const sent = await accountOf(id, ak, new Map([...rooms].map(([chat, one]) => [chat, one.mark])));
   start = performance.now();
   const account = await Account.open(id, ak, sent, SeenAccount.NOTHING);
-  console.log(`account opened in ${(performance.now() - start).toFixed(0)} ms`);
+  say(`account opened in ${(performance.now() - start).toFixed(0)} ms`);
   start = performance.now();
   const opened = await Promise.all([...rooms].map(([chat, one]) => Chat.open(account, chat, one, SeenChat.NOTHING)));
-  console.log(`${CHATS} heads and lists in ${(performance.now() - start).toFixed(0)} ms`);
+  say(`${CHATS} heads and lists in ${(performance.now() - start).toFixed(0)} ms`);
   start = performance.now();
   let count = 0;
   for (const chat of opened) count += (await chat.items(rooms.get(chat.id)?.items ?? new Map())).size;
-  console.log(`${count} messages opened in ${(performance.now() - start).toFixed(0)} ms`);
+  say(`${count} messages opened in ${(performance.now() - start).toFixed(0)} ms`);
 }
 
 async function room(id: AccountId, ak: AccountKey, chat: ChatId) {
@@ -101,6 +103,3 @@ async function per(name: string, times: number, run: () => Promise<void>): Promi
   for (let at = 0; at < times; at++) await run();
   return `${name}: ${(((performance.now() - start) * 1000) / times).toFixed(0)} µs`;
 }
-
-await sealAndOpen();
-await sync();

@@ -60,12 +60,12 @@ enum Ask {
     },
     Prove {
         root: String,
-        statement: Said1,
+        statement: ToSign,
     },
     Verify {
         public_key: String,
         proof: String,
-        statement: Said1,
+        statement: ToSign,
     },
     Wrap {
         kek: String,
@@ -111,7 +111,7 @@ enum Ask {
     Adopt {
         key: String,
         chat: ChatId,
-        said: Vec<Said5>,
+        said: Vec<Spoken>,
     },
     SealLetter {
         letter: About,
@@ -150,7 +150,7 @@ enum Ask {
 
 /// What is signed.
 #[derive(Deserialize)]
-struct Said1 {
+struct ToSign {
     origin: String,
     purpose: String,
     signer: String,
@@ -160,7 +160,7 @@ struct Said1 {
 
 /// A message of a branch, as a client gives it back.
 #[derive(Deserialize)]
-struct Said5 {
+struct Spoken {
     id: MessageId,
     kind: u8,
     text: String,
@@ -290,7 +290,7 @@ fn read(record: &str, json: &[u8]) -> Result<Vec<u8>, Refused> {
 }
 
 fn credential(ask: Ask) -> Result<Value, Refused> {
-    let with = |said: &Said1, then: &dyn Fn(&Statement<'_>) -> Result<Value, Refused>| {
+    let with = |said: &ToSign, then: &dyn Fn(&Statement<'_>) -> Result<Value, Refused>| {
         let (origin, login) = (Origin::parse(&said.origin).unwrap(), Login::parse(&said.signer));
         let credential = CredentialId::parse(&said.signer);
         let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == said.purpose).unwrap();
@@ -368,7 +368,7 @@ fn digests(list: &[(ItemText, Digest)], before: &Digest, rings: &[(String, u32, 
     json!([live, chain(before, &live, &live), rings_digest(named)])
 }
 
-fn adopted(account_key: &Key, chat: &ChatId, said: &[Said5]) -> Value {
+fn adopted(account_key: &Key, chat: &ChatId, said: &[Spoken]) -> Value {
     let kind = |byte: u8| {
         [Kind::User, Kind::Assistant, Kind::Tool, Kind::Summary, Kind::Quoted][usize::from(byte) - 1]
     };

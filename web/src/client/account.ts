@@ -28,6 +28,7 @@ import {
   Text,
   openRecord,
   sealRecord,
+  wellFormed,
 } from "../format/index";
 import { type ChangeCredentials, type FirstManifest, MAX_KEY, SHELVES, type SessionOpened } from "../protocol/index";
 import { type Credential, Link, signingOf } from "./credential";
@@ -201,11 +202,14 @@ async function takeRev(device: Device, rev: number): Promise<void> {
 
 /** The revision of the account; asked for if it is not known. */
 export async function accountRev(device: Device): Promise<number> {
-  if (device.state.accountRev === 0) {
-    await connect(device);
-    await refreshAccount(device);
-  }
+  if (device.state.accountRev === 0) await accountSeen(device);
   return device.state.accountRev;
+}
+
+/** Asks for the account's rings, manifest and floors, and checks them. */
+export async function accountSeen(device: Device): Promise<void> {
+  await connect(device);
+  await refreshAccount(device);
 }
 
 /** The account's devices and sessions. */
@@ -237,7 +241,7 @@ export async function label(device: Device, text: string): Promise<void> {
   const held = device.scribe().account.ring.writer;
   if (held === null) throw new Refused("key-refused");
   const id = device.state.device;
-  const sealed = await sealRecord(held, device.state.account, labelPlace(id), 1, Text.toJson({ body: text }));
+  const sealed = await sealRecord(held, device.state.account, labelPlace(id), 1, Text.toJson({ body: wellFormed(text) }));
   const [, answer] = await requestOne(device, { type: "label_device", device: id, label: within(sealed, MAX_KEY) });
   if (answer.type !== "devices_changed") throw new ClientError("unexpected");
 }

@@ -142,8 +142,6 @@ export class Door {
   }
 
   #shut(): void {
-    // The state's own keys go with it: nothing else holds them.
-    this.keeper.device?.state.ak.wipe();
     this.keeper.drop();
     this.#key?.wipe();
     this.#key = null;
@@ -286,7 +284,12 @@ export function accountCommands(door: Door): AccountCommands {
         await door.mayOpen([credential]);
         door.tell();
       }),
-    pairSend: (proof, text) => by(proof, (device, credential) => pair(device, text, credential)),
+    pairSend: (proof, text) =>
+      by(proof, async (device, credential) => {
+        // What the new device remembers is what this one has verified.
+        if (device.account === null) await account.accountSeen(device);
+        await pair(device, text, credential);
+      }),
     exportAll: (proof) => by(proof, async (device, credential) => `${JSON.stringify(await exportAll(device, credential), null, 2)}\n`),
     erase: (proof) =>
       by(proof, async (device, credential) => {

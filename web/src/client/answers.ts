@@ -56,6 +56,7 @@ export async function takeTurn(device: Device, event: ServerEvent): Promise<Told
     case "ai_task_failed": {
       const turn = heard(device, event.chat, event.turn);
       if (turn.isDone) return null;
+      if (turn.isCancelled && turn.words !== "") return keepSaid(device, turn);
       turn.stage = { at: "over", error: event.error };
       return turn.tell({ told: "failed", error: event.error });
     }
@@ -113,6 +114,20 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
   const isWaited = await keepAnswer(device, turn.chat, turn.reply, answer);
   if (isWaited) return turn.tell(endedOf(ended.finish, turn.reply, ended.about));
   device.turns.fail(turn.turn, "unasked");
+  return device.turns.told.pop() ?? null;
+}
+
+/**
+ * The person stopped the turn, and the server has no answer of it: what was heard so far counts, as docs/CHATS.md says. It has no proof, so
+ * the model is shown it as a quotation later.
+ */
+async function keepSaid(device: Device, turn: Turn): Promise<Told | null> {
+  turn.stage = { at: "ended" };
+  const { turn: id, message: parent, chat, reply } = turn;
+  const [body] = fitted(turn.words);
+  const answer: Answer = { turn: id, parent, body, model: null, proof: null, createdAt: device.now(), fields: [] };
+  if (await keepAnswer(device, chat, reply, answer)) return turn.tell(endedOf("cancelled", reply, null));
+  device.turns.fail(id, "unasked");
   return device.turns.told.pop() ?? null;
 }
 

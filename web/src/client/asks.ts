@@ -180,8 +180,10 @@ export function words(device: Device, turn: TurnId): string | null {
 }
 
 /** Stops a turn. What was said so far comes as its answer. */
-export function cancel(device: Device, chat: ChatId, turn: TurnId): Promise<void> {
-  return tell(device, { type: "cancel_ai_task", chat, turn });
+export async function cancel(device: Device, chat: ChatId, turn: TurnId): Promise<void> {
+  const one = device.turns.find(turn);
+  if (one !== undefined) one.isCancelled = true;
+  await tell(device, { type: "cancel_ai_task", chat, turn });
 }
 
 /** The person's word on a tool. */

@@ -12,7 +12,7 @@ import { save, type Device } from "./device";
 import { ClientError } from "./error";
 import { TITLE, textJson } from "./plan";
 import { baseOf, noteOf, NOTHING_THERE, TO_END, type Act, type Answer, type Base, type Copy, type Note, type To, type Waiting } from "./queue";
-import { roomField, roomMessage, roomMessages, type Room } from "./room";
+import { isThin, roomField, roomMessage, roomMessages, type Room } from "./room";
 import { pieceOf } from "./state";
 
 /** A message as a person sees it. */
@@ -51,6 +51,8 @@ export interface ChatView {
   updatedAt: number;
   /** The revision of its head; 0 if it was never stored. */
   rev: number;
+  /** Whether its words went to make room: they are loaded when the chat is opened. */
+  isThin: boolean;
 }
 
 /** Every chat on this device, the one written to last first. */
@@ -149,9 +151,11 @@ async function putMessage(device: Device, id: ChatId, note: Note, to: To): Promi
 
 /** A message for the queue, which is not kept yet. */
 export function putNote(device: Device, id: ChatId, note: Note, to: To): MessageId {
-  const body = fitting(note.body, note.refs.length * 40 + 512, MAX_MESSAGE);
+  // The model's name may come from a file that was imported, as the words may.
+  const model = note.model === null ? null : wellFormed(note.model);
+  const body = fitting(note.body, note.refs.length * 40 + 512 + textJson(model ?? "").length, MAX_MESSAGE);
   const message = MessageId.random();
-  device.state.queue.append(id, { do: "append", id: message, note: { ...note, body }, to });
+  device.state.queue.append(id, { do: "append", id: message, note: { ...note, body, model }, to });
   return message;
 }
 
@@ -294,7 +298,7 @@ export function there(device: Device, id: ChatId): void {
 }
 
 function empty(id: ChatId): ChatView {
-  return { id, fields: new Map(), branch: [], messages: new Map(), draft: null, updatedAt: 0, rev: 0 };
+  return { id, fields: new Map(), branch: [], messages: new Map(), draft: null, updatedAt: 0, rev: 0, isThin: false };
 }
 
 /** A chat as it was verified. */
@@ -308,6 +312,7 @@ export function verified(room: Room): ChatView {
   view.draft = room.draft?.body ?? null;
   view.updatedAt = room.updatedAt;
   view.rev = room.mark.rev;
+  view.isThin = isThin(room);
   view.branch = branch(view.messages, room.head.leaf);
   return view;
 }

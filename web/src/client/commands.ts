@@ -5,7 +5,7 @@
 // What only looks is answered at once, also while something is being loaded. Easy to get wrong: waiting for the server where nobody needs
 // to. A command that writes is done once its words are kept in the queue.
 
-import { ChatId, EmbedId, FieldName, MessageId, TurnId } from "../format/index";
+import { ChatId, EmbedId, FieldName, MessageId, TurnId, wellFormed } from "../format/index";
 import { Given } from "../protocol/index";
 import { type AskOptions, ask, askInstead, cancel, decide, giveUp, retry, setSwitch, switchedOff } from "./asks";
 import * as chats from "./chats";
@@ -118,7 +118,7 @@ export function chatCommands(keeper: Keeper): ChatCommands {
     discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
     awaited: () => look((device) => turnLines(device, keeper.notes, null)),
     switchedOff: () => look(switchedOff),
-    setSwitch: (name, isOn) => write((device) => setSwitch(device, name, isOn)),
+    setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
     data: (kind, name) => look((device) => chats.data(device, kind, name)),
     dataOf: (kind) => look((device) => dataOf(device, kind)),
     setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
@@ -154,11 +154,12 @@ function optionsOf(options: core.AskOptions = {}): AskOptions {
   return {
     keep: options.keep ?? "cache",
     focus: options.focus === undefined ? null : FieldName.parse(options.focus),
-    off: options.off ?? [],
-    available: options.available ?? [],
+    off: (options.off ?? []).map(wellFormed),
+    available: (options.available ?? []).map(wellFormed),
+    // Half of a surrogate pair could never be sent, and what is asked waits for ever.
     given: (options.given ?? []).map(({ what, name, text }) => {
       if (!Given.words.includes(what)) throw new ClientError("unexpected");
-      return { what, name, text };
+      return { what, name: wellFormed(name), text: wellFormed(text) };
     }),
   };
 }

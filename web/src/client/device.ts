@@ -7,7 +7,7 @@
 // One owner drives it: nothing happens between two calls. Easy to get wrong: a request that is given up half-way. Its answer comes later
 // and is dropped, since its number is known to nobody.
 
-import type { Bytes } from "../format/bytes";
+import { type Bytes, wipe } from "../format/bytes";
 import { type Account, type AccountKey, AccountId, ChatId } from "../format/index";
 import type { Key } from "../format/key";
 import { type ClientEvent, ClientFrame, type ServerEvent, ServerFrame, readBody, writeBody } from "../protocol/index";
@@ -211,6 +211,16 @@ export function disconnect(device: Device): void {
   device.socket?.close();
   [device.socket, device.isReady] = [null, false];
   device.inbox = [];
+}
+
+/** Ends the copy of every key that is in memory. The device is good for nothing afterwards. */
+export function wipeKeys(device: Device): void {
+  const { ak, book, rotating, session } = device.state;
+  const rings = [book?.keys ?? [], book?.boxes ?? [], ...[...device.rooms.values()].map((room) => room.keys)];
+  for (const { key } of rings.flat()) key.wipe();
+  ak.wipe();
+  rotating?.ak.wipe();
+  wipe(session?.secret, session?.id);
 }
 
 /** Sends a request that is not answered. */

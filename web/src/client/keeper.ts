@@ -10,7 +10,7 @@
 
 import type { ChatId } from "../format/index";
 import type * as core from "./core";
-import { type Device, type Dialled, dial, disconnect, greet, requestOne } from "./device";
+import { type Device, type Dialled, dial, disconnect, greet, requestOne, wipeKeys } from "./device";
 import { ClientError, isDenied, isOwn, isRefused, nameOf } from "./error";
 import { type News, listen } from "./live";
 import { flush } from "./send";
@@ -80,9 +80,12 @@ export class Keeper {
     this.tryNow();
   }
 
-  /** No device is open any more. */
+  /** No device is open any more, and its keys are gone. */
   drop(): void {
-    if (this.device !== null) disconnect(this.device);
+    if (this.device !== null) {
+      disconnect(this.device);
+      wipeKeys(this.device);
+    }
     [this.device, this.shown, this.#tryAt, this.#flushAt] = [null, null, null, null];
     this.notes = new Notes();
     this.announcer.forget();

@@ -18,13 +18,15 @@ import { keysFromJson, keysOf, keysRows, keysToJson, type KeptKeyJson, type Keys
 /** An item of a chat. */
 export interface Slot {
   readonly hash: Digest;
-  /** Null for an embed that nobody asked for yet. */
+  /** Null for an embed that nobody asked for yet, and for everything with words in a chat that was made thin. */
   readonly item: Item | null;
+  /** The revision that was seen, of something whose words went: an older one is refused when they come back. */
+  readonly seen?: number;
 }
 
-/** The revision of an item; 0 if there is none, or it was not opened. */
+/** The revision of an item; 0 if there is none, or it was never opened. */
 export function revOf(slot: Slot | undefined): number {
-  return slot?.item?.rev ?? 0;
+  return slot?.item?.rev ?? slot?.seen ?? 0;
 }
 
 /** What was typed and not sent. */
@@ -186,6 +188,12 @@ function seenOf(room: Room): SeenChat {
   const { n, key } = room.ring.newest;
   const revs = [...room.items].map(([id, slot]): [ItemId, number] => [id, revOf(slot)]);
   return { head: room.mark, key: [n, key.kid], revs: new Map(revs) };
+}
+
+/** Whether words of it went, to make room (thin.ts). */
+export function isThin(room: Room): boolean {
+  for (const [id, slot] of room.items) if (slot.item === null && ItemId.isMessage(id)) return true;
+  return false;
 }
 
 export function versionsOf(room: Room): Versions {

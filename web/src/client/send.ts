@@ -17,6 +17,7 @@ import { connect, requestOne, save, saveRoom, type Device } from "./device";
 import { ClientError, isDenied, isNotFound, isOwn } from "./error";
 import { batch, change, decide, decideData, suggestions, textJson } from "./plan";
 import type { Pending, Why } from "./queue";
+import { isThin } from "./room";
 import { noteGone, openBook, pieceOf, putPiece, type Book } from "./state";
 import { isListed, refreshAccount, refreshChat, sync } from "./sync";
 import { NOTHING, deletionOf, next, sealDraft, updateFloors, within, writeChat } from "./write";
@@ -69,7 +70,8 @@ async function refreshFor(device: Device, { chat }: Pending): Promise<void> {
 async function sendNext(device: Device, first: Pending, most: number): Promise<Outcome> {
   const { chat, act } = first;
   if (chat === null) return sendData(device, first);
-  if (isListed(device, chat) && !device.rooms.has(chat)) await refreshChat(device, chat);
+  const room = device.rooms.get(chat);
+  if (isListed(device, chat) && (room === undefined || isThin(room))) await refreshChat(device, chat);
   const decision = decide(act, device.rooms.get(chat));
   if (decision.then === "done") return resolved(device, first.n, null);
   if (decision.then === "lose") return resolved(device, first.n, decision.why);

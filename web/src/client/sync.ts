@@ -15,7 +15,7 @@ import { resumeTurns } from "./answers";
 import { listed } from "./chats";
 import { connect, request, save, saveRoom, saveRooms, tell, type Device } from "./device";
 import { ClientError, isConflict, isRefused } from "./error";
-import { itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
+import { isThin, itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
 import { keysOf, noteGone, openData, pieceOf, putPiece, seenAccount, setAccountKey, type Book, type Piece } from "./state";
 import { isTold } from "./turns";
 
@@ -55,6 +55,25 @@ export async function sync(device: Device, phase: Phase): Promise<Synced> {
   const synced = nothingSynced();
   const refusal = new FirstRefusal();
   let doubt: RefusedName | null = null;
+  try {
+    doubt = await takePhases(device, phase, synced, refusal);
+    await refusal.note(takeData(device));
+    await refusal.note(checkFloors(device));
+  } finally {
+    // What was taken in is kept, also if the connection ended before the rest came.
+    await save(device);
+    synced.changed = [...new Set(synced.changed)].sort();
+    await saveRooms(device, [...synced.changed, ...synced.gone]);
+  }
+  if (refusal.first !== null) throw refusal.first;
+  if (doubt !== null) throw new Refused(doubt);
+  await resumeTurns(device);
+  return synced;
+}
+
+/** Takes in account and chats, again if they changed meanwhile; what is still doubtful after the last round. */
+async function takePhases(device: Device, phase: Phase, synced: Synced, refusal: FirstRefusal): Promise<RefusedName | null> {
+  let doubt: RefusedName | null = null;
   for (let round = 0; round < ROUNDS; round++) {
     const { state, chats, complete } = await askPhases(device, phase);
     synced.gone.push(...(await takeAccount(device, state)));
@@ -72,15 +91,7 @@ export async function sync(device: Device, phase: Phase): Promise<Synced> {
     device.state.older = synced.older = complete.older;
     if (doubt === null) break;
   }
-  await refusal.note(takeData(device));
-  await refusal.note(checkFloors(device));
-  await save(device);
-  synced.changed = [...new Set(synced.changed)].sort();
-  await saveRooms(device, [...synced.changed, ...synced.gone]);
-  if (refusal.first !== null) throw refusal.first;
-  if (doubt !== null) throw new Refused(doubt);
-  await resumeTurns(device);
-  return synced;
+  return doubt;
 }
 
 /** Keeps the first refusal and lets the others go on; everything else ends what is being done. */
@@ -110,7 +121,7 @@ export async function refreshAccount(device: Device): Promise<ChatId[]> {
 export async function refreshChat(device: Device, chat: ChatId): Promise<void> {
   if (!isListed(device, chat)) return;
   const room = device.rooms.get(chat);
-  const have = room === undefined ? NONE : versionsOf(room);
+  const have = room === undefined || isThin(room) ? NONE : versionsOf(room);
   const { chats, missing } = await fetchChats(device, new Map([[chat, have]]));
   const parts = chats.get(chat);
   if (parts === undefined) {
@@ -122,6 +133,9 @@ export async function refreshChat(device: Device, chat: ChatId): Promise<void> {
   await takeChat(device, chat, parts, nothingSynced());
   await save(device);
   await saveRoom(device, chat);
+  const now = device.rooms.get(chat);
+  // All of it was asked for. Deciding about a chat whose words are not here would take its messages for deleted ones.
+  if (now !== undefined && isThin(now)) throw new Refused("withheld");
 }
 
 /**
@@ -340,8 +354,11 @@ function lacks(device: Device, chat: ChatId, parts: readonly ChatSent[]): Versio
   const last = parts.at(-1);
   if (floor === undefined || last === undefined) return null;
   const hasTrail = parts.some((part) => part.trail !== undefined);
-  if (device.rooms.has(chat) || hasTrail || (Sealed.rev(last.head) ?? 0) <= floor.rev) return null;
-  return { messagesV: floor.rev, titleV: 0, draftV: last.versions.draftV };
+  const room = device.rooms.get(chat);
+  // One that was made thin is asked for as if it were not here, and has to follow from what is remembered all the same.
+  const from = room === undefined ? floor.rev : isThin(room) ? room.mark.rev : Infinity;
+  if (hasTrail || (Sealed.rev(last.head) ?? 0) <= from) return null;
+  return { messagesV: from, titleV: 0, draftV: last.versions.draftV };
 }
 
 /** A chat as it was sent whole, brought up to date by what was sent since its floor. */

@@ -104,6 +104,8 @@ export class Turn {
   isCatchingUp = false;
   /** Whether all words were asked for once more, because their hash was another. */
   isRepeated = false;
+  /** Whether the person stopped it here. */
+  isCancelled = false;
 
   constructor(
     readonly chat: ChatId,

@@ -77,11 +77,20 @@ export const Shelf = {
   ALL: Array.from({ length: 16 }, (_, at) => at) as readonly Shelf[],
   /** Where a chat stands. */
   async of(chat: ChatId): Promise<Shelf> {
-    return ((await sha256(utf8(chat)))[0] ?? 0) >> 4;
+    const known = shelves.get(chat);
+    if (known !== undefined) return known;
+    const shelf = ((await sha256(utf8(chat)))[0] ?? 0) >> 4;
+    if (shelves.size >= MOST_SHELVES) shelves.clear();
+    shelves.set(chat, shelf);
+    return shelf;
   },
   /** Its digit. */
   digit: (shelf: Shelf): string => shelf.toString(16),
 };
+
+/** Every write of a floor asks for the shelf of every chat: remembered, since it never changes. */
+const shelves = new Map<ChatId, Shelf>();
+const MOST_SHELVES = 20_000;
 
 /** Seals a record. `rev` must be greater than that of the record which it replaces. Throws when the key is of another ring
  *  than the place: a chat's key for a chat's records, the account's for the others. */

@@ -1,7 +1,7 @@
 // JSON that is nearly a record: what the two strict readers must take or refuse alike.
 
 import { ChatId, DeviceId, Digest, EmbedId, MessageId, random, Shelf, TurnId } from "../../src/format/index";
-import type { Dice } from "./opposite";
+import type { Dice } from "./state";
 
 /** A kind of record (for a floor, the digit of its shelf) and some JSON for it, as bytes. */
 export async function nearlyJson(dice: Dice): Promise<[record: string, json: Uint8Array<ArrayBuffer>]> {

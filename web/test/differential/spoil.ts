@@ -1,7 +1,7 @@
 // What a malicious server does to a state: one random change. Both sides must then say the same of it.
 
 import { base64url, ChatId, Digest, random } from "../../src/format/index";
-import type { ChatState, Dice, Row, State, Way } from "./opposite";
+import type { ChatState, Dice, Row, State, Way } from "./state";
 import { bytes } from "./take";
 
 /** Changes a copy of the state, and says what was done. `older` is the same account at an earlier time. */

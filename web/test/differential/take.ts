@@ -4,7 +4,7 @@ import {
   Account, AccountId, AccountKey, Chat, ChatId, Digest, fromBase64url, fromUtf8, ItemId, Key, Kid, Message, PublicKey, Refused, Text,
 } from "../../src/format/index";
 import type { Bytes, Entry, Mark, Trail } from "../../src/format/index";
-import type { Answer, ChatState, MarkState, Row, State, Way } from "./opposite";
+import type { Answer, ChatState, MarkState, Row, State, Way } from "./state";
 
 export function bytes(text: string): Bytes {
   const out = fromBase64url(text);

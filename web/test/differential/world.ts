@@ -6,7 +6,7 @@ import {
   Message, MessageId, Place, restage, Ring, RingOf, Sealed, sealRecord, Shelf, Text, TurnId,
 } from "../../src/format/index";
 import type { Bytes, Mark, Pending, PublicKey, Step } from "../../src/format/index";
-import type { ChatState, Row, State, Way } from "./opposite";
+import type { ChatState, Row, State, Way } from "./state";
 
 /** Every write of a head or manifest. */
 class Log {
@@ -105,10 +105,10 @@ export class World {
     return other;
   }
 
-  /** Writes every floor and the manifest. */
-  async publish(): Promise<void> {
+  /** Writes every floor and the manifest, under the newest key or, as a thief can, under any. */
+  async publish(under = 0): Promise<void> {
     const ring = await Ring.open(this.ak, this.account, RingOf.ACCOUNT, this.#ring);
-    const [held, rev] = [ring.newest, this.manifests.rev + 1];
+    const [held, rev] = [ring.get(under) ?? ring.newest, this.manifests.rev + 1];
     const shelves = new Map<ChatId, Shelf>();
     for (const chat of this.chats.keys()) shelves.set(chat, await Shelf.of(chat));
     this.#published = new Map([...this.chats].map(([chat, room]) => [chat, room.heads.mark()]));
@@ -122,7 +122,7 @@ export class World {
     const now = await Manifest.live(floors);
     const manifest = this.spoilManifest({
       g: this.ak.generation,
-      uk: held.n,
+      uk: ring.newest.n,
       boxN: this.#boxRing.length,
       boxPub: this.#boxPub,
       floors,
