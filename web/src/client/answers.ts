@@ -21,7 +21,7 @@ import {
   ServerFrame,
   readBody,
 } from "../protocol/index";
-import { beginTurns, claimOf, giveHistory, listener } from "./asks";
+import { beginTurns, claimOf, giveHistory, listener, noteHeard, takeUp } from "./asks";
 import { there } from "./chats";
 import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
@@ -51,13 +51,16 @@ export async function takeTurn(device: Device, event: ServerEvent): Promise<Told
       return heard(device, event.chat, event.turn).tell({ told: "progress", text: event.text });
     case "ai_approval_requested": {
       const { approval: id, tool, input, why } = event;
-      return heard(device, event.chat, event.turn).tell({ told: "approval", approval: { id, tool, input, why } });
+      const turn = heard(device, event.chat, event.turn);
+      await noteHeard(device, event.turn);
+      return turn.tell({ told: "approval", approval: { id, tool, input, why } });
     }
     case "ai_task_failed": {
       const turn = heard(device, event.chat, event.turn);
       if (turn.isDone) return null;
       if (turn.isCancelled && turn.words !== "") return keepSaid(device, turn);
       turn.stage = { at: "over", error: event.error };
+      await noteHeard(device, event.turn);
       return turn.tell({ told: "failed", error: event.error });
     }
     default:
@@ -77,7 +80,10 @@ async function takeWords(device: Device, update: AiMessageUpdate): Promise<Told 
   turn.stage = { at: "answering" };
   const words = turn.hear(update.at, update.text);
   if (turn.bytes > MAX_QUERY) throw refuse(turn);
-  if (words.heard === "words") return turn.tell({ told: "words", at: words.at, text: turn.words.slice(words.at) });
+  if (words.heard === "words") {
+    if (words.at === 0) await noteHeard(device, turn.turn);
+    return turn.tell({ told: "words", at: words.at, text: turn.words.slice(words.at) });
+  }
   // Known, or on their way.
   if (words.heard === "known" || turn.isCatchingUp) return null;
   if (turn.gaps >= GAPS) throw refuse(turn);
@@ -254,13 +260,7 @@ export async function resumeTurns(device: Device): Promise<void> {
     const asked = device.state.asks.find((ask) => ask.turn === pending.turn);
     const after = asked?.begun ?? claim.after;
     device.turns.add(listener(device, chat, pending, { ...claim, after }, branch, null));
-    try {
-      const told = await askRest(device, pending.turn);
-      if (told !== null) device.turns.told.push(told);
-    } catch (error) {
-      if (!isRefused(error)) throw error;
-      device.turns.fail(pending.turn, error.name);
-    }
+    await takeUp(device, pending.turn);
   }
 }
 
@@ -268,8 +268,8 @@ function isHeard(device: Device, pending: Pending): boolean {
   if (device.state.queue.answers(pending.turn)) return true;
   const turn = device.turns.find(pending.turn);
   if (turn === undefined) return false;
-  // Another device may have asked only just now.
-  if (turn.stage.at === "over" && turn.stage.error === "not-found") return false;
+  // Another device may have asked only just now; or the server had too much to do.
+  if (turn.stage.at === "over" && ["not-found", "rate", "stopping"].includes(turn.stage.error)) return false;
   return turn.stage.at === "ended" || turn.heardOn === device.socketNumber;
 }
 

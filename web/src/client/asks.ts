@@ -5,6 +5,9 @@
 //                                                                        ▼
 //   retry, giveUp ─▶ queue                                          [answers]: what comes of it
 //
+// A question of which nothing was heard is asked again on the next socket: it is the same turn, and only who asks on a socket may give
+// its history there.
+//
 // Words leave the device in clear in two events only, and only for a turn that this device began on this socket and that has no answer
 // yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the one that was
 // verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
@@ -27,7 +30,7 @@ import {
 import { askRest } from "./answers";
 import { chat as chatView, data, path, putNote, setData, there } from "./chats";
 import { type Device, requestOne, save, tell } from "./device";
-import { ClientError, deniedName, isDenied } from "./error";
+import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
 import { TO_END, type To, type Wanted, noteOf } from "./queue";
 import { type Room, revOf, roomField, roomMessage } from "./room";
@@ -129,6 +132,8 @@ async function remember(device: Device, chat: ChatId, message: MessageId, wanted
     given: options.given.map(({ what, name, text }) => [what, name, text]),
     isSent: false,
     begun: null,
+    isHeard: false,
+    again: 0,
   });
   await save(device);
   return { turn, message, reply };
@@ -219,35 +224,107 @@ export async function setSwitch(device: Device, name: string, isOn: boolean): Pr
   await setData(device, SETTINGS, OFF, off.length > 0 ? JSON.stringify(off) : null);
 }
 
-/** Asks the questions that are stored and were not asked yet. One that was asked before its answer was lost is the same turn. */
+/**
+ * Asks the questions that are stored and were not asked yet. Of one that was sent before, and whose answer was lost, it is first looked
+ * what came of it: it may be answered by now.
+ */
 export async function beginTurns(device: Device): Promise<void> {
   await tidyAsks(device);
   for (const question of device.state.asks.filter((ask) => ask.begun === null)) {
     const room = device.rooms.get(question.chat);
     if (room === undefined || !room.head.pending.some((pending) => pending.turn === question.turn)) continue;
-    const wasSent = question.isSent;
-    const [added, turn] = await askedOf(device, room, question);
+    const [added, turn] = await askedOf(device, room, question, question.isSent ? null : device.socketNumber);
     device.turns.add(turn);
-    // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
-    question.isSent = true;
+    if (question.isSent) {
+      await takeUp(device, question.turn);
+    } else {
+      // Kept before it is sent: if the answer is lost, the turn may run, or be over, when it is sent again.
+      question.isSent = true;
+      await save(device);
+      await begin(device, question, added);
+    }
+    question.begun ??= turn.after;
     await save(device);
+  }
+}
+
+/** Sends a question. One that the server cannot take now is an error; one that it does not take has no answer. */
+async function begin(device: Device, question: Question, added: ChatMessageAdded): Promise<void> {
+  try {
+    const [, answer] = await requestOne(device, { type: "chat_message_added", ...added });
+    const turn = device.turns.find(question.turn);
+    if (turn === undefined) return;
+    if (answer.type === "ai_task_initiated") begun(device, turn, 0);
+    else if (answer.type === "message_queued") begun(device, turn, answer.ahead);
+    else throw new ClientError("unexpected");
+  } catch (error) {
+    if (!isDenied(error)) throw error;
+    if (error.retryMs !== null || error.name === "stopping") {
+      // Later, then.
+      device.turns.forget(question.turn);
+      [question.isSent, question.again] = [question.begun !== null, Math.max(0, question.again - 1)];
+      await save(device);
+      throw error;
+    }
+    device.turns.fail(question.turn, deniedName(error));
+    await noteHeard(device, question.turn);
+  }
+}
+
+/** Asks for the rest of an answer; then, if nothing was heard of it and the question is this device's, the question itself. */
+export async function takeUp(device: Device, turn: TurnId): Promise<void> {
+  try {
+    const told = await askRest(device, turn);
+    if (!(await askAgain(device, turn)) && told !== null) device.turns.told.push(told);
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    device.turns.fail(turn, error.name);
+  }
+}
+
+/**
+ * Asks a question of this device once more on this socket, if nothing was heard of its answer; whether it did. The socket that it went over
+ * may have been lost before the history was given, and only the one that asks may give it. A turn that is asked for twice is one turn,
+ * and answered once.
+ */
+async function askAgain(device: Device, turn: TurnId): Promise<boolean> {
+  const ask = device.state.asks.find((one) => one.turn === turn && !one.isHeard && one.isSent);
+  const one = device.turns.find(turn);
+  if (ask === undefined || one === undefined || one.words !== "") return false;
+  const isLost = one.stage.at === "over" && one.stage.error === "not-found";
+  if (one.stage.at !== "asked" && !(isLost && ask.again < AGAIN)) return false;
+  const room = device.rooms.get(ask.chat);
+  if (room === undefined) return false;
+  const made = await askedOf(device, room, ask, device.socketNumber).catch(() => null);
+  if (made === null) return false;
+  const [added, question] = made;
+  // The branch changed since: to a server that has the question, this would be another one.
+  if (!isLost && ask.begun !== null && ask.begun !== question.after) return false;
+  device.turns.add(question);
+  if (isLost) {
+    ask.again = ask.again + 1;
+    await save(device);
+    await begin(device, ask, added);
+  } else {
     try {
       const [, answer] = await requestOne(device, { type: "chat_message_added", ...added });
-      if (answer.type === "ai_task_initiated") begun(device, turn, 0);
-      else if (answer.type === "message_queued") begun(device, turn, answer.ahead);
-      else throw new ClientError("unexpected");
+      if (answer.type !== "ai_task_initiated" && answer.type !== "message_queued") throw new ClientError("unexpected");
     } catch (error) {
-      // Later, then, if the server says so or stops.
-      if (!isDenied(error) || error.retryMs !== null || error.name === "stopping") throw error;
-      device.turns.fail(question.turn, deniedName(error));
-    }
-    question.begun = turn.after;
-    await save(device);
-    if (wasSent) {
-      const told = await askRest(device, question.turn);
-      if (told !== null) device.turns.told.push(told);
+      // Denied, it listens all the same.
+      if (!isDenied(error)) throw error;
     }
   }
+  ask.begun = question.after;
+  await save(device);
+  return true;
+}
+
+/** Something was heard of an answer that this device asked for: from now on it asks no more by itself. */
+export async function noteHeard(device: Device, turn: TurnId): Promise<void> {
+  const ask = device.state.asks.find((one) => one.turn === turn && !one.isHeard);
+  if (ask === undefined) return;
+  ask.isHeard = true;
+  await save(device);
 }
 
 function begun(device: Device, turn: Turn, ahead: number): void {
@@ -268,7 +345,7 @@ async function tidyAsks(device: Device): Promise<void> {
 }
 
 /** A question, over the branch as it is stored. */
-async function askedOf(device: Device, room: Room, question: Question): Promise<[ChatMessageAdded, Turn]> {
+async function askedOf(device: Device, room: Room, question: Question, begunOn: number | null): Promise<[ChatMessageAdded, Turn]> {
   const { chat, turn, message, reply } = question;
   const [claim, branch] = await claimOf(room, message, reply);
   const text = roomMessage(room, message)?.body;
@@ -291,7 +368,7 @@ async function askedOf(device: Device, room: Room, question: Question): Promise<
     available: question.available,
     given: question.given.map(([what, name, given]) => ({ what: givenOf(what), name, text: given })),
   };
-  return [added, listener(device, chat, { turn, parent: message, reply }, claim, branch, device.socketNumber)];
+  return [added, listener(device, chat, { turn, parent: message, reply }, claim, branch, begunOn)];
 }
 
 function givenOf(what: string): Given {
@@ -319,18 +396,19 @@ export async function giveHistory(device: Device, asked: RequestChatHistory): Pr
   const { chat } = asked;
   const turn = device.turns.find(asked.turn);
   if (turn === undefined || !turn.mayGive(chat, asked.message, device.socketNumber)) throw new Refused("unasked");
-  turn.histories += 1;
   const room = device.rooms.get(chat);
   const messages = room === undefined ? null : heardOf(room, turn.branch);
   if (messages === null) {
     // Changed on another device since: it is not the branch that was named, so nothing is given.
     device.turns.fail(turn.turn, "conflict");
+    await noteHeard(device, turn.turn);
     await cancel(device, chat, turn.turn);
     return device.turns.told.pop() ?? null;
   }
   for (const [part, more] of parts(messages)) {
     await tell(device, { type: "chat_history", chat, turn: turn.turn, messages: part, more });
   }
+  turn.histories += 1;
   return turn.tell({ told: "history", messages: turn.branch.length });
 }
 
@@ -388,6 +466,8 @@ function noted(options: AskOptions): Shared[] {
 /** The account data that has what the person switched off: its kind and name. */
 const SETTINGS = "settings";
 const OFF = "off";
+/** How often a question that the server lost is asked again without the person. */
+const AGAIN = 5;
 /** Replies that one chat may wait for. */
 const MOST_AWAITED = 64;
 /** What one part of a history may take, in bytes of JSON. One message always fits a frame. */

@@ -153,6 +153,10 @@ export interface Question {
   isSent: boolean;
   /** The digest with the reply, once the server has the question. */
   begun: Digest | null;
+  /** Whether anything was heard of its answer: words, or that there is none. Then only the person asks again. */
+  isHeard: boolean;
+  /** How often the server had lost it, so that it was asked once more. */
+  again: number;
 }
 
 /** Everything but the chats. */

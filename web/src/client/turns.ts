@@ -210,6 +210,11 @@ export class Turns {
     return one !== undefined && one.chat === chat && one.heardOn === socket ? one : undefined;
   }
 
+  /** It was not begun after all. */
+  forget(turn: TurnId): void {
+    this.#all = this.#all.filter((one) => one.turn !== turn);
+  }
+
   /** It ends without an answer, and that is told. */
   fail(turn: TurnId, error: ErrorName): void {
     const one = this.find(turn);

@@ -26,6 +26,7 @@ export const Failure = words("Failure", [
   "stopping",
   /** The server cannot reach its database or keys. */
   "unavailable",
+  "stale-client",
 ]);
 export type Failure = Value<typeof Failure>;
 
@@ -59,6 +60,7 @@ const STATUS: Partial<Record<ErrorName, number>> = {
   duplicate: 409,
   conflict: 409,
   "too-many": 409,
+  "stale-client": 409,
   "too-large": 413,
   rate: 429,
   stopping: 503,

@@ -168,6 +168,7 @@ other is the session's id:
 | a program | in the header `Confidant-Session-Id` of the answer | `Authorization: Confidant-Session ID` |
 
 - `Host` is the host of one of the server's origins. `Origin` is the origin of that host. `Sec-Fetch-Site` is `same-origin`.
+- A page that the server hands out may say which release it is, in the header `Confidant-Page`. Another one than the server's own is refused: `stale-client`.
 - A page sends `Origin`. A cookie counts only with `Origin`, `Sec-Fetch-Site` and `Confidant-Session`, and not beside `Authorization`.
 - A program sends neither `Origin` nor `Sec-Fetch-Site` nor a cookie. Its origin, for proofs and tickets, is the one that its `Host` names.
 - The same rules hold for the socket `/ws`, but a page needs no `Sec-Fetch-Site` there unless the browser sends it. The ticket says whose it is.
