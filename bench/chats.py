@@ -55,6 +55,11 @@ def goals(found: dict) -> list[list[str]]:
     sockets = found["sockets"]
     each = sockets["bytes_each"]
     rows.append([f"memory of the server for each of {sockets['count']:,} idle sockets", "≤ 32 KiB", f"{each / 1024:.1f} KiB", verdict(each <= 32 * 1024)])
+    streams, cold = found["streams"], found["cold"]
+    late = streams["delay"]["p99_ms"]
+    rows.append([f"{streams['count']} answers at once: p99 from the model's word to the device's frame", "≤ 100 ms", f"{late:.0f} ms", verdict(late <= 100)])
+    took = cold["cold"]["p50_ms"]
+    rows.append([f"first word of an answer for which {cold['messages']} messages are sent again", "≤ 500 ms", f"{took:.0f} ms", verdict(took <= 500)])
     logins = found["logins"]
     for what, shown in (("healthz", "`/healthz`"), ("write", "a small write to a chat")):
         crowd = logins["beside_requests"][what]["p99_ms"]
@@ -92,6 +97,11 @@ def report(found: dict) -> str:
             ("beside_registrations", "4 connections that register"),
         )
     ]
+    streams, cold = found["streams"], found["cold"]
+    turns = [
+        [shown, *(f"{cold[name][p]:.0f}" for p in ("p50_ms", "p99_ms")), f"{cold[of + 'server_cpu_ms']:.1f}", f"{cold[of + 'client_cpu_ms']:.1f}"]
+        for name, of, shown in (("cold", "", f"cold: {cold['messages']} messages are sent again"), ("warm", "warm_", "warm: the server has them"))
+    ]
     return f"""# What client-sealed chats cost
 
 The program `confidant serve`, in a process of its own, and its clients on the same {CORES} cores, in one run. `bench/chats.sh` makes this page again. Ratios carry over to other machines, milliseconds do not.
@@ -111,6 +121,17 @@ Beside {one["envelopes"]:,} envelopes in {one["frames"]} frames there are ids, h
 
 {sockets["count"]:,} sockets that nobody speaks on: {sockets["bytes_each"] / 1024:.1f} KiB of the server's memory each ({sockets["resident_before_mb"]:.0f} MB before, {sockets["resident_mb"]:.0f} MB with all of them), {sockets["idle_cpu_percent"]:.2f} % of one core for all, pings included; `/healthz` beside them: p50 {sockets["healthz"]["p50_ms"]:.2f} ms, p99 {sockets["healthz"]["p99_ms"]:.2f} ms. What the kernel has for a connection is not in it.
 
+## Answers
+
+{streams["count"]} people, each with a socket and a question, and a model that says a word to each of them {streams["words_a_second"] / streams["count"]:.0f} times a second: {streams["words_a_second"]:,.0f} words a second. Words that come within 40 ms go in one frame on purpose, which is most of the time below. Model, devices and server share the machine; the model and the devices are one process, so one clock has both ends of a word.
+
+{table(["", "p50 ms", "p99 ms"], [["from the model's word to the device's frame", f"{streams['delay']['p50_ms']:.0f}", f"{streams['delay']['p99_ms']:.0f}"], ["the same, first words only", f"{streams['first']['p50_ms']:.0f}", f"{streams['first']['p99_ms']:.0f}"]])}
+{table(["what it costs", "a word", "a frame"], [["server's CPU, µs", f"{streams['server_cpu_us_a_word']:.0f}", f"{streams['server_cpu_us_a_frame']:.0f}"], [f"bytes to the device (a word has {streams['word_bytes']})", f"{streams['bytes_a_word']:.0f}", f"{streams['bytes_a_frame']:.0f}"]])}
+A frame has {streams["words_a_frame"]:.1f} words. The server takes {streams["server_cpu_percent"]:.0f} % of one core for all of it, and {streams["resident_mb"]:.0f} MB.
+
+A question in a chat of {cold["messages"]} messages of {cold["body_bytes"]} bytes, asked by the real client, until the first word of a model that answers at once:
+
+{table(["", "p50 ms", "p99 ms", "server's CPU, ms", "client's CPU, ms"], turns)}
 ## Beside logins
 
 Somebody asks and writes now and then. Others do something as fast as they can, each from ever new networks, so that no limit stops them. Stretching a password is the client's work and is not in it.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures client-sealed chats (sync on SQLite and PostgreSQL, idle sockets, logins) and writes bench/results/CHATS.md; some
-# three minutes on an otherwise idle machine.
+# Measures client-sealed chats (sync on SQLite and PostgreSQL, idle sockets, logins, answers) and writes bench/results/CHATS.md;
+# some four minutes on an otherwise idle machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=$(scripts/services bench-venv | tail -n 1)

@@ -61,7 +61,7 @@ enum Others {
 const MANY: u8 = 4;
 
 pub(crate) async fn measure(binary: &Path, folder: &Path, rounds: Rounds) -> Result<Logins> {
-    let server = Server::start(&Start { binary, folder, postgres: None, also_at: None })?;
+    let server = Server::start(&Start { binary, folder, postgres: None, also_at: None, model: None })?;
     let (origin, mut line) = (server.origin()?, Line::open(server.address, 1).await?);
     let (mut writer, session) = people::register(&mut line, &origin, "writer", Some(&server.code)).await?;
     let chat = ChatId::random();

@@ -1,14 +1,17 @@
-//! Measures client-sealed chats against a real `confidant serve`, and prints one JSON document: `sync`, `sockets`, `logins`.
+//! Measures client-sealed chats against a real `confidant serve`, and prints one JSON document: `sync`, `sockets`, `logins`,
+//! `streams`, `cold`.
 //!
 //! ```text
 //! this process ── devices (confidant-client), people (bare HTTP), sockets ──▶ confidant serve, a process of its own
 //!        │                                                                        │
-//!        └── floor: the same rows, read and opened, and nothing else              └── its memory and CPU, from /proc
+//!        ├── floor: the same rows, read and opened, and nothing else              ├── its memory and CPU, from /proc
+//!        └── model: says words, and remembers when ◀──────────────────────────────┘
 //! ```
 //!
 //! `bench/chats.sh` builds both, runs this on SQLite and PostgreSQL, and writes `bench/results/CHATS.md`. Easy to get wrong:
 //! who takes the time. Client and server share the machine, so CPU is given for each process.
 
+mod cold;
 mod counting;
 #[expect(clippy::unwrap_used, reason = "it is theirs")]
 #[path = "../../crates/chats-http/tests/chats_http/device.rs"]
@@ -16,9 +19,11 @@ mod device;
 mod floor;
 mod line;
 mod logins;
+mod model;
 mod people;
 mod server;
 mod sockets;
+mod streams;
 mod sync;
 mod times;
 
@@ -48,8 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str =
-    "chats-bench --confidant-bin FILE [--quick] [--dir FOLDER] [--postgres URL] [--only sync|sockets|logins]";
+const USAGE: &str = "chats-bench --confidant-bin FILE [--quick] [--dir FOLDER] [--postgres URL] \
+     [--only sync|sockets|logins|streams|cold]";
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +122,16 @@ async fn run(options: Options) -> Result<()> {
         say("logins");
         let rounds = if options.quick { logins::Rounds::SHORT } else { logins::Rounds::LONG };
         document["logins"] = json!(logins::measure(binary, &folder.path().join("logins"), rounds).await?);
+    }
+    if options.wants("streams") {
+        say("streams");
+        let size = if options.quick { streams::Size::SMALL } else { streams::Size::WHOLE };
+        document["streams"] = json!(streams::measure(binary, &folder.path().join("streams"), size).await?);
+    }
+    if options.wants("cold") {
+        say("cold turns");
+        let size = if options.quick { cold::Size::SMALL } else { cold::Size::WHOLE };
+        document["cold"] = json!(cold::measure(binary, &folder.path().join("cold"), size).await?);
     }
     println!("{}", serde_json::to_string_pretty(&document)?);
     Ok(())

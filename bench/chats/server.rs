@@ -29,17 +29,20 @@ pub(crate) struct Start<'a> {
     pub(crate) postgres: Option<&'a str>,
     /// An address beside its own that it is asked at.
     pub(crate) also_at: Option<SocketAddr>,
+    /// The model that answers; without it, the built-in one.
+    pub(crate) model: Option<SocketAddr>,
 }
 
 impl Server {
     pub(crate) fn start(how: &Start<'_>) -> Result<Self> {
-        let Start { binary, folder, postgres, also_at } = how;
+        let Start { binary, folder, .. } = how;
         std::fs::create_dir_all(folder)?;
         let address = free_address()?;
-        let settings = write_settings(folder, address, *postgres, *also_at)?;
+        let settings = write_settings(how, address)?;
         let mut command = Command::new(binary);
         // Nothing of the caller's environment: neither its configuration nor its keys.
         command.arg("serve").arg("--config").arg(settings).env_clear().env("HOME", folder);
+        command.env("OPENAI_API_KEY", "none");
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("the program does not start")?;
         let lines = BufReader::new(child.stderr.take().context("it has no stderr")?).lines();
@@ -117,18 +120,17 @@ impl Drop for Server {
 }
 
 /// As an operator writes them. Whoever asks says which network it comes from, as behind a proxy.
-fn write_settings(
-    folder: &Path,
-    address: SocketAddr,
-    postgres: Option<&str>,
-    also_at: Option<SocketAddr>,
-) -> Result<PathBuf> {
+fn write_settings(how: &Start<'_>, address: SocketAddr) -> Result<PathBuf> {
+    let Start { folder, postgres, also_at, model, .. } = *how;
     let origins: Vec<String> =
         [Some(address), also_at].into_iter().flatten().map(|at| format!("\"http://{at}\"")).collect();
     let url = postgres.map_or_else(String::new, |url| format!("url = \"{url}\"\n"));
+    let model = model.map_or_else(String::new, |at| {
+        format!("\n[model]\nprovider = \"openai\"\nbase_url = \"http://{at}/v1\"\nmodel = \"bench\"\n")
+    });
     let text = format!(
         "[server]\nlisten = \"{address}\"\ndata_dir = \"{}\"\n\n\
-         [web]\n{url}origins = [{}]\nregistration = \"open\"\nproxies = [\"127.0.0.1\"]\n",
+         [web]\n{url}origins = [{}]\nregistration = \"open\"\nproxies = [\"127.0.0.1\"]\n{model}",
         folder.join("data").display(),
         origins.join(", "),
     );

@@ -8,7 +8,7 @@ use confidant_chat_protocol::{Body as _, ClientEvent, ClientFrame, Hello, Server
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Serialize;
 use tokio::net::TcpStream;
-use tokio_websockets::{ClientBuilder, Message};
+use tokio_websockets::{ClientBuilder, Message, WebSocketStream};
 
 use crate::line::{Line, Session};
 use crate::people;
@@ -33,7 +33,7 @@ pub(crate) struct Sockets {
 const PER_ACCOUNT: usize = 50;
 
 pub(crate) async fn measure(binary: &Path, folder: &Path, count: usize) -> Result<Sockets> {
-    let server = Server::start(&Start { binary, folder, postgres: None, also_at: None })?;
+    let server = Server::start(&Start { binary, folder, postgres: None, also_at: None, model: None })?;
     let (origin, mut line) = (server.origin()?, Line::open(server.address, 1).await?);
     let mut sessions = Vec::new();
     for at in 0..count.div_ceil(PER_ACCOUNT) {
@@ -81,8 +81,17 @@ async fn healthz(line: &mut Line, count: usize) -> Result<Times> {
     Ok(Times::of(times))
 }
 
-/// A socket that has said who it is. Its own side keeps nothing but the connection.
+/// A socket that nobody reads. Its own side keeps nothing but the connection.
 async fn socket(server: &Server, line: &mut Line, session: &Session) -> Result<TcpStream> {
+    Ok(open(server, line, session).await?.into_inner())
+}
+
+/// A socket that has said who it is.
+pub(crate) async fn open(
+    server: &Server,
+    line: &mut Line,
+    session: &Session,
+) -> Result<WebSocketStream<TcpStream>> {
     let stream = TcpStream::connect(server.address).await?;
     let uri = format!("ws://{}/ws", server.address).parse()?;
     let (mut socket, _) = ClientBuilder::from_uri(uri).connect_on(stream).await?;
@@ -92,5 +101,5 @@ async fn socket(server: &Server, line: &mut Line, session: &Session) -> Result<T
     let ready = socket.next().await.context("the socket was closed")??;
     let ready = ServerFrame::read(ready.as_payload())?;
     anyhow::ensure!(matches!(ready.event, ServerEvent::Ready(_)), "the socket was refused");
-    Ok(socket.into_inner())
+    Ok(socket)
 }

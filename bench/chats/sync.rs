@@ -76,6 +76,7 @@ pub(crate) async fn measure(place: Place<'_>, size: Size) -> Result<Found> {
         folder: place.folder,
         postgres: place.postgres,
         also_at: Some(wire.address),
+        model: None,
     })?;
     let origin = server.origin()?;
     let code = RecoveryCode::random();
@@ -177,7 +178,7 @@ async fn counted(
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program of its own, which has the time from nobody")]
-fn setup(transport: Arc<dyn Transport>, files: Arc<dyn Files>) -> Setup {
+pub(crate) fn setup(transport: Arc<dyn Transport>, files: Arc<dyn Files>) -> Setup {
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
     let clock = Arc::new(move || u64::try_from(now()).unwrap_or_default());
     Setup { transport, files, key: None, clock }
@@ -185,7 +186,7 @@ fn setup(transport: Arc<dyn Transport>, files: Arc<dyn Files>) -> Setup {
 
 /// Files that are nowhere.
 #[derive(Debug, Default)]
-struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+pub(crate) struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Memory {
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, Error> {
@@ -213,6 +214,6 @@ impl Files for Memory {
 }
 
 /// 300 bytes, as the other benchmarks have them.
-const BODY: &str = "We looked at how the night train is booked from here, whether the sleeper has a window that opens, and what \
+pub(crate) const BODY: &str = "We looked at how the night train is booked from here, whether the sleeper has a window that opens, and what \
 the ferry costs when it is taken on the way back instead. Nobody had asked about the bicycles yet, so that is what is left \
 for tomorrow, together with the tickets for the museum at noon.......";

@@ -40,6 +40,10 @@ fn chats_are_measured_on_the_program() {
         "{report}"
     );
     assert_eq!(report["sockets"]["count"], 60);
+    // Every word of every stream was heard, and all of a chat was sent again.
+    assert_eq!(report["streams"]["delay"]["count"], 8 * 10, "{report}");
+    assert!(report["streams"]["bytes_a_word"].as_f64().is_some_and(|bytes| bytes > 5.0), "{report}");
+    assert_eq!(report["cold"]["messages"], 6);
     for part in ["alone", "beside_requests", "beside_logins", "beside_registrations"] {
         assert!(report["logins"][part]["write"]["count"].as_u64().is_some_and(|count| count > 0), "{part}");
     }

@@ -38,7 +38,7 @@ use crate::turns::{Asked, Awaited, Awaiting, Stage, Telling, Told, Turn};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskOptions {
-    /// How long the server may keep the words of this chat.
+    /// How long the server may keep the words of this chat; not beyond the answer where [`Device::set_cached`] says so.
     pub keep: Keep,
     /// A focus mode, by name.
     pub focus: Option<FieldName>,
@@ -439,7 +439,7 @@ impl Device {
             count: claim.count,
             before: claim.before,
             after: claim.after,
-            keep: if question.is_kept { Keep::Cache } else { Keep::Turn },
+            keep: if question.is_kept && self.is_cached(chat) { Keep::Cache } else { Keep::Turn },
             history: false,
             titled: room.field(&title).is_some(),
             focus: question.focus.clone(),

@@ -76,6 +76,7 @@ mod export;
 mod files;
 #[cfg(feature = "http")]
 mod http;
+mod kept;
 mod live;
 mod pair;
 mod plan;

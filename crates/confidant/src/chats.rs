@@ -13,7 +13,7 @@
 //!
 //! Easy to get wrong: a circle. The service has the engine, so the engine has the service only as long as somebody else does.
 
-mod ahead;
+pub(crate) mod ahead;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

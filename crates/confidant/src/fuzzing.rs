@@ -20,6 +20,12 @@ pub fn receipt(text: &str) -> Result<Receipt, String> {
     parse_receipt(text).map_err(|error| format!("{error:#}"))
 }
 
+/// What is read ahead for devices, as a Redis gives it; gives it as it would be written.
+#[must_use]
+pub fn ahead(bytes: &[u8]) -> Option<Vec<u8>> {
+    crate::chats::ahead::rewritten(bytes)
+}
+
 /// The body of `POST /api/v1/session/{session_id}/turns`.
 pub fn turn(body: &[u8]) -> Result<(), String> {
     turn_body(body)

@@ -399,6 +399,30 @@ async fn switches_and_what_is_given_go_with_the_question_and_are_noted() {
 }
 
 #[tokio::test]
+async fn a_chat_that_is_not_cached_gives_its_history_with_every_question() {
+    let world = World::answering(&MemoryAnswerer::default()).await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(Some("Trip")).unwrap();
+    answered(&mut one, &chat, "kept").await;
+    assert!(one.is_cached(&chat));
+    one.set_cached(&chat, false).unwrap();
+    answered(&mut one, &chat, "the last that is kept").await;
+    for known in [4, 6] {
+        let told = answered(&mut one, &chat, "not kept").await;
+        assert!(told.contains(&Telling::History(known)), "{known}");
+        assert_eq!(shown(&told), format!("known={known}: not kept"));
+    }
+    let mut two = world.second(&ana).await;
+    assert!(!two.is_cached(&chat), "it is said for all devices");
+    two.set_cached(&chat, true).unwrap();
+    let told = answered(&mut two, &chat, "kept again").await;
+    assert!(told.contains(&Telling::History(8)));
+    assert!(
+        !answered(&mut two, &chat, "and kept").await.iter().any(|one| matches!(one, Telling::History(_)))
+    );
+}
+
+#[tokio::test]
 async fn a_server_without_answers_says_so_and_the_message_stays() {
     let world = World::new().await;
     let (mut one, _) = world.ana().await;

@@ -99,6 +99,12 @@ fn read(bytes: &[u8]) -> Option<Envelopes> {
     Some(envelopes)
 }
 
+/// What is read of these bytes, as it would be written; nothing if they cannot be read.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
+    read(bytes).as_ref().map(write)
+}
+
 const VERSION: u8 = 1;
 /// Bytes of one account.
 const BYTES: usize = 16 << 20;

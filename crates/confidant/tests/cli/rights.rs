@@ -110,6 +110,8 @@ fn tokens_are_made_listed_and_revoked() {
     home.run(&["token", "revoke", id]).nothing_found();
     home.run(&["token", "list"]).nothing_found();
     home.run(&["token", "new", "--role", "king"]).failed("the role is unknown", "admin, agent or user:<id>");
+    home.run(&["token", "new", "--role", "account:acct_x"])
+        .failed("so no token has it", "admin, agent or user:<id>");
 }
 
 #[test]

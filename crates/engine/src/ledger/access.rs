@@ -38,6 +38,11 @@ impl Role {
             None if text == "admin" => Ok(Self::Admin),
             None if text == "agent" => Ok(Self::Agent),
             Some(("user", id)) => Ok(Self::User(UserId::new(id)?)),
+            Some(("account", _)) => Err(Error::Invalid {
+                what: "account:<id> is the role of somebody who logged in to their chats, so no token has it"
+                    .to_owned(),
+                hint: "use admin, agent or user:<id>".to_owned(),
+            }),
             _ => Err(Error::Invalid {
                 what: "the role is unknown".to_owned(),
                 hint: "use admin, agent or user:<id>".to_owned(),

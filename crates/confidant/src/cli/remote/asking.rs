@@ -37,6 +37,7 @@ impl Remote<'_> {
             "give-up" => self.give_up().await?,
             "wait" => self.wait().await?,
             "switch" => self.switch(rest).await?,
+            "cache" => self.cache(rest).await?,
             _ => return Ok(None),
         }
         Ok(Some(()))
@@ -254,6 +255,25 @@ impl Remote<'_> {
             self.show(json!({ "off": name }), &format!("off: {}", clean(&name)), None)?;
         }
         Ok(())
+    }
+
+    /// Whether the server may keep the words of the open chat between questions.
+    async fn cache(&mut self, rest: &str) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        match rest {
+            "on" | "off" => {
+                self.device.set_cached(&chat, rest == "on")?;
+                self.send().await?;
+            }
+            "" => {}
+            _ => {
+                return Err(anyhow!(
+                    "on or off? hint: /cache off keeps nothing of this chat for the next answer"
+                ));
+            }
+        }
+        let now = if self.device.is_cached(&chat) { "on" } else { "off" };
+        self.show(json!({ "cache": now }), &format!("cache: {now}"), None)
     }
 
     /// Says which answers are waited for.

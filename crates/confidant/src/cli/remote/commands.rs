@@ -373,6 +373,7 @@ const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is written into the open one, unanswered
 /ask TEXT  /retry [NUMBER]  /approve  /deny           asks for an answer, or another one; tools wait for your word
 /wait  /cancel  /give-up  /switch [NAME on|off]       answers that are being made; what the server may use for them
+/cache [on|off]                                       whether it may keep this chat's words for the next answer
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
 /queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account

@@ -1,0 +1,121 @@
+"""What is on a disk of a chat that was answered, with the three ways to keep its words for the next answer: exactly what docs/PRIVACY.md says.
+
+    sealed   a session with a key of its own, until it expires, is pushed out, or its chat is deleted
+    memory   nothing, and no key either
+    off      the same, and the words end with the answer
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from chats_lab import PATIENCE, Asking, Lab, answer_of, ask, doing, exchanged, lab, postgres, read, told
+from conftest import Confidant, wait_until
+from small_model import ENRICHED, PREPARED
+from test_chats import PASSWORD
+
+__all__ = ["lab", "postgres"]
+
+# What the person says, what the model says, what the small model makes of it, and what is typed and deleted.
+ASKED, SAID, MADE, TITLE, DELETED = "plumbagoline", "umbervalence", "kelpwhistler", "gimbalwortle", "thistlewaney"
+WORDS = (ASKED, SAID, MADE, TITLE, DELETED)
+
+
+@pytest.mark.parametrize("mode", ["sealed", "memory", "off"])
+@pytest.mark.parametrize("lab", ["sqlite", "redis", "gateways"], indirect=True)
+def test_at_rest_is_what_the_privacy_page_says(lab: Lab, mode: str) -> None:
+    # Markers of this run: a database that tests share remembers those of others.
+    words = {word: f"{word}{mode}{lab.kind}" for word in WORDS}
+    lab.small.replies["prepare_turn"] = PREPARED | {"title": words[TITLE], "tags": [words[MADE]]}
+    lab.small.replies["enrich_turn"] = ENRICHED | {"chat_summary": words[MADE], "follow_up_suggestions": [words[MADE]] * 6}
+    lab.model.answers[words[ASKED]] = ["noted: ", words[SAID]]
+    cache = "memory" if mode == "memory" else "sealed"
+    lab.start(CONFIDANT_WEB__AI_CACHE=cache, CONFIDANT_PROCESSING__BESIDE="false", **lab.small.environment)
+    one, two = lab.owner()
+    (made,) = one.do("/new")
+    chat, before = made["chat"], lab.kept()
+    assert before[0] == 0
+    if mode == "off":
+        one.do(f"/open {chat}", "/cache off")
+
+    def nothing_leaks() -> None:
+        assert lab.leaks(*words.values(), PASSWORD) == []
+
+    # In the middle of an answer, with everything open.
+    lab.model.halfway = threading.Event()
+    with Asking(one, f"/open {chat}", f"/ask {words[ASKED]}") as asking:
+        wait_until(lambda: asking.words() == "noted: ", PATIENCE, lambda: asking.said.read_text() + lab.logs())
+        nothing_leaks()
+        lab.model.halfway.set()
+        assert asking.answer().body == f"noted: {words[SAID]}"
+    nothing_leaks()
+    assert read(two, chat) == [words[ASKED], f"noted: {words[SAID]}"]
+    # A session and its key, or neither.
+    sealed = int(mode == "sealed")
+    assert lab.kept() == (sealed, before[1] + sealed)
+    # The next answer needs the device where nothing is kept, or where it is kept in a worker's memory, which no gateway sees.
+    away = mode == "off" or (mode == "memory" and lab.kind == "gateways")
+    assert ask(two, "again", chat).resent == (2 if away else None)
+    history = [("user", words[ASKED]), ("assistant", f"noted: {words[SAID]}")]
+    assert told(lab.model, "again") == [*history, ("user", "again")]
+    assert lab.kept() == (sealed, before[1] + sealed)
+    # As a power cut leaves it. What was in memory is gone; what was sealed is there.
+    lab.kill()
+    nothing_leaks()
+    lab.begin()
+    assert ask(one, "afterwards", chat).resent == (None if mode == "sealed" else 4)
+    assert told(lab.model, "afterwards") == [*history, *exchanged("again"), ("user", "afterwards")]
+    # Drafts, and what was deleted.
+    one.do(f"/open {chat}", f"/draft {words[DELETED]}", words[DELETED], "/delete 7")
+    one.do(f"/open {chat}", "/delete-chat")
+    wait_until(lambda: lab.kept()[0] == 0, PATIENCE, lab.logs)
+    nothing_leaks()
+    lab.stop()
+    nothing_leaks()
+    # The search would have found it.
+    (lab.fronts[0].folder / "note").write_bytes(b"\0" + words[ASKED].encode())
+    assert [word for word, _ in lab.leaks(*words.values())] == [words[ASKED]]
+
+
+@pytest.mark.parametrize("lab", ["sqlite"], indirect=True)
+def test_a_chat_that_is_not_kept_leaves_what_was_kept_of_it(lab: Lab) -> None:
+    """Switching the cache off ends what there is, on every device; switching it on keeps from then on."""
+    lab.start()
+    one, two = lab.owner()
+    chat = ask(one, "kept").chat
+    assert lab.kept()[0] == 1
+    off = ask(two, "not kept", chat, "/cache off")
+    assert off.resent == 2
+    wait_until(lambda: lab.kept()[0] == 0, PATIENCE, lab.logs)
+    # The other device knows.
+    assert ask(one, "nor this", chat).resent == 4 and lab.kept()[0] == 0
+    done = two.run("--login", two.login, *doing(f"/open {chat}", "/cache"))
+    assert json.loads(done.stdout.splitlines()[-1]) == {"cache": "off"}
+    done = two.run("--login", two.login, *doing(f"/open {chat}", "/cache on", "/ask kept again"))
+    assert answer_of(done.stdout, done.stderr).resent == 6 and lab.kept()[0] == 1
+    assert ask(one, "at last", chat).resent is None
+
+
+def test_a_crash_writes_no_memory_to_a_disk(tmp_path: Path) -> None:
+    """Keys and words are in it. Whatever the shell that started the server allows."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    server = Confidant(tmp_path)
+    try:
+        server.start()
+        assert server.process is not None
+        limits = Path(f"/proc/{server.process.pid}/limits").read_text().splitlines()
+        (core,) = [line.split()[4:6] for line in limits if line.startswith("Max core file size")]
+        assert core == ["0", "0"], "neither now, nor by anybody who asks for it later"
+        server.process.send_signal(signal.SIGABRT)
+        assert server.process.wait(PATIENCE) == -signal.SIGABRT
+        server.process = None
+        assert not [path for path in tmp_path.rglob("*") if path.name.startswith("core")]
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+        server.stop()
