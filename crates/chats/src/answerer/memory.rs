@@ -8,7 +8,7 @@ use confidant_chat_format::{ChatId, Claim, Digest, Kind, MessageId, Transcript, 
 use confidant_chat_protocol::{Finish, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling};
 
@@ -17,6 +17,8 @@ use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said
 pub struct MemoryAnswerer {
     chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
     answered: Arc<Mutex<BTreeMap<TurnId, (Digest, Answer)>>>,
+    /// What turns that run have said: clones are other gateways, which can follow them.
+    running: Arc<Mutex<BTreeMap<TurnId, (Digest, watch::Sender<String>)>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -31,6 +33,7 @@ impl Default for MemoryAnswerer {
         Self {
             chats: Arc::default(),
             answered: Arc::default(),
+            running: Arc::default(),
             pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
         }
     }
@@ -62,8 +65,11 @@ impl MemoryAnswerer {
     fn say(&self, ask: Ask) -> Telling {
         let (sender, receiver) = mpsc::channel(16);
         let this = self.clone();
+        let spoken = watch::Sender::new(String::new());
+        self.running.lock().insert(ask.turn.clone(), (ask.claim.after, spoken.clone()));
         tokio::spawn(async move {
             if let Some((_, answer)) = this.answered.lock().get(&ask.turn).cloned() {
+                this.running.lock().remove(&ask.turn);
                 let _gone = sender.try_send(Said::Final(Box::new(answer)));
                 return;
             }
@@ -78,9 +84,12 @@ impl MemoryAnswerer {
             for piece in text.split_inclusive(' ') {
                 let Ok(permit) = this.pace.acquire().await else { return };
                 permit.forget();
+                spoken.send_modify(|spoken| spoken.push_str(piece));
                 let _gone = sender.send(Said::Delta(piece.to_owned())).await;
             }
             let answer = this.commit(&ask, text);
+            this.running.lock().remove(&ask.turn);
+            drop(spoken);
             let _gone = sender.send(Said::Final(Box::new(answer))).await;
             let made = Made {
                 follow_ups: vec!["and then?".to_owned()],
@@ -140,9 +149,26 @@ impl Answerer for MemoryAnswerer {
     }
 
     async fn again(&self, _: &Place, turn: &TurnId, digest: &Digest) -> Result<Option<Telling>, RefusedSent> {
+        let (sender, receiver) = mpsc::channel(16);
+        let running = self.running.lock().get(turn).cloned();
+        if let Some((_, spoken)) = running.filter(|(after, _)| after == digest) {
+            let (this, turn, mut spoken) = (self.clone(), turn.clone(), spoken.subscribe());
+            tokio::spawn(async move {
+                let (mut told, mut runs) = (0, sender.send(Said::Anew).await.is_ok());
+                while runs {
+                    let words = spoken.borrow_and_update().clone();
+                    let _gone = sender.send(Said::Delta(words[told..].to_owned())).await;
+                    told = words.len();
+                    runs = spoken.changed().await.is_ok();
+                }
+                let answered = this.answered.lock().get(&turn).cloned();
+                let Some((_, answer)) = answered else { return };
+                let _gone = sender.send(Said::Final(Box::new(answer))).await;
+            });
+            return Ok(Some(receiver));
+        }
         let answered = self.answered.lock().get(turn).filter(|(after, _)| after == digest).cloned();
         Ok(answered.map(|(_, answer)| {
-            let (sender, receiver) = mpsc::channel(1);
             let _gone = sender.try_send(Said::Final(Box::new(answer)));
             receiver
         }))
@@ -168,9 +194,12 @@ impl Answerer for MemoryAnswerer {
         })
     }
 
-    async fn cancel(&self, _: &Place, _: &TurnId) -> Result<bool, RefusedSent> {
-        self.pace.add_permits(1_000);
-        Ok(true)
+    async fn cancel(&self, _: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
+        let runs = self.running.lock().contains_key(turn);
+        if runs {
+            self.pace.add_permits(1_000);
+        }
+        Ok(runs)
     }
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
