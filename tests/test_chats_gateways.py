@@ -17,8 +17,9 @@ import postgres_servers
 import pytest
 import redis
 from conftest import Confidant, wait_until
+from recording_model import RecordingModel
 from test_chats import BINARY, DRAFT, EDITED, LOGIN, PASSWORD, TITLE, WORDS, Person, first_code, leaks
-from test_roles import KEY, RedisServer
+from test_roles import KEY, RedisServer, Role
 
 PATIENCE = 120
 
@@ -323,3 +324,65 @@ def test_what_is_read_ahead_is_ciphertext_and_never_believed(both: Installation)
     assert leaks(both.redis.folder, (TITLE, WORDS, EDITED, DRAFT, PASSWORD)) == []
     for gateway in both.gateways:
         assert leaks(gateway.folder, (TITLE, WORDS, EDITED, DRAFT, PASSWORD, account)) == []
+
+
+class Everything(dict):
+    """Pieces of an answer, whatever is asked."""
+
+    def get(self, _: object, __: object = None) -> list[str]:
+        return self["pieces"]
+
+
+SPOKEN = "quincewhistle"
+
+
+def test_an_answer_goes_on_at_the_other_gateway_when_the_one_that_was_asked_is_killed(both: Installation) -> None:
+    model, pace = RecordingModel(), threading.Semaphore(0)
+    pieces = [f"{SPOKEN}{number} " for number in range(12)]
+    model.answers = Everything(pieces=pieces)
+    # The first piece, and one more for each permit.
+    model.between = lambda: pace.acquire(timeout=PATIENCE)
+    worker = Role(both.folder / "worker", "worker", both.gateways[0].environment | model.environment)
+    worker.start()
+    try:
+        both.person(0).register(first_code(both.gateways[0]))
+        both.person(0).do(f"/new {TITLE}", "begin")
+        two = both.person(1, "two")
+        two.read()
+        with Terminal(both.person(0), "/open 1") as near:
+            near.heard("begin")
+            near.type(f"/ask {WORDS}")
+            pace.release(3)
+            near.heard(pieces[3].strip())
+            with Terminal(two, "/open 1", "/wait") as far:
+                far.heard(pieces[3].strip())
+                asked = both.gateways[0].process
+                assert asked is not None
+                asked.kill()
+                asked.wait()
+                both.gateways[0].process = None
+                # Word by word: the model waits.
+                pace.release(2)
+                far.heard(pieces[5].strip())
+                assert pieces[6].strip() not in far.path.read_text(errors="replace")
+                pace.release(20)
+                far.heard(pieces[11].strip())
+                far.type("/sync", "/queue")
+        wait_until(lambda: two.read()[-1].strip() == "".join(pieces).strip(), PATIENCE, lambda: f"{both.logs()}\n{worker.log()}")
+        assert two.read()[:-1] == ["begin", WORDS]
+        both.gateways[0].start()
+        assert both.person(0).read() == two.read()
+        # What went over Redis is sealed, and goes by itself.
+        store = both.redis.client()
+        buffers = [key for key in store.scan_iter("vagent:relay:*") if not key.endswith(b":ears")]
+        assert buffers and all(0 < store.ttl(key) <= 600 for key in buffers)
+        store.save()
+        folders = [both.redis.folder, worker.folder, *(gateway.folder for gateway in both.gateways)]
+        assert [leaks(folder, (SPOKEN, WORDS, TITLE)) for folder in folders] == [[]] * 4
+        # The chat goes, and with it what is left of its words.
+        two.do("/open 1", "/delete-chat")
+        assert not [key for key in store.scan_iter("vagent:relay:*") if not key.endswith(b":ears")]
+    finally:
+        pace.release(1000)
+        worker.stop()
+        model.close()

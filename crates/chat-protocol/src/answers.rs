@@ -203,6 +203,10 @@ objects! {
         pub after: Digest,
         /// How many bytes of the answer the device has.
         pub from: u64,
+        /// The message and its reply: where another gateway was asked, this one learns them here, proves the answer and leaves a letter.
+        pub message: Option<MessageId>,
+        /// The id that the reply will have.
+        pub reply: Option<MessageId>,
     }
 
     /// Stops a turn. What was said so far is its answer.

@@ -4,6 +4,7 @@
 //! have ─▶ the digest is the one that the device expects?  no ─▶ the history comes with the question
 //!                                                          ▼
 //! answer ─▶ Progress, Delta, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
+//! again ──▶ the same, of a turn that was begun before, in any process
 //! ```
 //!
 //! What it keeps of a chat is its own affair, as long as it forgets by itself, and at once where it is told so. A turn has the name that the
@@ -116,6 +117,8 @@ debug_without_content!(Ask { place });
 /// What comes of a question.
 #[derive(Clone)]
 pub enum Said {
+    /// The answer begins, here or once more: words that were said before do not count.
+    Anew,
     /// What is being done.
     Progress(String),
     /// The next words.
@@ -200,8 +203,8 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     /// Answers; takes over the branch that comes with the question in the step that accepts it. Under the name of a turn that was answered
     /// already: that answer again.
     fn answer(&self, ask: Ask) -> Telling;
-    /// The answer of a turn that was begun before, here or elsewhere, if the branch that ends with it has this digest; waits for it. `None`: there is no
-    /// such turn.
+    /// The answer of a turn that was begun before, here or elsewhere, if the branch that ends with it has this digest: from its first word, as far as
+    /// words can be heard here, and its end in any case. `None`: there is no such turn.
     async fn again(
         &self,
         place: &Place,
@@ -210,7 +213,7 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     ) -> Result<Option<Telling>, RefusedSent>;
     /// Goes on with a turn that waits for the person's word.
     fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> Telling;
-    /// Stops a turn; what was said counts. Whether there was one.
+    /// Stops a turn, in whichever process it runs; what was said counts. Whether there was one.
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
     /// Forgets a chat.
     async fn end(&self, place: &Place) -> Result<(), RefusedSent>;

@@ -300,6 +300,8 @@ impl Device {
                 turn: one.turn.clone(),
                 after: one.after,
                 from: u64::try_from(from).unwrap_or(0),
+                message: Some(one.message.clone()),
+                reply: Some(one.reply.clone()),
             };
             match self.request_one(ClientEvent::ResumeAiTask(ask)).await {
                 // The words follow, as events of their own.

@@ -3,6 +3,7 @@
 //! ```text
 //! chats ──Ask──▶ EngineAnswerer ──▶ WebSessions ──▶ Session::turn ─▶ Outbound
 //!       ◀─Said── (one task a turn) ◀──────────────────────────────────┘
+//!                                  ◀── follow: turns of other processes, word by word where there is a Redis, and their end from the log
 //! ```
 //!
 //! The engine keeps the digest of a branch with its words. Where its transcript stands is remembered here, and made again from the words
@@ -20,6 +21,7 @@ use confidant_chats::answerer::{
 };
 use confidant_display::{Hinted as _, debug_without_content};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
+use confidant_engine::bus::{Followed, Following};
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
@@ -30,6 +32,7 @@ use confidant_engine::turn::{
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The engine, as it answers in chats.
 pub(crate) struct EngineAnswerer {
@@ -89,10 +92,12 @@ impl EngineAnswerer {
         self.sessions.session(place.account.as_str(), place.chat.as_str(), keep).map_err(refused)
     }
 
-    /// Runs a turn and tells what comes of it.
+    /// Runs a turn and tells what comes of it. One that was begun before may run in another process and tell here only how it ends, so its words
+    /// are followed.
     fn tell(
         &self,
         place: &Place,
+        turn: TurnId,
         begin: impl FnOnce(&Session) -> Turn + Send + 'static,
         asked: Option<(Digest, Transcript)>,
     ) -> Telling {
@@ -107,8 +112,9 @@ impl EngineAnswerer {
             if place.keep == Keep::Turn {
                 shared.lock().held.insert(whose(&place), session.clone());
             }
+            let mut words = words_of(&session, &turn, asked.is_some()).await;
             let mut turn = begin(&session);
-            while let Some(event) = turn.next().await {
+            while let Some(event) = next(&mut turn, &mut words, &sender).await {
                 if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
                     let transcript = transcript.then(Kind::Assistant, &answer.content);
                     shared.lock().stand(whose(&place), digest, transcript);
@@ -153,7 +159,7 @@ impl Answerer for EngineAnswerer {
 
     fn answer(&self, ask: Ask) -> Telling {
         let (place, asked) = (ask.place.clone(), (ask.claim.after, ask.transcript));
-        self.tell(&place, move |session| session.turn(request(ask)), Some(asked))
+        self.tell(&place, ask.turn.clone(), move |session| session.turn(request(ask)), Some(asked))
     }
 
     async fn again(
@@ -174,30 +180,16 @@ impl Answerer for EngineAnswerer {
         if named != Some(head::Digest::from_bytes(*digest.as_bytes())) {
             return Ok(None);
         }
-        let (sender, receiver) = mpsc::channel(4);
-        let turn = turn.clone();
-        tokio::spawn(async move {
-            let ended = loop {
-                match session.standing(turn.as_str()).await {
-                    Ok(Standing::Running | Standing::Decided) => tokio::time::sleep(LOOK).await,
-                    ended => break ended,
-                }
-            };
-            let told = match ended {
-                Ok(Standing::Ended(Ending::Answer(answer))) => Said::Final(Box::new(answered(answer))),
-                Ok(Standing::Ended(Ending::Approval(approval))) => Said::Approval(Box::new(asks(*approval))),
-                Ok(_) => Said::Failed(failed("the turn ended without an answer", "ask again")),
-                Err(error) => Said::Failed(refused(error)),
-            };
-            let _gone = sender.send(told).await;
-        });
+        let (sender, receiver) = mpsc::channel(64);
+        tokio::spawn(follow(session, turn.clone(), sender));
         Ok(Some(receiver))
     }
 
-    fn decide(&self, place: &Place, _: &TurnId, approval: &str, allow: bool) -> Telling {
+    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> Telling {
         let decision = if allow { Decision::Approve } else { Decision::Deny };
         let (approval, by) = (approval.to_owned(), Decider::Person(place.account.as_str().to_owned()));
-        self.tell(place, move |session| session.decide(&approval, decision, by, CarryOut::Here), None)
+        let decide = move |session: &Session| session.decide(&approval, decision, by, CarryOut::Here);
+        self.tell(place, turn.clone(), decide, None)
     }
 
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
@@ -209,6 +201,124 @@ impl Answerer for EngineAnswerer {
         let (account, chat) = (place.account.as_str(), place.chat.as_str());
         self.shared.lock().forget(&whose(place));
         self.sessions.end(account, chat).await.map(drop).map_err(refused)
+    }
+}
+
+/// Where the words of a turn are heard that another process may run: one that was decided at a gateway, or that was asked for before.
+async fn words_of(session: &Session, turn: &TurnId, is_asked: bool) -> Option<Following> {
+    let words = session.follow(turn.as_str())?;
+    let is_elsewhere = if is_asked {
+        matches!(session.claimed(turn.as_str()).await, Ok(Some(_)))
+    } else {
+        session.runs_elsewhere()
+    };
+    is_elsewhere.then_some(words)
+}
+
+/// The next event of a turn. Meanwhile words of it that come from elsewhere are told.
+async fn next(
+    turn: &mut Turn,
+    words: &mut Option<Following>,
+    sender: &mpsc::Sender<Said>,
+) -> Option<Outbound> {
+    loop {
+        let Some(following) = words else { return turn.next().await };
+        let said = tokio::select! {
+            biased;
+            event = turn.next() => {
+                match &event {
+                    Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. }) => {}
+                    Some(Outbound::Delta { .. }) => {
+                        // It runs for whoever asked here, from its first word on.
+                        *words = None;
+                        let _gone = sender.send(Said::Anew).await;
+                    }
+                    _ => *words = None,
+                }
+                return event;
+            }
+            followed = following.next() => match followed {
+                Followed::Begun => Some(Said::Anew),
+                Followed::Event(event @ (Outbound::Delta { .. } | Outbound::Progress { .. })) => said(event),
+                // How it ends is told by the turn itself.
+                Followed::Event(_) => None,
+            },
+        };
+        if let Some(said) = said {
+            let _gone = sender.send(said).await;
+        }
+    }
+}
+
+/// Tells a turn that was begun before, in any process: its words as they come, where they can be heard, and its end in any case.
+async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
+    let mut words = session.follow(turn.as_str());
+    // The end is heard with all that the turn knows of it; the log knows less.
+    let first = if words.is_some() { FIRST } else { Duration::ZERO };
+    let (mut look_at, mut failure) = (Instant::now() + first, None);
+    loop {
+        let followed = match &mut words {
+            Some(following) => timeout_at(look_at, following.next()).await.ok(),
+            None => {
+                sleep_until(look_at).await;
+                None
+            }
+        };
+        let said = match followed {
+            Some(Followed::Begun) => Some(Said::Anew),
+            Some(Followed::Event(Outbound::Final(answer))) => {
+                let _gone = sender.send(Said::Final(Box::new(answered(answer)))).await;
+                return hear_out(words, &sender).await;
+            }
+            // The process that said so may be gone, and the turn may be taken up: the log knows.
+            Some(Followed::Event(Outbound::Error(error))) => {
+                (failure, look_at) = (Some(error), Instant::now());
+                None
+            }
+            Some(Followed::Event(Outbound::Approval(_))) => {
+                look_at = Instant::now();
+                None
+            }
+            Some(Followed::Event(event)) => said(event),
+            None => match session.standing(turn.as_str()).await {
+                Ok(Standing::Running | Standing::Decided) => {
+                    look_at = Instant::now() + if words.is_some() { LOOK_BESIDE } else { LOOK };
+                    None
+                }
+                ended => return drop(sender.send(end(ended, failure)).await),
+            },
+        };
+        if let Some(said) = said {
+            let _gone = sender.send(said).await;
+        }
+    }
+}
+
+/// What was made of an answer comes after it.
+async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<Said>) {
+    let (Some(mut words), until) = (words, Instant::now() + AFTERWARDS) else { return };
+    while let Ok(followed) = timeout_at(until, words.next()).await {
+        match followed {
+            Followed::Event(event @ Outbound::Enriched(_)) => {
+                if let Some(said) = said(event) {
+                    let _gone = sender.send(said).await;
+                }
+                return;
+            }
+            // Another turn of the chat.
+            Followed::Begun => return,
+            Followed::Event(_) => {}
+        }
+    }
+}
+
+/// How a turn ended, as the log has it.
+fn end(ended: Result<Standing, Error>, failure: Option<Error>) -> Said {
+    match (ended, failure) {
+        (Ok(Standing::Ended(Ending::Answer(answer))), _) => Said::Final(Box::new(answered(answer))),
+        (Ok(Standing::Ended(Ending::Approval(approval))), _) => Said::Approval(Box::new(asks(*approval))),
+        (Ok(_), Some(error)) | (Err(error), _) => Said::Failed(refused(error)),
+        (Ok(_), None) => Said::Failed(failed("the turn ended without an answer", "ask again")),
     }
 }
 
@@ -367,5 +477,11 @@ fn failed(what: &str, hint: &str) -> RefusedSent {
 
 /// Chats whose transcript is remembered.
 const STANDS: usize = 10_000;
-/// How often a turn that runs elsewhere is looked at.
+/// How often a turn that runs elsewhere is looked at in the log,
 const LOOK: Duration = Duration::from_millis(500);
+/// and where its words are heard as well.
+const LOOK_BESIDE: Duration = Duration::from_secs(1);
+/// How long its words are listened for before that.
+const FIRST: Duration = Duration::from_millis(300);
+/// How long what is made of an answer is waited for.
+const AFTERWARDS: Duration = Duration::from_secs(60);

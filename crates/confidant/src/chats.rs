@@ -7,7 +7,8 @@
 //!                            ├──▶ EngineVault ──▶ keyring     an account is erased as the person that it is
 //!                            ├──▶ AuditLog ─────▶ audit log
 //!                            ├──▶ PostgresNews ─▶ other gateways
-//!                            └──▶ Ahead, or MemoryCache       what devices are about to load, in Redis or here
+//!                            ├──▶ Ahead, or MemoryCache       what devices are about to load, in Redis or here
+//!                            └──▶ EngineAnswerer ▶ sessions   running turns of other gateways: over Redis
 //!  engine ──▶ Chats (weak) ──▶ Service::remove
 //! ```
 //!
@@ -174,6 +175,14 @@ pub(crate) fn serve(loaded: &Loaded, engine: &Engine, stored: Stored) -> anyhow:
     let answerer = EngineAnswerer::new(engine.web_sessions(tenant), web.kept_where());
     let hooks = Hooks { news, witness, cache, answerer: Some(Arc::new(answerer)) };
     Ok(Service::with_hooks(parts, hooks))
+}
+
+/// Lets other processes hear the turns of chats that run here, and hears theirs, if there is a Redis that they share.
+pub(crate) fn relay(loaded: &Loaded, engine: &Engine) -> anyhow::Result<()> {
+    if let Some(redis) = loaded.redis()?.filter(|_| loaded.config.chats_place().is_some()) {
+        engine.relay_turns(&redis)?;
+    }
+    Ok(())
 }
 
 impl Stored {

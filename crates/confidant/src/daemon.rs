@@ -139,6 +139,7 @@ async fn start_gateway(loaded: &Loaded, bus: BusSettings) -> anyhow::Result<Open
 /// Opens a worker, waiting for what it needs.
 async fn start_worker(loaded: &Loaded, bus: BusSettings) -> anyhow::Result<(Opened, Worker)> {
     let opened = patience::open(loaded, Purpose::Answer).await?;
+    crate::chats::relay(loaded, &opened.engine)?;
     opened.engine.warm_up();
     let met = patience::meet(&opened.engine, |engine| {
         let bus = bus.clone();

@@ -18,7 +18,7 @@ use confidant_memory::Memory;
 use tempfile::TempDir;
 
 use crate::chats::{self, Chats, Stored};
-use crate::config::{KeyringUrl, Loaded, StoreKind};
+use crate::config::{ChatsPlace, KeyringUrl, Loaded, StoreKind};
 use crate::damage::{self, Damage, Part, Unreachable};
 use crate::files;
 use crate::keys::{Keys, Prepared};
@@ -83,6 +83,10 @@ impl Opened {
 
     /// Makes the place of chats if there is none, and serves them from now on. One that cannot be opened stops nothing else.
     pub(crate) async fn serve_chats(&mut self, loaded: &Loaded) -> anyhow::Result<()> {
+        if matches!(loaded.config.chats_place(), Some(ChatsPlace::Postgres(_))) {
+            // Other servers may have the same chats.
+            chats::relay(loaded, &self.engine)?;
+        }
         let Some(known) = self.known.as_ref().filter(|_| self.chats.is_none()) else { return Ok(()) };
         if self.require(Part::Chats).is_err() {
             return Ok(());

@@ -191,6 +191,7 @@ impl Engine {
                 notices: Notices::default(),
                 running: Running::default(),
                 gateway: OnceLock::new(),
+                relay: OnceLock::new(),
                 bus_is_up: OnceLock::new(),
             });
             inner.ledger.epoch().await.map_err(|error| match error {

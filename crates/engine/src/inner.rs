@@ -6,7 +6,7 @@ use crate::ledger::Ledger;
 use crate::notices::Notices;
 use crate::running::Running;
 use crate::staff::Staff;
-use crate::turn::{Cancels, Gateway};
+use crate::turn::{Cancels, Gateway, Relay};
 
 /// What all handles of an engine share.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     /// Who has turns run elsewhere, if this process does not run them itself.
     pub(crate) gateway: OnceLock<Arc<dyn Gateway>>,
+    /// Who lets other processes hear turns that run here, if anybody does.
+    pub(crate) relay: OnceLock<Arc<dyn Relay>>,
     /// Whether this process listens on the bus, if it uses one.
     pub(crate) bus_is_up: OnceLock<tokio::sync::watch::Receiver<bool>>,
 }

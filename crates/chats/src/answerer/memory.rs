@@ -18,6 +18,8 @@ use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said
 pub struct MemoryAnswerer {
     chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
     begun: Arc<Mutex<BTreeMap<TurnId, (Digest, Begun)>>>,
+    /// What turns that run have said: clones are other gateways, which can follow them.
+    running: Arc<Mutex<BTreeMap<TurnId, (Digest, watch::Sender<String>)>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -31,7 +33,12 @@ type Begun = watch::Receiver<Option<Answer>>;
 
 impl Default for MemoryAnswerer {
     fn default() -> Self {
-        Self { chats: Arc::default(), begun: Arc::default(), pace: Arc::new(Semaphore::new(usize::MAX >> 4)) }
+        Self {
+            chats: Arc::default(),
+            begun: Arc::default(),
+            running: Arc::default(),
+            pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
+        }
     }
 }
 
@@ -84,6 +91,8 @@ impl MemoryAnswerer {
         }
         let (sender, receiver) = mpsc::channel(16);
         let this = self.clone();
+        let spoken = watch::Sender::new(String::new());
+        self.running.lock().insert(ask.turn.clone(), (ask.claim.after, spoken.clone()));
         tokio::spawn(async move {
             let _gone = sender.send(Said::Progress("thinking".to_owned())).await;
             if let Some(branch) = &ask.history {
@@ -96,10 +105,13 @@ impl MemoryAnswerer {
             for piece in text.split_inclusive(' ') {
                 let Ok(permit) = this.pace.acquire().await else { return };
                 permit.forget();
+                spoken.send_modify(|spoken| spoken.push_str(piece));
                 let _gone = sender.send(Said::Delta(piece.to_owned())).await;
             }
             let answer = this.commit(&ask, text);
             done.send_replace(Some(answer.clone()));
+            this.running.lock().remove(&ask.turn);
+            drop(spoken);
             let _gone = sender.send(Said::Final(Box::new(answer))).await;
             let made = Made {
                 follow_ups: vec!["and then?".to_owned()],
@@ -169,8 +181,25 @@ impl Answerer for MemoryAnswerer {
     }
 
     async fn again(&self, _: &Place, turn: &TurnId, digest: &Digest) -> Result<Option<Telling>, RefusedSent> {
+        let running = self.running.lock().get(turn).cloned();
         let begun = self.begun.lock().get(turn).filter(|(after, _)| after == digest).cloned();
-        Ok(begun.map(|(_, begun)| awaited(begun)))
+        let Some((_, begun)) = begun else { return Ok(None) };
+        let Some((_, spoken)) = running else { return Ok(Some(awaited(begun))) };
+        let (sender, receiver) = mpsc::channel(16);
+        let mut spoken = spoken.subscribe();
+        tokio::spawn(async move {
+            let (mut told, mut runs) = (0, sender.send(Said::Anew).await.is_ok());
+            while runs {
+                let words = spoken.borrow_and_update().clone();
+                let _gone = sender.send(Said::Delta(words[told..].to_owned())).await;
+                told = words.len();
+                runs = spoken.changed().await.is_ok();
+            }
+            let answer = begun.borrow().clone();
+            let Some(answer) = answer else { return };
+            let _gone = sender.send(Said::Final(Box::new(answer))).await;
+        });
+        Ok(Some(receiver))
     }
 
     fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> Telling {
@@ -193,9 +222,12 @@ impl Answerer for MemoryAnswerer {
         })
     }
 
-    async fn cancel(&self, _: &Place, _: &TurnId) -> Result<bool, RefusedSent> {
-        self.pace.add_permits(1_000);
-        Ok(true)
+    async fn cancel(&self, _: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
+        let runs = self.running.lock().contains_key(turn);
+        if runs {
+            self.pace.add_permits(1_000);
+        }
+        Ok(runs)
     }
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {

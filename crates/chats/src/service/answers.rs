@@ -3,7 +3,7 @@
 //! ```text
 //! chat_message_added ─▶ Running ─▶ drive: the turn before it ─▶ have | request_chat_history ─▶ Answerer::answer
 //!                          ▲          │ words, in frames of some 40 ms
-//! resume_ai_task ──────────┘          ▼
+//! resume_ai_task ──────────┘          ▼                     a turn of another gateway is followed ─▶ Answerer::again
 //!                               heard by the sockets that can name the branch's digest
 //!                          nobody stored it within a minute ─▶ a letter in the mailbox
 //! ```
@@ -86,7 +86,7 @@ impl Inner {
 
     pub(crate) async fn resume(self: &Arc<Self>, peer: &Peer, resume: ResumeAiTask) -> Answer<Vec<Step>> {
         let seat = peer.seat.ok_or_else(|| malformed("answers come on a socket"))?;
-        let ResumeAiTask { chat, turn, after, from } = resume;
+        let ResumeAiTask { chat, turn, after, from, message, reply } = resume;
         let from = usize::try_from(from).map_err(|_| malformed("nobody has so much of an answer"))?;
         let initiated =
             ServerEvent::AiTaskInitiated(AiTaskInitiated { chat: chat.clone(), turn: turn.clone() });
@@ -109,7 +109,7 @@ impl Inner {
         let answerer = self.answers.answerer()?;
         let place = Place { account: peer.account.clone(), chat, keep: Keep::Cache };
         let telling = answerer.again(&place, &turn, &after).await?.ok_or_else(not_found)?;
-        let running = Running::again(place, &turn, after);
+        let running = Running::again(place, &turn, after, message.zip(reply));
         running.listen(seat);
         let taken = {
             let mut all = self.answers.running.lock();
@@ -133,13 +133,18 @@ impl Inner {
     }
 
     pub(crate) async fn cancel(&self, peer: &Peer, cancel: &CancelAiTask) -> Answer<Vec<Step>> {
-        let running =
-            self.answers.find(&peer.account, &cancel.turn).filter(|one| one.place.chat == cancel.chat);
-        let running = running.ok_or_else(not_found)?;
-        if running.cancel() {
-            self.answers.answerer()?.cancel(&running.place, &running.turn).await?;
+        let answerer = self.answers.answerer()?;
+        let running = self.answers.find(&peer.account, &cancel.turn);
+        if let Some(running) = running.filter(|one| one.place.chat == cancel.chat) {
+            if running.cancel() {
+                answerer.cancel(&running.place, &running.turn).await?;
+            }
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        // Another gateway may have it. Somebody else's chat is none.
+        self.store.chat(&peer.account, &cancel.chat, Have::ALL).await?;
+        let place = Place { account: peer.account.clone(), chat: cancel.chat.clone(), keep: Keep::Cache };
+        if answerer.cancel(&place, &cancel.turn).await? { Ok(Vec::new()) } else { Err(not_found()) }
     }
 
     pub(crate) fn decide(self: &Arc<Self>, peer: &Peer, decide: DecideAiTask) -> Answer<Vec<Step>> {

@@ -439,3 +439,42 @@ async fn a_server_without_answers_says_so_and_the_message_stays() {
     assert_eq!(bodies(&one, &chat), ["anybody?"]);
     assert!(one.awaited().is_empty());
 }
+
+#[tokio::test]
+async fn an_answer_goes_on_at_another_gateway_for_both_devices() {
+    let answerer = MemoryAnswerer::held();
+    let mut world = World::answering(&answerer).await;
+    let files = MemoryFiles::new();
+    let (mut one, ana) = world.ana_over(world.transport(), &files).await;
+    let chat = one.new_chat(Some("Trip")).unwrap();
+    let asked = one.ask(&chat, "one two three", &plain()).unwrap();
+    one.flush().await.unwrap();
+    answerer.let_say(2);
+    let told = hear(&mut one, &asked.turn, |what| matches!(what, Telling::Words { .. })).await;
+    assert!("known=0: one two three".starts_with(&shown(&told)));
+    // Killed, and back at another gateway; with it a device that has just logged in.
+    drop(one);
+    world.change_gateway(&answerer);
+    let mut one = world.open(&files);
+    one.sync(Phase::All).await.unwrap();
+    let mut two = world.second(&ana).await;
+    assert_eq!([&one, &two].map(|device| device.awaited()[0].state), [Awaiting::Running; 2]);
+    answerer.let_say(100);
+    for device in [&mut one, &mut two] {
+        let told = hear(device, &asked.turn, is_end).await;
+        assert_eq!(told.last(), Some(&Telling::Ended(Finish::Whole)));
+        assert_eq!(shown(&told), "known=0: one two three");
+    }
+    // Both store it: it is there once, and as the model's.
+    one.flush().await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    two.flush().await.unwrap();
+    one.sync(Phase::All).await.unwrap();
+    for device in [&one, &two] {
+        assert_eq!(bodies(device, &chat), ["one two three", "known=0: one two three"]);
+        assert!(device.awaited().is_empty() && device.waiting().is_empty());
+    }
+    answerer.forget();
+    answered(&mut two, &chat, "go on").await;
+    assert_eq!(kinds(&answerer, &chat)[..2], [Kind::User, Kind::Assistant]);
+}

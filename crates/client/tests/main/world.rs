@@ -90,6 +90,11 @@ impl World {
         Self { service, now, first: self.first.clone(), vault, kept, place }
     }
 
+    /// From here on devices come to another gateway of the same server.
+    pub(crate) fn change_gateway(&mut self, answerer: &MemoryAnswerer) {
+        self.service = serve(&self.kept, &self.vault, &self.now, answers(answerer));
+    }
+
     /// What the server keeps, for whoever can write to it.
     pub(crate) fn store(&self) -> &dyn ChatStore {
         &*self.kept.chats

@@ -17,7 +17,7 @@
 //!  wire.rs     the JSON of requests and responses       seals.rs    from JSON to sealed bytes and back
 //!  link.rs     publish, subscribe, claim                gateway.rs  asks      worker.rs  answers
 //!  line.rs     plain requests of a session, in order    late.rs     ends that nobody waits for any more
-//!  settings.rs how they meet
+//!  settings.rs how they meet                            relay.rs    words of running turns, for all processes
 //! ```
 //!
 //! What is easy to get wrong: a gateway that gives up, or asks again, must first claim its own call, or a worker may still take
@@ -29,6 +29,7 @@ mod gateway;
 mod late;
 mod line;
 mod link;
+mod relay;
 mod seals;
 mod settings;
 mod wire;
@@ -39,6 +40,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 pub use link::BusAddress;
+pub use relay::{Followed, Following};
 pub use settings::{BusSettings, Speech};
 pub(crate) use wire::error;
 pub use worker::Worker;

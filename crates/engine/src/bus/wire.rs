@@ -452,16 +452,38 @@ pub(super) fn response(request_id: &str, attempt: Option<&str>, heard: &Heard) -
     Some(bytes(&response))
 }
 
+/// An event of a turn, for our own processes.
+pub(super) fn event(request_id: &str, event: &Outbound) -> Option<Zeroizing<Vec<u8>>> {
+    let (message_type, content, metadata) = said_of(event, true)?;
+    Some(bytes(&json!({
+        "request_id": request_id,
+        "message_type": message_type,
+        "content": content,
+        "metadata": metadata,
+    })))
+}
+
+/// Reads such an event; none if it is not one.
+pub(super) fn read_event(json: &[u8]) -> Option<Outbound> {
+    match read_response(json)?.heard {
+        Heard::Event(event) => Some(event),
+        _ => None,
+    }
+}
+
 fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)> {
+    let only_ours = |word| ours.then(|| (word, Cow::Borrowed(""), Value::Object(Map::new())));
+    match heard {
+        Heard::Queued => only_ours("queued"),
+        Heard::Accepted => only_ours("accepted"),
+        Heard::Alive => only_ours("alive"),
+        Heard::Done => only_ours("done"),
+        Heard::Event(event) => said_of(event, ours),
+    }
+}
+
+fn said_of(event: &Outbound, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)> {
     let nothing = || Value::Object(Map::new());
-    let only_ours = |word| ours.then(|| (word, Cow::Borrowed(""), nothing()));
-    let event = match heard {
-        Heard::Queued => return only_ours("queued"),
-        Heard::Accepted => return only_ours("accepted"),
-        Heard::Alive => return only_ours("alive"),
-        Heard::Done => return only_ours("done"),
-        Heard::Event(event) => event,
-    };
     Some(match event {
         Outbound::Progress { text } => ("progress", Cow::Borrowed(&**text), nothing()),
         Outbound::Final(answer) => {

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_seal::{Kid, Scope};
+use confidant_seal::{Key, Kid, Scope};
 use futures_util::FutureExt as _;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -232,6 +232,11 @@ impl Held<'_> {
     /// The key of the log, as far as this task or one before it has had it in hand.
     pub(crate) fn kid(&self) -> Option<Kid> {
         self.slot.log.as_ref().map(|log| log.key().kid()).or(self.tried)
+    }
+
+    /// The key itself, as the log is warm.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.slot.log.as_ref().map(Log::key)
     }
 
     /// What time it is.

@@ -63,6 +63,9 @@ pub(crate) async fn end(session: &Session) -> Result<bool, Error> {
     } else {
         expire(inner, names.scope).await?;
     }
+    if let Some(relay) = inner.relay.get() {
+        relay.silence(names.scope).await;
+    }
     forget(inner, session);
     Ok(true)
 }

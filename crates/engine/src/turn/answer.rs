@@ -17,7 +17,7 @@ use super::prepare::{Known, Plan, Planner, Whose};
 use super::request::Inbound;
 use super::spoken::SpokenCommand;
 use super::work::Desk;
-use super::{cancel, focus, past, recall, remember, respond};
+use super::{cancel, focus, past, recall, remember, respond, share};
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
 use crate::aspects::Slot;
@@ -84,6 +84,9 @@ async fn produce(
         && let Err(error) = concepts::catch_up(session, held).await
     {
         tracing::warn!(scope.tag = %session.tag(), error = error.code(), "concepts of earlier turns could not be put in scope yet");
+    }
+    if let (Some(session), Some(held)) = (session, held.as_deref()) {
+        share::tell(session, held, &inbound.request_id, outlet);
     }
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
     let mut known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();

@@ -34,11 +34,13 @@ mod outlet;
 mod past;
 mod prepare;
 mod recall;
+mod relay;
 mod remember;
 mod request;
 mod respond;
 mod safety;
 mod scope;
+mod share;
 mod spoken;
 mod told;
 mod work;
@@ -78,6 +80,7 @@ pub use outbound::{
     ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
 };
 pub(crate) use outlet::Outlet;
+pub(crate) use relay::{Relay, Tap, Told};
 pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};

@@ -1,13 +1,14 @@
 //! Where a turn's events go. Nobody needs to listen, and what is said behind a gate is heard only once it opens.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::outbound::{Ending, Outbound};
+use super::relay::Tap;
 use crate::error::Error;
 
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Outlet {
     gate: Option<Arc<Gate>>,
     /// What is told behind the end.
     late: Arc<Mutex<Vec<Outbound>>>,
+    /// Who tells other processes.
+    tap: Arc<OnceLock<Box<dyn Tap>>>,
 }
 
 /// Holds words back until it is known that they hold.
@@ -39,7 +42,8 @@ enum HoldsBack {
 
 impl Outlet {
     pub(super) fn new(events: Option<mpsc::UnboundedSender<Outbound>>) -> Self {
-        Self { events, deltas: Arc::default(), gate: None, late: Arc::default() }
+        let (deltas, late, tap) = (Arc::default(), Arc::default(), Arc::default());
+        Self { events, deltas, gate: None, late, tap }
     }
 
     /// The same behind a gate of its own, which is shut; nothing is done behind it.
@@ -80,7 +84,15 @@ impl Outlet {
         }
     }
 
+    /// What is said from now on is told to other processes as well.
+    pub(super) fn tap(&self, tap: Box<dyn Tap>) {
+        let _first = self.tap.set(tap);
+    }
+
     pub(crate) fn send(&self, event: Outbound) {
+        if let Some(tap) = self.tap.get() {
+            tap.say(&event);
+        }
         if let Some(events) = &self.events {
             let _ = events.send(event);
         }

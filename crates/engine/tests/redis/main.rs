@@ -11,8 +11,12 @@ mod failing_servers;
 mod importing;
 mod lifetimes;
 mod proxy;
+mod relay;
 #[path = "../rig/place.rs"]
 #[expect(dead_code, reason = "the promises use more of it")]
 mod rig;
 mod secrecy;
 mod server;
+#[path = "../behaviour/web.rs"]
+#[expect(dead_code, reason = "the behaviour tests use more of it")]
+mod web;

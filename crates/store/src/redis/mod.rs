@@ -13,6 +13,7 @@
 //!  keys.rs     the keyring             open_turns.rs  whose turns are open
 //!  contexts.rs what is in scope of conversations
 //!  shelf.rs    client ciphertext that devices are about to load
+//!  buffers.rs  what running turns say, for other processes to follow
 //! ```
 //!
 //! In a Cluster a script reaches keys of one slot only. A session is one key, so its own write is one script there, too; what
@@ -21,6 +22,7 @@
 //! do. What is easy to get wrong: an index entry must be there before what it indexes, and outlive it.
 
 mod address;
+mod buffers;
 mod contexts;
 mod data;
 mod index;
@@ -45,6 +47,7 @@ use super::Result;
 use crate::error::StoreError;
 
 pub use address::RedisAddress;
+pub use buffers::{Added, Buffers, Ear};
 pub use data::RedisStore;
 pub use keys::RedisKeys;
 pub use legacy::Checkpoints;

@@ -46,6 +46,8 @@ scripts! {
     RAISE_LANES = "raise_lanes";
     SHELVE = "shelve";
     UNSHELVE = "unshelve";
+    BUFFER_ADD = "buffer_add";
+    BUFFER_READ = "buffer_read";
 }
 
 impl Script {

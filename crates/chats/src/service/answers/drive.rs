@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_chat_format::{Claim, Digest, Kind, Message, Refused, Role, Transcript};
+use confidant_chat_format::{Claim, Digest, ItemId, Kind, Message, Refused, Role, Transcript};
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
     ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{CalledOff, Part, Running, Stage};
-use crate::answerer::{Ask, Branch, Made, Place, Said, Telling};
+use crate::answerer::{Ask, Branch, Have, Made, Place, Said, Telling};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 use crate::service::safety::SafetyRow;
@@ -189,6 +189,7 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
                 };
                 publish(service, running, ServerEvent::PreprocessingStep(event));
             }
+            Some(Said::Anew) => running.begin_anew(),
             Some(Said::Delta(words)) => {
                 if !std::mem::replace(&mut began, true) {
                     let (chat, turn) = (running.place.chat.clone(), running.turn.clone());
@@ -264,12 +265,14 @@ async fn settle(service: &Arc<Inner>, running: &Running) {
 async fn ended(service: &Inner, running: &Running, answer: crate::answerer::Answer) -> AiTypingEnded {
     let words = running.words();
     let cut = words.len() < answer.text.len();
-    let proof = match (&running.ids, running.transcript()) {
-        (Some((_, reply)), Some(transcript)) => match service.vault.key(&running.place.account, None).await {
-            Ok(Some(key)) => {
-                let end = transcript.then(Kind::Assistant, &words);
-                Some(end.prove(&key, &running.place.chat, reply, Kind::Assistant))
-            }
+    let end = match running.transcript() {
+        Some(transcript) => Some(transcript.then(Kind::Assistant, &words)),
+        None if cut => None,
+        None => service.stands_at(running).await,
+    };
+    let proof = match (&running.ids, end) {
+        (Some((_, reply)), Some(end)) => match service.vault.key(&running.place.account, None).await {
+            Ok(Some(key)) => Some(end.prove(&key, &running.place.chat, reply, Kind::Assistant)),
             _ => None,
         },
         _ => None,
@@ -350,12 +353,26 @@ fn publish(service: &Inner, running: &Running, event: ServerEvent) {
 }
 
 impl Inner {
+    /// Where the transcript stands with the answer of a turn that was asked for elsewhere: what is kept of the branch says so, if it ends with that.
+    async fn stands_at(&self, running: &Running) -> Option<Transcript> {
+        let answerer = self.answers.answerer.as_ref().filter(|_| running.ids.is_some())?;
+        match answerer.have(&running.place).await {
+            Ok(Have::There(kept)) if kept.digest == running.after => Some(kept.transcript),
+            _ => None,
+        }
+    }
+
     /// Leaves an answer in the mailbox. One that was not to be kept longer than its turn is left there too: only the owner can open it.
     /// Says whether its chat is gone, as another gateway may have deleted it.
     async fn leave(&self, running: &Running) -> bool {
         let Some((message, reply)) = &running.ids else { return false };
         let Some((words, ended, made)) = running.answer() else { return false };
         let Place { account, chat, .. } = &running.place;
+        // A device may have stored it at another gateway.
+        let stored = self.store.items(account, chat, vec![ItemId::Message(reply.clone())], 0).await;
+        if stored.is_ok_and(|rows| !rows.is_empty()) {
+            return false;
+        }
         let letter = Message {
             v: 1,
             role: Role::Assistant,

@@ -12,7 +12,7 @@ use confidant_chat_protocol::{
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::answerer::{Answerer, Place};
 use crate::service::refusals::{Answer, malformed, not_found, unavailable};
@@ -110,7 +110,7 @@ pub(super) struct Running {
     pub(super) turn: TurnId,
     /// The digest of the branch with its reply: who cannot name it hears nothing.
     pub(super) after: Digest,
-    /// The message and its reply; of a turn that was asked for elsewhere nobody here knows them.
+    /// The message and its reply; of a turn that was asked for elsewhere nobody here may know them.
     pub(super) ids: Option<(MessageId, MessageId)>,
     buffer: Mutex<Buffer>,
     stage: watch::Sender<Stage>,
@@ -170,9 +170,14 @@ impl Running {
         (Arc::new(Self::with(place, &ask.turn, ask.after, ids, Some(history))), receiver)
     }
 
-    /// A turn that was asked for before, and is only listened to.
-    pub(super) fn again(place: Place, turn: &TurnId, after: Digest) -> Arc<Self> {
-        Arc::new(Self::with(place, turn, after, None, None))
+    /// A turn that was asked for before, and is only listened to. The message and its reply are those that the device names.
+    pub(super) fn again(
+        place: Place,
+        turn: &TurnId,
+        after: Digest,
+        ids: Option<(MessageId, MessageId)>,
+    ) -> Arc<Self> {
+        Arc::new(Self::with(place, turn, after, ids, None))
     }
 
     fn with(
@@ -220,6 +225,9 @@ impl Running {
         self.listen(seat);
         let buffer = self.buffer.lock();
         let told = &buffer.words[..buffer.told];
+        // Of a turn that runs elsewhere, the device may have heard more there than was heard here so far.
+        let is_behind = self.history.is_none() && !self.is_over() && from <= MAX_QUERY;
+        let from = if is_behind { from.min(told.len()) } else { from };
         let rest = told.get(from..).ok_or_else(|| malformed("the answer has no such place"))?;
         let mut events = self.updates(from, rest);
         events.extend(buffer.events.iter().cloned());
@@ -244,6 +252,13 @@ impl Running {
         }
         let room = MAX_QUERY - buffer.words.len();
         buffer.words.push_str(&words[..words.floor_char_boundary(room.min(words.len()))]);
+    }
+
+    /// The answer begins, and what was heard of it before does not count.
+    pub(super) fn begin_anew(&self) {
+        let mut buffer = self.buffer.lock();
+        buffer.words.zeroize();
+        buffer.told = 0;
     }
 
     /// The whole answer, where it is another than what was heard. Then what was told is told anew.

@@ -178,7 +178,7 @@ async fn words_are_for_who_can_name_the_branch() {
     let mut two = world.connect(&second).await;
     let resume = |after, from| {
         let (chat, turn) = (question.chat.clone(), question.turn.clone());
-        ClientEvent::ResumeAiTask(ResumeAiTask { chat, turn, after, from })
+        ClientEvent::ResumeAiTask(ResumeAiTask { chat, turn, after, from, message: None, reply: None })
     };
     // A thief of the session does not know the digest.
     let frames = ask(&mut two, resume(Digest::of(b"guess"), 0)).await.unwrap();
@@ -280,6 +280,8 @@ async fn a_deleted_chat_leaves_no_words_and_a_cancelled_turn_ends() {
         turn: question.turn.clone(),
         after: digest(&[]),
         from: 0,
+        message: None,
+        reply: None,
     };
     let frames = ask(&mut socket, ClientEvent::ResumeAiTask(resume)).await.unwrap();
     assert_eq!(name(&frames), "not-found");
@@ -330,6 +332,8 @@ async fn an_answer_that_nobody_stores_waits_in_the_mailbox_and_safety_is_remembe
         turn: question.turn.clone(),
         after: question.after,
         from: 0,
+        message: None,
+        reply: None,
     };
     let resume = ClientEvent::ResumeAiTask(resume);
     // It may take a moment until the process has forgotten the words.
@@ -411,4 +415,93 @@ async fn a_history_that_was_half_given_is_given_whole_on_the_next_socket() {
         assert!(ask(&mut socket, part(at)).await.unwrap().is_empty());
     }
     assert_eq!(hear(&mut socket, &question.turn).await.0, "known=2: hello");
+}
+
+/// Another gateway of the same installation.
+fn beside(world: &World, answerer: &MemoryAnswerer) -> Service {
+    let inner = &world.service.inner;
+    let parts = Parts {
+        store: Arc::clone(&inner.store),
+        vault: Arc::clone(&inner.vault),
+        clock: Arc::clone(&inner.clock),
+        settings: inner.settings.clone(),
+    };
+    let hooks = Hooks { answerer: Some(Arc::new(answerer.clone())), ..Hooks::default() };
+    Service::with_hooks(parts, hooks)
+}
+
+fn resume_event(question: &ChatMessageAdded, after: Digest, from: u64) -> ClientEvent {
+    ClientEvent::ResumeAiTask(ResumeAiTask {
+        chat: question.chat.clone(),
+        turn: question.turn.clone(),
+        after,
+        from,
+        message: Some(question.message.clone()),
+        reply: Some(question.reply.clone()),
+    })
+}
+
+#[tokio::test]
+async fn words_begun_at_one_gateway_go_on_at_another_with_a_proof() {
+    let (mut world, answerer, ana, mut near, mut asker) = answered(true).await;
+    let question = asker.question("one two three");
+    ask(&mut near, ask_event(&question)).await.unwrap();
+    answerer.let_say(2);
+    while news(&mut near).await.event.name() != "ai_message_update" {}
+    let here = world.service.clone();
+    world.service = beside(&world, &answerer);
+    let (second, third) = (world.second(&ana).await, world.second(&ana).await);
+    let (mut far, mut other) = (world.connect(&second).await, world.connect(&third).await);
+    let frames = ask(&mut far, resume_event(&question, Digest::of(b"guess"), 0)).await.unwrap();
+    assert_eq!(name(&frames), "not-found", "a thief of the session does not know the digest");
+    let frames = ask(&mut far, resume_event(&question, question.after, 0)).await.unwrap();
+    assert_eq!(name(&frames), "ai_task_initiated");
+    // A device that heard more elsewhere than was heard here hears the rest.
+    let frames = ask(&mut other, resume_event(&question, question.after, 15)).await.unwrap();
+    assert_eq!(name(&frames), "ai_task_initiated");
+    let frames = ask(&mut other, resume_event(&question, question.after, 1 << 40)).await.unwrap();
+    assert_eq!(name(&frames), "malformed");
+    drop((near, here));
+    answerer.let_say(100);
+    let (words, ended) = hear(&mut far, &question.turn).await;
+    assert_eq!(words, "known=0: one two three");
+    assert!(ended.proof.is_some());
+    while news(&mut other).await.event.name() != "ai_typing_ended" {}
+    done(&mut far, &question).await;
+    // The proof is as good as one of the gateway that was asked.
+    asker.take(&question);
+    answerer.forget();
+    let next = asker.question("go on");
+    ask(&mut far, ask_event(&next)).await.unwrap();
+    while news(&mut far).await.event.name() != "request_chat_history" {}
+    let heard = |id: &MessageId, by, text: &str, proof| Heard { id: id.clone(), by, text: Text::cut(text), proof };
+    let messages = vec![
+        heard(&question.message, SaidBy::User, "one two three", None),
+        heard(&question.reply, SaidBy::Assistant, &words, ended.proof),
+    ];
+    let (chat, turn) = (next.chat.clone(), next.turn.clone());
+    let history = ChatHistory { chat, turn, messages: List::new(messages).unwrap(), more: false };
+    ask(&mut far, ClientEvent::ChatHistory(history)).await.unwrap();
+    hear(&mut far, &next.turn).await;
+    assert_eq!(answerer.lines(&asker.chat)[1].kind, Kind::Assistant);
+}
+
+#[tokio::test]
+async fn a_turn_is_cancelled_at_another_gateway() {
+    let (mut world, answerer, ana, mut near, asker) = answered(true).await;
+    let question = asker.question("one two three");
+    ask(&mut near, ask_event(&question)).await.unwrap();
+    answerer.let_say(1);
+    while news(&mut near).await.event.name() != "ai_typing_started" {}
+    world.service = beside(&world, &answerer);
+    let bob = world.register("bob").await;
+    let second = world.second(&ana).await;
+    let (mut far, mut theirs) = (world.connect(&second).await, world.connect(&bob).await);
+    let cancel = |turn: &TurnId| {
+        ClientEvent::CancelAiTask(CancelAiTask { chat: asker.chat.clone(), turn: turn.clone() })
+    };
+    assert_eq!(name(&ask(&mut theirs, cancel(&question.turn)).await.unwrap()), "not-found");
+    assert_eq!(name(&ask(&mut far, cancel(&TurnId::random())).await.unwrap()), "not-found");
+    assert!(ask(&mut far, cancel(&question.turn)).await.unwrap().is_empty());
+    assert_eq!(hear(&mut near, &question.turn).await.0, "known=0: one two three");
 }

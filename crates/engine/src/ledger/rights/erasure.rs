@@ -67,6 +67,11 @@ pub(super) async fn erase(
     // The keys first: whatever happens after this line, nothing of it opens again.
     let tags: Vec<Tag> = scopes.iter().map(|(names, _)| names.scope).collect();
     inner.ledger.keyring.destroy(&tags).await?;
+    if let Some(relay) = inner.relay.get() {
+        for tag in &tags {
+            relay.silence(*tag).await;
+        }
+    }
     let (mut sessions, mut records) = (0, 0);
     for (names, name) in &scopes {
         inner.ledger.slots.forget(names.scope);

@@ -92,7 +92,10 @@ impl Session {
             if running > 0 && request_id.is_some() {
                 return Ok(running);
             }
-            running += usize::from(elsewhere::call_off(self, request_id).await?);
+            if elsewhere::call_off(self, request_id).await? {
+                running += 1;
+                remote::tell_called_off(self, request_id).await;
+            }
             // Looked at without waiting for the session's order: a turn that runs on does not hold this up.
             let Some((log, _)) = crate::ledger::session::open(self).await? else { return Ok(running) };
             if waiting(log.checkpoint(), request_id).is_empty() {

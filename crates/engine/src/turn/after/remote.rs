@@ -49,6 +49,19 @@ pub(in crate::turn) async fn run(
     }
 }
 
+/// Tells whoever runs a turn of this session that it was called off, which the log says already: so it ends now, and not at its next write.
+pub(in crate::turn) async fn tell_called_off(session: &Session, request_id: Option<&str>) {
+    if let Some(relay) = session.inner.relay.get() {
+        relay.silence(session.names.scope).await;
+    }
+    if let Some(gateway) = session.inner.gateway.get() {
+        let request_id = request_id.map(str::to_owned);
+        let request = TurnRequest { request_id, ..TurnRequest::default() };
+        let (scope, actor) = (Some(session.scope().clone()), session.actor.clone());
+        gateway.cancel(&Errand { scope, tenant: None, actor, request }).await;
+    }
+}
+
 /// Has a turn without memory run. Nobody else can ever hear of it: when it is cancelled, the gateway has it called off.
 pub(in crate::turn) async fn run_without_memory(
     gateway: &Arc<dyn Gateway>,
