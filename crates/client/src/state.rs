@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{
     Account, AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, MessageId,
-    Place, PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, TurnId, open_record,
+    Place, PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Shared, Text, Trail, TurnId,
+    open_record,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::{Key, Sealed};
@@ -214,6 +215,12 @@ pub(crate) struct Question {
     pub(crate) is_sent: bool,
     /// The digest with the reply, once the server has the question.
     pub(crate) begun: Option<Digest>,
+    /// Whether the person was there to be asked for more.
+    #[serde(default)]
+    pub(crate) is_person: bool,
+    /// What was given while it was answered, for the note inside the reply.
+    #[serde(default)]
+    pub(crate) gave: Vec<Shared>,
 }
 
 debug_without_content!(Question { is_kept });

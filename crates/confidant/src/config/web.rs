@@ -41,6 +41,9 @@ pub(crate) struct WebSection {
     ai_cache_chats: usize,
     #[serde(rename = "ai_cache_seconds", deserialize_with = "seconds::some")]
     ai_cache_lives: Duration,
+    /// How long an answer waits for what it asked a device for.
+    #[serde(rename = "ask_device_seconds", deserialize_with = "seconds::some")]
+    asks: Duration,
 }
 
 impl Default for WebSection {
@@ -58,6 +61,7 @@ impl Default for WebSection {
             ai_cache: AiCache::Sealed,
             ai_cache_chats: WebCache::default().chats,
             ai_cache_lives: WebCache::default().lives,
+            asks: WebCache::default().asks,
         }
     }
 }
@@ -157,7 +161,7 @@ impl WebSection {
 
     /// How many chats of an account a model has at hand, and for how long.
     pub(crate) fn ai_cache(&self) -> WebCache {
-        WebCache { lives: self.ai_cache_lives, chats: self.ai_cache_chats }
+        WebCache { lives: self.ai_cache_lives, chats: self.ai_cache_chats, asks: self.asks }
     }
 
     /// What the service of chats needs to know, on a server that listens here.

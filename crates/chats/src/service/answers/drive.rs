@@ -7,14 +7,15 @@ use confidant_chat_format::{Claim, Digest, Kind, Message, Refused, Role, Transcr
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatHistory,
     ChatMessageAdded, ErrorName, Failure, Finish, Given, HistoryReason, Keep, List, PostProcessingCompleted,
-    PreprocessingStep, RefusedSent, RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
+    PreprocessingStep, RefusedSent, RequestChatHistory, RequestClientData, ServerEvent, ServerFrame, Step,
+    Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{Running, Stage};
-use crate::answerer::{Ask, Branch, Made, Place, Said, Telling};
+use crate::answerer::{Ask, Branch, Made, Place, Said, Telling, Wants};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 use crate::service::safety::SafetyRow;
@@ -111,6 +112,7 @@ fn question(
         available: texts(ask.available.into_vec()),
         settings,
         past,
+        asks: ask.asks.into_vec(),
         safety: None,
     }
 }
@@ -149,6 +151,7 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling
                 running.hear(&words);
                 flush = flush.or_else(|| Some(Instant::now() + TOGETHER));
             }
+            Some(Said::Wants(wants)) => ask_device(&service, &running, *wants),
             Some(Said::Final(answer)) => {
                 running.set(&answer.text);
                 tell_words(&service, &running);
@@ -182,6 +185,24 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, mut telling
         return fail(&service, &running, &unavailable("the answer was cut off"));
     }
     settle(&service, &running).await;
+}
+
+/// Asks the device that began the turn, if it allowed that and is there; each kind once.
+fn ask_device(service: &Inner, running: &Running, wants: Wants) {
+    let Wants { what, names, query, reply } = wants;
+    let Some(seat) = running.wishes(what, reply) else { return };
+    let event = ServerEvent::RequestClientData(RequestClientData {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        what,
+        names: cut_list(&names),
+        query: query.map(|query| Text::cut(&query)),
+    });
+    let frame = Arc::new(ServerFrame { re: None, seq: None, event });
+    if !service.hub.send(&running.place.account, seat, &frame) {
+        // It is gone: nobody waits for it.
+        running.drop_wish(what);
+    }
 }
 
 /// Waits for the person's word on a tool. After a while the turn is forgotten here: a device that comes back takes it up again.
