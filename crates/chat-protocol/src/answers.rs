@@ -6,6 +6,8 @@
 //! chat_message_added {words, claim}           ──▶
 //!                              ◀── request_chat_history         only if its cache is not what the claim says
 //! chat_history {branch, proofs}               ──▶
+//!                              ◀── request_client_data          only what `asks` lists, each once; nobody waits for long
+//! client_data {pieces}, by the person's consent ──▶
 //!        ◀── ai_typing_started, ai_message_update 1, 2, …, ai_typing_ended, post_processing_completed
 //! write: the reply, head without the pending  ──▶
 //! ai_response_completed                       ──▶               the server forgets the answer
@@ -19,8 +21,8 @@ use confidant_chat_format::{ChatId, Digest, FieldName, MessageId, TurnId};
 
 use crate::errors::ErrorName;
 use crate::limits::{
-    MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY,
-    MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
+    MAX_ASKS, MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES,
+    MAX_QUERY, MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
 };
 use crate::lists::List;
 use crate::malformed::Why;
@@ -130,6 +132,8 @@ objects! {
         pub available: List<Text<MAX_SHORT>, MAX_OFF>,
         /// What the person lets the server have for this turn: at most 4 KiB together.
         pub given: List<Piece, MAX_PIECES>,
+        /// What the server may ask this device for while it answers, with `request_client_data`: each once. Anything else gets nothing.
+        pub asks: List<Given, MAX_ASKS>,
     }
 
     /// The history of a turn that was begun: the branch before its message, the oldest message first.
@@ -170,6 +174,38 @@ objects! {
         pub reason: HistoryReason,
         /// How many messages the server has of the chat; none of them may be of this branch.
         pub have: u32,
+    }
+
+    /// Asks the device that began a turn for something that only devices can read. The turn goes on without it after a few seconds.
+    ///
+    /// A device answers for a turn that it began on this socket, that has no answer yet, and whose question allowed it (`asks`), once for each
+    /// kind; and only if the person says yes, or has switched it on for this chat.
+    pub struct RequestClientData {
+        /// The chat.
+        pub chat: ChatId,
+        /// The turn.
+        pub turn: TurnId,
+        /// What.
+        pub what: Given,
+        /// For `settings` their names, of those that the question listed as available; for `summary` what the question is about, as tags.
+        pub names: List<Text<MAX_SHORT>, MAX_OFF>,
+        /// For `search`: the words to look for.
+        pub query: Option<Text<MAX_WORDS>>,
+    }
+
+    /// What a device gives, because the person said yes, now or by a switch of this chat; without pieces: nothing. With what was given before, at
+    /// most three pieces and 4 KiB a turn.
+    ///
+    /// It is not answered. What nobody waits for is `refused` with `not-found`.
+    pub struct ClientData (check check_data) {
+        /// The chat.
+        pub chat: ChatId,
+        /// The turn.
+        pub turn: TurnId,
+        /// What was asked for.
+        pub what: Given,
+        /// The pieces.
+        pub pieces: List<Piece, MAX_PIECES>,
     }
 
     /// The turn runs.
@@ -392,9 +428,17 @@ fn check_ask(ask: &ChatMessageAdded) -> Result<(), (&'static str, Why)> {
     if ask.message == ask.reply {
         return Err(("reply", Why::Expected("another id than the message's")));
     }
-    let given: usize = ask.given.iter().map(|piece| piece.text.as_str().len()).sum();
-    if given > MAX_CLIENT_DATA {
-        return Err(("given", Why::TooLong(MAX_CLIENT_DATA)));
+    check_size("given", &ask.given)
+}
+
+fn check_data(data: &ClientData) -> Result<(), (&'static str, Why)> {
+    if data.pieces.iter().any(|piece| piece.what != data.what) {
+        return Err(("pieces", Why::Expected("pieces of what was asked for")));
     }
-    Ok(())
+    check_size("pieces", &data.pieces)
+}
+
+fn check_size(field: &'static str, pieces: &List<Piece, MAX_PIECES>) -> Result<(), (&'static str, Why)> {
+    let bytes: usize = pieces.iter().map(|piece| piece.text.as_str().len()).sum();
+    if bytes > MAX_CLIENT_DATA { Err((field, Why::TooLong(MAX_CLIENT_DATA))) } else { Ok(()) }
 }

@@ -10,9 +10,9 @@ use serde::{Deserializer, Serialize, Serializer};
 use crate::account::{ForceLogout, ManifestStored, UpdateManifest};
 use crate::answers::{
     AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed, AiTaskFailed,
-    AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory, ChatMessageAdded,
+    AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory, ChatMessageAdded, ClientData,
     DecideAiTask, MessageQueued, PendingAiResponse, PostProcessingCompleted, PreprocessingStep,
-    RequestChatHistory, ResumeAiTask,
+    RequestChatHistory, RequestClientData, ResumeAiTask,
 };
 use crate::chats::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,
@@ -28,6 +28,7 @@ use crate::drafts::{
 use crate::errors::RefusedSent;
 use crate::letters::LettersWaiting;
 use crate::malformed::Why;
+use crate::safety::SafetyRecords;
 use crate::sync::{
     AccountState, AccountUpdated, ChatContentBatchResponse, ChatsSent, Hello, LoadMoreChats,
     LoadMoreChatsResponse, OfflineSyncComplete, PhasedSyncComplete, PhasedSyncRequest, Ping, Pong, Ready,
@@ -164,6 +165,8 @@ events! {
         ChatMessageAdded(ChatMessageAdded) = "chat_message_added",
         /// Gives the history of a turn.
         ChatHistory(ChatHistory) = "chat_history",
+        /// Gives what the server asked for, by consent.
+        ClientData(ClientData) = "client_data",
         /// Asks for the answer of a turn.
         ResumeAiTask(ResumeAiTask) = "resume_ai_task",
         /// Stops a turn.
@@ -202,6 +205,8 @@ events! {
         DataRecords(DataRecords) = "data_records",
         /// In an export: answers that wait for a device.
         LettersWaiting(LettersWaiting) = "letters_waiting",
+        /// In an export: what the server remembers of the safety of chats.
+        SafetyRecords(SafetyRecords) = "safety_records",
         /// Answers `update_manifest`.
         ManifestStored(ManifestStored) = "manifest_stored",
         /// To other devices: credentials, rings, floors or manifest changed.
@@ -238,6 +243,8 @@ events! {
         MessageQueued(MessageQueued) = "message_queued",
         /// Asks for the history of a turn.
         RequestChatHistory(RequestChatHistory) = "request_chat_history",
+        /// Asks for something that only devices can read.
+        RequestClientData(RequestClientData) = "request_client_data",
         /// What a turn is doing.
         PreprocessingStep(PreprocessingStep) = "preprocessing_step",
         /// An answer begins.

@@ -17,7 +17,7 @@
 //! 2. A chat changes by one event, [`EncryptedChatMetadata`]; the answer is [`EncryptedMetadataStored`],
 //!    [`WriteConflict`] or [`RefusedSent`].
 //! 3. A device catches up with [`PhasedSyncRequest`], and hears of the rest as it happens, ciphertext only.
-//! 4. A device asks for an answer with [`ChatMessageAdded`], the one event that carries a person's words.
+//! 4. A device asks for an answer with [`ChatMessageAdded`]. Words leave a device in clear in it, in [`ChatHistory`] and in [`ClientData`] only.
 //! 5. What changes the account is a [`Signed`] request: the proof is over the very bytes that are sent.
 //!
 //! `docs/PROTOCOL.md` is made from these types. Sizes are in [`limits`].
@@ -55,6 +55,7 @@ mod login;
 mod malformed;
 mod pairing;
 mod rotation;
+mod safety;
 mod shapes;
 mod sync;
 mod values;
@@ -68,9 +69,9 @@ pub use account::{
 pub use answers::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
     AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory,
-    ChatMessageAdded, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,
-    PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory, ResumeAiTask,
-    SaidBy, Step,
+    ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,
+    PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
+    RequestClientData, ResumeAiTask, SaidBy, Step,
 };
 pub use chats::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,
@@ -98,6 +99,7 @@ pub use login::{
 pub use malformed::{Malformed, Why};
 pub use pairing::{PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken};
 pub use rotation::{RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged};
+pub use safety::{SafetyRecords, SafetySent};
 pub use sync::{
     AccountState, AccountUpdated, Change, Changed, ChatContentBatchResponse, ChatSent, ChatsSent, DataName,
     FloorSent, Hello, LoadMoreChats, LoadMoreChatsResponse, OfflineResult, OfflineSyncComplete, Phase,

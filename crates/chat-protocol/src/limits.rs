@@ -87,3 +87,7 @@ pub const MAX_TOOL_INPUT: usize = 16 * 1024;
 pub const MAX_PIECES: usize = 3;
 /// See [`MAX_PIECES`].
 pub const MAX_CLIENT_DATA: usize = 4 * 1024;
+/// What a server remembers of a chat's safety, in bytes.
+pub const MAX_SAFETY: usize = 4 * 1024;
+/// Kinds of things that a server may ask a device for during one turn.
+pub const MAX_ASKS: usize = 3;

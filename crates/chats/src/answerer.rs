@@ -3,7 +3,7 @@
 //! ```text
 //! have ─▶ the digest is the one that the device expects?  no ─▶ the history comes with the question
 //!                                                          ▼
-//! answer ─▶ Progress, Delta, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
+//! answer ─▶ Progress, Delta, Wants, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
 //! again ──▶ the same, of a turn that was begun before, in any process
 //! ```
 //!
@@ -16,8 +16,9 @@ mod memory;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
-use confidant_chat_protocol::{Finish, Keep, RefusedSent};
+use confidant_chat_protocol::{Finish, Given, Keep, RefusedSent};
 use confidant_display::debug_without_content;
+use tokio::sync::oneshot;
 
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryAnswerer;
@@ -108,6 +109,8 @@ pub struct Ask {
     pub settings: Vec<(String, String)>,
     /// Past chats, or what was found in them: title and words.
     pub past: Vec<(String, String)>,
+    /// What the device may be asked for on the way.
+    pub asks: Vec<Given>,
     /// What is known of the chat's safety from turns before, as the answer to one of them had it.
     pub safety: Option<Vec<u8>>,
 }
@@ -115,7 +118,6 @@ pub struct Ask {
 debug_without_content!(Ask { place });
 
 /// What comes of a question.
-#[derive(Clone)]
 pub enum Said {
     /// The answer begins, here or once more: words that were said before do not count.
     Anew,
@@ -123,6 +125,8 @@ pub enum Said {
     Progress(String),
     /// The next words.
     Delta(String),
+    /// Something that only the device which asked can give.
+    Wants(Box<Wants>),
     /// The whole answer.
     Final(Box<Answer>),
     /// A tool waits for the person.
@@ -134,6 +138,20 @@ pub enum Said {
 }
 
 debug_without_content!(Said);
+
+/// Something that only a device can give.
+pub struct Wants {
+    /// What.
+    pub what: Given,
+    /// Settings by name, or the tags of similar chats.
+    pub names: Vec<String>,
+    /// What is searched for.
+    pub query: Option<String>,
+    /// Where it goes: names and words. Dropped, nothing is given, and nobody waits for it.
+    pub reply: oneshot::Sender<Vec<(String, String)>>,
+}
+
+debug_without_content!(Wants { what });
 
 /// An answer.
 #[derive(Clone)]

@@ -32,6 +32,7 @@ impl Device {
     pub(crate) async fn take_turn(&mut self, event: ServerEvent) -> Result<Option<Told>, Error> {
         match event {
             ServerEvent::RequestChatHistory(asked) => self.give_history(&asked).await,
+            ServerEvent::RequestClientData(asked) => self.take_wish(&asked).await,
             ServerEvent::AiMessageUpdate(update) => self.take_words(&update).await,
             ServerEvent::AiTypingEnded(ended) => self.take_end(&ended).await,
             ServerEvent::PendingAiResponse(letter) => self.take_letter(&letter),
@@ -138,6 +139,7 @@ impl Device {
             proof: ended.proof.filter(|_| !is_cut),
             created_at: self.now(),
             fields: about(&ended.about)?,
+            shared: Vec::new(),
         };
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
             Wish::Waited => Ok(Some(turn.tell(Telling::Ended(ended.finish)))),
@@ -163,6 +165,7 @@ impl Device {
                     proof: message.proof.filter(|_| !is_cut),
                     created_at: message.created_at,
                     fields: more.about.as_ref().map(about).transpose()?.unwrap_or_default(),
+                    shared: Vec::new(),
                 };
                 self.keep_answer(&sent.chat, &sent.reply, answer)?;
                 if let Some(made) = &more.made {
@@ -196,7 +199,7 @@ impl Device {
     }
 
     /// The reply waits to be stored, where the chat still waits for it; `duplicate` and `unasked` ones are dropped.
-    fn keep_answer(&mut self, chat: &ChatId, reply: &MessageId, answer: Answer) -> Result<Wish, Error> {
+    fn keep_answer(&mut self, chat: &ChatId, reply: &MessageId, mut answer: Answer) -> Result<Wish, Error> {
         let room = self.rooms.get(chat);
         let is_pending = |room: &&Room| {
             let mut pending = room.head.pending.iter();
@@ -206,6 +209,8 @@ impl Device {
         let (is_pending, is_there) = (room.filter(is_pending).is_some(), room.filter(is_there).is_some());
         let turn = answer.turn.clone();
         if is_pending && !is_there && !self.state.queue.answers(&turn) {
+            let asked = self.state.asks.iter().find(|ask| ask.turn == turn);
+            answer.shared = asked.map(|ask| ask.gave.clone()).unwrap_or_default();
             self.state.queue.append(chat, Act::Reply { id: reply.clone(), answer });
         }
         // Stored here or by another device, or given up: the server may forget it.

@@ -10,7 +10,7 @@
 //! A question of which nothing was heard is asked again on the next socket: it is the same turn, and only who asks on a socket may give
 //! its history there.
 //!
-//! Words leave the device in clear in two events only, and only for a turn that this device began on this socket and that has
+//! Words leave the device in clear in these two events and in what [`wishes`](crate::wishes) gives by consent, and only for a turn that this device began on this socket and that has
 //! no answer yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the
 //! one that was verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
 
@@ -33,6 +33,7 @@ use crate::queue::{Act, Note, To, Wanted};
 use crate::room::Room;
 use crate::state::Question;
 use crate::turns::{Asked, Awaited, Awaiting, Stage, Telling, Told, Turn};
+use crate::wishes::{Consent, note, switch_of};
 
 /// What goes with a question.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,13 +49,22 @@ pub struct AskOptions {
     pub available: Vec<String>,
     /// What the person lets the server have for this turn. At most three, 4 KiB together; noted inside the message.
     pub given: Vec<GivenText>,
+    /// Who says yes to what the server asks for besides, while it answers.
+    pub consent: Consent,
 }
 
 debug_without_content!(AskOptions { keep });
 
 impl Default for AskOptions {
     fn default() -> Self {
-        Self { keep: Keep::Cache, focus: None, off: Vec::new(), available: Vec::new(), given: Vec::new() }
+        Self {
+            keep: Keep::Cache,
+            focus: None,
+            off: Vec::new(),
+            available: Vec::new(),
+            given: Vec::new(),
+            consent: Consent::default(),
+        }
     }
 }
 
@@ -93,6 +103,7 @@ impl Device {
 
     fn ask_at(&mut self, chat: &ChatId, body: &str, options: &AskOptions, to: To) -> Result<Asked, Error> {
         self.there(chat)?;
+        let options = &self.without_off(options);
         self.check_options(chat, options)?;
         if body.len() > MAX_QUERY {
             return Err(Error::TooLarge);
@@ -102,7 +113,7 @@ impl Device {
         note.ask = Some(wanted.clone());
         note.shared = noted(options)?;
         let message = self.put_note(chat, note, to)?;
-        self.remember(chat, message, wanted, options)
+        self.note_question(chat, message, wanted, options)
     }
 
     /// Asks for another answer to a message of the person, and gives nothing besides. Answers to it that will not come are not
@@ -114,6 +125,7 @@ impl Device {
         options: &AskOptions,
     ) -> Result<Asked, Error> {
         self.there(chat)?;
+        let options = &self.without_off(options);
         self.check_options(chat, options)?;
         let view = self.chat(chat)?;
         let asked = view.messages.get(message).ok_or(Error::NoSuchMessage)?;
@@ -130,7 +142,18 @@ impl Device {
         let instead = self.unanswered().into_iter().filter(is_over).map(|one| one.reply).collect();
         let act = Act::Retry { message: message.clone(), wanted: wanted.clone(), instead };
         self.state.queue.append(chat, act);
-        self.remember(chat, message.clone(), wanted, options)
+        self.note_question(chat, message.clone(), wanted, options)
+    }
+
+    /// What is switched off does not go along, whoever names it.
+    fn without_off(&self, options: &AskOptions) -> AskOptions {
+        let mut options = options.clone();
+        let off = std::mem::take(&mut options.off);
+        options.given.retain(|given| !self.is_off(switch_of(given.what), &off));
+        if self.is_off(switch_of(Given::Settings), &off) {
+            options.available.clear();
+        }
+        AskOptions { off, ..options }
     }
 
     fn check_options(&self, chat: &ChatId, options: &AskOptions) -> Result<(), Error> {
@@ -148,7 +171,7 @@ impl Device {
         }
     }
 
-    fn remember(
+    fn note_question(
         &mut self,
         chat: &ChatId,
         message: MessageId,
@@ -172,6 +195,8 @@ impl Device {
             begun: None,
             is_heard: false,
             again: 0,
+            is_person: options.consent == Consent::Person,
+            gave: Vec::new(),
         });
         self.save()?;
         Ok(Asked { turn, message, reply })
@@ -425,6 +450,13 @@ impl Device {
         let mut off = self.switched_off();
         off.extend(question.off.iter().filter(|name| !self.switched_off().contains(name)).cloned());
         let title = crate::chats::field(crate::plan::TITLE)?;
+        let asks = self.may_ask(question);
+        // Switched off since it was written: it stays here.
+        let is_off = |name: &str| off.iter().any(|one| one == name);
+        let available = if is_off(switch_of(Given::Settings)) { &[] } else { question.available.as_slice() };
+        let given = question.given.iter().filter(|(what, ..)| {
+            !Given::ALL.iter().any(|given| given.name() == what && is_off(switch_of(*given)))
+        });
         let piece = |(what, name, text): &(String, String, String)| {
             let what = Given::ALL.iter().find(|given| given.name() == what).copied();
             let what = what.ok_or(Error::Damaged)?;
@@ -444,12 +476,27 @@ impl Device {
             titled: room.field(&title).is_some(),
             focus: question.focus.clone(),
             off: texts(&off)?,
-            available: texts(&question.available)?,
-            given: List::new(question.given.iter().map(piece).collect::<Result<_, Error>>()?)?,
+            available: texts(available)?,
+            given: List::new(given.map(piece).collect::<Result<_, Error>>()?)?,
+            asks: List::new(asks.clone())?,
         };
         let pending = Pending { turn: turn.clone(), parent: message.clone(), reply: reply.clone() };
         let begun_on = Some(self.socket_number);
-        Ok((added, self.listener(chat, &pending, claim, branch, begun_on)))
+        let gave = question.gave.iter().map(|one| one.what.as_str().to_owned()).collect::<Vec<_>>();
+        let asked = Given::ALL.iter().copied().filter(|given| gave.iter().any(|name| name == given.name()));
+        let turn = self.listener(chat, &pending, claim, branch, begun_on);
+        Ok((added, Turn { asks, asked: asked.collect(), ..turn }))
+    }
+
+    /// What the server may ask for while it answers: nothing that is off, and what is not switched on for this chat only if somebody is there.
+    fn may_ask(&self, question: &Question) -> Vec<Given> {
+        let shares = self.shares(&question.chat);
+        let may = |given: &Given| {
+            let has_any = *given != Given::Settings || !question.available.is_empty();
+            let is_allowed = question.is_person || shares.contains(given);
+            has_any && is_allowed && !self.is_off(switch_of(*given), &question.off)
+        };
+        Given::ALL.iter().copied().filter(may).collect()
     }
 
     pub(crate) fn listener(
@@ -473,6 +520,9 @@ impl Device {
             words: String::new(),
             histories: 0,
             given: 0,
+            asks: Vec::new(),
+            asked: Vec::new(),
+            open: Vec::new(),
             gaps: 0,
             is_catching_up: false,
             is_repeated: false,
@@ -571,10 +621,6 @@ fn parts(heard: Vec<Heard>) -> Vec<(Vec<Heard>, bool)> {
 
 /// What the message notes of what is given with it.
 fn noted(options: &AskOptions) -> Result<Vec<Shared>, Error> {
-    let note = |given: &GivenText| {
-        let bytes = u32::try_from(given.text.len()).map_err(|_| Error::TooLarge)?;
-        Ok(Shared { what: FieldName::parse(given.what.name())?, bytes })
-    };
     options.given.iter().map(note).collect()
 }
 

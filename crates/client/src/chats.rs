@@ -299,6 +299,18 @@ impl Device {
         Ok(waits.unwrap_or_else(there))
     }
 
+    /// The names of all pieces of account data of a kind, of those that wait or were removed as well.
+    pub(crate) fn names_of(&self, kind: &str) -> Vec<String> {
+        let there = self.state.data.iter().map(|piece| (&piece.kind, &piece.name));
+        let waits = self.state.queue.ops.iter().filter_map(|op| match &op.act {
+            Act::Data { kind, name, .. } => Some((kind, name)),
+            _ => None,
+        });
+        let named = there.chain(waits).filter(|(of, _)| of.as_str() == kind);
+        let names: BTreeSet<&str> = named.map(|(_, name)| name.as_str()).collect();
+        names.into_iter().map(ToOwned::to_owned).collect()
+    }
+
     /// Stores a piece of account data; `None` removes it.
     pub fn set_data(&mut self, kind: &str, name: &str, body: Option<&str>) -> Result<(), Error> {
         let (kind, name) = (field(kind)?, field(name)?);

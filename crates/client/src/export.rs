@@ -1,7 +1,7 @@
 //! Everything out, in clear; and everything gone.
 //!
 //! ```text
-//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters, safety ─▶ the checks of a sync ─▶ plain JSON
 //! proof ─▶ erased ─▶ receipt, and this device's files go
 //! ```
 //!
@@ -68,6 +68,8 @@ pub struct ExportedChat {
     pub draft: Option<String>,
     /// Answers that no device has taken yet.
     pub letters: Vec<ExportedLetter>,
+    /// What the server remembers of its safety, in JSON: scores and flags, without a word of it.
+    pub safety: Option<String>,
 }
 
 /// A piece of account data of an export.
@@ -126,6 +128,7 @@ impl Device {
         let (mut state, mut trail, mut chats) = (None, None, BTreeMap::new());
         let (mut records, mut devices, mut is_whole) = (Vec::new(), Vec::new(), false);
         let mut letters: BTreeMap<ChatId, Vec<LetterSent>> = BTreeMap::new();
+        let mut safety: BTreeMap<ChatId, String> = BTreeMap::new();
         for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
             match frame.event {
@@ -137,6 +140,11 @@ impl Device {
                     for letter in part.letters.into_vec() {
                         letters.entry(letter.chat.clone()).or_default().push(letter);
                     }
+                }
+                ServerEvent::SafetyRecords(part) => {
+                    let records = part.records.into_vec().into_iter();
+                    safety
+                        .extend(records.filter_map(|one| Some((one.chat, one.record?.as_str().to_owned()))));
                 }
                 ServerEvent::PhasedSyncComplete(_) => is_whole = true,
                 ServerEvent::Refused(refused) => return Err(refused.into()),
@@ -157,7 +165,8 @@ impl Device {
         for (chat, parts) in chats {
             let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
             let letters = letters.remove(&chat).unwrap_or_default();
-            exported.chats.push(exported_chat(&account, &room, letters)?);
+            let safety = safety.remove(&chat);
+            exported.chats.push(ExportedChat { safety, ..exported_chat(&account, &room, letters)? });
         }
         exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
         for sent in records {
@@ -281,5 +290,6 @@ fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Re
         embeds,
         draft: room.draft.as_ref().map(|draft| draft.body.clone()),
         letters: exported_letters(account, room, letters)?,
+        safety: None,
     })
 }

@@ -17,7 +17,8 @@
 //!    no second message. Whoever is stored first wins; what lost is in [`Device::copies`].
 //! 3. [`Device::sync`] takes in what changed; [`Device::listen`] takes in what happens now.
 //! 4. [`Device::ask`] asks for an answer. Its words come as [`News::Turn`]; whole, it is stored by the next flush. Words leave
-//!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`.
+//!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`. What the server
+//!    asks for besides (settings, similar chats, a search) is given by the person's word or by a switch of the chat ([`Consent`]).
 //! 5. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
 //! 6. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
 //!    written again, if the person says so ([`Device::put_back`]).
@@ -90,6 +91,7 @@ mod state;
 mod sync;
 mod transport;
 mod turns;
+mod wishes;
 mod write;
 
 pub use account::{DeviceLine, Registration, TotpChange};
@@ -110,3 +112,4 @@ pub use restore::{Rest, Restoration, Restored, RingsBack};
 pub use sync::{Phase, Synced};
 pub use transport::{Connection, Posted, SessionKeys, Transport, TransportError};
 pub use turns::{Approval, Asked, Awaited, Awaiting, Telling, Told};
+pub use wishes::{Consent, Wish};

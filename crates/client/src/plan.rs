@@ -284,7 +284,7 @@ fn reply(change: &mut Change, room: &Room, id: &MessageId, answer: &Answer) {
         model: answer.model.clone(),
         refs: Vec::new(),
         proof: answer.proof,
-        shared: Vec::new(),
+        shared: answer.shared.clone(),
     };
     change.puts.push((ItemId::Message(id.clone()), message.to_json()));
     change.settles.push(id.clone());

@@ -98,6 +98,9 @@ pub(crate) struct Answer {
     pub(crate) created_at: u64,
     /// Fields of the chat that are set if it has no title: the title among them.
     pub(crate) fields: Vec<(FieldName, String)>,
+    /// What left the device while it was made, by consent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shared: Vec<Shared>,
 }
 
 debug_without_content!(Answer);

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_chat_format::{
     Account, AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Mark, MessageId,
-    Place, PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Text, Trail, TurnId, open_record,
+    Place, PublicKey, Refused, Ring, RingOf, SeenAccount, SentAccount, Shared, Text, Trail, TurnId,
+    open_record,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::{Key, Sealed};
@@ -220,6 +221,12 @@ pub(crate) struct Question {
     /// How often the server had lost it, so that it was asked once more.
     #[serde(default)]
     pub(crate) again: u8,
+    /// Whether the person was there to be asked for more.
+    #[serde(default)]
+    pub(crate) is_person: bool,
+    /// What was given while it was answered, for the note inside the reply.
+    #[serde(default)]
+    pub(crate) gave: Vec<Shared>,
 }
 
 debug_without_content!(Question { is_kept });

@@ -12,8 +12,11 @@
 use std::collections::VecDeque;
 
 use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
-use confidant_chat_protocol::{ErrorName, Finish, ServerEvent};
+use confidant_chat_protocol::{ErrorName, Finish, Given, ServerEvent};
 use confidant_display::debug_without_content;
+
+use crate::asks::GivenText;
+use crate::wishes::Wish;
 
 /// A question that was asked: where its answer will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +61,11 @@ pub enum Telling {
         /// What comes behind them.
         text: String,
     },
+    /// The server asks for something that only this device has, and nothing was given yet: [`Device::give`](crate::Device::give) does,
+    /// within some seconds.
+    Wish(Box<Wish>),
+    /// The server asked for something that is switched on for this chat, and got this.
+    Gave(Vec<GivenText>),
     /// A tool may only work if the person allows it: [`Device::decide`](crate::Device::decide).
     Approval(Box<Approval>),
     /// The answer is there. [`Device::flush`](crate::Device::flush) stores it.
@@ -150,6 +158,11 @@ pub(crate) struct Turn {
     pub(crate) histories: u8,
     /// How many parts of it were given, while that is under way.
     pub(crate) given: usize,
+    /// What the server may ask for, as the question said.
+    pub(crate) asks: Vec<Given>,
+    /// What it has asked for, and of that what is not answered.
+    pub(crate) asked: Vec<Given>,
+    pub(crate) open: Vec<Given>,
     /// How often words were missing.
     pub(crate) gaps: u8,
     /// Whether words that were missing are on their way.
@@ -204,6 +217,23 @@ impl Turn {
             && self.histories < HISTORIES
     }
 
+    /// Whether the server may ask for something of this kind, for this turn on this socket.
+    pub(crate) fn may_be_asked(&self, chat: &ChatId, what: Given, socket: u64) -> bool {
+        self.is_open(chat, socket) && self.asks.contains(&what) && !self.asked.contains(&what)
+    }
+
+    /// Whether it asked, and waits for it.
+    pub(crate) fn may_answer(&self, chat: &ChatId, what: Given, socket: u64) -> bool {
+        self.is_open(chat, socket) && self.open.contains(&what)
+    }
+
+    /// Whether this device asked the question on this socket, and it has no answer.
+    fn is_open(&self, chat: &ChatId, socket: u64) -> bool {
+        self.chat == *chat
+            && self.begun_on == Some(socket)
+            && matches!(self.stage, Stage::Asked | Stage::Answering)
+    }
+
     pub(crate) fn tell(&self, what: Telling) -> Told {
         Told { chat: self.chat.clone(), turn: self.turn.clone(), what }
     }
@@ -224,6 +254,8 @@ impl Turns {
     pub(crate) fn add(&mut self, mut turn: Turn) {
         if let Some(old) = self.find(&turn.turn) {
             turn.words.clone_from(&old.words);
+            // Asked anew on another socket: what was asked for is not asked for again.
+            turn.asked.clone_from(&old.asked);
         }
         self.all.retain(|old| old.turn != turn.turn);
         self.all.push(turn);
@@ -266,6 +298,7 @@ pub(crate) fn is_told(event: &ServerEvent) -> bool {
     matches!(
         event,
         ServerEvent::RequestChatHistory(_)
+            | ServerEvent::RequestClientData(_)
             | ServerEvent::PreprocessingStep(_)
             | ServerEvent::AiTypingStarted(_)
             | ServerEvent::AiMessageUpdate(_)
@@ -300,6 +333,9 @@ mod tests {
             words: String::new(),
             histories: 0,
             given: 0,
+            asks: vec![Given::Settings, Given::Search],
+            asked: Vec::new(),
+            open: Vec::new(),
             gaps: 0,
             is_catching_up: false,
             is_repeated: false,
@@ -338,6 +374,36 @@ mod tests {
         }
         let listens = Turn { begun_on: None, ..turn() };
         assert!(!listens.may_give(&listens.chat, &listens.message, 1), "another device's question");
+    }
+
+    #[test]
+    fn what_the_question_allowed_is_given_once_on_its_socket_until_the_answer() {
+        let mut one = turn();
+        let chat = one.chat.clone();
+        assert!(one.may_be_asked(&chat, Given::Settings, 1) && !one.may_answer(&chat, Given::Settings, 1));
+        assert!(!one.may_be_asked(&chat, Given::Summary, 1), "not allowed");
+        assert!(!one.may_be_asked(&ChatId::random(), Given::Settings, 1), "another chat");
+        assert!(!one.may_be_asked(&chat, Given::Settings, 2), "another socket");
+        one.asked.push(Given::Settings);
+        one.open.push(Given::Settings);
+        assert!(!one.may_be_asked(&chat, Given::Settings, 1), "a second time");
+        assert!(one.may_answer(&chat, Given::Settings, 1) && !one.may_answer(&chat, Given::Settings, 2));
+        one.stage = Stage::Answering;
+        assert!(one.may_be_asked(&chat, Given::Search, 1), "a search may come between words");
+        for stage in [Stage::Ended, Stage::Over(ErrorName::Request(NOT_FOUND))] {
+            one.stage = stage;
+            assert!(!one.may_be_asked(&chat, Given::Search, 1) && !one.may_answer(&chat, Given::Settings, 1));
+        }
+        // Asked anew, on another socket.
+        let mut turns = Turns::default();
+        let again = Turn { begun_on: Some(2), heard_on: 2, asked: Vec::new(), ..one.clone() };
+        turns.add(one);
+        turns.add(again);
+        let again = turns.find_mut(&turns.all[0].turn.clone()).unwrap();
+        again.stage = Stage::Asked;
+        assert!(
+            !again.may_be_asked(&chat, Given::Settings, 2) && again.may_be_asked(&chat, Given::Search, 2)
+        );
     }
 
     const NOT_FOUND: confidant_chat_protocol::Failure = confidant_chat_protocol::Failure::NotFound;

@@ -15,23 +15,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
-use confidant_chat_protocol::{ErrorName, Failure, Finish, Keep, RefusedSent};
+use confidant_chat_protocol::{ErrorName, Failure, Finish, Given, Keep, RefusedSent};
 use confidant_chats::answerer::{
-    Answer, Answerer, Approval, Ask, Branch, Have, Kept, Made, Place, Said, Telling,
+    Answer, Answerer, Approval, Ask, Branch, Have, Kept, Made, Place, Said, Telling, Wants,
 };
 use confidant_display::{Hinted as _, debug_without_content};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
+use confidant_engine::aspects::Profile;
 use confidant_engine::bus::{Followed, Following};
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
 use confidant_engine::turn::{
-    CarryOut, Ending, Enrichment, Final, History, Offered, Outbound, PastChat, SaidBy, Standing, SwitchedOff,
-    Turn,
+    CarryOut, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece, SaidBy,
+    Standing, SwitchedOff, Turn, Wanted, Wish,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The engine, as it answers in chats.
@@ -331,6 +332,7 @@ fn request(ask: Ask) -> TurnRequest {
         after: digest(ask.claim.after),
     };
     let history = ask.history.map(|branch| History { said: lines(branch), head: claim.head() });
+    let (profile, settings) = profile(ask.settings);
     TurnRequest {
         request_id: Some(ask.turn.as_str().to_owned()),
         query: ask.text,
@@ -339,8 +341,10 @@ fn request(ask: Ask) -> TurnRequest {
         titled: ask.titled,
         focus: ask.focus,
         off: off(ask.off),
+        asks: may_ask(&ask.asks),
         available_settings: ask.available,
-        settings: ask.settings.into_iter().collect::<BTreeMap<_, _>>(),
+        settings,
+        profile,
         safety: ask.safety.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
         past_chats: ask.past.into_iter().map(|(title, summary)| PastChat { title, summary }).collect(),
         ..TurnRequest::default()
@@ -358,6 +362,23 @@ fn lines(branch: Branch) -> Vec<confidant_engine::turn::Said> {
     branch.lines.into_iter().map(line).collect()
 }
 
+/// What the person chose to have known of them, apart from their other settings: what has a name that begins with `profile-`.
+fn profile(settings: Vec<(String, String)>) -> (Profile, BTreeMap<String, String>) {
+    let (mut profile, mut others) = (Profile::default(), BTreeMap::new());
+    let list = |text: &str| text.split(',').map(|one| one.trim().to_owned()).collect();
+    for (name, text) in settings {
+        match name.strip_prefix("profile-") {
+            Some("learning-style") => profile.learning_style = Some(text),
+            Some("persona") => profile.persona = Some(text),
+            Some("interests") => profile.interests = list(&text),
+            Some("jurisdictions") => profile.jurisdictions = list(&text),
+            Some(other) => drop(profile.more.insert(other.to_owned(), text)),
+            None => drop(others.insert(name, text)),
+        }
+    }
+    (profile, others)
+}
+
 /// What a person switched off: words that are known, else the name of a tool.
 fn off(names: Vec<String>) -> SwitchedOff {
     let mut off = SwitchedOff::default();
@@ -366,7 +387,7 @@ fn off(names: Vec<String>) -> SwitchedOff {
         match name.as_str() {
             "tools" => off.tools.extend(all()),
             "focus" => off.focus_modes.extend(all()),
-            "settings" => off.settings = true,
+            "settings" => (off.settings, off.profile) = (true, true),
             "similar" => off.past_chats = true,
             "search" => drop(off.tools.insert("memory.search".to_owned())),
             "suggestions" => off.enrichment = true,
@@ -385,8 +406,39 @@ fn said(event: Outbound) -> Option<Said> {
         Outbound::Error(error) => Said::Failed(refused(error)),
         // Named with the answer.
         Outbound::SettingsWanted { .. } => return None,
+        Outbound::Wanted(wanted) => Said::Wants(Box::new(wants(*wanted))),
         Outbound::Enriched(made) => Said::Made(Box::new(made_of(*made))),
     })
+}
+
+/// What a turn wants of the device that asked, and the way back for it.
+fn wants(mut wanted: Wanted) -> Wants {
+    let (what, names, query) = match &wanted.wish {
+        Wish::Settings(names) => (Given::Settings, names.clone(), None),
+        Wish::PastChats(tags) => (Given::Summary, tags.clone(), None),
+        Wish::Search(words) => (Given::Search, Vec::new(), Some(words.clone())),
+    };
+    let (reply, given) = oneshot::channel::<Vec<(String, String)>>();
+    tokio::spawn(async move {
+        let pieces = tokio::select! {
+            pieces = given => pieces.ok(),
+            () = wanted.closed() => None,
+        };
+        // Nothing given: the wish is dropped here, and the turn goes on.
+        if let Some(pieces) = pieces {
+            wanted.give(pieces.into_iter().map(|(name, text)| Piece { name, text }).collect());
+        }
+    });
+    Wants { what, names, query, reply }
+}
+
+/// What a turn may ask for, of what the device allows.
+fn may_ask(asks: &[Given]) -> MayAsk {
+    MayAsk {
+        settings: asks.contains(&Given::Settings),
+        past_chats: asks.contains(&Given::Summary),
+        search: asks.contains(&Given::Search),
+    }
 }
 
 fn answered(answer: Final) -> Answer {
@@ -485,3 +537,27 @@ const LOOK_BESIDE: Duration = Duration::from_secs(1);
 const FIRST: Duration = Duration::from_millis(300);
 /// How long what is made of an answer is waited for.
 const AFTERWARDS: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_told_apart_from_settings_and_goes_with_them() {
+        let given = [
+            ("profile-persona", "self-employed"),
+            ("profile-interests", "tides, boats"),
+            ("profile-pronouns", "she"),
+            ("city", "Cork"),
+        ];
+        let given = given.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+        let (profile, settings) = profile(given);
+        assert_eq!(profile.persona.as_deref(), Some("self-employed"));
+        assert_eq!(profile.interests, ["tides", "boats"]);
+        assert_eq!(profile.more["pronouns"], "she");
+        assert_eq!(settings.into_keys().collect::<Vec<_>>(), ["city"]);
+        let off = off(vec!["settings".to_owned(), "similar".to_owned(), "search".to_owned()]);
+        assert!(off.settings && off.profile && off.past_chats && off.has_tool("memory.search"));
+        assert_eq!(may_ask(&[Given::Search]), MayAsk { search: true, ..MayAsk::default() });
+    }
+}

@@ -61,11 +61,13 @@ pub struct WebCache {
     pub lives: Duration,
     /// The newest by use; older ones are ended.
     pub chats: usize,
+    /// How long a turn waits for what it asked the person's device for, before it goes on without.
+    pub asks: Duration,
 }
 
 impl Default for WebCache {
     fn default() -> Self {
-        Self { lives: Duration::from_secs(86_400), chats: 3 }
+        Self { lives: Duration::from_secs(86_400), chats: 3, asks: Duration::from_secs(10) }
     }
 }
 

@@ -247,6 +247,8 @@ impl Events {
             Some(Outbound::SettingsWanted { names }) => {
                 ("settings_request", self.message("settings_request", "", &json!({ "settings": names })))
             }
+            // Only chats that devices keep want anything of one, and those have another door.
+            Some(Outbound::Wanted(_)) => ("progress", self.message("progress", "", &json!({}))),
             Some(Outbound::Enriched(made)) => {
                 self.ended = true;
                 ("enriched", self.message("enriched", "", &json!(Enrichment::from(*made))))

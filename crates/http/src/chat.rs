@@ -334,7 +334,12 @@ impl Events {
             Some(Outbound::Final(answer)) => Some(self.last(Ending::Answer(answer))),
             Some(Outbound::Approval(request)) => Some(self.last(Ending::Approval(request))),
             Some(Outbound::Error(error)) => Some(self.failed(&error.into())),
-            Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_)) => None,
+            Some(
+                Outbound::Progress { .. }
+                | Outbound::SettingsWanted { .. }
+                | Outbound::Wanted(_)
+                | Outbound::Enriched(_),
+            ) => None,
             None => Some(self.failed(&cut_off(&self.app))),
         }
     }

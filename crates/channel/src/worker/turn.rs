@@ -240,7 +240,7 @@ impl Job<'_> {
                     Some(Outbound::Final(answer)) => return Heard::Ended(Ok(Ending::Answer(answer))),
                     Some(Outbound::Approval(request)) => return Heard::Ended(Ok(Ending::Approval(request))),
                     Some(Outbound::Error(error)) => return Heard::Ended(Err(error)),
-                    Some(Outbound::SettingsWanted { .. } | Outbound::Enriched(_)) => {}
+                    Some(Outbound::SettingsWanted { .. } | Outbound::Wanted(_) | Outbound::Enriched(_)) => {}
                     None => return Heard::Silence,
                 },
                 () = tokio::time::sleep(wait), if growing == Growing::Shown => {

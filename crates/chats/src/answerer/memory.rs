@@ -1,4 +1,5 @@
-//! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before.
+//! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before. Words that begin with `want` say what it
+//! asks the device for; what was given stands behind the answer.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -6,12 +7,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use confidant_chat_format::{ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
-use confidant_chat_protocol::{Finish, RefusedSent};
+use confidant_chat_protocol::{Finish, Given, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling};
+use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling, Wants};
 
 /// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.
 #[derive(Clone)]
@@ -100,8 +101,9 @@ impl MemoryAnswerer {
                 let kept = Kept { messages, digest, transcript: branch.transcript };
                 this.chats.lock().insert(ask.place.chat.clone(), (branch.lines.clone(), kept));
             }
+            let given = want(&ask, &sender).await;
             let known = this.lines(&ask.place.chat).len();
-            let text = format!("known={known}: {}", ask.text);
+            let text = format!("known={known}: {}{given}", ask.text);
             for piece in text.split_inclusive(' ') {
                 let Ok(permit) = this.pace.acquire().await else { return };
                 permit.forget();
@@ -157,6 +159,29 @@ fn awaited(mut begun: Begun) -> Telling {
         }
     });
     receiver
+}
+
+/// Asks the device for what the words say, `want settings`, `want summary` or `want search`, whatever it allowed; what it gave, in brackets.
+async fn want(ask: &Ask, sender: &mpsc::Sender<Said>) -> String {
+    let mut given = String::new();
+    let mut words = ask.text.split_whitespace();
+    while words.any(|word| word == "want") {
+        let Some(what) = words.next().and_then(|name| Given::ALL.iter().find(|one| one.name() == name))
+        else {
+            continue;
+        };
+        let (reply, receiver) = oneshot::channel();
+        let (names, query) = match what {
+            Given::Settings => (ask.available.clone(), None),
+            Given::Summary => (vec!["tides".to_owned()], None),
+            Given::Search => (Vec::new(), Some("tides".to_owned())),
+        };
+        let _gone = sender.send(Said::Wants(Box::new(Wants { what: *what, names, query, reply }))).await;
+        let pieces = receiver.await.unwrap_or_default();
+        let pieces: Vec<String> = pieces.iter().map(|(name, text)| format!("{name}={text}")).collect();
+        given.push_str(&format!(" [{}]", pieces.join("; ")));
+    }
+    given
 }
 
 #[async_trait]
@@ -218,6 +243,7 @@ impl Answerer for MemoryAnswerer {
             available: Vec::new(),
             settings: Vec::new(),
             past: Vec::new(),
+            asks: Vec::new(),
             safety: None,
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! chat_message_added ─▶ Running ─▶ drive: the turn before it ─▶ have | request_chat_history ─▶ Answerer::answer
-//!                          ▲          │ words, in frames of some 40 ms
+//!                          ▲          │ words, in frames of some 40 ms; request_client_data to the socket that asked
 //! resume_ai_task ──────────┘          ▼                     a turn of another gateway is followed ─▶ Answerer::again
 //!                               heard by the sockets that can name the branch's digest
 //!                          nobody stored it within a minute ─▶ a letter in the mailbox
@@ -24,8 +24,8 @@ use std::sync::Arc;
 use confidant_chat_format::{AccountId, ChatId, Digest};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
-    ChatMessageAdded, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, ResumeAiTask,
-    ServerEvent,
+    ChatMessageAdded, ClientData, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, Piece,
+    ResumeAiTask, ServerEvent,
 };
 
 use super::Inner;
@@ -81,6 +81,17 @@ impl Inner {
             return Err(not_found());
         }
         running.take_history(peer.seat, history)?;
+        Ok(Vec::new())
+    }
+
+    /// What the device gives that was asked for it. From another socket, of another kind, or when nobody waits any more: `not-found`.
+    pub(crate) fn hear_data(&self, peer: &Peer, data: ClientData) -> Answer<Vec<Step>> {
+        let ClientData { chat, turn, what, pieces } = data;
+        let running = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat);
+        let reply = running.ok_or_else(not_found)?.take_wish(peer.seat, what)?;
+        let piece = |piece: Piece| (piece.name.as_str().to_owned(), piece.text.as_str().to_owned());
+        // The turn may have gone on without it.
+        let _late = reply.send(pieces.into_vec().into_iter().map(piece).collect());
         Ok(Vec::new())
     }
 

@@ -50,6 +50,7 @@ impl Inner {
             ClientEvent::LabelDevice(label) => self.label(peer, &label).await,
             ClientEvent::ChatMessageAdded(ask) => self.ask(peer, ask).await,
             ClientEvent::ChatHistory(history) => self.hear_history(peer, history),
+            ClientEvent::ClientData(data) => self.hear_data(peer, data),
             ClientEvent::ResumeAiTask(resume) => self.resume(peer, resume).await,
             ClientEvent::CancelAiTask(cancel) => self.cancel(peer, &cancel).await,
             ClientEvent::DecideAiTask(decide) => self.decide(peer, decide),

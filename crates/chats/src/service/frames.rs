@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Chats(ChatsStep),
     /// Embeds of a chat.
     Embeds(ChatId, Vec<EmbedId>),
+    /// What is remembered of the safety of chats.
+    Safety(Vec<ChatId>),
     /// Letters that wait, after this one.
     Letters(Option<(ChatId, TurnId)>),
 }
@@ -78,6 +80,10 @@ impl Frames {
             Step::Embeds(chat, embeds) => {
                 let made = service.embeds_frame(&self.peer, chat, embeds).await;
                 made.map(|(event, rest)| (event, rest.map(|rest| Step::Embeds(chat.clone(), rest))))
+            }
+            Step::Safety(chats) => {
+                let made = service.safety_frame(&self.peer.account, chats).await;
+                made.map(|event| (event, None))
             }
             Step::Letters(after) => {
                 let made = service.letters_frame(&self.peer.account, after.clone()).await;
@@ -148,6 +154,7 @@ impl Service {
         for chats in state.lines.chunks(limits::MAX_BATCH) {
             let todo = chats.iter().map(|line| (line.chat.clone(), nothing.clone()));
             steps.push(Step::Chats(ChatsStep::new(Kind::Export, todo)));
+            steps.push(Step::Safety(chats.iter().map(|line| line.chat.clone()).collect()));
         }
         steps.push(Step::Letters(None));
         steps.push(Step::event(state.complete(confidant_chat_protocol::Phase::All)));

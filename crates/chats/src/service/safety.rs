@@ -13,6 +13,7 @@
 //! forgotten nothing, and the other way round the chat would be refused for ever.
 
 use confidant_chat_format::{AccountId, ChatId, Refused};
+use confidant_chat_protocol::{ErrorName, List, SafetyRecords, SafetySent, ServerEvent, Text};
 use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Sealed, open, seal};
 use zeroize::Zeroizing;
@@ -69,6 +70,21 @@ impl Inner {
         self.store.put_safety(put).await?;
         self.vault.raise_chat(account, chat, rev).await?;
         Ok(rev)
+    }
+
+    /// What is remembered of these chats, opened, for an export. One that cannot be opened is said to be there.
+    pub(crate) async fn safety_frame(&self, account: &AccountId, chats: &[ChatId]) -> Answer<ServerEvent> {
+        let mut records = Vec::new();
+        for chat in chats {
+            let record = match self.safety(account, chat).await {
+                Ok(None) => continue,
+                Ok(Some(row)) => Some(Text::cut(&String::from_utf8_lossy(&row.bytes))),
+                Err(refused) if matches!(refused.error, ErrorName::Content(_)) => None,
+                Err(refused) => return Err(refused),
+            };
+            records.push(SafetySent { chat: chat.clone(), record });
+        }
+        Ok(ServerEvent::SafetyRecords(SafetyRecords { records: List::new(records)? }))
     }
 
     /// Takes the row as it is for the newest, as after restoring a backup. Says whether it was behind. One that does not open is

@@ -7,7 +7,8 @@ use confidant_chat_format::{ChatId, Kind, Role, TurnId};
 use confidant_chat_protocol::{Finish, Given, Keep};
 use confidant_chats::answerer::MemoryAnswerer;
 use confidant_client::{
-    AskOptions, Awaiting, Device, GivenText, News, Phase, Telling, Told, Transport, Waiting, What,
+    AskOptions, Awaiting, Consent, Device, GivenText, News, Phase, Telling, Told, Transport, Waiting, What,
+    Wish,
 };
 
 use crate::convergence::Weather;
@@ -396,6 +397,11 @@ async fn switches_and_what_is_given_go_with_the_question_and_are_noted() {
     let shared = exported.chats[0].messages.iter().find(|one| one.message.role == Role::User);
     let shared = &shared.unwrap().message.shared;
     assert_eq!((shared[0].what.as_str(), shared[0].bytes), ("settings", 7));
+    assert_eq!(
+        exported.chats[0].safety.as_deref(),
+        Some("turns=1"),
+        "what the server remembers is the person's, too"
+    );
 }
 
 #[tokio::test]
@@ -477,4 +483,143 @@ async fn an_answer_goes_on_at_another_gateway_for_both_devices() {
     answerer.forget();
     answered(&mut two, &chat, "go on").await;
     assert_eq!(kinds(&answerer, &chat)[..2], [Kind::User, Kind::Assistant]);
+}
+
+/// A device with something to give, and a chat that asks.
+async fn with_something(answerer: &MemoryAnswerer) -> (World, Device, Person, ChatId) {
+    let world = World::answering(answerer).await;
+    let (mut one, ana) = world.ana().await;
+    one.remember("city", Some("Cork")).unwrap();
+    one.remember("diet", Some("no nuts")).unwrap();
+    for (title, summary, words) in [
+        ("Sailing", "About tides and boats.", "the tides at the harbour turn at six"),
+        ("Cooking", "About bread.", "flour and water"),
+        ("Fishing", "Where to fish when tides change.", "nothing to see"),
+    ] {
+        let chat = one.new_chat(Some(title)).unwrap();
+        one.set_field(&chat, "summary", summary).unwrap();
+        one.say(&chat, words).unwrap();
+    }
+    let chat = one.new_chat(Some("Trip")).unwrap();
+    one.flush().await.unwrap();
+    (world, one, ana, chat)
+}
+
+fn there(device: &Device) -> AskOptions {
+    let mut options = plain();
+    options.available = device.memories();
+    options.consent = Consent::Person;
+    options
+}
+
+async fn wish(device: &mut Device, turn: &TurnId) -> Wish {
+    let told = hear(device, turn, |telling| matches!(telling, Telling::Wish(_))).await;
+    let Some(Telling::Wish(wish)) = told.last() else { panic!() };
+    Wish::clone(wish)
+}
+
+/// What the reply notes that was given: kinds and bytes.
+async fn noted(device: &mut Device, ana: &Person, chat: &ChatId) -> Vec<(String, u32)> {
+    let exported = device.export(&ana.recovery()).await.unwrap();
+    let chat = exported.chats.iter().find(|one| one.id == chat.as_str()).unwrap();
+    let replies = chat.messages.iter().filter(|one| one.message.role == Role::Assistant);
+    let noted = replies.flat_map(|one| &one.message.shared);
+    noted.map(|one| (one.what.as_str().to_owned(), one.bytes)).collect()
+}
+
+#[tokio::test]
+async fn what_an_answer_asks_for_is_shown_before_it_goes_and_noted() {
+    let (_world, mut one, ana, chat) = with_something(&MemoryAnswerer::default()).await;
+    let options = there(&one);
+    let asked = one.ask(&chat, "want settings want summary want search", &options).unwrap();
+    one.flush().await.unwrap();
+    let settings = wish(&mut one, &asked.turn).await;
+    assert_eq!(
+        (settings.what, &settings.names),
+        (Given::Settings, &vec!["city".to_owned(), "diet".to_owned()])
+    );
+    let texts = |wish: &Wish| -> Vec<(String, String)> {
+        wish.pieces.iter().map(|piece| (piece.name.clone(), piece.text.clone())).collect()
+    };
+    assert_eq!(texts(&settings), [("city".into(), "Cork".into()), ("diet".into(), "no nuts".into())]);
+    // Not more than is asked for, nothing else, and not twice.
+    let other = GivenText { what: Given::Search, ..settings.pieces[0].clone() };
+    assert!(one.give(&chat, &asked.turn, Given::Settings, &[other]).await.is_err(), "of another kind");
+    assert!(one.give(&chat, &asked.turn, Given::Search, &[]).await.is_err(), "not asked for");
+    one.give(&chat, &asked.turn, Given::Settings, &settings.pieces[..1]).await.unwrap();
+    let again = one.give(&chat, &asked.turn, Given::Settings, &settings.pieces[1..]).await;
+    assert_eq!(again.unwrap_err().name(), "unasked");
+    let similar = wish(&mut one, &asked.turn).await;
+    assert_eq!(similar.names, ["tides"]);
+    let mut titles: Vec<String> = texts(&similar).into_iter().map(|(title, _)| title).collect();
+    titles.sort();
+    assert_eq!(titles, ["Fishing", "Sailing"], "those that have to do with it");
+    one.give(&chat, &asked.turn, Given::Summary, &[]).await.unwrap();
+    let search = wish(&mut one, &asked.turn).await;
+    assert_eq!(search.query.as_deref(), Some("tides"));
+    assert_eq!(texts(&search), [("Sailing".into(), "the tides at the harbour turn at six".into())]);
+    one.give(&chat, &asked.turn, Given::Search, &search.pieces).await.unwrap();
+    let told = hear(&mut one, &asked.turn, is_end).await;
+    let given = "[city=Cork] [] [Sailing=the tides at the harbour turn at six]";
+    assert!(shown(&told).ends_with(given), "{}", shown(&told));
+    let late = one.give(&chat, &asked.turn, Given::Search, &search.pieces).await;
+    assert_eq!(late.unwrap_err().name(), "unasked", "it is answered");
+    one.flush().await.unwrap();
+    assert_eq!(noted(&mut one, &ana, &chat).await, [("settings".to_owned(), 4), ("search".to_owned(), 36)]);
+}
+
+#[tokio::test]
+async fn a_switch_of_the_chat_gives_without_asking_and_is_off_at_first() {
+    let (world, mut one, ana, chat) = with_something(&MemoryAnswerer::default()).await;
+    assert!(one.shares(&chat).is_empty());
+    one.share(&chat, Given::Settings, true).unwrap();
+    one.share(&chat, Given::Search, true).unwrap();
+    one.share(&chat, Given::Search, false).unwrap();
+    one.flush().await.unwrap();
+    // On every device, for this chat only. Nobody is there: what is not switched on is not asked for.
+    let mut two = world.second(&ana).await;
+    assert_eq!(two.shares(&chat), [Given::Settings]);
+    let mut options = plain();
+    options.available = two.memories();
+    assert_eq!(options.available, ["city", "diet"]);
+    let asked = two.ask(&chat, "want settings want search want summary", &options).unwrap();
+    two.flush().await.unwrap();
+    let told = hear(&mut two, &asked.turn, is_end).await;
+    let gave = told.iter().find_map(|telling| match telling {
+        Telling::Gave(pieces) => Some(pieces.len()),
+        _ => None,
+    });
+    assert_eq!(gave, Some(2), "and it is said");
+    assert!(shown(&told).ends_with("[city=Cork; diet=no nuts] [] []"), "{}", shown(&told));
+    two.flush().await.unwrap();
+    assert_eq!(noted(&mut two, &ana, &chat).await, [("settings".to_owned(), 4), ("settings".to_owned(), 7)]);
+    let elsewhere = two.new_chat(Some("Elsewhere")).unwrap();
+    let asked = two.ask(&elsewhere, "want settings", &options).unwrap();
+    two.flush().await.unwrap();
+    let told = hear(&mut two, &asked.turn, is_end).await;
+    assert!(shown(&told).ends_with("want settings []"), "{}", shown(&told));
+}
+
+#[tokio::test]
+async fn three_pieces_and_four_kibibytes_is_all_that_a_turn_has() {
+    let (_world, mut one, _, chat) = with_something(&MemoryAnswerer::default()).await;
+    one.remember("long", Some(&"x".repeat(4096))).unwrap();
+    assert!(one.remember("longer", Some(&"x".repeat(4097))).is_err());
+    for name in ["a1", "a2", "a3"] {
+        one.remember(name, Some("y")).unwrap();
+    }
+    let mut options = there(&one);
+    options.given = vec![GivenText { what: Given::Settings, name: "job".into(), text: "baker".into() }];
+    let asked = one.ask(&chat, "want settings", &options).unwrap();
+    one.flush().await.unwrap();
+    let wish = wish(&mut one, &asked.turn).await;
+    assert_eq!(wish.names.len(), 6);
+    let names: Vec<&str> = wish.pieces.iter().map(|piece| piece.name.as_str()).collect();
+    assert_eq!(names, ["a1", "a2"], "one went with the question");
+    let more = vec![wish.pieces[0].clone(); 3];
+    assert_eq!(one.give(&chat, &asked.turn, Given::Settings, &more).await.unwrap_err().name(), "too-large");
+    let long = GivenText { text: "x".repeat(4092), ..wish.pieces[0].clone() };
+    assert_eq!(one.give(&chat, &asked.turn, Given::Settings, &[long]).await.unwrap_err().name(), "too-large");
+    one.give(&chat, &asked.turn, Given::Settings, &wish.pieces).await.unwrap();
+    hear(&mut one, &asked.turn, is_end).await;
 }

@@ -5,8 +5,10 @@
 
 mod asking;
 mod commands;
+mod giving;
 mod restore;
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use clap::Args;
 use confidant_chat_format::{ChatId, Login, Origin, RecoveryCode};
 use confidant_chat_protocol::Phase;
 
-use confidant_client::{Credential, Device, Error, Folder, Http, News, Offer, Registration, Setup};
+use confidant_client::{Consent, Credential, Device, Error, Folder, Http, News, Offer, Registration, Setup};
 use confidant_engine::clock::{Clock as _, SystemClock};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -69,6 +71,10 @@ struct Remote<'a> {
     json: bool,
     /// What a tool waits for.
     question: Option<asking::Question>,
+    /// What the server asks for, the first of it shown.
+    wishes: VecDeque<giving::Asked>,
+    /// Whether somebody is there to be asked.
+    consent: Consent,
 }
 
 /// Whether to go on.
@@ -122,8 +128,10 @@ pub(super) async fn run(
         (None, None, true) => pair(&setup).await?,
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
+    let consent = if args.commands.is_empty() { Consent::Person } else { Consent::Switches };
+    let (login, json) = (args.login.clone(), form.json);
     let mut remote =
-        Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
+        Remote { device, chat: None, loaded, login, json, question: None, wishes: VecDeque::new(), consent };
     // What is refused can be looked at, and is what /put-back is for.
     let puts_back = args.commands.first().is_some_and(|command| command.trim() == PUT_BACK);
     if !puts_back {

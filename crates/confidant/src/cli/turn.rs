@@ -131,7 +131,7 @@ impl Printer {
                 self.end_line()?;
                 Err(error.into())
             }
-            Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Ok(None),
+            Outbound::SettingsWanted { .. } | Outbound::Wanted(_) | Outbound::Enriched(_) => Ok(None),
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) struct WebSection {
     ai_cache_lives: Duration,
     /// A folder with the page's files, instead of those in the program.
     pub(crate) page_folder: Option<PathBuf>,
+    /// How long an answer waits for what it asked a device for.
+    #[serde(rename = "ask_device_seconds", deserialize_with = "seconds::some")]
+    asks: Duration,
 }
 
 impl Default for WebSection {
@@ -61,6 +64,7 @@ impl Default for WebSection {
             ai_cache_chats: WebCache::default().chats,
             ai_cache_lives: WebCache::default().lives,
             page_folder: None,
+            asks: WebCache::default().asks,
         }
     }
 }
@@ -160,7 +164,7 @@ impl WebSection {
 
     /// How many chats of an account a model has at hand, and for how long.
     pub(crate) fn ai_cache(&self) -> WebCache {
-        WebCache { lives: self.ai_cache_lives, chats: self.ai_cache_chats }
+        WebCache { lives: self.ai_cache_lives, chats: self.ai_cache_chats, asks: self.asks }
     }
 
     /// What the service of chats needs to know, on a server that listens here.

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::store::random_id;
-use crate::turn::{Ending, Errand, Final, Gateway, Outbound, Outlet};
+use crate::turn::{Ending, Errand, Final, Gateway, Outbound, Outlet, Wanted, Wish};
 
 /// The gateway of an engine.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl BusGateway {
     /// Listens to one call until it ends or falls silent. While a worker says that it is the next to be taken, it is not asked
     /// for again, which would put it behind all others: until `patience` is over.
     async fn hear(
-        &self,
+        self: &Arc<Self>,
         replies: &mut Expected,
         told: &mut PassedOn,
         mut taken: Taken,
@@ -227,9 +227,25 @@ impl BusGateway {
                         return Went::Ended(outcome);
                     }
                 }
+                Heard::Wants(number, wish) => self.pass_wish(&replies.name, number, wish, outlet),
                 Heard::Queued | Heard::Accepted | Heard::Alive | Heard::Done => {}
             }
         }
+    }
+
+    /// Passes on what a turn wants of the person's device, and what that gives.
+    fn pass_wish(self: &Arc<Self>, attempt: &str, number: u64, wish: Wish, outlet: &Outlet) {
+        let (wanted, given) = Wanted::new(wish);
+        outlet.send(Outbound::Wanted(Box::new(wanted)));
+        let (gateway, attempt) = (Arc::clone(self), attempt.to_owned());
+        tokio::spawn(async move {
+            // Longer than any turn waits for it.
+            let given = timeout(WISH, given).await.ok().and_then(Result::ok).unwrap_or_default();
+            let call = Call { attempt, ..gateway.call() };
+            let json = wire::give(number, given, call);
+            let payload = gateway.seals.close(&Way::Requests.name(), json);
+            let _ = gateway.link.publish(&Way::Requests, &payload).await;
+        });
     }
 
     /// What a small model makes of the turn comes after its end.
@@ -339,7 +355,7 @@ impl BusGateway {
             Entry::Occupied(_) => Err(Error::Busy),
             Entry::Vacant(free) => {
                 free.insert(sender);
-                Ok(Expected { receiver })
+                Ok(Expected { receiver, name: name.to_owned() })
             }
         }
     }
@@ -354,6 +370,8 @@ impl BusGateway {
 /// Somebody who waits for responses; taken off the list when it is dropped.
 #[derive(Debug)]
 struct Expected {
+    /// What they answer.
+    name: String,
     receiver: mpsc::UnboundedReceiver<Heard>,
 }
 
@@ -443,5 +461,6 @@ const FIRST_WORD: u32 = 6;
 /// How often a gateway looks whether a worker of ours has a plain request: while the claim of one that died still stands.
 const LOOK: Duration = Duration::from_secs(RUNNING.as_secs() / 3);
 const AFTERWARDS: Duration = Duration::from_secs(60);
+const WISH: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

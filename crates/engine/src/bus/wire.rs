@@ -30,8 +30,8 @@ use crate::ledger::audit::Actor;
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 use crate::turn::{
-    Ending, Enrichment, Errand, Final, History, MemoryState, Metadata, Outbound, PastChat, Question, Restore,
-    SafetyRecord, Spoken, SwitchedOff, TurnRequest,
+    Ending, Enrichment, Errand, Final, History, MayAsk, MemoryState, Metadata, Outbound, PastChat, Piece,
+    Question, Restore, SafetyRecord, Spoken, SwitchedOff, TurnRequest, Wish,
 };
 
 /// One attempt to ask for something.
@@ -55,6 +55,11 @@ pub(super) enum Asked {
     },
     /// To cancel what the same call asked for: a turn without memory, whose name may not be unique.
     CallOff,
+    /// To hand a turn what it wanted of a device: which wish, and what was given.
+    Give {
+        number: u64,
+        pieces: Vec<Piece>,
+    },
     /// To look for unfinished turns, since there are some.
     Look,
 }
@@ -115,6 +120,9 @@ struct Ours {
     audience: Option<Audience>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     epoch: Option<Epoch>,
+    /// What a device gives for a turn that this call asked for, by the number of the wish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gives: Option<(u64, Vec<Piece>)>,
     #[serde(flatten)]
     given: Given,
 }
@@ -131,6 +139,8 @@ struct Given {
     past_chats: Vec<(String, String)>,
     available_settings: Vec<String>,
     settings: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "is_nothing")]
+    asks: MayAsk,
     restore: Option<Restore>,
     capture: bool,
     title: Option<String>,
@@ -148,6 +158,10 @@ struct Given {
     safety: Option<SafetyRecord>,
 }
 
+fn is_nothing(asks: &MayAsk) -> bool {
+    *asks == MayAsk::default()
+}
+
 impl Given {
     fn of(request: &TurnRequest) -> Self {
         let said = request.brought.iter().map(|said| (said.role == Role::Human, said.text.clone()));
@@ -160,6 +174,7 @@ impl Given {
             past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
             available_settings: request.available_settings.clone(),
             settings: request.settings.clone(),
+            asks: request.asks,
             restore: request.restore,
             capture: request.capture,
             title: request.title.clone(),
@@ -201,6 +216,7 @@ impl Given {
             past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),
             available_settings: self.available_settings,
             settings: self.settings,
+            asks: self.asks,
             restore: self.restore,
             capture: self.capture,
             epoch,
@@ -221,6 +237,7 @@ impl Given {
 enum CallKind {
     Turn,
     Cancel,
+    Give,
     Look,
 }
 
@@ -235,6 +252,7 @@ pub(super) fn turn(errand: &Errand, call: &Call) -> Zeroizing<Vec<u8>> {
         actor: actor.clone(),
         audience: request.audience,
         epoch: request.epoch,
+        gives: None,
         given: Given::of(request),
     };
     let metadata = json!({ "timestamp": call.sent_at.0 / 1000, "ours": ours });
@@ -276,17 +294,22 @@ fn asked_for(errand: &Errand, request_id: Option<&str>, mut metadata: Value) -> 
 /// A request to cancel a turn.
 pub(super) fn cancel(scope: &Scope, actor: &Actor, request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
     let tenant = Some(scope.tenant().as_str().to_owned());
-    short(CallKind::Cancel, request_id, Some(scope), tenant, actor, call)
+    short(CallKind::Cancel, request_id, Some(scope), tenant, actor, call, None)
 }
 
 /// A request to cancel what this call asked for.
 pub(super) fn call_off(request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
-    short(CallKind::Cancel, request_id, None, None, &Actor::system(), call)
+    short(CallKind::Cancel, request_id, None, None, &Actor::system(), call, None)
+}
+
+/// What a device gives for the turn that this call asked for.
+pub(super) fn give(number: u64, pieces: Vec<Piece>, call: Call) -> Zeroizing<Vec<u8>> {
+    short(CallKind::Give, "", None, None, &Actor::system(), call, Some((number, pieces)))
 }
 
 /// A request to look for unfinished turns.
 pub(super) fn look(call: Call) -> Zeroizing<Vec<u8>> {
-    short(CallKind::Look, "", None, None, &Actor::system(), call)
+    short(CallKind::Look, "", None, None, &Actor::system(), call, None)
 }
 
 fn short(
@@ -296,9 +319,10 @@ fn short(
     tenant: Option<String>,
     actor: &Actor,
     call: Call,
+    gives: Option<(u64, Vec<Piece>)>,
 ) -> Zeroizing<Vec<u8>> {
     let (actor, given) = (actor.clone(), Given::default());
-    let ours = Ours { call, kind, tenant, actor, audience: None, epoch: None, given };
+    let ours = Ours { call, kind, tenant, actor, audience: None, epoch: None, gives, given };
     bytes(&json!({
         "request_id": request_id,
         "session_id": scope.map(Scope::session_id),
@@ -358,6 +382,10 @@ pub(super) fn read_request(
     };
     let asked = match (ours.kind, scope) {
         (CallKind::Look, _) => Asked::Look,
+        (CallKind::Give, _) => {
+            let (number, pieces) = ours.gives.unwrap_or_default();
+            Asked::Give { number, pieces }
+        }
         (CallKind::Cancel, None) => Asked::CallOff,
         (CallKind::Cancel, Some(scope)) => Asked::Cancel { scope, request_id: request_id.clone() },
         (CallKind::Turn, scope) => {
@@ -404,6 +432,8 @@ pub(super) enum Heard {
     /// It still runs.
     Alive,
     Event(Outbound),
+    /// The turn wants something of the person's device, under this number.
+    Wants(u64, Wish),
     /// There are no more messages.
     Done,
 }
@@ -478,6 +508,10 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
         Heard::Accepted => only_ours("accepted"),
         Heard::Alive => only_ours("alive"),
         Heard::Done => only_ours("done"),
+        Heard::Wants(number, wish) => {
+            let metadata = json!({ "number": number, "wish": wish });
+            ours.then_some(("wanted", Cow::Borrowed(""), metadata))
+        }
         Heard::Event(event) => said_of(event, ours),
     }
 }
@@ -496,7 +530,11 @@ fn said_of(event: &Outbound, ours: bool) -> Option<(&'static str, Cow<'_, str>, 
             ("settings_wanted", Cow::Borrowed(""), json!({ "names": names }))
         }
         Outbound::Enriched(enrichment) if ours => ("enriched", Cow::Borrowed(""), json!(enrichment)),
-        Outbound::Delta { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => return None,
+        // Said as `Heard::Wants`, where it can be.
+        Outbound::Delta { .. }
+        | Outbound::SettingsWanted { .. }
+        | Outbound::Wanted(_)
+        | Outbound::Enriched(_) => return None,
     })
 }
 
@@ -513,6 +551,11 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
         "accepted" => return Some(Response { request_id, attempt, heard: Heard::Accepted }),
         "alive" => return Some(Response { request_id, attempt, heard: Heard::Alive }),
         "done" => return Some(Response { request_id, attempt, heard: Heard::Done }),
+        "wanted" => {
+            let wish = serde_json::from_value(metadata.get("wish")?.clone()).ok()?;
+            let heard = Heard::Wants(metadata.get("number")?.as_u64()?, wish);
+            return Some(Response { request_id, attempt, heard });
+        }
         "progress" => Outbound::Progress { text: Cow::Owned(content) },
         "delta" => Outbound::Delta { seq: metadata.get("seq")?.as_u64()?, text: content },
         "final_response" => {

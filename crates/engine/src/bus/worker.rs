@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::sleep;
 
 use super::line::{Lines, Place, Step};
@@ -21,7 +22,7 @@ use crate::ledger::session::Session;
 use crate::ledger::web_cache;
 use crate::ledger::web_scope::{Keep, keep};
 use crate::store::random_id;
-use crate::turn::{Errand, Outbound};
+use crate::turn::{Errand, Outbound, Piece};
 
 /// A process that runs turns for gateways.
 #[derive(Debug)]
@@ -40,6 +41,10 @@ struct Desk {
     lines: Lines,
     /// Turns without memory, by the call that asked for them: only its gateway can cancel one.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
+    /// What turns want of devices, by their call and the number of the wish.
+    wishes: Mutex<HashMap<(String, u64), oneshot::Sender<Vec<Piece>>>>,
+    /// The number of the next wish: none comes twice, so that nothing that is late is taken for another.
+    next_wish: AtomicU64,
 }
 
 impl Engine {
@@ -54,8 +59,10 @@ impl Engine {
                 tokio::spawn(late::tell(Arc::clone(&link), seals.clone(), self.notices()));
             }
             let room = Arc::new(Semaphore::new(settings.turns.max(1)));
-            let (lines, calls) = (Lines::default(), Mutex::default());
-            let desk = Arc::new(Desk { engine: self.clone(), link, seals, settings, room, lines, calls });
+            let (lines, calls, wishes) = (Lines::default(), Mutex::default(), Mutex::default());
+            let (engine, next_wish) = (self.clone(), AtomicU64::new(0));
+            let desk = Desk { engine, link, seals, settings, room, lines, calls, wishes, next_wish };
+            let desk = Arc::new(desk);
             Ok(Worker { desk, requests })
         })
     }
@@ -152,6 +159,12 @@ impl Desk {
             Asked::CallOff => {
                 let called_off = call.and_then(|call| self.calls().get(&call.attempt).cloned());
                 called_off.iter().for_each(|turn| turn.notify_one());
+            }
+            // Only the worker that runs the turn has the wish.
+            Asked::Give { number, pieces } => {
+                let wish = call.and_then(|call| self.wishes.lock().remove(&(call.attempt, number)));
+                // The turn may have gone on without it.
+                let _late = wish.map(|wish| wish.send(pieces));
             }
             Asked::Turn(mut errand) => {
                 self.date(&mut errand, call.is_some()).await;
@@ -325,12 +338,26 @@ impl Reply<'_> {
                     // Each time that something is said takes a while. Meanwhile more may have come.
                     let waiting = std::iter::once(event).chain(std::iter::from_fn(|| turn.waiting()));
                     let waiting = waiting.inspect(|event| waits |= matches!(event, Outbound::Approval(_)));
-                    let said = joined(waiting, &mut pieces);
+                    let mut said = joined(waiting, &mut pieces);
+                    said.iter_mut().for_each(|said| self.note_wish(said));
                     self.say(&said).await;
                 }
                 _ = beats.tick() => self.beat().await,
             }
         }
+    }
+
+    /// Keeps the way back for what a turn wants; what its call has no name for gets nothing.
+    fn note_wish(&self, said: &mut Heard) {
+        let (Heard::Event(Outbound::Wanted(_)), Some(attempt)) = (&said, &self.attempt) else { return };
+        let Heard::Event(Outbound::Wanted(wanted)) = std::mem::replace(said, Heard::Alive) else { return };
+        let (wish, answer) = wanted.parted();
+        let mut wishes = self.desk.wishes.lock();
+        // Those whose turn went on without.
+        wishes.retain(|_, answer| !answer.is_closed());
+        let number = self.desk.next_wish.fetch_add(1, Ordering::Relaxed);
+        wishes.insert((attempt.clone(), number), answer);
+        *said = Heard::Wants(number, wish);
     }
 
     async fn beat(&self) {

@@ -8,12 +8,14 @@ use confidant_model::{Calling, Model, Step};
 use confidant_prepare::{Prepared, SafetyAction, SafetyText};
 
 use super::after::unfinished;
+use super::asking::{Asking, Piece};
 use super::compose::{self, Gathered};
 use super::draft::{Answered, Draft, Reached, Unanswered};
 use super::enrich::{self, Material};
 use super::outbound::{ChatOutcome, Offered, Outbound};
 use super::outlet::Outlet;
 use super::prepare::{Known, Plan, Planner, Whose};
+use super::remember::Reach;
 use super::request::Inbound;
 use super::spoken::SpokenCommand;
 use super::work::Desk;
@@ -62,6 +64,8 @@ struct Making<'m> {
     session: Option<&'m Session>,
     gathered: &'m Gathered,
     planner: &'m Planner<'m>,
+    /// What the person's device may be asked for.
+    asking: &'m Asking,
     /// What was done of it before.
     work: Option<Work>,
     draft: Draft,
@@ -90,7 +94,10 @@ async fn produce(
     }
     let checkpoint = held.as_deref().and_then(Held::checkpoint);
     let mut known = checkpoint.map(|log| Known::of(log, inbound.audience)).unwrap_or_default();
-    known.titled |= goes_on(checkpoint, &inbound);
+    let is_web = session.is_some_and(Session::is_web);
+    // Where devices keep the chat, only they know whether it has a title: one that was made may never have come to them.
+    known.titled =
+        if is_web { inbound.request.titled } else { known.titled || goes_on(checkpoint, &inbound) };
     known.titled_elsewhere = inbound.request.titled;
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
     let work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
@@ -112,9 +119,14 @@ async fn produce(
         let similar = past::similar(session, checkpoint, &inbound).await;
         inbound.request.past_chats.extend(similar);
     }
+    let asking = match is_web {
+        true => {
+            Asking::new(&inbound.request, past::begins(checkpoint, &inbound), inner.ledger.settings.web.asks)
+        }
+        false => Asking::default(),
+    };
     let gathered = compose::gather(inner, session, inbound, recalled, Arc::clone(&draft.concepts));
     let planner = Planner::new(inner, (whose, session), known, &gathered, available).await;
-    let is_web = session.is_some_and(Session::is_web);
     let chat = |offers| is_web.then(|| Box::new(ChatOutcome { safety: planner.known.safety(), offers }));
     if is_web && SpokenCommand::read(&gathered.query) == Some(SpokenCommand::Forget) {
         // Only a device can do it, so nothing is claimed.
@@ -132,7 +144,8 @@ async fn produce(
         draft.metadata.chat = chat(None);
         return Ok(Reached::Answer(said_by_us(draft, words)));
     }
-    let making = Making { inner, whose, session, gathered: &gathered, planner: &planner, work, draft };
+    let (gathered, planner, asking) = (&gathered, &planner, &asking);
+    let making = Making { inner, whose, session, gathered, planner, asking, work, draft };
     making.run(&mut held, outlet).await
 }
 
@@ -161,7 +174,8 @@ impl Making<'_> {
         };
         let conversation = self.gathered.conversation();
         let asking = self.planner.ask(small, &conversation, query, &rules);
-        let Some(guess) = self.planner.guess(&rules).filter(|_| processing.beside) else {
+        let alone = !processing.beside || self.asking.may_come_first(self.planner.knows_settings());
+        let Some(guess) = self.planner.guess(&rules).filter(|_| !alone) else {
             let plan = self.planner.plan(asking.await);
             return self.settled(&plan, held, outlet).await;
         };
@@ -205,7 +219,7 @@ impl Making<'_> {
 
     /// Answers on a plan that is final.
     async fn settled(
-        self,
+        mut self,
         plan: &Plan,
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
@@ -216,7 +230,21 @@ impl Making<'_> {
             let answered = said_by_us(self.again().draft, words);
             return self.finished(plan, Ok(Reached::Answer(answered)), outlet).await;
         }
+        self.ask_device(plan, outlet).await;
         self.go_on(plan, held, outlet).await
+    }
+
+    /// Asks the person's device for what would help, where it may be asked.
+    async fn ask_device(&mut self, plan: &Plan, outlet: &Outlet) {
+        let Some(prepared) = &plan.prepared else { return };
+        let wanted = plan.wanted_settings(&self.draft.known_settings);
+        let (settings, past) = tokio::join!(
+            self.asking.settings(&wanted, outlet),
+            self.asking.past_chats(&prepared.tags, outlet)
+        );
+        let names = settings.iter().map(|piece: &Piece| piece.name.clone());
+        self.draft.known_settings.extend(names);
+        self.draft.pieces = [settings, past];
     }
 
     /// Answers, whatever the plan says of whether to: it did not say so before, or work was begun, and somebody may have
@@ -289,7 +317,7 @@ impl Making<'_> {
         outlet: &Outlet,
         rejected: Option<Vec<Step>>,
     ) -> Result<Reached, Unanswered> {
-        let Self { inner, whose, session, gathered, planner, work, mut draft } = self;
+        let Self { inner, whose, session, gathered, planner, asking, work, mut draft } = self;
         let mut work = work.unwrap_or_default();
         let is_second = rejected.is_some();
         if let Some(done) = rejected {
@@ -302,8 +330,10 @@ impl Making<'_> {
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
         let mut ours = Vec::new();
-        if (draft.left_out > 0 || draft.metadata.dropped > 0) && session.is_some() {
-            ours.push(remember::tool());
+        let reach = if asking.may_search() { Reach::Device } else { Reach::Here };
+        let is_more = draft.left_out > 0 || draft.metadata.dropped > 0 || reach == Reach::Device;
+        if is_more && session.is_some() {
+            ours.push(remember::tool(reach));
         }
         if gathered.concepts.capture && session.is_some() {
             ours.push(concepts::tool());
@@ -326,7 +356,7 @@ impl Making<'_> {
             work.model = plan.model();
         }
         work.prepared = plan.prepared.clone().map(Box::new);
-        work.knows_settings |= !draft.settings.is_empty();
+        work.knows_settings |= !draft.settings.is_empty() || asking.has_given();
         let model: Arc<dyn Model> = Arc::clone(inner.staff.models.choose(&work.model));
         let request_id = draft.request_id.clone();
         let mut desk = Desk {
@@ -341,6 +371,7 @@ impl Making<'_> {
             outlet,
             gathered,
             prepared: plan.prepared.as_ref(),
+            asking,
         };
         Box::pin(respond::respond(model.as_ref(), prompt, work, draft, &mut desk)).await
     }
@@ -416,7 +447,7 @@ impl Making<'_> {
             summary_before: self.planner.known.summary.clone(),
             tags_before: self.planner.known.tags.clone(),
             category: plan.prepared.as_ref().map(|prepared| prepared.category.clone()).unwrap_or_default(),
-            settings: self.draft.settings.clone(),
+            settings: self.draft.settings.iter().cloned().chain(self.asking.given()).collect(),
         }
     }
 

@@ -57,7 +57,11 @@ impl Turn {
                 Outbound::Final(answer) => return Ok(Ending::Answer(answer)),
                 Outbound::Approval(request) => return Ok(Ending::Approval(request)),
                 Outbound::Error(error) => return Err(error),
-                Outbound::Progress { .. } | Outbound::Delta { .. } | Outbound::SettingsWanted { .. } => {}
+                // Nobody here can give what is wanted.
+                Outbound::Progress { .. }
+                | Outbound::Delta { .. }
+                | Outbound::SettingsWanted { .. }
+                | Outbound::Wanted(_) => {}
                 Outbound::Enriched(_) => {}
             }
         }

@@ -3,10 +3,12 @@
 use confidant_model::Step;
 use confidant_seal::Kid;
 
+use super::asking;
 use super::draft::{Answered, Paused, Reached, Unanswered};
 use super::enrich;
 use super::outbound::{Ending, Final, MemoryState, Outbound};
 use super::outlet::Outlet;
+use super::remember;
 use crate::about::Note;
 use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
@@ -119,6 +121,10 @@ fn captures(session: &Session, answered: &Answered) -> bool {
 pub(super) fn entries(session: &Session, answered: &Answered) -> Vec<Entry> {
     let (request_id, at) = (answered.draft.request_id.clone(), session.inner.ledger.now());
     let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
+    if session.is_web() {
+        // What a search found is the person's device's, and is not kept.
+        replies.retain(|reply| reply.name != remember::NAME);
+    }
     let by = answered.draft.metadata.model.clone().unwrap_or_default();
     replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
     vec![Entry::Answered { request_id, at, replies }]
@@ -172,7 +178,7 @@ async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> R
     let entry = Entry::Waiting {
         request_id: request_id.clone(),
         at: session.inner.ledger.now(),
-        work: Box::new(work),
+        work: Box::new(asking::unkept(session.is_web(), &work).into_owned()),
     };
     write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
     let exchange = held.checkpoint().and_then(|log| log.exchange(&request_id));

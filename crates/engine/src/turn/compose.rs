@@ -9,6 +9,7 @@ use confidant_model::tokens;
 use confidant_model::{Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, Voice, fresh_fence};
 use confidant_prepare::Prepared;
 
+use super::asking::Piece;
 use super::draft::Draft;
 use super::recall::{MESSAGE_OVERHEAD, Quote, Recalled, RecalledExchange};
 use super::request::{Inbound, Restore, SwitchedOff};
@@ -25,6 +26,8 @@ use crate::tools::Tool;
 const ROOM_SHARE: u32 = 3;
 /// The share that similar past chats and settings may have, each.
 const QUOTED_SHARE: u32 = 6;
+/// The share that what a device gave on the way may have, of each kind: all that a turn may have fits.
+const GIVEN_SHARE: u32 = 4;
 /// The share that what tools said earlier may have, of what the history leaves.
 const RESULTS_SHARE: u32 = 4;
 /// Tokens of a tool's name and the marks round it, about.
@@ -202,6 +205,8 @@ pub(super) async fn compose(
     spent += offered.iter().map(|tool| inner.staff.count_tool(tool)).sum::<u32>();
     spent += composed.blocks.iter().map(|block| tokens::count(&block.render(&gathered.fence))).sum::<u32>();
     spent += gathered.blocks.iter().map(|(_, tokens)| tokens).sum::<u32>();
+    let given = given(&draft.pieces, budget);
+    spent += given.iter().map(|(_, tokens)| tokens).sum::<u32>();
     let brought = newest_within(&gathered.brought, |(_, tokens)| *tokens, budget, &mut spent);
     let all: u32 = gathered.history.iter().map(|one| one.tokens).sum();
     let outgrown = gathered.dropped > 0 || gathered.older > 0 || spent + all > budget;
@@ -230,6 +235,7 @@ pub(super) async fn compose(
     history.extend(brought.iter().map(|(message, _)| message.clone()));
     let blocks =
         composed.blocks.into_iter().chain(summary.map(|(block, _)| block)).chain(results).chain(quotes);
+    let blocks = blocks.chain(given.into_iter().map(|(block, _)| block));
     Prompt {
         fence: gathered.fence.clone(),
         system,
@@ -241,6 +247,18 @@ pub(super) async fn compose(
         steps: Vec::new(),
         sampling: gathered.sampling,
     }
+}
+
+/// What the person's device gave on the way.
+fn given([settings, past]: &[Vec<Piece>; 2], budget: u32) -> Vec<(Block, u32)> {
+    let lines = |pieces: &[Piece]| {
+        pieces.iter().map(|piece| (one_line(&piece.name), one_line(&piece.text))).collect::<Vec<_>>()
+    };
+    let quoted = [
+        block("past_chats", PAST_INTRO, lines(past).into_iter(), budget / GIVEN_SHARE),
+        block("settings", SETTINGS_INTRO, lines(settings).into_iter(), budget / GIVEN_SHARE),
+    ];
+    quoted.into_iter().flatten().collect()
 }
 
 /// What tools said in the exchanges that are told, as far as there is room beside them: the newest first, in their order.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use confidant_prepare::RunningHarm;
 
+use super::asking::Piece;
 use super::enrich::{Enrichment, Material};
 use super::outbound::{Final, MemoryState, Metadata};
 use super::request::Inbound;
@@ -34,6 +35,8 @@ pub(super) struct Draft {
     /// What the person's settings say, and their names.
     pub(super) settings: Vec<String>,
     pub(super) known_settings: Vec<String>,
+    /// What the person's device gave on the way: settings, then past chats.
+    pub(super) pieces: [Vec<Piece>; 2],
     /// The concepts in scope, and what the person said: what is captured is held against both.
     pub(super) concepts: Arc<InScope>,
     pub(super) query: String,
@@ -58,6 +61,7 @@ impl Draft {
             material: None,
             settings: Vec::new(),
             known_settings: Vec::new(),
+            pieces: Default::default(),
             concepts: Arc::default(),
             query: String::new(),
             shared: inbound.request.shared,

@@ -7,6 +7,7 @@ use confidant_model::Usage;
 use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
+use super::asking::Wanted;
 use super::enrich::Enrichment;
 use super::safety::SafetyRecord;
 use crate::approval::ApprovalRequest;
@@ -15,7 +16,7 @@ use crate::concepts::{ConceptsOfTurn, ContextStatus};
 use crate::error::Error;
 use crate::ledger::rights::Receipt;
 
-/// What comes out of a turn, in this order: any number of `Progress`, `Delta` and `SettingsWanted`, then one `Final`,
+/// What comes out of a turn, in this order: any number of `Progress`, `Delta`, `SettingsWanted` and `Wanted`, then one `Final`,
 /// `Approval` or `Error`; and after a `Final`, where a small model makes something of turns, one `Enriched`.
 #[derive(Debug)]
 pub enum Outbound {
@@ -43,6 +44,8 @@ pub enum Outbound {
         /// Their names.
         names: Vec<String>,
     },
+    /// Something that only the person's device can give. The turn waits for it, for a few seconds.
+    Wanted(Box<Wanted>),
     /// What was made of the turn, after its end.
     Enriched(Box<Enrichment>),
 }

@@ -16,10 +16,7 @@ use crate::store::Find;
 /// Those that fit the query best, best first. Whatever fails, the turn goes on without.
 pub(super) async fn similar(session: &Session, log: Option<&Checkpoint>, inbound: &Inbound) -> Vec<PastChat> {
     let processing = &session.inner.ledger.settings.processing;
-    let begins = log.is_none_or(|log| {
-        log.dropped() == 0 && log.all().all(|exchange| exchange.request_id == inbound.request_id)
-    });
-    let wanted = processing.past_chats && begins && inbound.request.past_chats.is_empty();
+    let wanted = processing.past_chats && begins(log, inbound) && inbound.request.past_chats.is_empty();
     // A device picks those that a chat of its own is told of.
     let wanted = wanted && !inbound.request.off.past_chats && !session.is_web();
     if !wanted || inbound.audience != Audience::Private {
@@ -33,6 +30,13 @@ pub(super) async fn similar(session: &Session, log: Option<&Checkpoint>, inbound
             Vec::new()
         }
     }
+}
+
+/// Whether nothing was said before this turn.
+pub(super) fn begins(log: Option<&Checkpoint>, inbound: &Inbound) -> bool {
+    log.is_none_or(|log| {
+        log.dropped() == 0 && log.all().all(|exchange| exchange.request_id == inbound.request_id)
+    })
 }
 
 /// A conversation that may be alike.

@@ -159,6 +159,11 @@ impl<'p> Planner<'p> {
         View { history: messages, query, wants_title: !self.known.titled }
     }
 
+    /// Whether the client has settings or memories that could be asked for.
+    pub(super) fn knows_settings(&self) -> bool {
+        !self.offer.settings_and_memories.is_empty()
+    }
+
     /// What the local rules find out.
     pub(super) fn rules(&self, messages: &[PromptMessage], query: &str) -> Prepared {
         prepare::rules(&self.view(messages, query), &self.offer, &self.inner.staff.gate)

@@ -1,9 +1,10 @@
 //! The tool `memory.search`: looks through the whole of this conversation, also what no longer fits a prompt. What is kept
-//! no longer it cannot find, and says so.
+//! no longer it cannot find, and says so. In a chat that devices keep, the person's device may be asked as well.
 
 use confidant_model::ToolSpec;
 use serde_json::{Value, json};
 
+use super::asking::Piece;
 use super::calls::text_of;
 use super::request::Restore;
 use crate::audience::Audience;
@@ -13,8 +14,17 @@ use crate::tools::{Effect, Tool, ToolOutput};
 
 pub(super) const NAME: &str = "memory.search";
 
+/// Where a search looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// In this conversation, as far as it is kept here.
+    Here,
+    /// Also in the person's chats, on their device, if they agree.
+    Device,
+}
+
 /// The tool as a model is told of it.
-pub(super) fn tool() -> Tool {
+pub(super) fn tool(reach: Reach) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -24,8 +34,15 @@ pub(super) fn tool() -> Tool {
         "required": ["query"],
         "additionalProperties": false,
     });
-    let description =
-        "Looks through everything that is kept of this conversation, also from long ago. Use it to remember.";
+    let description = match reach {
+        Reach::Here => {
+            "Looks through everything that is kept of this conversation, also from long ago. Use it to remember."
+        }
+        Reach::Device => {
+            "Looks through this conversation, and once in a turn, if the person agrees, through their other chats. Use it only \
+             for what was said before and is needed now."
+        }
+    };
     let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema };
     Tool { spec, effect: Effect::Reads }
 }
@@ -78,6 +95,21 @@ pub(super) fn search(
     let lines = places.into_iter().map(|at| format!("{}: {}", found[at].1, excerpt(found[at].2)));
     output(lines.collect(), log.dropped() > 0 && from <= log.dropped())
 }
+
+/// What was found here, with what the person's device found; `None` if it could not be asked.
+pub(super) fn with_device(mut found: ToolOutput, pieces: Option<Vec<Piece>>) -> ToolOutput {
+    let pieces = pieces.unwrap_or_default();
+    if !pieces.is_empty() {
+        found.text.push_str(ELSEWHERE);
+    }
+    for Piece { name, text } in pieces {
+        let (name, text) = (crate::fence::one_line(&name), crate::fence::one_line(&text));
+        found.text.push_str(&format!("\n{name}: {text}"));
+    }
+    found
+}
+
+const ELSEWHERE: &str = "\nIn other chats of this person, by their title:";
 
 fn output(lines: Vec<String>, dropped: bool) -> ToolOutput {
     let mut text = if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") };

@@ -6,6 +6,7 @@ use confidant_display::debug_without_content;
 use confidant_model::{PromptMessage, Sampling};
 use serde::{Deserialize, Serialize};
 
+use super::asking::MayAsk;
 use super::safety::SafetyRecord;
 use super::spoken::Spoken;
 use crate::aspects::Profile;
@@ -44,6 +45,8 @@ pub struct TurnRequest {
     pub available_settings: Vec<String>,
     /// Settings and memories that were asked for, with what they say. Never stored.
     pub settings: BTreeMap<String, String>,
+    /// What the turn may ask the person's device for, in the middle of it.
+    pub asks: MayAsk,
     /// How far back to look; if missing, as far as the limits go.
     pub restore: Option<Restore>,
     /// Whether the model is asked for the concepts of its answer, where the settings leave that open.
@@ -150,11 +153,14 @@ impl SwitchedOff {
         let off = &request.off;
         if off.past_chats {
             request.past_chats.clear();
+            request.asks.past_chats = false;
         }
         if off.settings {
             request.available_settings.clear();
             request.settings.clear();
+            request.asks.settings = false;
         }
+        request.asks.search &= !covers(&off.tools, super::remember::NAME);
         if off.profile {
             request.profile = Profile::default();
         }
@@ -238,10 +244,12 @@ mod tests {
             past_chats: vec![PastChat::default()],
             available_settings: vec!["city".to_owned()],
             settings: BTreeMap::from([("city".to_owned(), "Cork".to_owned())]),
+            asks: MayAsk { settings: true, past_chats: true, search: true },
             off,
             ..TurnRequest::default()
         };
         SwitchedOff::strip(&mut request);
+        assert_eq!(request.asks, MayAsk { search: true, ..MayAsk::default() });
         assert!(request.focus.is_none() && request.past_chats.is_empty());
         assert!(request.available_settings.is_empty() && request.settings.is_empty());
     }

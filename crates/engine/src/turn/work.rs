@@ -10,6 +10,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 
+use super::asking::{self, Asking};
+use super::calls::text_of;
 use super::compose::Gathered;
 use super::outlet::Outlet;
 use super::prepare::{Whose, needs_log};
@@ -44,6 +46,8 @@ pub(super) struct Desk<'d, 'h> {
     /// What the turn is made of, for what a focus mode has to say in it.
     pub(super) gathered: &'d Gathered,
     pub(super) prepared: Option<&'d Prepared>,
+    /// What the person's device may be asked for.
+    pub(super) asking: &'d Asking,
 }
 
 /// How far a step got.
@@ -98,6 +102,7 @@ impl Desk<'_, '_> {
         if let Some(current) = work.current.take() {
             work.done.push(current.into_step());
         }
+        work.knows_settings |= self.asking.has_given();
         Ok(Step::Done)
     }
 
@@ -196,8 +201,10 @@ impl Desk<'_, '_> {
         let place = (work.done.len(), at);
         if let (Some(session), Some(held)) = (self.session, self.held.as_deref_mut()) {
             work.calling = Some(at);
+            work.knows_settings |= self.asking.has_given();
             let (request_id, at) = (self.request_id.to_owned(), self.inner.ledger.now());
-            let entry = Entry::Working { request_id, at, work: Box::new(work.clone()) };
+            let kept = asking::unkept(session.is_web(), work).into_owned();
+            let entry = Entry::Working { request_id, at, work: Box::new(kept) };
             let note = session.record(Action::ToolCalled);
             if held.write(vec![entry], Some(self.inner.ledger.instance.into()), note).await?
                 == Wrote::Conflict
@@ -221,6 +228,9 @@ impl Desk<'_, '_> {
         if call.name == remember::NAME {
             let log = self.held.as_deref().and_then(Held::checkpoint);
             let found = remember::search(log, self.audience, self.restore, &call.arguments);
+            let words = text_of(&call.arguments, "query").unwrap_or_default();
+            let elsewhere = self.asking.search(words, self.outlet).await;
+            let found = remember::with_device(found, elsewhere);
             return tool_said(&self.gathered.fence, &found, limits.max_result_bytes);
         }
         if call.name == concepts::FIND {

@@ -18,6 +18,7 @@ on_every_store! {
     what_is_switched_off_is_in_no_models_request,
     a_turn_that_goes_on_after_a_kill_has_off_what_was_off,
     a_title_is_made_once_for_each_chat,
+    a_chat_whose_first_answer_had_no_title_gets_one_later,
     harm_outlives_the_session,
     what_a_client_sends_again_is_looked_at_as_a_whole,
 }
@@ -105,6 +106,23 @@ async fn a_title_is_made_once_for_each_chat(place: Place) {
         let (schema, _) = s.small.asked("prepare_turn").pop().unwrap();
         assert!(!schema.to_string().contains("icon_names"), "nobody is asked for one: {schema}");
     }
+    stop(s.engine).await;
+}
+
+async fn a_chat_whose_first_answer_had_no_title_gets_one_later(place: Place) {
+    let s = setting(&place, |_| {}).await;
+    s.small.says("prepare_turn", plain());
+    let chat = chat(&s.engine, CHAT);
+    let answer = chat.turn(asks("t1", "Forget our conversation!", 0, 0, 1)).finish().await.unwrap();
+    assert!(answer.metadata.preparation.is_none());
+    let answer = chat.turn(asks("t2", "Hello", 2, 1, 2)).finish().await.unwrap();
+    assert_eq!(answer.metadata.preparation.unwrap().title.as_deref(), Some("A greeting"));
+    // It was made, and never came to the device: it says so, and there is another.
+    let answer = chat.turn(asks("t3", "Hello again", 4, 2, 3)).finish().await.unwrap();
+    assert_eq!(answer.metadata.preparation.unwrap().title.as_deref(), Some("A greeting"));
+    let request = TurnRequest { titled: true, ..asks("t4", "And again", 6, 3, 4) };
+    let answer = chat.turn(request).finish().await.unwrap();
+    assert_eq!(answer.metadata.preparation.unwrap().title, None);
     stop(s.engine).await;
 }
 

@@ -5,6 +5,7 @@
 mod approvals;
 mod calls;
 mod chats;
+mod chats_asking;
 mod chats_turns;
 mod concepts;
 mod focus;

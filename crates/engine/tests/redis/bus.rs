@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use confidant_display::debug_without_content;
 use confidant_engine::approval::{Decider, Decision};
 use confidant_engine::bus::{BusSettings, Speech};
+use confidant_engine::head::{Claim, Digest};
 use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
 use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
-use confidant_engine::turn::{CarryOut, Ending, MemoryState, Outbound};
-use confidant_engine::{Actor, Engine, Error, Parts, Storage, TenantId, Turn, UserId};
+use confidant_engine::turn::{CarryOut, Ending, MayAsk, MemoryState, Outbound, Piece, Wish};
+use confidant_engine::{Actor, Engine, Error, Keep, Parts, Storage, TenantId, Turn, TurnRequest, UserId};
 
 use crate::proxy::Proxy;
 use crate::rig::*;
@@ -358,4 +359,72 @@ async fn turns_that_are_sent_in_a_row_at_a_gateway_are_kept_in_that_order() {
     let said = transcript(&gateway, id).await;
     let human: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("human:")).collect();
     assert_eq!(human, (0..8).map(|n| format!("turn {n}")).collect::<Vec<_>>());
+}
+
+/// A model that searches once, and says what was found.
+#[derive(Debug)]
+struct Searching;
+
+#[async_trait]
+impl Model for Searching {
+    fn name(&self) -> &str {
+        "searching"
+    }
+
+    async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
+        let call = ToolCall {
+            id: "1".into(),
+            name: "memory.search".into(),
+            arguments: serde_json::json!({ "query": "harbour" }),
+            signatures: Vec::new(),
+        };
+        let found: Vec<String> = prompt.steps.iter().flat_map(|step| step.results.clone()).collect();
+        let calls = if found.is_empty() { vec![call] } else { Vec::new() };
+        let text = found.join(" ");
+        deltas(&text);
+        Ok(Answer { text, calls, model: "searching".into(), usage: None })
+    }
+
+    async fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+/// What a turn wants of a device goes from the worker to the gateway, and what is given goes back; it is in no store.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
+    let Some(server) = Server::start(&[]) else { return };
+    let worker = engine(&server, Arc::new(Searching)).await;
+    let _working = works(&worker, &server.url()).await;
+    let gateway = engine(&server, Arc::new(Searching)).await;
+    gateway.become_gateway(bus(&server.url())).await.unwrap();
+    let chats = gateway.web_sessions(TenantId::new("acme").unwrap());
+    let chat = chats.session("acct_aaaaaaaaaaaaaaaaaaaaaaaaaa", "chat_a", Keep::Stored).unwrap();
+    let digest = |n: u8| Digest::from_bytes([n; 32]);
+    for (n, given) in [(0, true), (1, false)] {
+        let request = TurnRequest {
+            claim: Some(Claim { count: u64::from(n) * 2, before: digest(n), after: digest(n + 1) }),
+            asks: MayAsk { search: true, ..MayAsk::default() },
+            ..says_as(&format!("t{n}"), "What of the harbour?")
+        };
+        let mut turn = chat.turn(request);
+        let (mut wishes, mut answer) = (Vec::new(), None);
+        while let Some(event) = turn.next().await {
+            match event {
+                Outbound::Wanted(wanted) => {
+                    wishes.push(wanted.wish.clone());
+                    if given {
+                        let text = "marker-harbour-81".to_owned();
+                        wanted.give(vec![Piece { name: "Trip".to_owned(), text }]);
+                    }
+                }
+                Outbound::Final(last) => answer = Some(last.content),
+                Outbound::Error(error) => panic!("{error}"),
+                _ => {}
+            }
+        }
+        assert!(wishes == [Wish::Search("harbour".to_owned())], "{wishes:?}");
+        let answer = answer.unwrap();
+        assert_eq!(answer.contains("Trip: marker-harbour-81"), given, "{answer}");
+    }
 }

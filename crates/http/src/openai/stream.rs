@@ -48,7 +48,7 @@ pub(super) async fn respond(
 async fn first_word(turn: &mut Turn) -> Option<Outbound> {
     loop {
         match turn.next().await {
-            Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. }) => {}
+            Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Wanted(_)) => {}
             event => return event,
         }
     }
@@ -66,7 +66,10 @@ enum Word {
 impl From<Outbound> for Word {
     fn from(event: Outbound) -> Self {
         match event {
-            Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Enriched(_) => Self::None,
+            Outbound::Progress { .. }
+            | Outbound::SettingsWanted { .. }
+            | Outbound::Wanted(_)
+            | Outbound::Enriched(_) => Self::None,
             Outbound::Delta { text, .. } => Self::Piece(text),
             Outbound::Final(answer) => Self::Last(Ending::Answer(answer)),
             Outbound::Approval(request) => Self::Last(Ending::Approval(request)),

@@ -7,14 +7,14 @@ use confidant_chat_format::{Claim, Digest, ItemId, Kind, Message, Refused, Role,
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
     ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
-    PreprocessingStep, RefusedSent, RequestChatHistory, ServerEvent, ServerFrame, Step, Text,
+    PreprocessingStep, RefusedSent, RequestChatHistory, RequestClientData, ServerEvent, ServerFrame, Step, Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{CalledOff, Part, Running, Stage};
-use crate::answerer::{Ask, Branch, Have, Made, Place, Said, Telling};
+use crate::answerer::{Ask, Branch, Have, Made, Place, Said, Telling, Wants};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 use crate::service::safety::SafetyRow;
@@ -148,6 +148,7 @@ fn question(
         available: texts(ask.available.into_vec()),
         settings,
         past,
+        asks: ask.asks.into_vec(),
         safety: None,
     }
 }
@@ -198,6 +199,7 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
                 running.hear(&words);
                 flush = flush.or_else(|| Some(Instant::now() + TOGETHER));
             }
+            Some(Said::Wants(wants)) => ask_device(service, running, *wants),
             Some(Said::Final(answer)) => {
                 running.set(&answer.text);
                 tell_words(service, running);
@@ -236,6 +238,24 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
         keep(service, running, ServerEvent::PostProcessingCompleted(nothing));
     }
     settle(service, running).await;
+}
+
+/// Asks the device that began the turn, if it allowed that and is there; each kind once.
+fn ask_device(service: &Inner, running: &Running, wants: Wants) {
+    let Wants { what, names, query, reply } = wants;
+    let Some(seat) = running.wishes(what, reply) else { return };
+    let event = ServerEvent::RequestClientData(RequestClientData {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        what,
+        names: cut_list(&names),
+        query: query.map(|query| Text::cut(&query)),
+    });
+    let frame = Arc::new(ServerFrame { re: None, seq: None, event });
+    if !service.hub.send(&running.place.account, seat, &frame) {
+        // It is gone: nobody waits for it.
+        running.drop_wish(what);
+    }
 }
 
 /// Waits for the person's word on a tool. After a while the turn is forgotten here: a device that comes back takes it up again.

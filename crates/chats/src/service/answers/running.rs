@@ -6,12 +6,12 @@ use std::sync::Arc;
 use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, Transcript, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
-    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, PostProcessingCompleted,
+    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, Given, PostProcessingCompleted,
     RequestChatHistory, ServerEvent, Text,
 };
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::answerer::{Answerer, Place};
@@ -118,9 +118,14 @@ pub(super) struct Running {
     called_off: watch::Sender<Option<CalledOff>>,
     /// Parts of the history, with the socket that they came from.
     history: Option<mpsc::Sender<Part>>,
+    /// What the device that asks may be asked for.
+    asks: Vec<Given>,
 }
 
 debug_without_content!(Running { place });
+
+/// Where something goes that a device gives: names and words.
+pub(super) type Wish = oneshot::Sender<Vec<(String, String)>>;
 
 /// How far a turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +163,8 @@ struct Buffer {
     asker: Option<u64>,
     /// The history that is waited for.
     wanted: Option<RequestChatHistory>,
+    /// What was asked for, and where it goes until it is given.
+    wishes: Vec<(Given, Option<Wish>)>,
     /// Where the transcript stands with the question.
     transcript: Option<Transcript>,
 }
@@ -167,7 +174,9 @@ impl Running {
     pub(super) fn new(place: Place, ask: &ChatMessageAdded) -> (Arc<Self>, mpsc::Receiver<Part>) {
         let (history, receiver) = mpsc::channel(HISTORY);
         let ids = Some((ask.message.clone(), ask.reply.clone()));
-        (Arc::new(Self::with(place, &ask.turn, ask.after, ids, Some(history))), receiver)
+        let mut running = Self::with(place, &ask.turn, ask.after, ids, Some(history));
+        running.asks = ask.asks.iter().copied().collect();
+        (Arc::new(running), receiver)
     }
 
     /// A turn that was asked for before, and is only listened to. The message and its reply are those that the device names.
@@ -188,7 +197,8 @@ impl Running {
         history: Option<mpsc::Sender<Part>>,
     ) -> Self {
         let ((stage, _), (called_off, _)) = (watch::channel(Stage::Runs), watch::channel(None));
-        Self { place, turn: turn.clone(), after, ids, buffer: Mutex::default(), stage, called_off, history }
+        let (turn, buffer, asks) = (turn.clone(), Mutex::default(), Vec::new());
+        Self { place, turn, after, ids, buffer, stage, called_off, history, asks }
     }
 
     /// Whether this is the same question.
@@ -331,6 +341,33 @@ impl Running {
         let seat = seat.filter(|seat| Some(*seat) == self.asker()).ok_or_else(not_found)?;
         let sender = self.history.as_ref().ok_or_else(not_found)?;
         sender.try_send((seat, history)).map_err(|_| not_found())
+    }
+
+    /// Something is wanted of the device that asked; which socket is asked for it. Nobody where it did not allow it, or was asked before.
+    pub(super) fn wishes(&self, what: Given, reply: Wish) -> Option<u64> {
+        let mut buffer = self.buffer.lock();
+        let was_asked = buffer.wishes.iter().any(|(one, _)| *one == what);
+        let asker = buffer.asker.filter(|_| self.asks.contains(&what) && !was_asked && !self.is_over())?;
+        buffer.wishes.push((what, Some(reply)));
+        Some(asker)
+    }
+
+    /// Where something goes that the socket which asked the question gives, once.
+    pub(super) fn take_wish(&self, seat: Option<u64>, what: Given) -> Answer<Wish> {
+        let mut buffer = self.buffer.lock();
+        if seat.is_none() || seat != buffer.asker || self.is_over() {
+            return Err(not_found());
+        }
+        let wish = buffer.wishes.iter_mut().find(|(one, _)| *one == what);
+        let wish = wish.and_then(|(_, wish)| wish.take()).filter(|wish| !wish.is_closed());
+        wish.ok_or_else(not_found)
+    }
+
+    /// Nobody can be asked for this.
+    pub(super) fn drop_wish(&self, what: Given) {
+        let wish =
+            self.buffer.lock().wishes.iter_mut().find(|(one, _)| *one == what).map(|(_, wish)| wish.take());
+        drop(wish);
     }
 
     /// Cancels; whether it runs.

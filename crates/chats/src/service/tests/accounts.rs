@@ -406,6 +406,7 @@ async fn an_export_has_everything() {
         "data_records",
         "devices",
         "chat_content_batch_response",
+        "safety_records",
         "letters_waiting",
         "phased_sync_complete",
     ];

@@ -2,8 +2,8 @@
 
 use confidant_chat_format::{Kind, MessageId, TurnId};
 use confidant_chat_protocol::{
-    AiResponseCompleted, AiTypingEnded, CancelAiTask, ChatHistory, ChatMessageAdded, DecideAiTask, Heard,
-    HistoryReason, Keep, ResumeAiTask, SaidBy,
+    AiResponseCompleted, AiTypingEnded, CancelAiTask, ChatHistory, ChatMessageAdded, ClientData, DecideAiTask,
+    Given, Heard, HistoryReason, Keep, Piece, RequestClientData, ResumeAiTask, SaidBy,
 };
 
 use super::ahead::hooked;
@@ -41,6 +41,7 @@ impl Asker {
             off: List::default(),
             available: List::default(),
             given: List::default(),
+            asks: List::default(),
         }
     }
 
@@ -504,4 +505,59 @@ async fn a_turn_is_cancelled_at_another_gateway() {
     assert_eq!(name(&ask(&mut far, cancel(&TurnId::random())).await.unwrap()), "not-found");
     assert!(ask(&mut far, cancel(&question.turn)).await.unwrap().is_empty());
     assert_eq!(hear(&mut near, &question.turn).await.0, "known=0: one two three");
+}
+
+/// The next thing that is asked for.
+async fn wished(socket: &mut Socket) -> RequestClientData {
+    loop {
+        if let ServerEvent::RequestClientData(wanted) = news(socket).await.event {
+            return wanted;
+        }
+    }
+}
+
+fn data(question: &ChatMessageAdded, what: Given, pieces: &[(&str, &str)]) -> ClientEvent {
+    let piece = |(name, text): &(&str, &str)| Piece { what, name: Text::cut(name), text: Text::cut(text) };
+    ClientEvent::ClientData(ClientData {
+        chat: question.chat.clone(),
+        turn: question.turn.clone(),
+        what,
+        pieces: List::new(pieces.iter().map(piece).collect()).unwrap(),
+    })
+}
+
+/// What becomes of something that is given.
+async fn gives(socket: &mut Socket, event: ClientEvent) -> String {
+    let frames = ask(socket, event).await.unwrap();
+    if frames.is_empty() { "taken".to_owned() } else { name(&frames).to_owned() }
+}
+
+#[tokio::test]
+async fn what_the_question_allows_is_asked_of_its_socket_once() {
+    let (world, _, ana, mut socket, asker) = answered(false).await;
+    let mut other = world.connect(&ana).await;
+    let words = "want settings want settings want summary want search";
+    let question = ChatMessageAdded {
+        available: List::new(vec![Text::cut("city")]).unwrap(),
+        asks: List::new(vec![Given::Settings, Given::Search]).unwrap(),
+        ..asker.question(words)
+    };
+    let city = || data(&question, Given::Settings, &[("city", "Cork")]);
+    let nothing = || data(&question, Given::Search, &[]);
+    assert_eq!(gives(&mut socket, city()).await, "not-found", "before the turn");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    let wanted = wished(&mut socket).await;
+    let names: Vec<&str> = wanted.names.iter().map(|name| name.as_str()).collect();
+    assert_eq!((wanted.what, names, wanted.query), (Given::Settings, vec!["city"], None));
+    assert_eq!(gives(&mut other, city()).await, "not-found", "another socket");
+    assert_eq!(gives(&mut socket, nothing()).await, "not-found", "not asked for yet");
+    assert_eq!(gives(&mut socket, city()).await, "taken");
+    assert_eq!(gives(&mut socket, city()).await, "not-found", "a second time");
+    // The second time, and what was not allowed, are not even asked for.
+    let wanted = wished(&mut socket).await;
+    assert_eq!((wanted.what, wanted.query.unwrap().as_str()), (Given::Search, "tides"));
+    assert_eq!(gives(&mut socket, nothing()).await, "taken");
+    let (heard, _) = hear(&mut socket, &question.turn).await;
+    assert_eq!(heard, format!("known=0: {words} [city=Cork] [] [] []"));
+    assert_eq!(gives(&mut socket, nothing()).await, "not-found", "after the answer");
 }

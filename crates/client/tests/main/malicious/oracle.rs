@@ -9,11 +9,11 @@ use confidant_chat_format::{
 };
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated,
-    AiTypingEnded, AiTypingStarted, Blob, Body as _, ChatHistory, ClientEvent, ClientFrame, ErrorName,
-    Failure, Finish, HistoryReason, List, PendingAiResponse, PostProcessingCompleted, RefusedSent,
-    RequestChatHistory, Text,
+    AiTypingEnded, AiTypingStarted, Blob, Body as _, ChatHistory, ChatMessageAdded, ClientEvent, ClientFrame,
+    ErrorName, Failure, Finish, Given, HistoryReason, List, PendingAiResponse, PostProcessingCompleted,
+    RefusedSent, RequestChatHistory, RequestClientData, Text,
 };
-use confidant_client::{AskOptions, Asked, Awaiting, Telling};
+use confidant_client::{AskOptions, Asked, Awaiting, Consent, Telling};
 use confidant_seal::Key;
 
 use super::*;
@@ -68,7 +68,9 @@ impl Between for Oracle {
                 let (chat, turn) = (done.chat.clone(), done.turn.clone());
                 vec![ServerEvent::AiResponseStorageConfirmed(AiResponseStorageConfirmed { chat, turn })]
             }
-            ClientEvent::ChatHistory(_) | ClientEvent::CancelAiTask(_) => Vec::new(),
+            ClientEvent::ChatHistory(_) | ClientEvent::ClientData(_) | ClientEvent::CancelAiTask(_) => {
+                Vec::new()
+            }
             _ => return None,
         };
         self.sent.lock().push(frame.event.clone());
@@ -482,4 +484,162 @@ async fn letters_count_for_the_reply_that_the_head_waits_for() {
     assert_eq!(refusal(&mut one).await.name(), "unasked", "of the second request, not of the letter");
     assert!(one.waiting().is_empty());
     assert_eq!(bodies(&one, &scene.chat).len(), 5);
+}
+
+/// A device that remembers something, with a question that allows what this says.
+async fn allowing(scene: &Scene, shares: &[Given], consent: Consent) -> (Arc<Oracle>, Device, Asked) {
+    let (oracle, mut device) = device(scene).await;
+    device.remember("city", Some("Cork")).unwrap();
+    for what in Given::ALL {
+        device.share(&scene.chat, *what, shares.contains(what)).unwrap();
+    }
+    let mut options = AskOptions::default();
+    (options.available, options.consent) = (device.memories(), consent);
+    let asked = device.ask(&scene.chat, "fourth?", &options).unwrap();
+    device.flush().await.unwrap();
+    hear(&mut device, &asked.turn, |telling| matches!(telling, Telling::Begun(0))).await;
+    (oracle, device, asked)
+}
+
+fn asks_for(chat: &ChatId, turn: &TurnId, what: Given) -> ServerEvent {
+    ServerEvent::RequestClientData(RequestClientData {
+        chat: chat.clone(),
+        turn: turn.clone(),
+        what,
+        names: List::new(vec![Text::cut("city"), Text::cut("theme"), Text::cut("first")]).unwrap(),
+        query: Some(Text::cut("elsewhere first theme city")),
+    })
+}
+
+/// The questions that left the device.
+fn questions(oracle: &Oracle) -> Vec<ChatMessageAdded> {
+    let question = |event: &ClientEvent| match event {
+        ClientEvent::ChatMessageAdded(question) => Some(question.clone()),
+        _ => None,
+    };
+    oracle.sent.lock().iter().filter_map(question).collect()
+}
+
+#[tokio::test]
+async fn what_is_asked_for_leaves_for_an_open_question_that_allowed_it_only() {
+    let scene = Scene::new().await;
+    // Nobody asked anything, or nothing was allowed.
+    let (oracle, mut one) = device(&scene).await;
+    oracle.say(asks_for(&scene.chat, &TurnId::random(), Given::Search));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    let (oracle, mut one, asked) = asking(&scene).await;
+    for what in Given::ALL {
+        oracle.say(asks_for(&scene.chat, &asked.turn, *what));
+        assert_eq!(refusal(&mut one).await.name(), "unasked", "{what:?} is not switched on");
+    }
+    assert_eq!(oracle.sent("client_data"), 0);
+    // Another turn, another chat, another kind; then once, and not a second time.
+    let (oracle, mut one, asked) =
+        allowing(&scene, &[Given::Settings, Given::Search], Consent::Switches).await;
+    for (what, lie) in [
+        ("another turn", asks_for(&scene.chat, &TurnId::random(), Given::Settings)),
+        ("another chat", asks_for(&scene.other, &asked.turn, Given::Settings)),
+        ("another kind", asks_for(&scene.chat, &asked.turn, Given::Summary)),
+    ] {
+        oracle.say(lie);
+        assert_eq!(refusal(&mut one).await.name(), "unasked", "{what}");
+        assert_eq!(oracle.sent("client_data"), 0, "{what}");
+    }
+    for what in [Given::Settings, Given::Search] {
+        oracle.say(asks_for(&scene.chat, &asked.turn, what));
+        hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Gave(_))).await;
+        oracle.say(asks_for(&scene.chat, &asked.turn, what));
+        assert_eq!(refusal(&mut one).await.name(), "unasked", "{what:?} a second time");
+    }
+    let sent = oracle.sent.lock().clone();
+    let given = |event: &ClientEvent| match event {
+        ClientEvent::ClientData(data) => {
+            let texts = data.pieces.iter().map(|piece| piece.text.as_str().to_owned());
+            Some((data.what, texts.collect::<Vec<_>>()))
+        }
+        _ => None,
+    };
+    let given: Vec<_> = sent.iter().filter_map(given).collect();
+    assert_eq!(given[0], (Given::Settings, vec!["Cork".to_owned()]), "by name, of what may be asked for");
+    assert_eq!(
+        given[1],
+        (Given::Search, vec!["elsewhere".to_owned()]),
+        "not what the server has for this turn"
+    );
+    assert_eq!(given.len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_does_not_leave_after_the_answer_over_another_socket_or_without_a_word() {
+    let scene = Scene::new().await;
+    let all = Given::ALL;
+    // Between words it does; after the answer it does not.
+    let (oracle, mut one, asked) = allowing(&scene, all, Consent::Switches).await;
+    oracle.say(words(&scene.chat, &asked.turn, 0, "yes"));
+    oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
+    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Gave(_))).await;
+    oracle.say(ended(&scene.chat, &asked.turn, "yes"));
+    hear(&mut one, &asked.turn, is_end).await;
+    oracle.say(asks_for(&scene.chat, &asked.turn, Given::Search));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    one.flush().await.unwrap();
+    assert_eq!(oracle.sent("client_data"), 1);
+    // Another socket of the same device, and another device: they only listen.
+    let (oracle, mut one, asked) = allowing(&scene, all, Consent::Switches).await;
+    let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
+    *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    one.disconnect();
+    one.sync(Phase::All).await.unwrap();
+    oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    let (theirs, mut two) = device(&scene).await;
+    *theirs.resumed.lock() = oracle.resumed.lock().clone();
+    two.resume().await.unwrap();
+    theirs.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
+    assert_eq!(refusal(&mut two).await.name(), "unasked");
+    assert_eq!((oracle.sent("client_data"), theirs.sent("client_data")), (0, 0));
+    // The person is there, and has not said a word: nothing goes, not even that there is nothing.
+    let (oracle, mut one, asked) = allowing(&scene, &[], Consent::Person).await;
+    for what in all {
+        oracle.say(asks_for(&scene.chat, &asked.turn, *what));
+        hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Wish(_))).await;
+    }
+    assert_eq!(oracle.sent("client_data"), 0);
+    // Switched off meanwhile.
+    let (oracle, mut one, asked) = allowing(&scene, all, Consent::Person).await;
+    one.switch("settings", false).unwrap();
+    oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
+    assert_eq!(refusal(&mut one).await.name(), "unasked");
+    assert_eq!(oracle.sent("client_data"), 0);
+}
+
+#[tokio::test]
+async fn what_is_switched_off_is_not_in_the_question() {
+    let scene = Scene::new().await;
+    let kinds = |question: &ChatMessageAdded| question.asks.iter().copied().collect::<Vec<_>>();
+    // Nobody is there, and nothing is switched on.
+    let (oracle, _one, _) = allowing(&scene, &[], Consent::Switches).await;
+    assert!(kinds(&questions(&oracle)[0]).is_empty());
+    let (oracle, _one, _) = allowing(&scene, &[Given::Search], Consent::Switches).await;
+    assert_eq!(kinds(&questions(&oracle)[0]), [Given::Search]);
+    let (oracle, mut one, _) = allowing(&scene, &[], Consent::Person).await;
+    let question = &questions(&oracle)[0];
+    assert_eq!(kinds(question), Given::ALL);
+    assert_eq!(question.available.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["city"]);
+    // All of it off: neither names, nor what is given along, nor that it may be asked for.
+    for name in ["settings", "similar", "search"] {
+        one.switch(name, false).unwrap();
+    }
+    let mut options = AskOptions::default();
+    (options.available, options.consent) = (one.memories(), Consent::Person);
+    let given = |what| confidant_client::GivenText { what, name: "city".into(), text: "Cork".into() };
+    options.given = Given::ALL.iter().copied().map(given).collect();
+    one.ask(&scene.chat, "fifth?", &options).unwrap();
+    one.flush().await.unwrap();
+    let question = questions(&oracle).pop().unwrap();
+    assert!(question.asks.is_empty() && question.available.is_empty() && question.given.is_empty());
+    let json = ClientFrame { id: 1, event: ClientEvent::ChatMessageAdded(question) }.write().unwrap();
+    let json = String::from_utf8(json).unwrap();
+    assert!(!json.contains("city") && !json.contains("Cork"), "{json}");
+    assert!(["settings", "similar", "search"].iter().all(|name| json.contains(name)), "it says what is off");
 }

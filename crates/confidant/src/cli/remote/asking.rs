@@ -3,6 +3,7 @@
 //! ```text
 //! /ask ─▶ Device::ask, flush ─▶ follow: words, progress ─┬─ ended: flush stores it
 //!                                                       ├─ a tool waits: /approve or /deny, then follow again
+//!                                                       ├─ the server asks for something: /give or /deny, then follow again [giving]
 //!                                                       └─ failed, or the connection is gone: /retry, /give-up, /sync
 //! ```
 //!
@@ -10,7 +11,8 @@
 
 use anyhow::anyhow;
 use confidant_chat_format::{ChatId, MessageId, Role, TurnId};
-use confidant_client::{AskOptions, Asked, Awaited, Awaiting, News, Telling};
+use confidant_chat_protocol::Given;
+use confidant_client::{AskOptions, Asked, Awaited, Awaiting, GivenText, News, Telling};
 use serde_json::json;
 
 use super::Remote;
@@ -32,7 +34,11 @@ impl Remote<'_> {
             "ask" => self.ask(rest).await?,
             "retry" => self.retry(rest).await?,
             "approve" => self.decide(true).await?,
+            "deny" if !self.wishes.is_empty() => self.give_nothing().await?,
             "deny" => self.decide(false).await?,
+            "give" => self.give(rest).await?,
+            "share" => self.share(rest).await?,
+            "memory" => self.memory(rest).await?,
             "cancel" => self.cancel().await?,
             "give-up" => self.give_up().await?,
             "wait" => self.wait().await?,
@@ -52,7 +58,7 @@ impl Remote<'_> {
             None => self.device.new_chat(None)?,
         };
         self.chat = Some(chat.clone());
-        let asked = self.device.ask(&chat, text, &AskOptions::default())?;
+        let asked = self.device.ask(&chat, text, &self.options(&chat))?;
         self.begin_turn(&chat, &asked).await
     }
 
@@ -65,8 +71,26 @@ impl Remote<'_> {
         } else {
             Self::message(&view, rest)?.0
         };
-        let asked = self.device.retry(&chat, &message, &AskOptions::default())?;
+        let asked = self.device.retry(&chat, &message, &self.options(&chat))?;
         self.begin_turn(&chat, &asked).await
+    }
+
+    /// What goes with a question: the names of what is remembered, and who is there to be asked for more. What the person chose to have
+    /// known of them goes along in a chat where that is switched on.
+    fn options(&self, chat: &ChatId) -> AskOptions {
+        let mut options = AskOptions::default();
+        options.available = self.device.memories();
+        options.consent = self.consent;
+        if self.device.shares(chat).contains(&Given::Settings) {
+            let profile =
+                options.available.iter().filter(|name| name.starts_with(PROFILE)).take(MOST_PROFILE);
+            let given = profile.filter_map(|name| {
+                let text = self.device.memory(name).filter(|text| text.len() <= LONGEST_PROFILE)?;
+                Some(GivenText { what: Given::Settings, name: name.clone(), text })
+            });
+            options.given = given.collect();
+        }
+        options
     }
 
     async fn begin_turn(&mut self, chat: &ChatId, asked: &Asked) -> anyhow::Result<()> {
@@ -133,6 +157,7 @@ impl Remote<'_> {
                     ));
                 }
                 Telling::Ended(finish) => {
+                    self.forget_wishes(turn);
                     printer.end()?;
                     return self.ended(chat, turn, finish.name()).await;
                 }
@@ -165,6 +190,16 @@ impl Remote<'_> {
                 self.question =
                     Some(Question { chat: chat.clone(), turn: turn.clone(), approval: asked.id.clone() });
                 Ok(true)
+            }
+            Telling::Wish(wish) => {
+                printer.end()?;
+                self.take_wish(chat, turn, *wish)?;
+                Ok(true)
+            }
+            Telling::Gave(pieces) => {
+                printer.end()?;
+                self.show_given(&pieces)?;
+                Ok(false)
             }
             Telling::Failed(error) => {
                 printer.end()?;
@@ -303,6 +338,12 @@ impl Remote<'_> {
         what: &Telling,
     ) -> anyhow::Result<()> {
         match what {
+            Telling::Ended(finish) if self.forget_wishes(turn) => {
+                // It went on without the person's word, and nobody followed it since.
+                let body = self.device.words(turn).unwrap_or_default().to_owned();
+                self.show(json!({ "words": body }), &clean(&body), None)?;
+                self.ended(chat, turn, finish.name()).await?;
+            }
             Telling::Ended(_) => {
                 note(&format!("an answer came: {}", self.title(chat)));
                 self.send().await?;
@@ -315,7 +356,7 @@ impl Remote<'_> {
                     self.title(chat)
                 ));
             }
-            Telling::Approval(_) => {
+            Telling::Approval(_) | Telling::Wish(_) | Telling::Gave(_) => {
                 self.conclude(chat, turn, what.clone(), &mut Printer::new(self.json))?;
             }
             _ => {}
@@ -323,6 +364,11 @@ impl Remote<'_> {
         Ok(())
     }
 }
+
+/// What the names of a profile begin with, and how much of it goes with a question: two pieces, so that one is left to be asked for.
+const PROFILE: &str = "profile-";
+const MOST_PROFILE: usize = 2;
+const LONGEST_PROFILE: usize = 1024;
 
 /// Prints an answer as it comes.
 struct Printer {

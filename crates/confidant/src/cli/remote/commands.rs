@@ -17,6 +17,8 @@ impl Remote<'_> {
                 command.split_once(' ').map_or((command, ""), |(word, rest)| (word, rest.trim()))
             }
             None if line.is_empty() => return Ok(Next::Go),
+            None if !self.wishes.is_empty() && matches!(line, "y" | "yes") => ("give", ""),
+            None if !self.wishes.is_empty() && matches!(line, "n" | "no") => ("deny", ""),
             None => {
                 self.say(line).await?;
                 return Ok(Next::Go);
@@ -374,6 +376,8 @@ const HELP: &str = "\
 /ask TEXT  /retry [NUMBER]  /approve  /deny           asks for an answer, or another one; tools wait for your word
 /wait  /cancel  /give-up  /switch [NAME on|off]       answers that are being made; what the server may use for them
 /cache [on|off]                                       whether it may keep this chat's words for the next answer
+/give [NUMBERS]  /deny  /share [NAME on|off]          what an answer asks your device for; what this chat gives unasked
+/memory [NAME [TEXT]]                                 what answers may ask for by name
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
 /queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account

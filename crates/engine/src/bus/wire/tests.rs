@@ -34,6 +34,7 @@ fn errand() -> Errand {
         past_chats: vec![PastChat { title: "t".to_owned(), summary: "s".to_owned() }],
         available_settings: vec!["code.style".to_owned()],
         settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        asks: MayAsk { settings: true, search: true, ..MayAsk::default() },
         focus: Some("research".to_owned()),
         title: Some("t".to_owned()),
         claim: Some(claim),
@@ -69,6 +70,25 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!(arrived.request.history, errand().request.history);
     assert_eq!((arrived.request.claim, arrived.request.off), (errand().request.claim, errand().request.off));
     assert_eq!((arrived.request.safety, arrived.request.titled), (errand().request.safety, true));
+    assert_eq!(arrived.request.asks, errand().request.asks);
+}
+
+#[test]
+fn what_a_turn_wants_of_a_device_goes_there_and_back_between_our_roles() {
+    let wish = Wish::Settings(vec!["city".to_owned()]);
+    let said = response("r-1", Some("a1"), &Heard::Wants(7, wish.clone())).unwrap();
+    let read = read_response(&said).unwrap();
+    let Heard::Wants(7, arrived) = read.heard else { panic!("{:?}", read.heard) };
+    assert!(arrived == wish && read.attempt.as_deref() == Some("a1"));
+    assert!(response("r-1", None, &Heard::Wants(7, wish)).is_none(), "the first system has no such thing");
+    let given = vec![Piece { name: "city".to_owned(), text: "Cork".to_owned() }];
+    let json = give(7, given.clone(), call());
+    let read = read_request(&json, Speech::Sealed, &other_tenant()).unwrap();
+    assert_eq!(read.call.unwrap().attempt, "a1");
+    let Asked::Give { number, pieces } = read.asked else { panic!("not what was given") };
+    assert!((number, &pieces) == (7, &given));
+    // Who is not ours gives nothing.
+    assert!(read_request(&json, Speech::Plain, &other_tenant()).is_err());
 }
 
 #[test]
