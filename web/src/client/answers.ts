@@ -27,6 +27,7 @@ import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
 import type { Answer } from "./queue";
+import { keepTemporary } from "./temporary";
 import type { Told, Turn } from "./turns";
 
 /** Takes in what came of a turn. One that this device does not hear on this socket: `unasked`. */
@@ -184,6 +185,7 @@ async function openLetter(device: Device, sent: PendingAiResponse): Promise<{ me
 
 /** The reply waits to be stored, where the chat still waits for it; `duplicate` and `unasked` ones are dropped. Gives whether somebody waits. */
 async function keepAnswer(device: Device, chat: ChatId, reply: MessageId, answer: Answer): Promise<boolean> {
+  if (device.temporary.has(chat)) return keepTemporary(device, chat, reply, answer);
   const { turn, parent } = answer;
   const room = device.rooms.get(chat);
   const isPending = room?.head.pending.some((one) => one.reply === reply && one.turn === turn && one.parent === parent) ?? false;
@@ -212,6 +214,8 @@ async function takeMade(device: Device, made: PostProcessingCompleted): Promise<
 
 async function putMade(device: Device, made: PostProcessingCompleted): Promise<void> {
   const { chat, followUps, newChats, summary, tags } = made;
+  // Nothing is kept of a temporary chat.
+  if (device.temporary.has(chat)) return;
   const fields: [FieldName, string][] = [];
   if (followUps.length > 0) fields.push([FOLLOW_UPS, JSON.stringify(followUps)]);
   if (summary !== undefined) fields.push([SUMMARY, summary]);
@@ -241,11 +245,11 @@ export async function resume(device: Device): Promise<void> {
 
 export async function resumeTurns(device: Device): Promise<void> {
   await beginTurns(device);
-  const waiting = [...device.rooms.values()].flatMap((room) =>
+  const waiting = [...device.rooms.values(), ...device.temporary.values()].flatMap((room) =>
     room.head.pending.filter((pending) => !isHeard(device, pending)).map((pending) => [room.id, pending] as const),
   );
   for (const [chat, pending] of waiting) {
-    const room = device.rooms.get(chat);
+    const room = device.rooms.get(chat) ?? device.temporary.get(chat);
     if (room === undefined) continue;
     const found = await claimOf(room, pending.parent, pending.reply).catch(() => null);
     if (found === null) continue;

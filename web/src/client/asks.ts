@@ -144,9 +144,9 @@ export async function giveUp(device: Device, chat: ChatId, turn: TurnId): Promis
   await save(device);
 }
 
-/** Every reply that a stored chat waits for. */
+/** Every reply that a stored chat, or a temporary one, waits for. */
 export function awaited(device: Device): Awaited[] {
-  return [...device.rooms.values()].flatMap((room) =>
+  return [...device.rooms.values(), ...device.temporary.values()].flatMap((room) =>
     room.head.pending.map(({ turn, parent, reply }) => ({
       chat: room.id,
       turn,
@@ -320,7 +320,7 @@ export async function giveHistory(device: Device, asked: RequestChatHistory): Pr
   const turn = device.turns.find(asked.turn);
   if (turn === undefined || !turn.mayGive(chat, asked.message, device.socketNumber)) throw new Refused("unasked");
   turn.histories += 1;
-  const room = device.rooms.get(chat);
+  const room = device.rooms.get(chat) ?? device.temporary.get(chat);
   const messages = room === undefined ? null : heardOf(room, turn.branch);
   if (messages === null) {
     // Changed on another device since: it is not the branch that was named, so nothing is given.

@@ -16,8 +16,9 @@ import type { Keeper } from "./keeper";
 import { TO_END, noteOf } from "./queue";
 import { embed, loadOlder, openChat } from "./sync";
 import { exportChat } from "./take_out";
+import { askTemporary, giveUpTemporary, isTemporary, newTemporary, retryTemporary, showTemporary } from "./temporary";
 import type { Asked } from "./turns";
-import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, waitingLine } from "./views";
+import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, viewOf, waitingLine } from "./views";
 
 /** The commands of this file. */
 export type ChatCommands = Pick<
@@ -60,21 +61,24 @@ export function chatCommands(keeper: Keeper): ChatCommands {
     loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
     newChat: (options = {}) =>
       write((device) => {
-        if (options.temporary === true) throw new ClientError("unsupported");
-        return chats.newChat(device, options.title ?? null);
+        return options.temporary === true ? newTemporary(device) : chats.newChat(device, options.title ?? null);
       }),
     open: (chat) => openedPage(keeper, ChatId.parse(chat)),
     embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
     say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
-    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, ask(device, ChatId.parse(chat), body, optionsOf(options)))),
+    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), null, body, optionsOf(options)))),
     askInstead: (chat, message, body, options) =>
       write((device) =>
-        asked(keeper, chat, options, askInstead(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
+        asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
       ),
     retry: (chat, message, options) =>
-      write((device) => asked(keeper, chat, options, retry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
+      write((device) => asked(keeper, chat, options, anyRetry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
     cancel: (chat, turn) => run((device) => cancel(device, ChatId.parse(chat), TurnId.parse(turn))),
-    giveUp: (chat, turn) => write((device) => giveUp(device, ChatId.parse(chat), TurnId.parse(turn))),
+    giveUp: (chat, turn) =>
+      write(async (device) => {
+        const [id, one] = [ChatId.parse(chat), TurnId.parse(turn)];
+        return isTemporary(device, id) ? giveUpTemporary(device, id, one) : giveUp(device, id, one);
+      }),
     decide: (chat, turn, approval, allow) =>
       run(async (device) => {
         await decide(device, ChatId.parse(chat), TurnId.parse(turn), approval, allow);
@@ -82,9 +86,10 @@ export function chatCommands(keeper: Keeper): ChatCommands {
         note.approvals = note.approvals.filter(({ id }) => id !== approval);
       }),
     showBranch: (chat, message) =>
-      write((device) => {
+      write(async (device) => {
         const id = ChatId.parse(chat);
-        return chats.showBranch(device, id, leafUnder(device, id, MessageId.parse(message)));
+        const leaf = leafUnder(device, id, MessageId.parse(message));
+        return isTemporary(device, id) ? showTemporary(device, id, leaf) : chats.showBranch(device, id, leaf);
       }),
     edit: (chat, message, body) => write((device) => chats.edit(device, ChatId.parse(chat), MessageId.parse(message), body)),
     deleteMessage: (chat, message) => write((device) => chats.deleteMessage(device, ChatId.parse(chat), MessageId.parse(message))),
@@ -94,6 +99,8 @@ export function chatCommands(keeper: Keeper): ChatCommands {
     deleteChat: (chat, undoMs = 0) =>
       run(async (device) => {
         const id = ChatId.parse(chat);
+        // Nobody else has a temporary one, and it does not come back.
+        if (device.temporary.delete(id)) return;
         chats.there(device, id);
         keeper.notes.going.add(id);
         clearTimeout(going.get(id));
@@ -108,9 +115,14 @@ export function chatCommands(keeper: Keeper): ChatCommands {
         going.delete(id);
         keeper.notes.going.delete(id);
       }),
-    setDraft: (chat, body) => write((device) => chats.setDraft(device, ChatId.parse(chat), body), body === null ? 0 : DRAFTS),
+    setDraft: (chat, body) =>
+      write(async (device) => {
+        const id = ChatId.parse(chat);
+        // Nothing is kept of a temporary chat: the page has what is typed.
+        if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
+      }, body === null ? 0 : DRAFTS),
     search: (words) => look((device) => search(device, keeper.notes, words)),
-    exportChat: (chat, as) => look((device) => exportChat(chats.chat(device, ChatId.parse(chat)), as)),
+    exportChat: (chat, as) => look((device) => exportChat(viewOf(device, ChatId.parse(chat)), as)),
     importChats: (all) => write((device) => importChats(device, all)),
     waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
     copies: () => look((device) => chats.copies(device).map(copyLine)),
@@ -133,7 +145,7 @@ async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
   const isFirst = keeper.shown !== id;
   keeper.shown = id;
   keeper.notes.unread.delete(id);
-  const isHere = device.rooms.has(id) || device.state.queue.ofChat(id).length > 0;
+  const isHere = isTemporary(device, id) || device.rooms.has(id) || device.state.queue.ofChat(id).length > 0;
   if (!isHere) await keeper.run(() => openChat(device, id));
   else if (isFirst && device.rooms.has(id)) {
     // Behind what the person sees. Offline, the next sync tells it.
@@ -142,6 +154,15 @@ async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
     });
   }
   return chatPage(device, keeper.notes, id);
+}
+
+function anyAsk(device: Device, chat: ChatId, instead: MessageId | null, body: string, options: AskOptions): Promise<Asked> {
+  if (isTemporary(device, chat)) return askTemporary(device, chat, body, options, instead);
+  return instead === null ? ask(device, chat, body, options) : askInstead(device, chat, instead, body, options);
+}
+
+function anyRetry(device: Device, chat: ChatId, message: MessageId, options: AskOptions): Promise<Asked> {
+  return isTemporary(device, chat) ? retryTemporary(device, chat, message, options) : retry(device, chat, message, options);
 }
 
 async function asked(keeper: Keeper, chat: string, options: core.AskOptions | undefined, asking: Promise<Asked>): Promise<core.Asked> {

@@ -41,6 +41,8 @@ export class Device {
   /** The account as last verified; null until the first sync under this account key. */
   account: Account | null = null;
   rooms = new Map<ChatId, Room>();
+  /** Chats that are nowhere but here. */
+  temporary = new Map<ChatId, Room>();
   socket: Connection | null = null;
   /** Whether `hello` was answered on this socket. */
   isReady = false;
@@ -216,7 +218,9 @@ export function disconnect(device: Device): void {
 /** Ends the copy of every key that is in memory. The device is good for nothing afterwards. */
 export function wipeKeys(device: Device): void {
   const { ak, book, rotating, session } = device.state;
-  const rings = [book?.keys ?? [], book?.boxes ?? [], ...[...device.rooms.values()].map((room) => room.keys)];
+  const rooms = [...device.rooms.values(), ...device.temporary.values()];
+  const rings = [book?.keys ?? [], book?.boxes ?? [], ...rooms.map((room) => room.keys)];
+  device.temporary.clear();
   for (const { key } of rings.flat()) key.wipe();
   ak.wipe();
   rotating?.ak.wipe();

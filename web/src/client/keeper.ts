@@ -10,11 +10,12 @@
 
 import type { ChatId } from "../format/index";
 import type * as core from "./core";
-import { type Device, type Dialled, dial, disconnect, greet, requestOne, wipeKeys } from "./device";
+import { type Device, type Dialled, dial, disconnect, greet, requestOne, save, wipeKeys } from "./device";
 import { ClientError, isDenied, isOwn, isRefused, nameOf } from "./error";
 import { type News, listen } from "./live";
 import { flush } from "./send";
 import { sync } from "./sync";
+import { thin } from "./thin";
 import { Announcer } from "./announce";
 import { Notes } from "./views";
 
@@ -229,8 +230,8 @@ export class Keeper {
   /** What a failure means for the connection. One that a command waited for is told to whoever asked. */
   #note(error: unknown, is: "told" | "untold"): void {
     const name = nameOf(error);
-    if (name === "quota") this.around.emit({ type: "quota" });
     if (this.device === null) return;
+    if (name === "quota") this.#makeRoom(this.device);
     if (isOwn(error, "logged-out") || isOwn(error, "not-logged-in")) {
       this.#tryAt = null;
       disconnect(this.device);
@@ -247,6 +248,20 @@ export class Keeper {
     else if (isOwn(error, "frozen")) this.sendSoon(FROZEN);
     // What was refused is told; that nobody is there is the state of the connection.
     else if (!isOwn(error, "offline")) this.around.emit({ type: "error", error: errorOf(error) });
+  }
+
+  /** Words of old chats go, and come back when they are opened. If that is not enough, the person is told. */
+  #makeRoom(device: Device): void {
+    this.#jobs.push(async () => {
+      try {
+        const keep = new Set(this.shown === null ? [] : [this.shown]);
+        if ((await thin(device, keep, ROOM)) > 0) return await save(device);
+      } catch {
+        // Not even that could be written.
+      }
+      this.around.emit({ type: "quota" });
+    });
+    this.#wake();
   }
 
   /** Tries again after a pause that grows. */
@@ -321,6 +336,8 @@ export function errorOf(error: unknown): core.CoreError {
   };
 }
 
+/** How much room is made at once, in bytes. */
+const ROOM = 8 * 1024 * 1024;
 /** The first pause before the server is tried again, and the longest. */
 const SHORTEST = 1_000;
 const LONGEST = 60_000;
