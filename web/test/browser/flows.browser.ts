@@ -144,15 +144,16 @@ test("a second browser logs in, on a phone, and both see what either writes", as
   await phone.close();
 });
 
-test("without a network one reads and writes; what waits is shown, and is sent afterwards", async () => {
-  await tab.context.setOffline(true);
-  await page.getByText("Offline. You can read and write").waitFor();
+test("without the server one reads and writes; what waits is shown, and is sent afterwards", async () => {
+  world.reach(false);
+  await page.getByText("The server cannot be reached.").waitFor();
   await ask(page, "Written offline");
   await page.getByText("The question is kept here").waitFor();
   await page.locator(".foot a").click();
   await page.getByText("Not stored yet").waitFor();
   await tab.shot("outbox");
-  await tab.context.setOffline(false);
+  world.reach(true);
+  await page.getByRole("button", { name: "Try now" }).click();
   await page.getByText("Everything is stored.").waitFor();
   tab.forgive();
   await page.goBack();
