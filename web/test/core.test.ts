@@ -300,7 +300,14 @@ test("recovering, pairing, exporting, logging out and erasing", async () => {
   fresh.weather.isOff = false;
   await fresh.core.logOut({ unsent: "throw-away" });
   assert.deepEqual([await fresh.core.account(), await fresh.files.names()], [{ state: "none" }, []]);
+  // A third browser that is open while another one erases the account: its copy goes too.
+  const third = await Tab.open();
+  const thirdOnline = third.online();
+  await third.core.logIn(login, password("remembered"));
+  await thirdOnline;
   assert.ok((await two.core.erase(password("remembered"))).length > 0);
+  await third.hears("account", ({ account }) => account.state === "none", third.events.length);
+  assert.deepEqual(await third.files.names(), []);
   assert.deepEqual([await two.core.account(), await two.files.names()], [{ state: "none" }, []]);
   assert.equal(await fails((await Tab.open()).core.logIn(login, password("remembered"))), "login-refused");
 });

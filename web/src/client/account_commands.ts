@@ -43,7 +43,9 @@ export class Door {
     private readonly place: Place,
     private readonly transport: Transport,
     private readonly around: { emit(event: core.CoreEvent): void; clock(): number },
-  ) {}
+  ) {
+    keeper.onErased = () => void keeper.run(() => this.clear()).catch(() => {});
+  }
 
   /** Looks who is here; opens the files if their key stays in this browser. */
   async start(): Promise<void> {

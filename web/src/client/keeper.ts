@@ -34,6 +34,8 @@ export class Keeper {
   /** The chat that the page shows. */
   shown: ChatId | null = null;
   readonly announcer: Announcer;
+  /** The account was erased by another device: this one's copy goes too. */
+  onErased: () => void = () => {};
   readonly #jobs: (() => Promise<void>)[] = [];
   #interrupt: AbortController | null = null;
   #isStopped = false;
@@ -237,6 +239,7 @@ export class Keeper {
       disconnect(this.device);
       const reason = error.reason ?? undefined;
       this.setConnection({ state: "ended", error: reason === undefined ? { name } : { name, reason } });
+      if (reason === "erased") this.onErased();
       return;
     }
     if (this.device.socket === null && this.connection.state !== "ended") {
@@ -290,7 +293,11 @@ export class Keeper {
       this.#wake();
     };
     dial(device).then(
-      (dialled) => ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => {})),
+      // One that was locked meanwhile hangs up.
+      (dialled) => {
+        if (this.device !== device) dialled.connection.close();
+        ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => {}));
+      },
       (error: unknown) => ends(() => this.#unreached(error)),
     );
   }
