@@ -105,7 +105,8 @@ export async function retry(device: Device, chat: ChatId, message: MessageId, op
   return remember(device, chat, message, wanted, { ...options, given: [] });
 }
 
-function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
+/** What goes with a question is within the limits: `too-large`, if not. */
+export function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
   const given = options.given.reduce((sum, { text }) => sum + utf8Length(text), 0);
   const names = [...options.off, ...options.available, ...options.given.map(({ name }) => name)];
   const isShort = names.every((name) => utf8Length(name) <= MAX_SHORT);
@@ -381,7 +382,7 @@ export function parts(heard: readonly Heard[]): [messages: Heard[], more: boolea
 }
 
 /** What the message notes of what is given with it. */
-function noted(options: AskOptions): Shared[] {
+export function noted(options: AskOptions): Shared[] {
   return options.given.map(({ what, text }) => ({ what: FieldName.parse(what), bytes: utf8Length(text) }));
 }
 

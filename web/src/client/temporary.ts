@@ -8,7 +8,7 @@
 
 import { ChatId, Digest, Key, type Message, MessageId, Ring, RingOf, TurnId, wellFormed } from "../format/index";
 import { MAX_QUERY, utf8Length } from "../protocol/index";
-import { type AskOptions, claimOf, listener, switchedOff } from "./asks";
+import { type AskOptions, checkOptions, claimOf, listener, noted, switchedOff } from "./asks";
 import { verified } from "./chats";
 import type { ChatView } from "./chats";
 import { type Device, connect, requestOne } from "./device";
@@ -68,6 +68,7 @@ export async function askTemporary(
   instead: MessageId | null = null,
 ): Promise<Asked> {
   if (utf8Length(body) > MAX_QUERY) throw new ClientError("too-large");
+  checkOptions(device, chat, options);
   const room = roomHere(device, chat);
   const parent = instead === null ? room.head.leaf : messageHere(room, instead).parent;
   const said: Message = {
@@ -78,16 +79,17 @@ export async function askTemporary(
     model: null,
     refs: [],
     proof: null,
-    shared: [],
+    shared: noted(options),
   };
   return begin(device, withMessage(room, MessageId.random(), said), options);
 }
 
-/** Asks for another answer to a message of the person. */
+/** Asks for another answer to a message of the person, and gives nothing besides: that would be noted inside the message. */
 export async function retryTemporary(device: Device, chat: ChatId, message: MessageId, options: AskOptions): Promise<Asked> {
   const room = roomHere(device, chat);
   if (messageHere(room, message).role !== "user") throw new ClientError("no-such-message");
-  return begin(device, withHead(room, { leaf: message }), options);
+  checkOptions(device, chat, options);
+  return begin(device, withHead(room, { leaf: message }), { ...options, given: [] });
 }
 
 /** Asks for an answer to the last message. If the server cannot be asked, the chat is as it was. */
@@ -125,6 +127,9 @@ async function begin(device: Device, room: Room, options: AskOptions): Promise<A
     device.turns.told.push({ chat, turn, what: { told: "begun", ahead } });
   } catch (error) {
     if (before !== undefined) device.temporary.set(chat, before);
+    // It is not an open question any more: whoever asks for its history gets nothing.
+    const asked = device.turns.find(turn);
+    if (asked !== undefined) asked.stage = { at: "over", error: "not-found" };
     throw error;
   }
   return { turn, message, reply };
