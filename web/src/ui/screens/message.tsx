@@ -72,7 +72,7 @@ function Answer({ message }: { message: MessageLine }) {
         {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{message.model}{reasonOf(message)}</span> : null}
         <Alternatives message={message} />
         <span class="acts shown">
-          {canWrite.value && message.parent !== null ? (
+          {canWrite.value && message.parent !== null && finish !== "ended" ? (
             <button type="button" class="quiet" onClick={() => message.parent !== null && void retry(message.parent, optionsFor(page.value?.chat.id ?? null))}>
               <Icon name="retry" />
               <span class="label">{t("retry")}</span>
@@ -95,7 +95,7 @@ function Answer({ message }: { message: MessageLine }) {
 /** A tool's words, folded. */
 function Aside({ message }: { message: MessageLine }) {
   return (
-    <details class="aside" id={message.id}>
+    <details class="aside" id={message.id} open={message.role === "summary"}>
       <summary><Icon name={message.role === "tool" ? "tool" : "branch"} size={13} />{t(message.role === "tool" ? "toolSaid" : "summarySaid")}</summary>
       <MessageBody id={message.id} body={message.body} />
     </details>
