@@ -76,6 +76,7 @@ function useFoot(scroll: { current: HTMLDivElement | null }) {
   const follows = useRef(true);
   const toFoot = (behavior: ScrollBehavior) => {
     const element = scroll.current;
+    follows.current = true;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     element?.scrollTo({ top: element.scrollHeight, behavior: isCalm ? "auto" : behavior });
   };
