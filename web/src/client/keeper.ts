@@ -10,12 +10,12 @@
 
 import type { ChatId } from "../format/index";
 import type * as core from "./core";
-import { type Device, type Dialled, dial, disconnect, greet, requestOne, save, wipeKeys } from "./device";
+import { type Device, type Dialled, dial, disconnect, greet, requestOne, wipeKeys } from "./device";
 import { ClientError, isDenied, isOwn, isRefused, nameOf } from "./error";
 import { type News, listen } from "./live";
 import { flush } from "./send";
 import { sync } from "./sync";
-import { thin } from "./thin";
+import { makeRoom } from "./thin";
 import { Announcer } from "./announce";
 import { Notes } from "./views";
 
@@ -258,7 +258,11 @@ export class Keeper {
     this.#jobs.push(async () => {
       try {
         const keep = new Set(this.shown === null ? [] : [this.shown]);
-        if ((await thin(device, keep, ROOM)) > 0) return await save(device);
+        if (await makeRoom(device, keep, ROOM)) {
+          // What failed for want of room is done again.
+          if (device.isConnected) this.#syncAt = this.around.clock();
+          return;
+        }
       } catch {
         // Not even that could be written.
       }
