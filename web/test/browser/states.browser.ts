@@ -151,6 +151,33 @@ test("by keyboard alone: unlock, choose a chat, write, stop, lock", async () => 
   await tab.close();
 });
 
+test("copied code is pasted as the same embed, and as plain text elsewhere", async () => {
+  const tab = await world.tab();
+  await tab.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await show(tab, "chat");
+  await tab.page.getByRole("button", { name: "Copy the code" }).click();
+  await tab.page.getByText("Copied").first().waitFor();
+  assert.match(await tab.page.evaluate(() => navigator.clipboard.readText()), /^def vrt/);
+  await tab.page.focus("#composer");
+  await tab.page.keyboard.press("Control+v");
+  assert.match(await tab.page.inputValue("#composer"), /^```python\ndef vrt[\s\S]*\n```\n$/);
+  await tab.close();
+});
+
+test("a pairing code is drawn, and a QR code of a new device fills in its letters", async () => {
+  const tab = await world.tab({ viewport: PHONE });
+  await show(tab, "none");
+  await tab.page.getByRole("button", { name: "Add this device" }).click();
+  await tab.page.getByRole("img", { name: "QR code for the other device" }).waitFor();
+  await tab.page.getByText("mfrg gzdf").waitFor();
+  await tab.shot("pairing-phone");
+  await show(tab, "chat", `#/pair/${"a".repeat(26)}`);
+  await tab.page.getByLabel("Letters of the new device").waitFor();
+  assert.equal(await tab.page.getByLabel("Letters of the new device").inputValue(), "a".repeat(26));
+  assert.ok(!tab.page.url().includes("aaaa"), "the secret does not stay in the address");
+  await tab.close();
+});
+
 test("an input method's Enter does not send", async () => {
   const tab = await world.tab();
   await show(tab, "chat");
