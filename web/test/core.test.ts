@@ -305,8 +305,9 @@ test("recovering, pairing, exporting, logging out and erasing", async () => {
   const thirdOnline = third.online();
   await third.core.logIn(login, password("remembered"));
   await thirdOnline;
+  const from = third.events.length;
   assert.ok((await two.core.erase(password("remembered"))).length > 0);
-  await third.hears("account", ({ account }) => account.state === "none", third.events.length);
+  await third.hears("account", ({ account }) => account.state === "none", from);
   assert.deepEqual(await third.files.names(), []);
   assert.deepEqual([await two.core.account(), await two.files.names()], [{ state: "none" }, []]);
   assert.equal(await fails((await Tab.open()).core.logIn(login, password("remembered"))), "login-refused");
