@@ -8,7 +8,19 @@
 // others drop theirs. Easy to get wrong: acknowledging first. The server forgets the answer then, so it is told only after the write was
 // stored.
 
-import { type ChatId, Digest, FieldName, type ItemId, Letter, type Message, type MessageId, type Pending, Refused, type TurnId, utf8 } from "../format/index";
+import {
+  type ChatId,
+  Digest,
+  FieldName,
+  type ItemId,
+  Letter,
+  type Message,
+  type MessageId,
+  type Pending,
+  Refused,
+  type TurnId,
+  utf8,
+} from "../format/index";
 import {
   type About,
   type AiMessageUpdate,

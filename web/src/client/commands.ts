@@ -36,36 +36,50 @@ export function opened(keeper: Keeper): Device {
 }
 
 export function chatCommands(keeper: Keeper): ChatCommands {
+  const how = new How(keeper);
+  return { ...looking(keeper, how), ...asking(keeper, how), ...writing(keeper, how), ...deleting(keeper, how) };
+}
+
+/** How a command is done. */
+class How {
+  constructor(private readonly keeper: Keeper) {}
+
   /** Looks at once. */
-  const look = async <T>(act: (device: Device) => T): Promise<T> => act(opened(keeper));
+  readonly look = async <T>(act: (device: Device) => T): Promise<T> => act(opened(this.keeper));
+
   /** Does it when nothing else is done. */
-  const run = <T>(act: (device: Device) => Promise<T>): Promise<T> => keeper.run(() => act(opened(keeper)));
+  readonly run = <T>(act: (device: Device) => Promise<T>): Promise<T> => this.keeper.run(() => act(opened(this.keeper)));
+
   /** The same, and sends what waits afterwards. */
-  const write = <T>(act: (device: Device) => Promise<T>, afterMs = 0): Promise<T> =>
-    run(async (device) => {
+  readonly write = <T>(act: (device: Device) => Promise<T>, afterMs = 0): Promise<T> =>
+    this.run(async (device) => {
       const done = await act(device);
-      keeper.sendSoon(afterMs);
+      this.keeper.sendSoon(afterMs);
       return done;
     });
-  const going = new Map<ChatId, ReturnType<typeof setTimeout>>();
-  /** Deletes a chat whose time to undo is over. */
-  const goes = (id: ChatId) =>
-    write(async (device) => {
-      going.delete(id);
-      keeper.notes.going.delete(id);
-      await chats.deleteChat(device, id);
-    });
+}
+
+/** What changes nothing. */
+function looking(keeper: Keeper, { look }: How) {
   return {
     connection: async () => keeper.connection,
     chats: () => look((device) => chatLines(device, keeper.notes)),
-    loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
-    newChat: (options = {}) =>
-      write((device) => {
-        return options.temporary === true ? newTemporary(device) : chats.newChat(device, options.title ?? null);
-      }),
-    open: (chat) => openedPage(keeper, ChatId.parse(chat)),
-    embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
-    say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
+    search: (words) => look((device) => search(device, keeper.notes, words)),
+    exportChat: (chat, as) => look((device) => exportChat(viewOf(device, ChatId.parse(chat)), as)),
+    waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
+    copies: () => look((device) => chats.copies(device).map(copyLine)),
+    awaited: () => look((device) => turnLines(device, keeper.notes, null)),
+    switchedOff: () => look(switchedOff),
+    data: (kind, name) => look((device) => chats.data(device, kind, name)),
+    dataOf: (kind) => look((device) => dataOf(device, kind)),
+    suggestions: () => look(suggestionsOf),
+    retryNow: async () => keeper.tryNow(),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** Questions and what comes of them. */
+function asking(keeper: Keeper, { run, write }: How) {
+  return {
     ask: (chat, body, options) => write((device) => asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), null, body, optionsOf(options)))),
     askInstead: (chat, message, body, options) =>
       write((device) =>
@@ -85,6 +99,20 @@ export function chatCommands(keeper: Keeper): ChatCommands {
         const note = keeper.notes.turn(TurnId.parse(turn));
         note.approvals = note.approvals.filter(({ id }) => id !== approval);
       }),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** What is written, and what is loaded. */
+function writing(keeper: Keeper, { run, write }: How) {
+  return {
+    loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
+    newChat: (options = {}) =>
+      write((device) => {
+        return options.temporary === true ? newTemporary(device) : chats.newChat(device, options.title ?? null);
+      }),
+    open: (chat) => openedPage(keeper, ChatId.parse(chat)),
+    embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
+    say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
     showBranch: (chat, message) =>
       write(async (device) => {
         const id = ChatId.parse(chat);
@@ -96,6 +124,31 @@ export function chatCommands(keeper: Keeper): ChatCommands {
     rename: (chat, title) => write((device) => chats.rename(device, ChatId.parse(chat), title)),
     setPinned: (chat, pinned) => write((device) => chats.setField(device, ChatId.parse(chat), "pinned", pinned ? "1" : "0")),
     setField: (chat, name, body) => write((device) => chats.setField(device, ChatId.parse(chat), name, body)),
+    setDraft: (chat, body) =>
+      write(async (device) => {
+        const id = ChatId.parse(chat);
+        // Nothing is kept of a temporary chat: the page has what is typed.
+        if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
+      }, body === null ? 0 : DRAFTS),
+    importChats: (all) => write((device) => importChats(device, all)),
+    useCopy: (number) => write((device) => chats.useCopy(device, number)),
+    discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
+    setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
+    setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** Chats that go, with a while to think better of it. */
+function deleting(keeper: Keeper, { run, write }: How) {
+  const going = new Map<ChatId, ReturnType<typeof setTimeout>>();
+  /** Deletes a chat whose time to undo is over. */
+  const goes = (id: ChatId) =>
+    write(async (device) => {
+      going.delete(id);
+      keeper.notes.going.delete(id);
+      await chats.deleteChat(device, id);
+    });
+  return {
     deleteChat: (chat, undoMs = 0) =>
       run(async (device) => {
         const id = ChatId.parse(chat);
@@ -115,28 +168,7 @@ export function chatCommands(keeper: Keeper): ChatCommands {
         going.delete(id);
         keeper.notes.going.delete(id);
       }),
-    setDraft: (chat, body) =>
-      write(async (device) => {
-        const id = ChatId.parse(chat);
-        // Nothing is kept of a temporary chat: the page has what is typed.
-        if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
-      }, body === null ? 0 : DRAFTS),
-    search: (words) => look((device) => search(device, keeper.notes, words)),
-    exportChat: (chat, as) => look((device) => exportChat(viewOf(device, ChatId.parse(chat)), as)),
-    importChats: (all) => write((device) => importChats(device, all)),
-    waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
-    copies: () => look((device) => chats.copies(device).map(copyLine)),
-    useCopy: (number) => write((device) => chats.useCopy(device, number)),
-    discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
-    awaited: () => look((device) => turnLines(device, keeper.notes, null)),
-    switchedOff: () => look(switchedOff),
-    setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
-    data: (kind, name) => look((device) => chats.data(device, kind, name)),
-    dataOf: (kind) => look((device) => dataOf(device, kind)),
-    setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
-    suggestions: () => look(suggestionsOf),
-    retryNow: async () => keeper.tryNow(),
-  };
+  } satisfies Partial<ChatCommands>;
 }
 
 /** What this device has of a chat, at once; what it has not is loaded first. The server is told that it was opened. */

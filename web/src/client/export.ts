@@ -7,7 +7,20 @@
 // out without saying so. A chat of the sealed list that did not come is `withheld`.
 
 import { type Bytes, fromUtf8 } from "../format/bytes";
-import { Account, type ChatId, type Digest, EmbedId, type ItemId, Letter, type Message, type MessageId, Refused, Sealed, Trail, type TurnId } from "../format/index";
+import {
+  Account,
+  type ChatId,
+  type Digest,
+  EmbedId,
+  type ItemId,
+  Letter,
+  type Message,
+  type MessageId,
+  Refused,
+  Sealed,
+  Trail,
+  type TurnId,
+} from "../format/index";
 import { type AccountState, type DataSent, type LetterSent, ServerFrame, Signed, readBody, writeBody } from "../protocol/index";
 import { verified } from "./chats";
 import type { Credential } from "./credential";

@@ -13,7 +13,22 @@
 // It counts for the turn and the reply id that the sealed head names, and for nothing else.
 
 import { ErrorName } from "./errors";
-import { MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY, MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS } from "./limits";
+import {
+  MAX_CLIENT_DATA,
+  MAX_DELTA,
+  MAX_HISTORY,
+  MAX_MESSAGE,
+  MAX_OFF,
+  MAX_PADDING,
+  MAX_PIECES,
+  MAX_QUERY,
+  MAX_RECORD,
+  MAX_SHORT,
+  MAX_SUGGESTIONS,
+  MAX_TAGS,
+  MAX_TOOL_INPUT,
+  MAX_WORDS,
+} from "./limits";
 import { type Value, list, object, optional, words } from "./shapes";
 import { blob, chatId, digest, fieldName, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
 

@@ -3,14 +3,73 @@
 // Easy to get wrong: an event that a reader does not know. It is malformed, and the page asks to be loaded anew.
 
 import { ForceLogout, ManifestStored, UpdateManifest } from "./account";
-import { AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory, ChatMessageAdded, DecideAiTask, MessageQueued, PendingAiResponse, PostProcessingCompleted, PreprocessingStep, RequestChatHistory, ResumeAiTask } from "./answers";
-import { ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored, MessageDeleted, SetActiveChat, WriteConflict } from "./chats";
+import {
+  AiApprovalRequested,
+  AiMessageUpdate,
+  AiResponseCompleted,
+  AiResponseStorageConfirmed,
+  AiTaskFailed,
+  AiTaskInitiated,
+  AiTypingEnded,
+  AiTypingStarted,
+  CancelAiTask,
+  ChatHistory,
+  ChatMessageAdded,
+  DecideAiTask,
+  MessageQueued,
+  PendingAiResponse,
+  PostProcessingCompleted,
+  PreprocessingStep,
+  RequestChatHistory,
+  ResumeAiTask,
+} from "./answers";
+import {
+  ChatDeleted,
+  ChatUpdated,
+  DeleteChat,
+  DeleteMessage,
+  EncryptedChatMetadata,
+  EncryptedMetadataStored,
+  MessageDeleted,
+  SetActiveChat,
+  WriteConflict,
+} from "./chats";
 import { Devices, DevicesChanged, LabelDevice, RequestDevices } from "./devices";
-import { ChatDraftUpdated, DataRecords, DataUpdated, DeleteData, DeleteDraft, DraftDeleted, RequestData, UpdateData, UpdateDraft } from "./drafts";
+import {
+  ChatDraftUpdated,
+  DataRecords,
+  DataUpdated,
+  DeleteData,
+  DeleteDraft,
+  DraftDeleted,
+  RequestData,
+  UpdateData,
+  UpdateDraft,
+} from "./drafts";
 import { RefusedSent } from "./errors";
 import { LettersWaiting } from "./letters";
 import { type Value, events } from "./shapes";
-import { AccountState, AccountUpdated, ChatContentBatchResponse, ChatsSent, Hello, LoadMoreChats, LoadMoreChatsResponse, OfflineSyncComplete, PhasedSyncComplete, PhasedSyncRequest, Ping, Pong, Ready, RequestChatContentBatch, RequestEmbed, SendEmbedData, SyncOfflineChanges, SyncStatus, SyncStatusRequest } from "./sync";
+import {
+  AccountState,
+  AccountUpdated,
+  ChatContentBatchResponse,
+  ChatsSent,
+  Hello,
+  LoadMoreChats,
+  LoadMoreChatsResponse,
+  OfflineSyncComplete,
+  PhasedSyncComplete,
+  PhasedSyncRequest,
+  Ping,
+  Pong,
+  Ready,
+  RequestChatContentBatch,
+  RequestEmbed,
+  SendEmbedData,
+  SyncOfflineChanges,
+  SyncStatus,
+  SyncStatusRequest,
+} from "./sync";
 
 /** What a client sends. */
 export const ClientEvent = events(() => ({
