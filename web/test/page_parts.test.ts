@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChatLine } from "../src/client/core";
-import { memoryName } from "../src/ui/settings/memories";
+import { memoryName } from "../src/ui/message/names";
 import { readExport } from "../src/ui/settings/imports";
 import { grouped } from "../src/ui/state/list";
 import { hrefOf, parseRoute } from "../src/ui/state/route";
