@@ -184,6 +184,35 @@ test("what is switched off is in the request, and a memory goes only when it is 
   assert.ok(!tab.sent.some((frame) => frame.includes("CANARY-CORK")), "nobody ticked it");
 });
 
+test("a draft stays with its chat, and a temporary chat is kept nowhere", async () => {
+  await page.locator(".chat .title", { hasText: "Sums of small numbers" }).click();
+  await page.getByRole("heading", { name: "Sums of small numbers" }).waitFor();
+  await page.fill("#composer", "half a thought");
+  await page.getByRole("button", { name: "Temporary chat" }).click();
+  await page.getByText("A temporary chat").waitFor();
+  assert.equal(await page.inputValue("#composer"), "");
+  tab.sent.length = 0;
+  await ask(page, "Keep this nowhere");
+  await answered(page, "noted: Keep this nowhere");
+  await page.locator("article.answer").getByText("not kept").waitFor();
+  await tab.shot("temporary");
+  await page.locator(".chat .title", { hasText: "Sums of small numbers" }).click();
+  await page.waitForFunction(() => (document.getElementById("composer") as HTMLTextAreaElement | null)?.value === "half a thought");
+  await page.fill("#composer", "");
+});
+
+test("everything is exported after the password, and brought back as other chats", async () => {
+  await page.goto(`${world.origin}/#/settings/data`);
+  await page.getByRole("button", { name: "Export everything" }).click();
+  await page.getByRole("dialog").getByLabel("Password", { exact: true }).fill(PASSWORD);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("dialog").getByRole("button", { name: "Continue" }).click()]);
+  const path = (await file.path()) ?? "";
+  const { readFile } = await import("node:fs/promises");
+  assert.match(await readFile(path, "utf8"), /What is three and three\?/);
+  await page.setInputFiles("input[type=file]", { name: "export.json", mimeType: "application/json", buffer: await readFile(path) });
+  await page.getByText(/chats? imported/).waitFor();
+});
+
 // The server tells the browser to clear its storage, which closes the worker's database: the client says `files`, and the receipt is lost.
 test("the account is erased, with a receipt", { todo: "the client opens its database again after Clear-Site-Data" }, async () => {
   await page.goto(`${world.origin}/#/settings/data`);

@@ -179,7 +179,7 @@ export const de: Words = {
   editNote: "Neu gesendet beginnt sie einen anderen Zweig. Der alte bleibt.",
   copyMessage: "Nachricht kopieren",
   deleteMessage: "Nachricht löschen",
-  deleteMessageNote: "Die Nachricht und was ihr auf diesem Zweig folgt, werden nicht mehr gezeigt, auf allen deinen Geräten. Das lässt sich nicht rückgängig machen.",
+  deleteMessageNote: "Die Nachricht wird auf allen deinen Geräten gelöscht; was ihr folgt, bleibt. Das lässt sich nicht rückgängig machen.",
   alternatives: "Alternativen",
   alternativeAt: "{at}/{n}",
   alternativeBefore: "Die vorige",

@@ -184,7 +184,7 @@ export const en = {
   editNote: "Sent again, it begins another branch. The old one stays.",
   copyMessage: "Copy the message",
   deleteMessage: "Delete the message",
-  deleteMessageNote: "The message and what follows it on this branch are no longer shown, on all your devices. This cannot be undone.",
+  deleteMessageNote: "The message is deleted on all your devices; what follows it stays. This cannot be undone.",
   alternatives: "Alternatives",
   alternativeAt: "{at}/{n}",
   alternativeBefore: "The one before",
