@@ -190,6 +190,18 @@ test("what is written offline waits, and is sent when the server is there again"
   assert.deepEqual((await other.core.open(chat)).messages.map(({ body, status }) => [body, status]), [["on the train", "sealed"]]);
 });
 
+test("it is in sync by itself, also if a command connected first", async () => {
+  const { tab } = await registered();
+  const chat = await tab.core.newChat({ title: "Trip" });
+  await tab.sent();
+  await tab.core.lock();
+  const online = tab.online();
+  await tab.core.unlock(password("correct horse"));
+  // Asks the server, while the keeper is only just dialling.
+  await Promise.all([tab.core.open(chat), tab.core.loadOlder()]);
+  await online;
+});
+
 test("two tabs of two browsers hear of each other; pinned, drafts, settings and search", async () => {
   const { tab: one, login } = await registered();
   const two = await Tab.open();

@@ -47,6 +47,8 @@ export class Keeper {
   #flushAt: number | null = null;
   /** When this socket is synced. */
   #syncAt: number | null = null;
+  /** Which socket of the device that is: a command may have opened another. */
+  #socket = 0;
   #heardAt = 0;
 
   constructor(private readonly around: Around) {
@@ -79,7 +81,7 @@ export class Keeper {
     this.device = device;
     this.notes = new Notes();
     this.announcer.forget();
-    [this.#failures, this.#flushAt, this.#syncAt] = [0, null, null];
+    [this.#failures, this.#flushAt, this.#syncAt, this.#socket] = [0, null, null, 0];
     this.tryNow();
   }
 
@@ -148,6 +150,7 @@ export class Keeper {
     if (this.#jobs.length > 0) return;
     const { device } = this;
     this.#dialIfDue();
+    if (device?.isConnected === true && device.socketNumber !== this.#socket) this.#isNew(device);
     try {
       if (device === null || !device.isConnected) await this.#sleep(stop.signal, this.#isDialling ? null : this.#tryAt);
       else if (this.#isDue(this.#syncAt)) await this.#sync(device);
@@ -315,8 +318,13 @@ export class Keeper {
     // A command may have connected meanwhile, or locked.
     if (this.device !== device || device.isConnected) return dialled.connection.close();
     await greet(device, dialled);
+  }
+
+  /** A socket that was not synced yet, whoever opened it. */
+  #isNew(device: Device): void {
+    this.#socket = device.socketNumber;
     this.#heardAt = this.around.clock();
-    this.#syncAt = this.#heardAt;
+    [this.#syncAt, this.#tryAt] = [this.#heardAt, null];
   }
 
   #isDue(at: number | null): boolean {
