@@ -159,9 +159,12 @@ export class Door {
   /** Removes everything from this browser. */
   async clear(): Promise<void> {
     this.keeper.drop();
-    await Lock.clear(this.place);
-    this.#lock = null;
-    this.#shut();
+    try {
+      await Lock.clear(this.place);
+    } finally {
+      this.#lock = null;
+      this.#shut();
+    }
   }
 
   async offer(): Promise<Offer> {
@@ -242,7 +245,7 @@ function comingAndGoing(door: Door, { anywhere, run, by }: How) {
     erase: (proof) =>
       by(proof, async (device, credential) => {
         const receipt = await erase(device, credential);
-        await door.clear();
+        await door.clear().catch(() => {});
         return receipt;
       }),
     restore: (login, password, code, anew) => run((device) => restored(door, device, login, password, code, anew === true)),
