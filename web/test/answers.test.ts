@@ -1,9 +1,10 @@
 // Answers at a real server with a real socket: asked, heard word by word, given the history only for an open question of this device,
 // resumed, cancelled, stored, and found again by another device.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { ask, askInstead, awaited, cancel, parts, retry, setSwitch, unanswered, words } from "../src/client/asks";
+import { ask, askInstead, awaited, cancel, decide, parts, retry, setSwitch, unanswered, words } from "../src/client/asks";
 import { fitted } from "../src/client/answers";
 import { chat, newChat, setData } from "../src/client/chats";
 import { type Device, connect, disconnect, openDevice } from "../src/client/device";
@@ -25,7 +26,8 @@ let model: Model;
 
 before(async () => {
   model = await Model.start();
-  world = await World.start(model.settings);
+  const tool = [process.execPath, join(process.env["WEB_DIR"] ?? ".", "test/world/tool.mjs")];
+  world = await World.start({ ...model.settings, CONFIDANT_TOOLS__SERVERS__WORLD__COMMAND: JSON.stringify(tool) });
 });
 after(async () => {
   await world.stop();
@@ -215,6 +217,37 @@ test("a turn is cancelled, and what was said counts", async () => {
   await flush(device);
   assert.deepEqual(awaited(device), []);
   assert.deepEqual(bodies(device, id), ["too long", "said so far"]);
+});
+
+/** A word that comes faster than any person's may come before the server waits for it: then it is said again. */
+async function said(say: () => Promise<void>): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await say();
+    } catch (error) {
+      if (nameOf(error) !== "not-found" || tries > 20) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+test("a tool that destroys something waits for the person's word, which shows the exact call", async () => {
+  const { device } = await world.person();
+  const id = await newChat(device, null);
+  for (const [allow, expected] of [[true, /removed everything/], [false, /^(?!.*removed)/]] as const) {
+    const { turn } = await ask(device, id, "call act");
+    await flush(device);
+    const told = await heard(device, "approval");
+    const wish = told.at(-1);
+    assert.ok(wish?.told === "approval");
+    assert.match(wish.approval.tool, /act/);
+    assert.deepEqual(JSON.parse(wish.approval.input), { name: "everything" });
+    assert.notEqual(wish.approval.why, "");
+    await said(() => decide(device, id, turn, wish.approval.id, allow));
+    await heard(device);
+    await flush(device);
+    assert.match(bodies(device, id).at(-1) ?? "", expected);
+  }
 });
 
 test("retry keeps the other answer", async () => {

@@ -256,6 +256,31 @@ test("an edit whose answer was lost, and that another device went on from, is no
   assert.deepEqual([bodies(one, id), copies(one), waiting(one)], [["by two, who saw it"], [], []]);
 });
 
+test("the sealed list of chats follows within a minute, whoever wrote", async () => {
+  const weather = new Weather();
+  const { person, device: one } = await world.person(world.setup(new MemoryFiles(), new Through(world.transport(), weather)));
+  const floorOf = (device: Device, id: ChatId) => device.account?.floors.get(id)?.rev;
+  const id = await newChat(one, null);
+  await say(one, id, "first");
+  await flush(one);
+  await say(one, id, "second");
+  await flush(one);
+  assert.equal(floorOf(one, id), chat(one, id).rev);
+  // The write is stored, and the device ends before it notes that in the list.
+  await say(one, id, "third");
+  weather.next = ["lost", "on"];
+  await fails(flush(one), "offline");
+  assert.deepEqual(waiting(one), []);
+  let later = 0;
+  const two = await world.synced(person, { ...world.setup(), clock: () => Date.now() + later });
+  assert.deepEqual(bodies(two, id), ["first", "second", "third"], "a new device is shown how the head follows");
+  await flush(two);
+  assert.equal(floorOf(two, id), chat(two, id).rev - 1, "it may still do so itself");
+  later = 61_000;
+  await flush(two);
+  assert.equal(floorOf(two, id), chat(two, id).rev);
+});
+
 test("what came before a connection ended is kept", async () => {
   const { person, device: one } = await world.person();
   const id = await newChat(one, "Here");

@@ -1,6 +1,6 @@
 // Devices of one person, whatever happens between them: offline, lost requests, lost and half answers, kills between two writes of a
-// file, credentials and the account key replaced. In the end all have the same chats, nothing waits, and every word is there, was replaced
-// by somebody who saw it, or is a copy. In some cases the Rust client is the third device.
+// file, credentials and the account key replaced, a clock that is a day behind. In the end all have the same chats, nothing waits, and
+// every word is there, was replaced by somebody who saw it, or is a copy. In some cases the Rust client is the third device.
 //
 //   CONFIDANT_CONVERGENCE_CASES   how many runs there are      CONFIDANT_CONVERGENCE_SEED   which one is first
 //
@@ -42,8 +42,11 @@ class Hand {
   readonly weather = new Weather();
   isLoggedOut = false;
 
+  /** Its clock is wrong by so many milliseconds. */
+  constructor(private readonly skew = 0) {}
+
   get setup() {
-    return world.setup(this.files, new Through(world.transport(), this.weather));
+    return { ...world.setup(this.files, new Through(world.transport(), this.weather)), clock: () => Date.now() + this.skew };
   }
 
   drop(): void {
@@ -62,7 +65,7 @@ interface Written {
 class Case {
   readonly log: string[] = [];
   readonly #dice: Dice;
-  readonly #hands: [Hand, Hand] = [new Hand(), new Hand()];
+  readonly #hands: [Hand, Hand] = [new Hand(), new Hand(-86_400_000)];
   #codes: RecoveryCode[] = [];
   #words = 0;
   readonly #written: Written[] = [];

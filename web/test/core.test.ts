@@ -7,6 +7,7 @@ import { type ChatCommands, chatCommands } from "../src/client/commands";
 import type { CoreEvent } from "../src/client/core";
 import { MemoryFiles } from "../src/client/files";
 import { Keeper, errorOf } from "../src/client/keeper";
+import { stateToJson } from "../src/client/state";
 import { World } from "./world/index";
 import { Model } from "./world/model";
 import { Through } from "./world/ways";
@@ -189,6 +190,18 @@ test("what is written offline waits, and is sent when the server is there again"
   assert.deepEqual((await other.core.open(chat)).messages.map(({ body, status }) => [body, status]), [["on the train", "sealed"]]);
 });
 
+test("it is in sync by itself, also if a command connected first", async () => {
+  const { tab } = await registered();
+  const chat = await tab.core.newChat({ title: "Trip" });
+  await tab.sent();
+  await tab.core.lock();
+  const online = tab.online();
+  await tab.core.unlock(password("correct horse"));
+  // Asks the server, while the keeper is only just dialling.
+  await Promise.all([tab.core.open(chat), tab.core.loadOlder()]);
+  await online;
+});
+
 test("two tabs of two browsers hear of each other; pinned, drafts, settings and search", async () => {
   const { tab: one, login } = await registered();
   const two = await Tab.open();
@@ -299,7 +312,55 @@ test("recovering, pairing, exporting, logging out and erasing", async () => {
   fresh.weather.isOff = false;
   await fresh.core.logOut({ unsent: "throw-away" });
   assert.deepEqual([await fresh.core.account(), await fresh.files.names()], [{ state: "none" }, []]);
+  // A third browser that is open while another one erases the account: its copy goes too.
+  const third = await Tab.open();
+  const thirdOnline = third.online();
+  await third.core.logIn(login, password("remembered"));
+  await thirdOnline;
+  const from = third.events.length;
   assert.ok((await two.core.erase(password("remembered"))).length > 0);
+  await third.hears("account", ({ account }) => account.state === "none", from);
+  assert.deepEqual(await third.files.names(), []);
   assert.deepEqual([await two.core.account(), await two.files.names()], [{ state: "none" }, []]);
   assert.equal(await fails((await Tab.open()).core.logIn(login, password("remembered"))), "login-refused");
+});
+
+test("a temporary chat is answered, and nothing of it is kept anywhere", async () => {
+  const { tab, login } = await registered();
+  const chat = await tab.core.newChat({ temporary: true });
+  await tab.core.open(chat);
+  const answered = async (asking: Promise<{ turn: string }>) => {
+    const from = tab.events.length;
+    const { turn } = await asking;
+    await tab.hears("ended", (event) => event.turn === turn, from);
+    return from;
+  };
+  await answered(tab.core.ask(chat, "canary-question"));
+  const from = await answered(tab.core.ask(chat, "and then?"));
+  const history = await tab.hears("history", (event) => event.chat === chat, from);
+  assert.equal(history.messages, 2, "the server had kept nothing");
+  assert.ok(model.last.includes("canary-question"));
+  const page = await tab.core.open(chat);
+  assert.deepEqual(page.messages.map(({ body }) => body), [
+    "canary-question",
+    "noted: canary-question",
+    "and then?",
+    "noted: and then?",
+  ]);
+  assert.ok(page.chat.isTemporary);
+  assert.deepEqual([page.turns, await tab.core.waiting()], [[], []]);
+  const second = page.messages[2];
+  await answered(tab.core.retry(chat, second?.id ?? ""));
+  assert.equal((await tab.core.open(chat)).messages[3]?.alternatives.ids.length, 2);
+  const { device } = tab.keeper;
+  assert.ok(device !== null && !Buffer.from(stateToJson(device.state)).includes(chat), "not even its id");
+  assert.ok((await tab.files.names()).every((name) => !name.includes(chat)));
+  const other = await Tab.open();
+  const online = other.online();
+  await other.core.logIn(login, password("correct horse"));
+  await online;
+  assert.deepEqual(await other.core.chats(), []);
+  await tab.core.lock();
+  await tab.core.unlock(password("correct horse"));
+  assert.deepEqual(await tab.core.chats(), []);
 });

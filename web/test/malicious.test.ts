@@ -14,7 +14,7 @@ import { MemoryFiles } from "../src/client/files";
 import { listen } from "../src/client/live";
 import { rotate } from "../src/client/rotate";
 import { flush } from "../src/client/send";
-import { embed, openChat, sync } from "../src/client/sync";
+import { embed, loadOlder, openChat, sync } from "../src/client/sync";
 import { Digest, EmbedId, ItemId, Kid, MessageId, PublicKey, utf8 } from "../src/format/index";
 import type { ChatId } from "../src/format/index";
 import { type AccountState, type ChatSent, type ChatUpdated, type ItemSent, SessionOpened, readBody, writeBody } from "../src/protocol/index";
@@ -160,6 +160,15 @@ test("chats that are kept back or put back are refused", async () => {
   liar.lie = onChat(scene.chat, () => null);
   assert.equal(await refused(sync(device, "all")), "withheld");
   assert.deepEqual(bodies(device, scene.chat), ["first", "second", "third"]);
+  // Kept back when older chats are asked for.
+  [liar, device] = await scene.stranger();
+  await sync(device, "last_chat");
+  liar.lie = dropped(scene.chat);
+  assert.equal(await refused(loadOlder(device, 50)), "withheld");
+  assert.deepEqual(bodies(device, scene.other), ["elsewhere"], "the others are there");
+  liar.lie = null;
+  await loadOlder(device, 50);
+  assert.equal(bodies(device, scene.chat).length, 4);
   // Deleted, and put back in the list.
   [liar, device] = await scene.friend();
   const old = liar.chats().filter((sent) => sent.chat === scene.chat);

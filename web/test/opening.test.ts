@@ -198,6 +198,20 @@ test("a head that does not pass through the floor", async () => {
   assert.equal(await chat(await other.state(memory)), "forked", "follows from what was seen, past the floor");
 });
 
+test("a head that borrows the name of the floor's", async () => {
+  // Both sides wrote once; the floor names the left one. The server shows the right one, and says that it is the left one's envelope.
+  const { world, memory, one } = await story();
+  const other = world.fork();
+  await world.say(one, "left");
+  await world.publish();
+  await other.say(one, "right");
+  const [state, shown] = [await world.state(memory), chatOf(await other.state(memory), one)];
+  const named = chatOf(state, one).trail.steps.at(-1)?.[1];
+  assert.ok(named !== undefined && shown.trail.steps.length === 1);
+  const lie: ChatState = { ...shown, trail: { ...shown.trail, steps: shown.trail.steps.map(([live]) => [live, named]) } };
+  assert.equal(await verdict({ ...state, chats: { ...state.chats, [one]: lie } }), "forked");
+});
+
 test("a retired account key, and a thief who has the keys of the generation before", async () => {
   const of = await story();
   const { world, memory, one } = of;

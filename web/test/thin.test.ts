@@ -5,13 +5,13 @@ import { after, before, test } from "node:test";
 
 import { chat, chats, copies, deleteMessage, edit, newChat, say, sayAll, setDraft, waiting } from "../src/client/chats";
 import { type Device, disconnect } from "../src/client/device";
-import { nameOf } from "../src/client/error";
+import { ClientError, nameOf } from "../src/client/error";
 import { MemoryFiles } from "../src/client/files";
 import { listen } from "../src/client/live";
 import { flush } from "../src/client/send";
 import { openChat, sync } from "../src/client/sync";
-import { thin } from "../src/client/thin";
-import type { ChatId } from "../src/format/index";
+import { makeRoom, thin } from "../src/client/thin";
+import type { Bytes, ChatId } from "../src/format/index";
 import { World, bodies } from "./world/index";
 import { Liar, onChat } from "./world/lies";
 import { Through } from "./world/ways";
@@ -138,4 +138,41 @@ test("a server cannot use the gap", async () => {
   liar.lie = null;
   await openChat(two, id);
   assert.deepEqual(bodies(two, id), [...WORDS, "later", "latest"]);
+});
+
+/** A browser that has so much room, and not a byte more. */
+class CrampedFiles extends MemoryFiles {
+  most = Infinity;
+
+  override async write(name: string, bytes: Bytes): Promise<void> {
+    const there = (await this.read(name))?.length ?? 0;
+    if ((await size(this)) - there + bytes.length > this.most) throw new ClientError("quota");
+    await super.write(name, bytes);
+  }
+}
+
+test("a browser without room keeps every title, and the words of the newest chats", async () => {
+  const { person, device: one } = await world.person();
+  const ids: ChatId[] = [];
+  for (let at = 0; at < 8; at++) {
+    const id = await newChat(one, `chat ${at}`);
+    await sayAll(one, id, WORDS);
+    await flush(one);
+    ids.push(id);
+  }
+  const files = new CrampedFiles();
+  const two = await world.device(person, world.setup(files));
+  files.most = (await size(files)) + 70_000;
+  assert.equal(await sync(two, "all").then(() => null, nameOf), "quota");
+  assert.equal(await makeRoom(two, new Set(), 10_000), true);
+  await sync(two, "all");
+  disconnect(two);
+  const again = await world.opened(world.setup(files));
+  assert.deepEqual([...chats(again)].sort(), [...ids].sort());
+  assert.deepEqual(ids.map((id) => chat(again, id).fields.get("title")), ids.map((_, at) => `chat ${at}`));
+  const whole = ids.map((id) => !chat(again, id).isThin);
+  assert.deepEqual([whole.at(0), whole.at(-1)], [false, true], "the oldest went first");
+  // With even less nothing is lost either: it is said that there is no room.
+  files.most = 1_000;
+  assert.equal(await makeRoom(again, new Set(), EVERYTHING), false);
 });

@@ -109,7 +109,7 @@ fn hint_of(error: ErrorName) -> &'static str {
         ErrorName::Request(Failure::Unauthorised) => "log in again",
         ErrorName::Request(Failure::TooLarge | Failure::TooMany) => "make it smaller, or delete something",
         ErrorName::Request(Failure::NotFound) => "sync first",
-        ErrorName::Request(Failure::Malformed) => "update this program",
+        ErrorName::Request(Failure::Malformed | Failure::StaleClient) => "update this program",
         ErrorName::Request(Failure::Stopping | Failure::Unavailable) => "try again later",
     }
 }

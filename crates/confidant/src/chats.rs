@@ -220,7 +220,8 @@ fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
     if let Some(folder) = &loaded.config.web.page_folder {
         page = page.from_folder(folder.clone());
     }
-    let is_secure = !origins.is_empty() && origins.iter().all(|origin| origin.as_str().starts_with("https://"));
+    let is_secure =
+        !origins.is_empty() && origins.iter().all(|origin| origin.as_str().starts_with("https://"));
     if is_secure { page.secure() } else { page }
 }
 

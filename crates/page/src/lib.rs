@@ -173,10 +173,7 @@ impl Page {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         if self.is_secure {
-            headers.insert(
-                header::STRICT_TRANSPORT_SECURITY,
-                HeaderValue::from_static("max-age=31536000"),
-            );
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
         response
     }
@@ -226,7 +223,8 @@ fn takes_brotli(asked: &HeaderMap) -> bool {
     let encodings = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     encodings.flat_map(|value| value.split(',')).any(|encoding| {
         let (name, weight) = encoding.split_once(';').unwrap_or((encoding, ""));
-        name.trim().eq_ignore_ascii_case("br") && !matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
+        name.trim().eq_ignore_ascii_case("br")
+            && !matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
     })
 }
 

@@ -24,7 +24,8 @@ async fn ask(page: &Page, path: &str, headers: &[(HeaderName, &str)]) -> (Status
 #[tokio::test]
 async fn every_file_has_its_kind_and_the_policy() {
     let page = Page::of(&FILES);
-    let kinds = [("/", "text/html"), ("/app.js", "text/javascript"), ("/client.worker.js", "text/javascript")];
+    let kinds =
+        [("/", "text/html"), ("/app.js", "text/javascript"), ("/client.worker.js", "text/javascript")];
     for (path, kind) in kinds {
         let (status, headers, _) = ask(&page, path, &[]).await;
         assert_eq!(status, StatusCode::OK, "{path}");

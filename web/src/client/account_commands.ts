@@ -43,7 +43,9 @@ export class Door {
     private readonly place: Place,
     private readonly transport: Transport,
     private readonly around: { emit(event: core.CoreEvent): void; clock(): number },
-  ) {}
+  ) {
+    keeper.onErased = () => void keeper.run(() => this.clear()).catch(() => {});
+  }
 
   /** Looks who is here; opens the files if their key stays in this browser. */
   async start(): Promise<void> {
@@ -157,9 +159,12 @@ export class Door {
   /** Removes everything from this browser. */
   async clear(): Promise<void> {
     this.keeper.drop();
-    await Lock.clear(this.place);
-    this.#lock = null;
-    this.#shut();
+    try {
+      await Lock.clear(this.place);
+    } finally {
+      this.#lock = null;
+      this.#shut();
+    }
   }
 
   async offer(): Promise<Offer> {
@@ -199,14 +204,27 @@ export class Door {
 }
 
 export function accountCommands(door: Door): AccountCommands {
-  const { keeper } = door;
+  const how = new How(door);
+  return { ...comingAndGoing(door, how), ...credentials(door, how), ...others(door, how) };
+}
+
+/** How a command is done. */
+class How {
+  constructor(private readonly door: Door) {}
+
   /** Nobody needs to be in yet. */
-  const anywhere = <T>(act: () => Promise<T>): Promise<T> => keeper.run(act);
+  readonly anywhere = <T>(act: () => Promise<T>): Promise<T> => this.door.keeper.run(act);
+
   /** Somebody is in. */
-  const run = <T>(act: (device: Device) => Promise<T>): Promise<T> => keeper.run(() => act(opened(keeper)));
+  readonly run = <T>(act: (device: Device) => Promise<T>): Promise<T> => this.anywhere(() => act(opened(this.door.keeper)));
+
   /** With a proof. */
-  const by = <T>(proof: core.Proof, act: (device: Device, credential: Credential) => Promise<T>): Promise<T> =>
-    run(async (device) => act(device, await door.credential(proof)));
+  readonly by = <T>(proof: core.Proof, act: (device: Device, credential: Credential) => Promise<T>): Promise<T> =>
+    this.run(async (device) => act(device, await this.door.credential(proof)));
+}
+
+/** In, out, and the end of it all. */
+function comingAndGoing(door: Door, { anywhere, run, by }: How) {
   return {
     account: async () => door.account(),
     register: (login, password, code) => anywhere(() => registered(door, login, passwordOf(login, password), code ?? null)),
@@ -223,6 +241,21 @@ export function accountCommands(door: Door): AccountCommands {
         await door.clear();
       }),
     forget: () => anywhere(() => door.clear()),
+    exportAll: (proof) => by(proof, async (device, credential) => `${JSON.stringify(await exportAll(device, credential), null, 2)}\n`),
+    erase: (proof) =>
+      by(proof, async (device, credential) => {
+        const receipt = await erase(device, credential);
+        await door.clear().catch(() => {});
+        return receipt;
+      }),
+    restore: (login, password, code, anew) => run((device) => restored(door, device, login, password, code, anew === true)),
+    putBack: (proof) => run((device) => puttingBack(door, device, proof)),
+  } satisfies Partial<AccountCommands>;
+}
+
+/** What opens the account. */
+function credentials(door: Door, { run, by }: How) {
+  return {
     changePassword: (proof, password) =>
       by(proof, async (device, credential) => {
         const added = passwordOf(loginOf(door), password);
@@ -257,6 +290,12 @@ export function accountCommands(door: Door): AccountCommands {
       }),
     totpOff: (proof) => by(proof, (device, credential) => account.changeCredentials(device, credential, [], { totp: "off" })),
     rotate: (proof, keep) => run((device) => rotated(door, device, proof, keep)),
+  } satisfies Partial<AccountCommands>;
+}
+
+/** Other devices of the account. */
+function others(door: Door, { anywhere, run, by }: How) {
+  return {
     devices: () =>
       run(async (device) => {
         const lines = await account.devices(device);
@@ -273,7 +312,7 @@ export function accountCommands(door: Door): AccountCommands {
     pairOffer: () =>
       anywhere(async () => {
         const offer = await door.offer();
-        return { text: offer.dangerouslyToText(), expiresAt: keeper.now() + offer.expiresMs };
+        return { text: offer.dangerouslyToText(), expiresAt: door.keeper.now() + offer.expiresMs };
       }),
     pairFetch: () => anywhere(() => door.fetch()),
     setUnlock: (login, proof) =>
@@ -290,16 +329,7 @@ export function accountCommands(door: Door): AccountCommands {
         if (device.account === null) await account.accountSeen(device);
         await pair(device, text, credential);
       }),
-    exportAll: (proof) => by(proof, async (device, credential) => `${JSON.stringify(await exportAll(device, credential), null, 2)}\n`),
-    erase: (proof) =>
-      by(proof, async (device, credential) => {
-        const receipt = await erase(device, credential);
-        await door.clear();
-        return receipt;
-      }),
-    restore: (login, password, code, anew) => run((device) => restored(door, device, login, password, code, anew === true)),
-    putBack: (proof) => run((device) => puttingBack(door, device, proof)),
-  };
+  } satisfies Partial<AccountCommands>;
 }
 
 function loginOf(door: Door): string {

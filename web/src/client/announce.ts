@@ -38,7 +38,7 @@ export class Announcer {
   announce(device: Device, notes: Notes, shown: ChatId | null): void {
     const waiting = opsByChat(device);
     const changed: core.ChatLine[] = [];
-    const now = new Set<ChatId>(chats(device).filter((id) => !notes.going.has(id)));
+    const now = new Set<ChatId>([...device.temporary.keys(), ...chats(device)].filter((id) => !notes.going.has(id)));
     for (const id of now) {
       const line = this.#changed(device, notes, id, waiting.get(id) ?? [], id === shown);
       if (line !== null) changed.push(line);
@@ -55,7 +55,7 @@ export class Announcer {
 
   /** The line, if it is another one than before. The chat that is shown is told as well. */
   #changed(device: Device, notes: Notes, id: ChatId, ops: readonly Pending[], isShown: boolean): core.ChatLine | null {
-    const room = device.rooms.get(id);
+    const room = device.rooms.get(id) ?? device.temporary.get(id);
     const before = this.#seen.get(id);
     const line = chatLine(device, notes, id, ops);
     const now: Seen = {

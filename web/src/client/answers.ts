@@ -8,7 +8,19 @@
 // others drop theirs. Easy to get wrong: acknowledging first. The server forgets the answer then, so it is told only after the write was
 // stored.
 
-import { type ChatId, Digest, FieldName, type ItemId, Letter, type Message, type MessageId, type Pending, Refused, type TurnId, utf8 } from "../format/index";
+import {
+  type ChatId,
+  Digest,
+  FieldName,
+  type ItemId,
+  Letter,
+  type Message,
+  type MessageId,
+  type Pending,
+  Refused,
+  type TurnId,
+  utf8,
+} from "../format/index";
 import {
   type About,
   type AiMessageUpdate,
@@ -27,6 +39,7 @@ import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
 import type { Answer } from "./queue";
+import { keepTemporary } from "./temporary";
 import type { Told, Turn } from "./turns";
 
 /** Takes in what came of a turn. One that this device does not hear on this socket: `unasked`. */
@@ -190,6 +203,7 @@ async function openLetter(device: Device, sent: PendingAiResponse): Promise<{ me
 
 /** The reply waits to be stored, where the chat still waits for it; `duplicate` and `unasked` ones are dropped. Gives whether somebody waits. */
 async function keepAnswer(device: Device, chat: ChatId, reply: MessageId, answer: Answer): Promise<boolean> {
+  if (device.temporary.has(chat)) return keepTemporary(device, chat, reply, answer);
   const { turn, parent } = answer;
   const room = device.rooms.get(chat);
   const isPending = room?.head.pending.some((one) => one.reply === reply && one.turn === turn && one.parent === parent) ?? false;
@@ -218,6 +232,8 @@ async function takeMade(device: Device, made: PostProcessingCompleted): Promise<
 
 async function putMade(device: Device, made: PostProcessingCompleted): Promise<void> {
   const { chat, followUps, newChats, summary, tags } = made;
+  // Nothing is kept of a temporary chat.
+  if (device.temporary.has(chat)) return;
   const fields: [FieldName, string][] = [];
   if (followUps.length > 0) fields.push([FOLLOW_UPS, JSON.stringify(followUps)]);
   if (summary !== undefined) fields.push([SUMMARY, summary]);
@@ -247,11 +263,11 @@ export async function resume(device: Device): Promise<void> {
 
 export async function resumeTurns(device: Device): Promise<void> {
   await beginTurns(device);
-  const waiting = [...device.rooms.values()].flatMap((room) =>
+  const waiting = [...device.rooms.values(), ...device.temporary.values()].flatMap((room) =>
     room.head.pending.filter((pending) => !isHeard(device, pending)).map((pending) => [room.id, pending] as const),
   );
   for (const [chat, pending] of waiting) {
-    const room = device.rooms.get(chat);
+    const room = device.rooms.get(chat) ?? device.temporary.get(chat);
     if (room === undefined) continue;
     const found = await claimOf(room, pending.parent, pending.reply).catch(() => null);
     if (found === null) continue;
@@ -280,7 +296,7 @@ export async function askRest(device: Device, turn: TurnId): Promise<Told | null
     const one = device.turns.find(turn);
     if (one === undefined) return null;
     try {
-      const [, answer] = await requestOne(device, { type: "resume_ai_task", chat: one.chat, turn, after: one.after, from });
+      const [, answer] = await requestOne(device, { type: "resume_ai_task", chat: one.chat, turn, after: one.after, from, message: one.message, reply: one.reply });
       // The words follow, as events of their own.
       if (answer.type === "ai_task_initiated" || answer.type === "message_queued") return null;
       if (answer.type !== "pending_ai_response") throw new ClientError("unexpected");

@@ -108,7 +108,8 @@ export async function retry(device: Device, chat: ChatId, message: MessageId, op
   return remember(device, chat, message, wanted, { ...options, given: [] });
 }
 
-function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
+/** What goes with a question is within the limits: `too-large`, if not. */
+export function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
   const given = options.given.reduce((sum, { text }) => sum + utf8Length(text), 0);
   const names = [...options.off, ...options.available, ...options.given.map(({ name }) => name)];
   const isShort = names.every((name) => utf8Length(name) <= MAX_SHORT);
@@ -149,9 +150,9 @@ export async function giveUp(device: Device, chat: ChatId, turn: TurnId): Promis
   await save(device);
 }
 
-/** Every reply that a stored chat waits for. */
+/** Every reply that a stored chat, or a temporary one, waits for. */
 export function awaited(device: Device): Awaited[] {
-  return [...device.rooms.values()].flatMap((room) =>
+  return [...device.rooms.values(), ...device.temporary.values()].flatMap((room) =>
     room.head.pending.map(({ turn, parent, reply }) => ({
       chat: room.id,
       turn,
@@ -367,6 +368,8 @@ async function askedOf(device: Device, room: Room, question: Question, begunOn: 
     off: [...off, ...question.off.filter((name) => !off.includes(name))],
     available: question.available,
     given: question.given.map(([what, name, given]) => ({ what: givenOf(what), name, text: given })),
+    // Nothing is given while an answer is made: what goes, goes with the question.
+    asks: [],
   };
   return [added, listener(device, chat, { turn, parent: message, reply }, claim, branch, begunOn)];
 }
@@ -396,7 +399,7 @@ export async function giveHistory(device: Device, asked: RequestChatHistory): Pr
   const { chat } = asked;
   const turn = device.turns.find(asked.turn);
   if (turn === undefined || !turn.mayGive(chat, asked.message, device.socketNumber)) throw new Refused("unasked");
-  const room = device.rooms.get(chat);
+  const room = device.rooms.get(chat) ?? device.temporary.get(chat);
   const messages = room === undefined ? null : heardOf(room, turn.branch);
   if (messages === null) {
     // Changed on another device since: it is not the branch that was named, so nothing is given.
@@ -459,7 +462,7 @@ export function parts(heard: readonly Heard[]): [messages: Heard[], more: boolea
 }
 
 /** What the message notes of what is given with it. */
-function noted(options: AskOptions): Shared[] {
+export function noted(options: AskOptions): Shared[] {
   return options.given.map(({ what, text }) => ({ what: FieldName.parse(what), bytes: utf8Length(text) }));
 }
 

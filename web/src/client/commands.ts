@@ -16,8 +16,9 @@ import type { Keeper } from "./keeper";
 import { TO_END, noteOf } from "./queue";
 import { embed, loadOlder, openChat } from "./sync";
 import { exportChat } from "./take_out";
+import { askTemporary, giveUpTemporary, isTemporary, newTemporary, retryTemporary, showTemporary } from "./temporary";
 import type { Asked } from "./turns";
-import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, waitingLine } from "./views";
+import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, viewOf, waitingLine } from "./views";
 
 /** The commands of this file. */
 export type ChatCommands = Pick<
@@ -35,17 +36,110 @@ export function opened(keeper: Keeper): Device {
 }
 
 export function chatCommands(keeper: Keeper): ChatCommands {
+  const how = new How(keeper);
+  return { ...looking(keeper, how), ...asking(keeper, how), ...writing(keeper, how), ...deleting(keeper, how) };
+}
+
+/** How a command is done. */
+class How {
+  constructor(private readonly keeper: Keeper) {}
+
   /** Looks at once. */
-  const look = async <T>(act: (device: Device) => T): Promise<T> => act(opened(keeper));
+  readonly look = async <T>(act: (device: Device) => T): Promise<T> => act(opened(this.keeper));
+
   /** Does it when nothing else is done. */
-  const run = <T>(act: (device: Device) => Promise<T>): Promise<T> => keeper.run(() => act(opened(keeper)));
+  readonly run = <T>(act: (device: Device) => Promise<T>): Promise<T> => this.keeper.run(() => act(opened(this.keeper)));
+
   /** The same, and sends what waits afterwards. */
-  const write = <T>(act: (device: Device) => Promise<T>, afterMs = 0): Promise<T> =>
-    run(async (device) => {
+  readonly write = <T>(act: (device: Device) => Promise<T>, afterMs = 0): Promise<T> =>
+    this.run(async (device) => {
       const done = await act(device);
-      keeper.sendSoon(afterMs);
+      this.keeper.sendSoon(afterMs);
       return done;
     });
+}
+
+/** What changes nothing. */
+function looking(keeper: Keeper, { look }: How) {
+  return {
+    connection: async () => keeper.connection,
+    chats: () => look((device) => chatLines(device, keeper.notes)),
+    search: (words) => look((device) => search(device, keeper.notes, words)),
+    exportChat: (chat, as) => look((device) => exportChat(viewOf(device, ChatId.parse(chat)), as)),
+    waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
+    copies: () => look((device) => chats.copies(device).map(copyLine)),
+    awaited: () => look((device) => turnLines(device, keeper.notes, null)),
+    switchedOff: () => look(switchedOff),
+    data: (kind, name) => look((device) => chats.data(device, kind, name)),
+    dataOf: (kind) => look((device) => dataOf(device, kind)),
+    suggestions: () => look(suggestionsOf),
+    retryNow: async () => keeper.tryNow(),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** Questions and what comes of them. */
+function asking(keeper: Keeper, { run, write }: How) {
+  return {
+    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), null, body, optionsOf(options)))),
+    askInstead: (chat, message, body, options) =>
+      write((device) =>
+        asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
+      ),
+    retry: (chat, message, options) =>
+      write((device) => asked(keeper, chat, options, anyRetry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
+    cancel: (chat, turn) => run((device) => cancel(device, ChatId.parse(chat), TurnId.parse(turn))),
+    giveUp: (chat, turn) =>
+      write(async (device) => {
+        const [id, one] = [ChatId.parse(chat), TurnId.parse(turn)];
+        return isTemporary(device, id) ? giveUpTemporary(device, id, one) : giveUp(device, id, one);
+      }),
+    decide: (chat, turn, approval, allow) =>
+      run(async (device) => {
+        await decide(device, ChatId.parse(chat), TurnId.parse(turn), approval, allow);
+        const note = keeper.notes.turn(TurnId.parse(turn));
+        note.approvals = note.approvals.filter(({ id }) => id !== approval);
+      }),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** What is written, and what is loaded. */
+function writing(keeper: Keeper, { run, write }: How) {
+  return {
+    loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
+    newChat: (options = {}) =>
+      write((device) => {
+        return options.temporary === true ? newTemporary(device) : chats.newChat(device, options.title ?? null);
+      }),
+    open: (chat) => openedPage(keeper, ChatId.parse(chat)),
+    embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
+    say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
+    showBranch: (chat, message) =>
+      write(async (device) => {
+        const id = ChatId.parse(chat);
+        const leaf = leafUnder(device, id, MessageId.parse(message));
+        return isTemporary(device, id) ? showTemporary(device, id, leaf) : chats.showBranch(device, id, leaf);
+      }),
+    edit: (chat, message, body) => write((device) => chats.edit(device, ChatId.parse(chat), MessageId.parse(message), body)),
+    deleteMessage: (chat, message) => write((device) => chats.deleteMessage(device, ChatId.parse(chat), MessageId.parse(message))),
+    rename: (chat, title) => write((device) => chats.rename(device, ChatId.parse(chat), title)),
+    setPinned: (chat, pinned) => write((device) => chats.setField(device, ChatId.parse(chat), "pinned", pinned ? "1" : "0")),
+    setField: (chat, name, body) => write((device) => chats.setField(device, ChatId.parse(chat), name, body)),
+    setDraft: (chat, body) =>
+      write(async (device) => {
+        const id = ChatId.parse(chat);
+        // Nothing is kept of a temporary chat: the page has what is typed.
+        if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
+      }, body === null ? 0 : DRAFTS),
+    importChats: (all) => write((device) => importChats(device, all)),
+    useCopy: (number) => write((device) => chats.useCopy(device, number)),
+    discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
+    setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
+    setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
+  } satisfies Partial<ChatCommands>;
+}
+
+/** Chats that go, with a while to think better of it. */
+function deleting(keeper: Keeper, { run, write }: How) {
   const going = new Map<ChatId, ReturnType<typeof setTimeout>>();
   /** Deletes a chat whose time to undo is over. */
   const goes = (id: ChatId) =>
@@ -55,45 +149,11 @@ export function chatCommands(keeper: Keeper): ChatCommands {
       await chats.deleteChat(device, id);
     });
   return {
-    connection: async () => keeper.connection,
-    chats: () => look((device) => chatLines(device, keeper.notes)),
-    loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
-    newChat: (options = {}) =>
-      write((device) => {
-        if (options.temporary === true) throw new ClientError("unsupported");
-        return chats.newChat(device, options.title ?? null);
-      }),
-    open: (chat) => openedPage(keeper, ChatId.parse(chat)),
-    embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
-    say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
-    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, ask(device, ChatId.parse(chat), body, optionsOf(options)))),
-    askInstead: (chat, message, body, options) =>
-      write((device) =>
-        asked(keeper, chat, options, askInstead(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
-      ),
-    retry: (chat, message, options) =>
-      write((device) => asked(keeper, chat, options, retry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
-    cancel: (chat, turn) => run((device) => cancel(device, ChatId.parse(chat), TurnId.parse(turn))),
-    giveUp: (chat, turn) => write((device) => giveUp(device, ChatId.parse(chat), TurnId.parse(turn))),
-    decide: (chat, turn, approval, allow) =>
-      run(async (device) => {
-        await decide(device, ChatId.parse(chat), TurnId.parse(turn), approval, allow);
-        const note = keeper.notes.turn(TurnId.parse(turn));
-        note.approvals = note.approvals.filter(({ id }) => id !== approval);
-      }),
-    showBranch: (chat, message) =>
-      write((device) => {
-        const id = ChatId.parse(chat);
-        return chats.showBranch(device, id, leafUnder(device, id, MessageId.parse(message)));
-      }),
-    edit: (chat, message, body) => write((device) => chats.edit(device, ChatId.parse(chat), MessageId.parse(message), body)),
-    deleteMessage: (chat, message) => write((device) => chats.deleteMessage(device, ChatId.parse(chat), MessageId.parse(message))),
-    rename: (chat, title) => write((device) => chats.rename(device, ChatId.parse(chat), title)),
-    setPinned: (chat, pinned) => write((device) => chats.setField(device, ChatId.parse(chat), "pinned", pinned ? "1" : "0")),
-    setField: (chat, name, body) => write((device) => chats.setField(device, ChatId.parse(chat), name, body)),
     deleteChat: (chat, undoMs = 0) =>
       run(async (device) => {
         const id = ChatId.parse(chat);
+        // Nobody else has a temporary one, and it does not come back.
+        if (device.temporary.delete(id)) return;
         chats.there(device, id);
         keeper.notes.going.add(id);
         clearTimeout(going.get(id));
@@ -108,23 +168,7 @@ export function chatCommands(keeper: Keeper): ChatCommands {
         going.delete(id);
         keeper.notes.going.delete(id);
       }),
-    setDraft: (chat, body) => write((device) => chats.setDraft(device, ChatId.parse(chat), body), body === null ? 0 : DRAFTS),
-    search: (words) => look((device) => search(device, keeper.notes, words)),
-    exportChat: (chat, as) => look((device) => exportChat(chats.chat(device, ChatId.parse(chat)), as)),
-    importChats: (all) => write((device) => importChats(device, all)),
-    waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
-    copies: () => look((device) => chats.copies(device).map(copyLine)),
-    useCopy: (number) => write((device) => chats.useCopy(device, number)),
-    discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
-    awaited: () => look((device) => turnLines(device, keeper.notes, null)),
-    switchedOff: () => look(switchedOff),
-    setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
-    data: (kind, name) => look((device) => chats.data(device, kind, name)),
-    dataOf: (kind) => look((device) => dataOf(device, kind)),
-    setData: (kind, name, body) => write((device) => chats.setData(device, kind, name, body)),
-    suggestions: () => look(suggestionsOf),
-    retryNow: async () => keeper.tryNow(),
-  };
+  } satisfies Partial<ChatCommands>;
 }
 
 /** What this device has of a chat, at once; what it has not is loaded first. The server is told that it was opened. */
@@ -133,7 +177,7 @@ async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
   const isFirst = keeper.shown !== id;
   keeper.shown = id;
   keeper.notes.unread.delete(id);
-  const isHere = device.rooms.has(id) || device.state.queue.ofChat(id).length > 0;
+  const isHere = isTemporary(device, id) || device.rooms.has(id) || device.state.queue.ofChat(id).length > 0;
   if (!isHere) await keeper.run(() => openChat(device, id));
   else if (isFirst && device.rooms.has(id)) {
     // Behind what the person sees. Offline, the next sync tells it.
@@ -142,6 +186,15 @@ async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
     });
   }
   return chatPage(device, keeper.notes, id);
+}
+
+function anyAsk(device: Device, chat: ChatId, instead: MessageId | null, body: string, options: AskOptions): Promise<Asked> {
+  if (isTemporary(device, chat)) return askTemporary(device, chat, body, options, instead);
+  return instead === null ? ask(device, chat, body, options) : askInstead(device, chat, instead, body, options);
+}
+
+function anyRetry(device: Device, chat: ChatId, message: MessageId, options: AskOptions): Promise<Asked> {
+  return isTemporary(device, chat) ? retryTemporary(device, chat, message, options) : retry(device, chat, message, options);
 }
 
 async function asked(keeper: Keeper, chat: string, options: core.AskOptions | undefined, asking: Promise<Asked>): Promise<core.Asked> {

@@ -9,7 +9,19 @@
 // written once, and its bytes are what is signed and sent.
 
 import { type Bytes, same, utf8 } from "../format/bytes";
-import { type AccountKey, type AccountId, CredentialId, Login, PROFILE, RecoveryCode, Refused, Root, Statement, Wrap, passwordSalt } from "../format/index";
+import {
+  type AccountKey,
+  type AccountId,
+  CredentialId,
+  Login,
+  PROFILE,
+  RecoveryCode,
+  Refused,
+  Root,
+  Statement,
+  Wrap,
+  passwordSalt,
+} from "../format/index";
 import {
   type AnswerOf,
   type CredentialKind,

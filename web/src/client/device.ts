@@ -41,6 +41,8 @@ export class Device {
   /** The account as last verified; null until the first sync under this account key. */
   account: Account | null = null;
   rooms = new Map<ChatId, Room>();
+  /** Chats that are nowhere but here. */
+  temporary = new Map<ChatId, Room>();
   socket: Connection | null = null;
   /** Whether `hello` was answered on this socket. */
   isReady = false;
@@ -125,12 +127,14 @@ export async function vacant(setup: Setup): Promise<Cabinet> {
 export async function load(device: Device): Promise<void> {
   const { state, cabinet, ak } = device;
   device.account = state.book === null ? null : await openBook(state.book, state.account, ak).catch(() => null);
-  for (const name of await cabinet.names(ROOM)) {
+  const listed = (await cabinet.names(ROOM)).flatMap((name) => {
     const id = name.slice(ROOM.length);
-    if (!ChatId.is(id)) continue;
-    if (device.account !== null && !device.account.floors.has(id)) continue;
-    const room = await readRoom(device, name, id);
-    if (room !== null) device.rooms.set(id, room);
+    return ChatId.is(id) && device.account?.floors.has(id) !== false ? [id] : [];
+  });
+  for (let at = 0; at < listed.length; at += AT_ONCE) {
+    const some = listed.slice(at, at + AT_ONCE);
+    const rooms = await Promise.all(some.map((id) => readRoom(device, fileOf(id), id)));
+    for (const room of rooms) if (room !== null) device.rooms.set(room.id, room);
   }
 }
 
@@ -216,7 +220,9 @@ export function disconnect(device: Device): void {
 /** Ends the copy of every key that is in memory. The device is good for nothing afterwards. */
 export function wipeKeys(device: Device): void {
   const { ak, book, rotating, session } = device.state;
-  const rings = [book?.keys ?? [], book?.boxes ?? [], ...[...device.rooms.values()].map((room) => room.keys)];
+  const rooms = [...device.rooms.values(), ...device.temporary.values()];
+  const rings = [book?.keys ?? [], book?.boxes ?? [], ...rooms.map((room) => room.keys)];
+  device.temporary.clear();
   for (const { key } of rings.flat()) key.wipe();
   ak.wipe();
   rotating?.ak.wipe();
@@ -334,6 +340,8 @@ export function fileOf(chat: ChatId): string {
   return `${ROOM}${chat}`;
 }
 
+/** Files that are read at the same time. */
+const AT_ONCE = 32;
 /** Frames of one answer, and news that wait meanwhile. */
 const MAX_FRAMES = 20_000;
 export const STATE = "state";

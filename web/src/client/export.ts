@@ -7,7 +7,20 @@
 // out without saying so. A chat of the sealed list that did not come is `withheld`.
 
 import { type Bytes, fromUtf8 } from "../format/bytes";
-import { Account, type ChatId, type Digest, EmbedId, type ItemId, Letter, type Message, type MessageId, Refused, Sealed, Trail, type TurnId } from "../format/index";
+import {
+  Account,
+  type ChatId,
+  type Digest,
+  EmbedId,
+  type ItemId,
+  Letter,
+  type Message,
+  type MessageId,
+  Refused,
+  Sealed,
+  Trail,
+  type TurnId,
+} from "../format/index";
 import { type AccountState, type DataSent, type LetterSent, ServerFrame, Signed, readBody, writeBody } from "../protocol/index";
 import { verified } from "./chats";
 import type { Credential } from "./credential";
@@ -44,6 +57,8 @@ export interface ExportedChat {
   draft: string | null;
   /** Answers that no device has taken yet. */
   letters: ExportedLetter[];
+  /** What the server remembers of its safety, in JSON: scores and flags, without a word of it. */
+  safety: string | null;
 }
 
 /** Everything that the server has of an account, in clear. */
@@ -66,6 +81,7 @@ interface Sent {
   records: DataSent[];
   devices: string[];
   letters: Map<ChatId, LetterSent[]>;
+  safety: Map<ChatId, string>;
 }
 
 /** Takes everything out and opens it. */
@@ -73,13 +89,13 @@ export async function exportAll(device: Device, by: Credential): Promise<Exporte
   const signing = await device.link.ready(by);
   const signed = await device.link.signed("/account/export", { account: device.state.account }, signing);
   const [body] = await device.link.raw("/account/export", writeBody(Signed, signed));
-  const { state, chats, records, devices, letters } = readFrames(body);
+  const { state, chats, records, devices, letters, safety } = readFrames(body);
   const account = await openExported(device, state);
   account.checkChats(chats.keys());
   const exported: Exported = { v: 1, account: account.id, generation: account.key.generation, chats: [], data: [], devices };
   for (const [chat, parts] of chats) {
     const room = await exportedRoom(device, account, chat, parts);
-    exported.chats.push(await exportedChat(account, room, letters.get(chat) ?? []));
+    exported.chats.push({ ...(await exportedChat(account, room, letters.get(chat) ?? [])), safety: safety.get(chat) ?? null });
   }
   exported.chats.sort((one, two) => two.updated_at - one.updated_at);
   for (const { kind, name, data } of records) {
@@ -94,6 +110,7 @@ function readFrames(body: Bytes): Sent {
   if (text === null) throw new ClientError("unexpected");
   let [state, isWhole]: [AccountState | null, boolean] = [null, false];
   const [chats, letters]: [Parts, Sent["letters"]] = [new Map(), new Map()];
+  const safety: Sent["safety"] = new Map();
   const [records, devices]: [DataSent[], string[]] = [[], []];
   for (const line of text.split("\n").filter((one) => one !== "")) {
     const event = frameOf(line);
@@ -113,6 +130,9 @@ function readFrames(body: Bytes): Sent {
       case "letters_waiting":
         for (const letter of event.letters) letters.set(letter.chat, [...(letters.get(letter.chat) ?? []), letter]);
         break;
+      case "safety_records":
+        for (const { chat, record } of event.records) if (record !== undefined) safety.set(chat, record);
+        break;
       case "phased_sync_complete":
         isWhole = true;
         break;
@@ -123,7 +143,7 @@ function readFrames(body: Bytes): Sent {
     }
   }
   if (state === null || !isWhole) throw new Refused("withheld");
-  return { state, chats, records, devices, letters };
+  return { state, chats, records, devices, letters, safety };
 }
 
 function frameOf(line: string) {
@@ -169,7 +189,8 @@ export async function erase(device: Device, by: Credential): Promise<string> {
   const signing = await device.link.ready(by);
   const erased = await device.link.prove("/account/erase", { account: device.state.account }, signing);
   disconnect(device);
-  await device.cabinet.clear();
+  // The account is gone, and there is one receipt: files that cannot be removed are no reason to lose it.
+  await device.cabinet.clear().catch(() => {});
   return erased.receipt;
 }
 
@@ -195,7 +216,7 @@ async function exportedLetters(account: Account, room: Room, letters: readonly L
   return opened;
 }
 
-async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<ExportedChat> {
+async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety">> {
   const messages = roomMessages(room).map(([id, , message]) => ({ id, message }));
   messages.sort((one, two) => one.message.createdAt - two.message.createdAt);
   const embeds: Record<string, string> = {};

@@ -73,24 +73,24 @@ interface Schema extends DBSchema {
   keys: { key: string; value: CryptoKey };
 }
 
-/** Files in IndexedDB. */
+/**
+ * Files in IndexedDB. A browser may close a database by itself, as when a server tells it to clear what it keeps: then it is opened again,
+ * empty.
+ */
 export class DatabaseFiles implements Files {
-  private constructor(private readonly db: IDBPDatabase<Schema>) {}
+  #isClosed = false;
+
+  private constructor(
+    private readonly name: string,
+    private db: IDBPDatabase<Schema>,
+  ) {}
 
   static async open(name: string): Promise<DatabaseFiles> {
-    const db = await tried(() =>
-      openDB<Schema>(name, 1, {
-        upgrade: (db) => {
-          db.createObjectStore("files");
-          db.createObjectStore("keys");
-        },
-      }),
-    );
-    return new DatabaseFiles(db);
+    return new DatabaseFiles(name, await tried(() => opened(name)));
   }
 
   async read(name: string): Promise<Bytes | null> {
-    return (await tried(() => this.db.get("files", name))) ?? null;
+    return (await this.#with((db) => db.get("files", name))) ?? null;
   }
 
   async write(name: string, bytes: Bytes): Promise<void> {
@@ -99,37 +99,66 @@ export class DatabaseFiles implements Files {
 
   /** In one transaction: all of them, or none. */
   async writeAll(files: readonly (readonly [string, Bytes])[]): Promise<void> {
-    await tried(async () => {
-      const change = this.db.transaction("files", "readwrite", { durability: "strict" });
+    await this.#with(async (db) => {
+      const change = db.transaction("files", "readwrite", { durability: "strict" });
       const puts = files.map(([name, bytes]) => change.store.put(bytes, name));
-      // All of them are waited for, whichever failed.
-      await Promise.all([...puts, change.done]);
+      // The transaction says what was wrong; of a file that did not fit, only that it was given up.
+      await Promise.allSettled(puts);
+      await change.done;
     });
   }
 
   async remove(name: string): Promise<void> {
-    await tried(() => this.db.delete("files", name));
+    await this.#with((db) => db.delete("files", name));
   }
 
-  async names(): Promise<string[]> {
-    return tried(() => this.db.getAllKeys("files"));
+  names(): Promise<string[]> {
+    return this.#with((db) => db.getAllKeys("files"));
   }
 
   async readKey(name: string): Promise<CryptoKey | null> {
-    return (await tried(() => this.db.get("keys", name))) ?? null;
+    return (await this.#with((db) => db.get("keys", name))) ?? null;
   }
 
   async writeKey(name: string, key: CryptoKey): Promise<void> {
-    await tried(() => this.db.put("keys", key, name));
+    await this.#with((db) => db.put("keys", key, name));
   }
 
   async removeKey(name: string): Promise<void> {
-    await tried(() => this.db.delete("keys", name));
+    await this.#with((db) => db.delete("keys", name));
   }
 
+  /** For good: another tab has the files from now on. */
   close(): void {
+    this.#isClosed = true;
     this.db.close();
   }
+
+  #with<T>(act: (db: IDBPDatabase<Schema>) => Promise<T>): Promise<T> {
+    return tried(async () => {
+      try {
+        return await act(this.db);
+      } catch (error) {
+        if (this.#isClosed || !isEnded(error)) throw error;
+        this.db = await opened(this.name);
+        return act(this.db);
+      }
+    });
+  }
+}
+
+function opened(name: string): Promise<IDBPDatabase<Schema>> {
+  return openDB<Schema>(name, 1, {
+    upgrade: (db) => {
+      db.createObjectStore("files");
+      db.createObjectStore("keys");
+    },
+  });
+}
+
+/** Whether the browser closed the database, before or while it was used. */
+function isEnded(error: unknown): boolean {
+  return error instanceof DOMException && ["InvalidStateError", "AbortError", "UnknownError"].includes(error.name);
 }
 
 /** What a browser refuses, by name: no room is `quota`, everything else `files`. */

@@ -15,6 +15,7 @@ import { ClientError, isDenied, isOwn, isRefused, nameOf } from "./error";
 import { type News, listen } from "./live";
 import { flush } from "./send";
 import { sync } from "./sync";
+import { makeRoom } from "./thin";
 import { Announcer } from "./announce";
 import { Notes } from "./views";
 
@@ -33,6 +34,8 @@ export class Keeper {
   /** The chat that the page shows. */
   shown: ChatId | null = null;
   readonly announcer: Announcer;
+  /** The account was erased by another device: this one's copy goes too. */
+  onErased: () => void = () => {};
   readonly #jobs: (() => Promise<void>)[] = [];
   #interrupt: AbortController | null = null;
   #isStopped = false;
@@ -44,6 +47,8 @@ export class Keeper {
   #flushAt: number | null = null;
   /** When this socket is synced. */
   #syncAt: number | null = null;
+  /** Which socket of the device that is: a command may have opened another. */
+  #socket = 0;
   #heardAt = 0;
 
   constructor(private readonly around: Around) {
@@ -76,7 +81,7 @@ export class Keeper {
     this.device = device;
     this.notes = new Notes();
     this.announcer.forget();
-    [this.#failures, this.#flushAt, this.#syncAt] = [0, null, null];
+    [this.#failures, this.#flushAt, this.#syncAt, this.#socket] = [0, null, null, 0];
     this.tryNow();
   }
 
@@ -145,6 +150,7 @@ export class Keeper {
     if (this.#jobs.length > 0) return;
     const { device } = this;
     this.#dialIfDue();
+    if (device?.isConnected === true && device.socketNumber !== this.#socket) this.#isNew(device);
     try {
       if (device === null || !device.isConnected) await this.#sleep(stop.signal, this.#isDialling ? null : this.#tryAt);
       else if (this.#isDue(this.#syncAt)) await this.#sync(device);
@@ -229,13 +235,14 @@ export class Keeper {
   /** What a failure means for the connection. One that a command waited for is told to whoever asked. */
   #note(error: unknown, is: "told" | "untold"): void {
     const name = nameOf(error);
-    if (name === "quota") this.around.emit({ type: "quota" });
     if (this.device === null) return;
+    if (name === "quota") this.#makeRoom(this.device);
     if (isOwn(error, "logged-out") || isOwn(error, "not-logged-in")) {
       this.#tryAt = null;
       disconnect(this.device);
       const reason = error.reason ?? undefined;
       this.setConnection({ state: "ended", error: reason === undefined ? { name } : { name, reason } });
+      if (reason === "erased") this.onErased();
       return;
     }
     if (this.device.socket === null && this.connection.state !== "ended") {
@@ -247,6 +254,24 @@ export class Keeper {
     else if (isOwn(error, "frozen")) this.sendSoon(FROZEN);
     // What was refused is told; that nobody is there is the state of the connection.
     else if (!isOwn(error, "offline")) this.around.emit({ type: "error", error: errorOf(error) });
+  }
+
+  /** Words of old chats go, and come back when they are opened. If that is not enough, the person is told. */
+  #makeRoom(device: Device): void {
+    this.#jobs.push(async () => {
+      try {
+        const keep = new Set(this.shown === null ? [] : [this.shown]);
+        if (await makeRoom(device, keep, ROOM)) {
+          // What failed for want of room is done again.
+          if (device.isConnected) this.#syncAt = this.around.clock();
+          return;
+        }
+      } catch {
+        // Not even that could be written.
+      }
+      this.around.emit({ type: "quota" });
+    });
+    this.#wake();
   }
 
   /** Tries again after a pause that grows. */
@@ -275,7 +300,11 @@ export class Keeper {
       this.#wake();
     };
     dial(device).then(
-      (dialled) => ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => {})),
+      // One that was locked meanwhile hangs up.
+      (dialled) => {
+        if (this.device !== device) dialled.connection.close();
+        ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => {}));
+      },
       (error: unknown) => ends(() => this.#unreached(error)),
     );
   }
@@ -289,8 +318,13 @@ export class Keeper {
     // A command may have connected meanwhile, or locked.
     if (this.device !== device || device.isConnected) return dialled.connection.close();
     await greet(device, dialled);
+  }
+
+  /** A socket that was not synced yet, whoever opened it. */
+  #isNew(device: Device): void {
+    this.#socket = device.socketNumber;
     this.#heardAt = this.around.clock();
-    this.#syncAt = this.#heardAt;
+    [this.#syncAt, this.#tryAt] = [this.#heardAt, null];
   }
 
   #isDue(at: number | null): boolean {
@@ -321,6 +355,8 @@ export function errorOf(error: unknown): core.CoreError {
   };
 }
 
+/** How much room is made at once, in bytes. */
+const ROOM = 8 * 1024 * 1024;
 /** The first pause before the server is tried again, and the longest. */
 const SHORTEST = 1_000;
 const LONGEST = 60_000;

@@ -155,11 +155,13 @@ export async function loadOlder(device: Device, limit: number): Promise<Synced> 
   // The server sends these chats whole; what this device has of them is newer or the same.
   for (const chat of [...chats.keys()]) if (device.rooms.has(chat)) chats.delete(chat);
   if (![...chats.keys()].every((chat) => isListed(device, chat))) await refreshAccount(device);
+  const missing: ChatId[] = [];
   if (!synced.older) {
     const between = listed(device).filter((chat) => !device.rooms.has(chat) && !chats.has(chat));
     for (const batch of chunks(between.slice(0, limit), MAX_BATCH)) {
       const found = await fetchChats(device, new Map(batch.map((chat) => [chat, NONE])));
       for (const [chat, parts] of found.chats) chats.set(chat, parts);
+      missing.push(...batch.filter((chat) => !found.chats.has(chat)));
     }
     synced.older = between.length > limit;
   }
@@ -170,6 +172,9 @@ export async function loadOlder(device: Device, limit: number): Promise<Synced> 
   }
   device.state.older = synced.older;
   await save(device);
+  // One that is not there went meanwhile, or is kept back: the account's own list says which.
+  if (missing.length > 0) await refreshAccount(device);
+  if (missing.some((chat) => isListed(device, chat))) throw new Refused("withheld");
   return synced;
 }
 

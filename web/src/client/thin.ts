@@ -9,8 +9,26 @@
 
 import { ItemId } from "../format/index";
 import type { ChatId } from "../format/index";
-import { type Device, saveRoom } from "./device";
+import { type Device, save, saveRoom, saveRooms } from "./device";
+import { isOwn } from "./error";
 import { type Room, type Slot, isThin, revOf, roomToJson } from "./room";
+
+/**
+ * After `quota`: words go, so many bytes of them at a time, until everything else is kept, with what could not be kept before. False if
+ * nothing is left that could go.
+ */
+export async function makeRoom(device: Device, keep: ReadonlySet<ChatId>, bytes: number): Promise<boolean> {
+  while ((await thin(device, keep, bytes)) > 0) {
+    try {
+      await save(device);
+      await saveRooms(device, device.rooms.keys());
+      return true;
+    } catch (error) {
+      if (!isOwn(error, "quota")) throw error;
+    }
+  }
+  return false;
+}
 
 /**
  * Lets words go until so many bytes are free, those of the chats that were written to longest ago first, and of none of `keep`. How many
@@ -26,7 +44,10 @@ export async function thin(device: Device, keep: ReadonlySet<ChatId>, bytes: num
     const rest = thinned(room);
     free += Math.max(0, roomToJson(room).length - roomToJson(rest).length);
     device.rooms.set(room.id, rest);
-    await saveRoom(device, room.id);
+    await saveRoom(device, room.id).catch((error: unknown) => {
+      // One that was never kept takes room even when it is thin. Others go first, then it is tried again.
+      if (!isOwn(error, "quota")) throw error;
+    });
   }
   return free;
 }

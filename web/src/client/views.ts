@@ -12,6 +12,7 @@ import type * as core from "./core";
 import type { Device } from "./device";
 import { TITLE } from "./plan";
 import type { Copy, Pending, Waiting, What, Why } from "./queue";
+import { temporaryView } from "./temporary";
 import { type Room, roomField, roomMessages } from "./room";
 
 /** What is known about turns besides their words, since the worker began. */
@@ -49,7 +50,7 @@ const PINNED = "pinned";
 /** Every line of the list, pinned ones first, then the one written to last. */
 export function chatLines(device: Device, notes: Notes): core.ChatLine[] {
   const waiting = opsByChat(device);
-  const lines = chats(device)
+  const lines = [...device.temporary.keys(), ...chats(device)]
     .filter((id) => !notes.going.has(id))
     .map((id) => chatLine(device, notes, id, waiting.get(id) ?? []));
   return [...lines, ...refusedLines(device, notes)].sort((one, two) => Number(two.pinned) - Number(one.pinned));
@@ -67,7 +68,7 @@ export function opsByChat(device: Device): Map<ChatId, Pending[]> {
 }
 
 export function chatLine(device: Device, notes: Notes, id: ChatId, ops: readonly Pending[]): core.ChatLine {
-  const room = device.rooms.get(id);
+  const room = device.rooms.get(id) ?? device.temporary.get(id);
   const fields = fieldsWith(room, ops);
   const field = (name: string) => fields.get(name) ?? null;
   const draft = ops.findLast(({ act }) => act.do === "draft")?.act;
@@ -85,7 +86,7 @@ export function chatLine(device: Device, notes: Notes, id: ChatId, ops: readonly
     isWaiting: ops.length > 0,
     isAwaited: (room?.head.pending.length ?? 0) > 0 || device.state.asks.some((ask) => ask.chat === id),
     hasDraft: (draft?.do === "draft" ? draft.body : (room?.draft?.body ?? null)) !== null,
-    isTemporary: false,
+    isTemporary: device.temporary.has(id),
   };
 }
 
@@ -115,9 +116,14 @@ function refusedLines(device: Device, notes: Notes): core.ChatLine[] {
   return missing.map((id) => ({ ...chatLine(device, notes, id, []), updatedAt: 0, refused }));
 }
 
+/** A chat, stored or temporary. */
+export function viewOf(device: Device, id: ChatId): ChatView {
+  return device.temporary.has(id) ? temporaryView(device, id) : chatView(device, id);
+}
+
 /** A chat that is open. */
 export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPage {
-  const view = chatView(device, id);
+  const view = viewOf(device, id);
   const room = device.rooms.get(id);
   const siblings = bySiblings(view);
   const lost = copies(device).filter((copy) => copy.chat === id);
@@ -169,7 +175,7 @@ function bySiblings(view: ChatView): Map<MessageId | null, MessageView[]> {
 
 /** The last message of the branch through this one: of several answers, always the newest. */
 export function leafUnder(device: Device, chat: ChatId, message: MessageId): MessageId {
-  const siblings = bySiblings(chatView(device, chat));
+  const siblings = bySiblings(viewOf(device, chat));
   let leaf = message;
   // A chat that was verified has no circles.
   for (let below = siblings.get(leaf)?.at(-1); below !== undefined; below = siblings.get(leaf)?.at(-1)) leaf = below.id;

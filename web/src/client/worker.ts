@@ -57,7 +57,10 @@ async function start(): Promise<void> {
     else emit({ type: "account", account: { state: "elsewhere" } });
   });
   const takeOver = async () => {
-    if (!isHere && (await hold.take(true))) await open();
+    if (isHere || !(await hold.take(true))) return;
+    // The other tab may be writing its last file.
+    await new Promise((resolve) => setTimeout(resolve, HANDOVER));
+    await open();
   };
   scope.addEventListener("message", ({ data: { id, name, args } }) => {
     const answer = async (): Promise<core.FromWorker> => {
@@ -169,5 +172,7 @@ function kdfAddress(): unknown {
 }
 
 const KDF = "/kdf.worker.js";
+/** How long the other tab has to end what it writes, in milliseconds. */
+const HANDOVER = 300;
 
 void start();

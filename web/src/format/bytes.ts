@@ -166,7 +166,7 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 
 /** Reads exactly this many bytes, in either case; else `null`. */
 export function fromHex(text: string, length = text.length / 2): Bytes | null {
-  if (text.length !== length * 2 || !/^[0-9a-fA-F]*$/.test(text)) return null;
+  if (!Number.isInteger(length) || text.length !== length * 2 || !/^[0-9a-fA-F]*$/.test(text)) return null;
   return Uint8Array.from({ length }, (_, at) => Number.parseInt(text.slice(at * 2, at * 2 + 2), 16));
 }
 

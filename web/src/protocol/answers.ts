@@ -13,8 +13,24 @@
 // It counts for the turn and the reply id that the sealed head names, and for nothing else.
 
 import { ErrorName } from "./errors";
-import { MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES, MAX_QUERY, MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS } from "./limits";
-import { type Value, list, object, optional, words } from "./shapes";
+import {
+  MAX_ASKS,
+  MAX_CLIENT_DATA,
+  MAX_DELTA,
+  MAX_HISTORY,
+  MAX_MESSAGE,
+  MAX_OFF,
+  MAX_PADDING,
+  MAX_PIECES,
+  MAX_QUERY,
+  MAX_RECORD,
+  MAX_SHORT,
+  MAX_SUGGESTIONS,
+  MAX_TAGS,
+  MAX_TOOL_INPUT,
+  MAX_WORDS,
+} from "./limits";
+import { type At, type Value, list, object, optional, words } from "./shapes";
 import { blob, chatId, digest, fieldName, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
 
 /** How long the server may keep the words of a chat to answer the next message. */
@@ -125,10 +141,11 @@ export const ChatMessageAdded = object("ChatMessageAdded", () => ({
   available: list(() => text(MAX_SHORT), MAX_OFF),
   /** What the person lets the server have for this turn: at most 4 KiB together. */
   given: list(() => Piece, MAX_PIECES),
+  /** What the server may ask this device for while it answers, with `request_client_data`: each once. Anything else gets nothing. */
+  asks: list(() => Given, MAX_ASKS),
 }), { link: "chat_message_added", check: (ask, at) => {
       if (ask.message === ask.reply) at.field("reply").fail("expected another id than the message's");
-      const given = ask.given.reduce((sum, piece) => sum + utf8Length(piece.text), 0);
-      if (given > MAX_CLIENT_DATA) at.field("given").fail(`has more than ${MAX_CLIENT_DATA} bytes`);
+      checkSize(ask.given, at.field("given"));
     } });
 export type ChatMessageAdded = Value<typeof ChatMessageAdded>;
 
@@ -177,6 +194,52 @@ export const RequestChatHistory = object("RequestChatHistory", () => ({
 }), { link: "request_chat_history" });
 export type RequestChatHistory = Value<typeof RequestChatHistory>;
 
+/**
+ * Asks the device that began a turn for something that only devices can read. The turn goes on without it after a few seconds.
+ *
+ * A device answers for a turn that it began on this socket, that has no answer yet, and whose question allowed it (`asks`), once for each
+ * kind; and only if the person says yes, or has switched it on for this chat.
+ */
+export const RequestClientData = object("RequestClientData", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** What. */
+  what: Given,
+  /** For `settings` their names, of those that the question listed as available; for `summary` what the question is about, as tags. */
+  names: list(() => text(MAX_SHORT), MAX_OFF),
+  /** For `search`: the words to look for. */
+  query: optional(text(MAX_WORDS)),
+}), { link: "request_client_data" });
+export type RequestClientData = Value<typeof RequestClientData>;
+
+/**
+ * What a device gives, because the person said yes, now or by a switch of this chat; without pieces: nothing. With what was given before, at
+ * most three pieces and 4 KiB a turn.
+ *
+ * It is not answered. What nobody waits for is `refused` with `not-found`.
+ */
+export const ClientData = object("ClientData", () => ({
+  /** The chat. */
+  chat: chatId,
+  /** The turn. */
+  turn: turnId,
+  /** What was asked for. */
+  what: Given,
+  /** The pieces. */
+  pieces: list(() => Piece, MAX_PIECES),
+}), { link: "client_data", check: (data, at) => {
+      if (data.pieces.some((piece) => piece.what !== data.what)) at.field("pieces").fail("expected pieces of what was asked for");
+      checkSize(data.pieces, at.field("pieces"));
+    } });
+export type ClientData = Value<typeof ClientData>;
+
+function checkSize(pieces: readonly { text: string }[], at: At): void {
+  const bytes = pieces.reduce((sum, piece) => sum + utf8Length(piece.text), 0);
+  if (bytes > MAX_CLIENT_DATA) at.fail(`has more than ${MAX_CLIENT_DATA} bytes`);
+}
+
 /** The turn runs. */
 export const AiTaskInitiated = object("AiTaskInitiated", () => ({
   /** The chat. */
@@ -212,6 +275,10 @@ export const ResumeAiTask = object("ResumeAiTask", () => ({
   after: digest,
   /** How many bytes of the answer the device has. */
   from: u64,
+  /** The message and its reply: where another gateway was asked, this one learns them here, proves the answer and leaves a letter. */
+  message: optional(messageId),
+  /** The id that the reply will have. */
+  reply: optional(messageId),
 }), { link: "resume_ai_task" });
 export type ResumeAiTask = Value<typeof ResumeAiTask>;
 

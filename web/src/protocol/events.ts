@@ -3,14 +3,76 @@
 // Easy to get wrong: an event that a reader does not know. It is malformed, and the page asks to be loaded anew.
 
 import { ForceLogout, ManifestStored, UpdateManifest } from "./account";
-import { AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed, AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory, ChatMessageAdded, DecideAiTask, MessageQueued, PendingAiResponse, PostProcessingCompleted, PreprocessingStep, RequestChatHistory, ResumeAiTask } from "./answers";
-import { ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored, MessageDeleted, SetActiveChat, WriteConflict } from "./chats";
+import {
+  AiApprovalRequested,
+  AiMessageUpdate,
+  AiResponseCompleted,
+  AiResponseStorageConfirmed,
+  AiTaskFailed,
+  AiTaskInitiated,
+  AiTypingEnded,
+  AiTypingStarted,
+  CancelAiTask,
+  ChatHistory,
+  ChatMessageAdded,
+  ClientData,
+  DecideAiTask,
+  MessageQueued,
+  PendingAiResponse,
+  PostProcessingCompleted,
+  PreprocessingStep,
+  RequestChatHistory,
+  RequestClientData,
+  ResumeAiTask,
+} from "./answers";
+import {
+  ChatDeleted,
+  ChatUpdated,
+  DeleteChat,
+  DeleteMessage,
+  EncryptedChatMetadata,
+  EncryptedMetadataStored,
+  MessageDeleted,
+  SetActiveChat,
+  WriteConflict,
+} from "./chats";
 import { Devices, DevicesChanged, LabelDevice, RequestDevices } from "./devices";
-import { ChatDraftUpdated, DataRecords, DataUpdated, DeleteData, DeleteDraft, DraftDeleted, RequestData, UpdateData, UpdateDraft } from "./drafts";
+import {
+  ChatDraftUpdated,
+  DataRecords,
+  DataUpdated,
+  DeleteData,
+  DeleteDraft,
+  DraftDeleted,
+  RequestData,
+  UpdateData,
+  UpdateDraft,
+} from "./drafts";
 import { RefusedSent } from "./errors";
 import { LettersWaiting } from "./letters";
+import { SafetyRecords } from "./safety";
 import { type Value, events } from "./shapes";
-import { AccountState, AccountUpdated, ChatContentBatchResponse, ChatsSent, Hello, LoadMoreChats, LoadMoreChatsResponse, OfflineSyncComplete, PhasedSyncComplete, PhasedSyncRequest, Ping, Pong, Ready, RequestChatContentBatch, RequestEmbed, SendEmbedData, SyncOfflineChanges, SyncStatus, SyncStatusRequest } from "./sync";
+import {
+  AccountState,
+  AccountUpdated,
+  ChatContentBatchResponse,
+  ChatsSent,
+  Hello,
+  LoadMoreChats,
+  LoadMoreChatsResponse,
+  OfflineSyncComplete,
+  PhasedSyncComplete,
+  PhasedSyncRequest,
+  Ping,
+  Pong,
+  Ready,
+  RequestChatContentBatch,
+  RequestEmbed,
+  SendEmbedData,
+  SyncOfflineChanges,
+  SyncStatus,
+  SyncStatusRequest,
+} from "./sync";
 
 /** What a client sends. */
 export const ClientEvent = events(() => ({
@@ -58,6 +120,8 @@ export const ClientEvent = events(() => ({
   chat_message_added: ChatMessageAdded,
   /** Gives the history of a turn. */
   chat_history: ChatHistory,
+  /** Gives what the server asked for, by consent. */
+  client_data: ClientData,
   /** Asks for the answer of a turn. */
   resume_ai_task: ResumeAiTask,
   /** Stops a turn. */
@@ -97,6 +161,8 @@ export const ServerEvent = events(() => ({
   data_records: DataRecords,
   /** In an export: answers that wait for a device. */
   letters_waiting: LettersWaiting,
+  /** In an export: what the server remembers of the safety of chats. */
+  safety_records: SafetyRecords,
   /** Answers `update_manifest`. */
   manifest_stored: ManifestStored,
   /** To other devices: credentials, rings, floors or manifest changed. */
@@ -133,6 +199,8 @@ export const ServerEvent = events(() => ({
   message_queued: MessageQueued,
   /** Asks for the history of a turn. */
   request_chat_history: RequestChatHistory,
+  /** Asks for something that only devices can read. */
+  request_client_data: RequestClientData,
   /** What a turn is doing. */
   preprocessing_step: PreprocessingStep,
   /** An answer begins. */

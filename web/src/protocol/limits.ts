@@ -125,6 +125,10 @@ export const MAX_TOOL_INPUT = 16 * 1024;
 
 /** What a device gives for one turn besides the history: pieces, and bytes of each and of all. */
 export const MAX_PIECES = 3;
+/** Kinds of things that a server may ask a device for during one turn. */
+export const MAX_ASKS = 3;
+/** What a server remembers of a chat's safety, in bytes. */
+export const MAX_SAFETY = 4 * 1024;
 
 /** The bytes of what a device gives for one turn, together. */
 export const MAX_CLIENT_DATA = 4 * 1024;

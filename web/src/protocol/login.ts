@@ -10,7 +10,22 @@ import { CredentialKind, FirstManifest, NewCredential } from "./account";
 import { KeyEntry } from "./keys";
 import { MAX_CREDENTIALS, MAX_FRAME, MAX_INVITE, MAX_KEY, MAX_REGISTER, MAX_SIGNED } from "./limits";
 import { type Value, choice, list, object, optional } from "./shapes";
-import { accountId, bytes, credentialId, deviceId, envelope, flag, login, publicKey, purpose, secret, text, totp, u32, u64 } from "./values";
+import {
+  accountId,
+  bytes,
+  credentialId,
+  deviceId,
+  envelope,
+  flag,
+  login,
+  publicKey,
+  purpose,
+  secret,
+  text,
+  totp,
+  u32,
+  u64,
+} from "./values";
 
 /** Who signs. */
 export const SignerName = choice("SignerName", () => ({

@@ -1,9 +1,33 @@
 // Requests over HTTP: a POST to each of these paths. `who` says who may ask: anybody, a session, or whoever signs for that purpose.
 
-import { AccountChanged, ChangeCredentials, Erase, Erased, Export, Recover, Restore, RestoreBegin, RestoreOffer, RestoreRings, RingsRestored } from "./account";
+import {
+  AccountChanged,
+  ChangeCredentials,
+  Erase,
+  Erased,
+  Export,
+  Recover,
+  Restore,
+  RestoreBegin,
+  RestoreOffer,
+  RestoreRings,
+  RingsRestored,
+} from "./account";
 import { Devices, RequestDevices, RevokeDevice, RevokeSession, Ticket, TicketRequest } from "./devices";
 import { ClientFrame, ServerFrame } from "./frames";
-import { Challenge, ChallengeRequest, Done, LoginRequest, Logout, Prelogin, PreloginAnswer, Register, RegisterBegin, RegisterOffer, SessionOpened } from "./login";
+import {
+  Challenge,
+  ChallengeRequest,
+  Done,
+  LoginRequest,
+  Logout,
+  Prelogin,
+  PreloginAnswer,
+  Register,
+  RegisterBegin,
+  RegisterOffer,
+  SessionOpened,
+} from "./login";
 import { PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken } from "./pairing";
 import { RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged } from "./rotation";
 import type { ObjectShape, Value } from "./shapes";

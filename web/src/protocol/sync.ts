@@ -9,9 +9,36 @@ import { EncryptedChatMetadata, EncryptedMetadataStored, ItemSent, WriteConflict
 import { ChatDraftUpdated, UpdateDraft } from "./drafts";
 import { RefusedSent } from "./errors";
 import { KeyEntry, TrailSent } from "./keys";
-import { MAX_BATCH, MAX_CHANGES, MAX_CHATS, MAX_DRAFT, MAX_FLOOR, MAX_ITEMS, MAX_OFFLINE, MAX_RECORD, MAX_RESULTS, MAX_RING, SHELVES } from "./limits";
+import {
+  MAX_BATCH,
+  MAX_CHANGES,
+  MAX_CHATS,
+  MAX_DRAFT,
+  MAX_FLOOR,
+  MAX_ITEMS,
+  MAX_OFFLINE,
+  MAX_RECORD,
+  MAX_RESULTS,
+  MAX_RING,
+  SHELVES,
+} from "./limits";
 import { type Value, choice, list, map, object, optional, words } from "./shapes";
-import { accountId, chatId, deviceId, digest, embedId, envelope, fieldName, flag, itemId, publicKey, secret, shelf, u32, u64 } from "./values";
+import {
+  accountId,
+  chatId,
+  deviceId,
+  digest,
+  embedId,
+  envelope,
+  fieldName,
+  flag,
+  itemId,
+  publicKey,
+  secret,
+  shelf,
+  u32,
+  u64,
+} from "./values";
 
 /** How far to sync. */
 export const Phase = words("Phase", [

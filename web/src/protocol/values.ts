@@ -60,7 +60,10 @@ export const publicKey = parsed<PublicKey>("public key", (text) => PublicKey.par
 /** A number below sixteen, as its hexadecimal digit. */
 export const shelf: Shape<Shelf> = {
   what: "shelf: a hexadecimal digit",
-  read: (json, at) => (typeof json === "string" && /^[0-9a-f]$/.test(json) ? Number.parseInt(json, 16) : at.fail("expected a valid shelf: a hexadecimal digit")),
+  read: (json, at) => {
+    const isDigit = typeof json === "string" && /^[0-9a-f]$/.test(json);
+    return isDigit ? Number.parseInt(json, 16) : at.fail("expected a valid shelf: a hexadecimal digit");
+  },
   write: (value) => Shelf.digit(value),
 };
 

@@ -70,6 +70,11 @@ export function when(ms: number, now = Date.now()): string {
   return new Intl.DateTimeFormat(language.value, options).format(date);
 }
 
+/** A day. */
+export function onDay(ms: number): string {
+  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(ms));
+}
+
 /** A date with its time. */
 export function exactly(ms: number): string {
   return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(ms));

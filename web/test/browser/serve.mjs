@@ -44,6 +44,9 @@ async function buildDemo() {
 /** Starts it; gives the port and how to stop it. */
 export async function serve({ port = 0, program = null, dist = join(web, "dist") } = {}) {
   const demo = await buildDemo();
+  // Whether the program can be reached; sockets that are open go when it cannot.
+  let isReachable = true;
+  const sockets = new Set();
   const send = (answer, path, body) => {
     answer.writeHead(200, { ...HEADERS, "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
     answer.end(body);
@@ -59,6 +62,7 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
     const body = asked.method === "GET" || asked.method === "HEAD" ? await readFile(join(dist, name)).catch(() => null) : null;
     if (body !== null) return send(answer, name, body);
     if (program === null) return answer.writeHead(404, HEADERS).end();
+    if (!isReachable) return asked.socket.destroy();
     const to = new URL(program);
     const passed = request({ host: to.hostname, port: to.port, path: asked.url, method: asked.method, headers: asked.headers }, (back) => {
       answer.writeHead(back.statusCode ?? 502, back.headers);
@@ -68,7 +72,9 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
     return asked.pipe(passed);
   });
   server.on("upgrade", (asked, socket, head) => {
-    if (program === null) return socket.destroy();
+    if (program === null || !isReachable) return socket.destroy();
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
     const to = new URL(program);
     const through = connect(Number(to.port), to.hostname, () => {
       const headers = asked.rawHeaders.reduce((text, part, at) => text + (at % 2 === 0 ? `${part}: ` : `${part}\r\n`), "");
@@ -81,7 +87,11 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
     return undefined;
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
-  return { port: server.address().port, stop: () => { server.closeAllConnections(); server.close(); } };
+  const reach = (isOn) => {
+    isReachable = isOn;
+    if (!isOn) for (const socket of sockets) socket.destroy();
+  };
+  return { port: server.address().port, reach, stop: () => { server.closeAllConnections(); server.close(); } };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

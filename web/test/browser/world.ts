@@ -9,6 +9,7 @@ import { Server } from "../world/server";
 
 interface Served {
   port: number;
+  reach: (isOn: boolean) => void;
   stop: () => void;
 }
 
@@ -66,6 +67,11 @@ export class BrowserWorld {
 
   get origin(): string {
     return `http://localhost:${this.served.port}`;
+  }
+
+  /** Whether the program can be reached. The page's own files still can: they would come from the cache. */
+  reach(isOn: boolean): void {
+    this.served.reach(isOn);
   }
 
   async tab(options: { viewport?: { width: number; height: number }; colorScheme?: "light" | "dark"; locale?: string } = {}): Promise<Tab> {

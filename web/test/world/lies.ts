@@ -47,6 +47,7 @@ export function onChats(frame: ServerFrame, edit: (sent: ChatSent) => ChatSent |
     case "phase_1_last_chat_ready":
     case "phase_2_last_20_chats_ready":
     case "phase_3_last_100_chats_ready":
+    case "load_more_chats_response":
     case "chat_content_batch_response":
       return { ...frame, event: { ...event, chats: event.chats.flatMap((sent) => edit(sent) ?? []) } };
     default:

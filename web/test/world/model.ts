@@ -1,6 +1,7 @@
 // A model for tests: speaks the API that servers of models speak, keeps every prompt, and says what it is told to, piece by piece.
 //
 //   model.answers.set("question", ["pie", "ces"])    else it says "noted: " and the question
+//   "call NAME"                                      it calls the tool that it is offered with this name, then says what that gave
 //   model.hold()                                     nothing more is said until it is let go
 
 import { type Server as HttpServer, type ServerResponse, createServer } from "node:http";
@@ -65,7 +66,7 @@ export class Model {
 
   async #answer(body: string, response: ServerResponse): Promise<void> {
     if (body === "") return void response.end();
-    const { messages } = JSON.parse(body) as { messages: Asked[] };
+    const { messages, tools } = JSON.parse(body) as { messages: Asked[]; tools?: { function: { name: string } }[] };
     this.prompts.push(messages);
     const asked = String(messages.findLast(({ role }) => role === "user")?.content ?? "");
     const query = asked.split("\n").at(-1) ?? "";
@@ -74,6 +75,16 @@ export class Model {
       const choices = [{ index: 0, delta, finish_reason: finish }];
       response.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 0, model: "recorder", choices })}\n\n`);
     };
+    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => String(content));
+    const wanted = /^call (\w+)$/.exec(query)?.[1];
+    const tool = tools?.find(({ function: { name } }) => wanted !== undefined && name.endsWith(wanted))?.function.name;
+    if (tool !== undefined && results.length === 0) {
+      const call = { index: 0, id: "call-0", type: "function", function: { name: tool, arguments: '{"name":"everything"}' } };
+      send({ tool_calls: [call] });
+      send({}, "tool_calls");
+      return void response.end("data: [DONE]\n\n");
+    }
+    if (results.length > 0) this.answers.set(query, [results.join(", ")]);
     for (const [at, piece] of (this.answers.get(query) ?? ["noted: ", query]).entries()) {
       if (at > 0 && this.#held !== null) await this.#held;
       if (response.destroyed) return;

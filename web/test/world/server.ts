@@ -83,6 +83,16 @@ export class Server {
     await this.#run();
   }
 
+  /** What the operator gives somebody whose account was lost. */
+  async restoreCode(account: string): Promise<string> {
+    const args = ["account", "restore", account, "--json", "--data-dir", join(this.folder, this.#data)];
+    const child = spawn(this.path, args, { env: bare(this.folder), cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] });
+    const [out, err] = [gathered(child.stdout), gathered(child.stderr)];
+    const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+    if (code !== 0) throw new Error(`no code: ${await err}`);
+    return String((JSON.parse(await out) as { code: unknown }).code);
+  }
+
   /** The Rust client as a device of its own, which logs in with this recovery code. */
   rust(login: string, recoveryCode: string): RustDevice {
     const folder = join(this.folder, `device-${(devices += 1)}`);

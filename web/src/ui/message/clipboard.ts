@@ -60,12 +60,37 @@ function copyByEvent(text: string, json: string | null): boolean {
     isDone = true;
   };
   document.addEventListener("copy", listen, { capture: true });
+  const undo = selectSomething();
   try {
     document.execCommand("copy");
   } catch {
     isDone = false;
   } finally {
+    undo();
     document.removeEventListener("copy", listen, { capture: true });
   }
   return isDone;
+}
+
+/** Browsers copy only where something is selected. What was selected before is selected again. */
+function selectSomething(): () => void {
+  const selection = getSelection();
+  if (selection === null) return () => undefined;
+  const before = selection.rangeCount > 0 ? selection.getRangeAt(0) : null;
+  const focused = document.activeElement;
+  const mark = document.createElement("span");
+  mark.textContent = "\u00a0";
+  mark.style.position = "fixed";
+  mark.style.opacity = "0";
+  document.body.append(mark);
+  selection.removeAllRanges();
+  const range = document.createRange();
+  range.selectNodeContents(mark);
+  selection.addRange(range);
+  return () => {
+    selection.removeAllRanges();
+    if (before !== null) selection.addRange(before);
+    mark.remove();
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+  };
 }

@@ -32,11 +32,15 @@ export function Composer({ chat }: { chat: string | null }) {
     const body = draft.value.trim();
     if (body === "" || !canWrite.value) return;
     const options = optionsFor(chat);
+    const gave = given.value;
     clearDraft();
     given.value = [];
     const isDone = await ask(body, options, { chat, temporary: isTemporary.value });
     if (isDone) isTemporary.value = false;
-    else type(body);
+    else {
+      type(body);
+      given.value = gave;
+    }
     area.current?.focus();
   };
   return (

@@ -1,14 +1,16 @@
 // What the person gives with the next question: memories of this account, and past chats that are like it. Everything is looked up on this
 // device; nothing of it leaves before it is ticked here and the question is sent. Three at most, 4 KiB together.
+import type { TargetedInputEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DataLine } from "../../client/core";
 import { t } from "../i18n";
 import { IconButton } from "../parts/basics";
+import { memoryName } from "../message/names";
 import { core } from "../state/core";
 import { draft } from "../state/draft";
 import { lineOf } from "../state/list";
 import { attempt, say } from "../state/notes";
-import { given, givenBytes, MAX_GIVEN, MAX_GIVEN_BYTES, switchedOff, toggleGiven, type GivenItem } from "../state/options";
+import { focus, given, givenBytes, MAX_GIVEN, MAX_GIVEN_BYTES, switchedOff, toggleGiven, type GivenItem } from "../state/options";
 
 export function Give({ onClose }: { onClose: () => void }) {
   const [memories, setMemories] = useState<DataLine[]>([]);
@@ -29,6 +31,12 @@ export function Give({ onClose }: { onClose: () => void }) {
       <p class="small">{t("giveNote", { n: MAX_GIVEN })}</p>
       <Ticks title={t("giveMemories")} none={t("giveNoMemories")} items={items} />
       <Ticks title={t("giveSimilar")} none={t("giveNoSimilar")} items={similar} />
+      {switchedOff.value.includes("focus") ? null : (
+        <label class="focus">
+          {t("focusLabel")}
+          <input value={focus.value ?? ""} maxLength={64} dir="ltr" placeholder={t("focusHint")} onInput={(event: TargetedInputEvent<HTMLInputElement>) => { focus.value = memoryName(event.currentTarget.value); }} />
+        </label>
+      )}
       <p class="small">{t("giveBytes", { n: givenBytes.value, max: MAX_GIVEN_BYTES })}</p>
     </section>
   );

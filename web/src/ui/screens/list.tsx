@@ -5,6 +5,7 @@ import { t } from "../i18n";
 import { Icon, Wax } from "../icons";
 import { After, IconButton, Spinner } from "../parts/basics";
 import { account, connection, outbox } from "../state/account";
+import { jumpTo } from "../state/chat";
 import { core } from "../state/core";
 import { found, groups, hasOlder, isListLoaded, loadOlder, query, search } from "../state/list";
 import { attempt } from "../state/notes";
@@ -103,7 +104,7 @@ function Results({ hits }: { hits: Found[] }) {
       <ul>
         {hits.slice(0, 60).map((hit, index) => (
           <li key={index}>
-            <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; }}>
+            <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; jumpTo.value = hit.message; }}>
               <i class="ic" aria-hidden="true"><Icon name="search" size={12} /></i>
               <span>
                 <span class="title" dir="auto">{hit.title || t("untitled")}</span>

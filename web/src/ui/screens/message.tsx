@@ -12,6 +12,7 @@ import { copyText } from "../message/clipboard";
 import { parseMessage } from "../message/parse";
 import { shorten } from "../message/shorten";
 import { CopyButton, IconButton } from "../parts/basics";
+import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
 import { askInstead, content, deleteMessage, page, retry, showBranch } from "../state/chat";
 import { core } from "../state/core";
@@ -31,6 +32,7 @@ export function Message({ message }: { message: MessageLine }) {
 function Said({ message }: { message: MessageLine }) {
   const [isWhole, setWhole] = useState(false);
   const [isEditing, setEditing] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
   const short = useMemo(() => shorten(message.body, parseMessage(message.id, message.body, content)), [message.id, message.body]);
   const isShort = short.isShortened && !isWhole;
   if (isEditing) {
@@ -49,13 +51,14 @@ function Said({ message }: { message: MessageLine }) {
         <span class="acts">
           {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => setEditing(true)} /> : null}
           <IconButton icon="copy" label={t("copyMessage")} onClick={() => void copyWords(message.body)} />
-          {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => void deleteMessage(message.id)} /> : null}
+          {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => setDeleting(true)} /> : null}
         </span>
         <Status message={message} />
         <time dateTime={new Date(message.createdAt).toISOString()} title={exactly(message.createdAt)}>{when(message.createdAt)}</time>
         <Alternatives message={message} />
       </div>
       <Copies numbers={message.copies} />
+      {isDeleting ? <Confirm title={t("deleteMessage")} text={t("deleteMessageNote")} yes={t("deleteChat")} onYes={() => { setDeleting(false); void deleteMessage(message.id); }} onClose={() => setDeleting(false)} /> : null}
     </article>
   );
 }
@@ -72,7 +75,7 @@ function Answer({ message }: { message: MessageLine }) {
         {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{message.model}{reasonOf(message)}</span> : null}
         <Alternatives message={message} />
         <span class="acts shown">
-          {canWrite.value && message.parent !== null ? (
+          {canWrite.value && message.parent !== null && finish !== "ended" ? (
             <button type="button" class="quiet" onClick={() => message.parent !== null && void retry(message.parent, optionsFor(page.value?.chat.id ?? null))}>
               <Icon name="retry" />
               <span class="label">{t("retry")}</span>
@@ -95,7 +98,7 @@ function Answer({ message }: { message: MessageLine }) {
 /** A tool's words, folded. */
 function Aside({ message }: { message: MessageLine }) {
   return (
-    <details class="aside" id={message.id}>
+    <details class="aside" id={message.id} open={message.role === "summary"}>
       <summary><Icon name={message.role === "tool" ? "tool" : "branch"} size={13} />{t(message.role === "tool" ? "toolSaid" : "summarySaid")}</summary>
       <MessageBody id={message.id} body={message.body} />
     </details>

@@ -1,4 +1,5 @@
 // Settings: loaded when they are first opened. One file a part; each switch says what it keeps out of the requests.
+import { useEffect, useRef } from "preact/hooks";
 import { t } from "../i18n";
 import { hrefOf } from "../state/route";
 import { Data } from "../settings/data";
@@ -13,10 +14,13 @@ const PARTS = ["general", "privacy", "memories", "devices", "security", "data"] 
 
 export function Settings({ part }: { part: string }) {
   const shown = PARTS.find((one) => one === part) ?? "general";
+  const tabs = useRef<HTMLElement>(null);
+  // On a phone not all of them fit.
+  useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [shown]);
   return (
     <div class="sheet">
       <header class="head"><DrawerButton /><h1>{t("settings")}</h1></header>
-      <nav class="tabs" aria-label={t("settings")}>
+      <nav class="tabs" ref={tabs} aria-label={t("settings")}>
         {PARTS.map((one) => (
           <a key={one} href={hrefOf({ page: "settings", part: one })} aria-current={one === shown ? "page" : undefined}>{t(`settings.${one}`)}</a>
         ))}

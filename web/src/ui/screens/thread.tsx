@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ChatPage, MessageLine } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
-import { isPageLoading, page, pageError, turns } from "../state/chat";
+import { isPageLoading, jumpTo, page, pageError, turns } from "../state/chat";
 import { After, Spinner } from "../parts/basics";
 import { FollowUps, Wanted } from "./after";
 import { Message } from "./message";
@@ -34,6 +34,7 @@ function Messages({ shown }: { shown: ChatPage }) {
   const isCompressed = summary > 0 && !isWhole;
   const messages = isCompressed ? shown.messages.slice(summary) : shown.messages;
   const first = Math.max(0, messages.length - limit);
+  useJump(messages, limit, setLimit);
   useEarlier(scroll, first > 0, () => setLimit(limit + MORE));
   return (
     <div class="scroll" ref={scroll} tabIndex={-1}>
@@ -76,6 +77,7 @@ function useFoot(scroll: { current: HTMLDivElement | null }) {
   const follows = useRef(true);
   const toFoot = (behavior: ScrollBehavior) => {
     const element = scroll.current;
+    follows.current = true;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     element?.scrollTo({ top: element.scrollHeight, behavior: isCalm ? "auto" : behavior });
   };
@@ -106,6 +108,21 @@ function useFoot(scroll: { current: HTMLDivElement | null }) {
     };
   }, []);
   return { isAtFoot, toFoot };
+}
+
+/** Shows the message that was searched for. */
+function useJump(messages: MessageLine[], limit: number, setLimit: (limit: number) => void): void {
+  const wanted = jumpTo.value;
+  useEffect(() => {
+    if (wanted === null) return;
+    const at = messages.findIndex((message) => message.id === wanted);
+    if (at !== -1 && messages.length - at > limit) return setLimit(messages.length - at + 3);
+    jumpTo.value = null;
+    const element = at === -1 ? null : document.getElementById(wanted);
+    element?.scrollIntoView({ block: "center" });
+    element?.classList.add("found");
+    setTimeout(() => element?.classList.remove("found"), 2_500);
+  }, [wanted, limit, messages.length]);
 }
 
 /** Draws earlier messages before the person reaches them. */

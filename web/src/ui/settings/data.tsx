@@ -4,10 +4,11 @@ import { useState } from "preact/hooks";
 import type { Proof } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
-import { Switch } from "../parts/basics";
+import { Field, Switch } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
+import { Form, useWork } from "../screens/door";
 import { download } from "../screens/download";
-import { outbox, receipt } from "../state/account";
+import { account, freshCode, outbox, receipt } from "../state/account";
 import { core, nameOf } from "../state/core";
 import { loadList } from "../state/list";
 import { attempt, say, sayProblem } from "../state/notes";
@@ -30,6 +31,7 @@ export function Data() {
         <p>{t("leaveNote")}</p>
         <div class="row"><button type="button" class="button" onClick={() => setAsking("leave")}>{t("logOut")}</button></div>
       </section>
+      <Restore />
       <section>
         <h2>{t("eraseTitle")}</h2>
         <p>{t("eraseNote")}</p>
@@ -71,6 +73,37 @@ function Leave({ onClose }: { onClose: () => void }) {
         <button type="button" class="button go" onClick={() => void leave()}>{t("logOut")}</button>
       </div>
     </div>
+  );
+}
+
+/** The server lost the account: this device puts back what it has, with a code of the operator and a new password. */
+function Restore() {
+  const who = account.value;
+  const [login, setLogin] = useState(who?.state === "open" ? (who.login ?? "") : "");
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const [isAnew, setAnew] = useState(false);
+  const work = useWork();
+  const submit = () => {
+    const typed = password;
+    setPassword("");
+    return work.run(async () => {
+      freshCode.value = (await core().restore(login.trim(), typed, code.trim(), isAnew)).recoveryCode;
+      say(t("restored"));
+    });
+  };
+  return (
+    <details class="section">
+      <summary>{t("restoreTitle")}</summary>
+      <p>{t("restoreNote", { account: who?.state === "open" ? who.account : "" })}</p>
+      <Form onSubmit={submit}>
+        <Field label={t("login")} value={login} onInput={setLogin} autoComplete="username" isRequired />
+        <Field label={t("newPassword")} type="password" value={password} onInput={setPassword} autoComplete="new-password" isRequired />
+        <Field label={t("restoreCode")} value={code} onInput={setCode} isMono isRequired error={work.problem} />
+        <Switch label={t("restoreAnew")} isOn={isAnew} onChange={setAnew} />
+        <div class="row end"><button type="submit" class="button go" disabled={work.isBusy || password.length < 10 || code.trim() === ""}>{t("restore")}</button></div>
+      </Form>
+    </details>
   );
 }
 

@@ -1,7 +1,7 @@
 // The devices of the account: which there are, what they are called, and how one is let in or put out.
 import { useEffect, useState } from "preact/hooks";
 import type { DeviceLine, Proof } from "../../client/core";
-import { t, when } from "../i18n";
+import { onDay, t } from "../i18n";
 import { Icon } from "../icons";
 import { Field } from "../parts/basics";
 import { Form } from "../screens/door";
@@ -36,7 +36,7 @@ export function Devices() {
               <Icon name="device" />
               <span>
                 <b dir="auto">{device.label ?? t("deviceUnnamed")}{device.isThis ? ` · ${t("deviceThis")}` : ""}</b>
-                <small>{t("deviceSeen", { when: when(device.lastSeenDay * 86_400_000) })}</small>
+                <small>{t("deviceSeen", { when: onDay(device.lastSeenDay * 86_400_000) })}</small>
               </span>
               {device.isThis ? null : <button type="button" class="button" onClick={() => setRevoking(device)}>{t("revoke")}</button>}
             </li>

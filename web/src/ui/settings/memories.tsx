@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { DataLine } from "../../client/core";
 import { t } from "../i18n";
 import { Field, IconButton } from "../parts/basics";
+import { memoryName } from "../message/names";
 import { Form } from "../screens/door";
 import { core } from "../state/core";
 import { attempt, say } from "../state/notes";
@@ -75,10 +76,4 @@ function Add({ onAdd }: { onAdd: (name: string, body: string) => void }) {
       <div class="row end"><button type="submit" class="button go" disabled={name.trim() === "" || body.trim() === ""}>{t("memoryAdd")}</button></div>
     </Form>
   );
-}
-
-/** A name as the format spells it: small letters, digits, `_` and `-`. Null if nothing is left. */
-export function memoryName(text: string): string | null {
-  const name = text.trim().toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f]/g, "").replace(/[^a-z0-9]+/g, "_").replace(/^[^a-z]+|_+$/g, "").slice(0, 64);
-  return /^[a-z][a-z0-9_-]*$/.test(name) ? name : null;
 }

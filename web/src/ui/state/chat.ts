@@ -38,6 +38,8 @@ export const pageError = signal<string | null>(null);
 export const isPageLoading = signal(false);
 export const turns = signal<LiveTurn[]>([]);
 export const content = new ContentStore();
+/** A message that was searched for: shown as soon as its chat is. */
+export const jumpTo = signal<string | null>(null);
 
 let opening = 0;
 

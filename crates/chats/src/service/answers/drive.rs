@@ -7,7 +7,8 @@ use confidant_chat_format::{Claim, Digest, ItemId, Kind, Message, Refused, Role,
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
     ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
-    PreprocessingStep, RefusedSent, RequestChatHistory, RequestClientData, ServerEvent, ServerFrame, Step, Text,
+    PreprocessingStep, RefusedSent, RequestChatHistory, RequestClientData, ServerEvent, ServerFrame, Step,
+    Text,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};

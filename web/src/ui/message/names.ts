@@ -1,0 +1,7 @@
+// Names that the server sees: of memories and of focus modes. `[a-z][a-z0-9_-]*`, at most 64.
+
+/** A name as the format spells it: small letters, digits, `_` and `-`. Null if nothing is left. */
+export function memoryName(text: string): string | null {
+  const name = text.trim().toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f]/g, "").replace(/[^a-z0-9]+/g, "_").replace(/^[^a-z]+|_+$/g, "").slice(0, 64);
+  return /^[a-z][a-z0-9_-]*$/.test(name) ? name : null;
+}
