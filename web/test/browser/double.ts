@@ -228,7 +228,12 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     deleteChat: () => undefined,
     undoDelete: () => undefined,
   };
-  const core = new Proxy({} as Core, {
+  return { core: overCommands(commands, hears), emit };
+}
+
+/** Every other command is not there. */
+function overCommands(commands: Partial<Record<keyof Core, (...args: never[]) => unknown>>, hears: Set<(event: CoreEvent) => void>): Core {
+  return new Proxy({} as Core, {
     get: (_, name) => {
       if (name === "on") {
         return (hear: (event: CoreEvent) => void) => {
@@ -244,5 +249,4 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
       };
     },
   });
-  return { core, emit };
 }

@@ -3,6 +3,7 @@
 //   CHROMIUM        the browser; without it, /usr/bin/chromium
 //   CONFIDANT_BIN   the program, as for the other tests
 //   SCREENSHOTS     a folder for pictures; without it, web/screenshots
+//   TIMEOUT         milliseconds that a step may take, 20000 without it
 //
 // The page is built first. Without a browser these tests fail and say so.
 import { build } from "esbuild";

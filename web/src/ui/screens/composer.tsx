@@ -20,7 +20,8 @@ const Give = lazy(async () => (await import("./give")).Give);
 export function Composer({ chat }: { chat: string | null }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const [isGiving, setGiving] = useState(false);
-  useEffect(() => {
+  // Before anybody can type: what is typed belongs to the chat that is shown.
+  useLayoutEffect(() => {
     showDraft(chat, page.value?.chat.id === chat ? page.value.draft : null);
   }, [chat, page.value?.chat.id]);
   useEffect(() => () => flushDraft(), []);

@@ -1,6 +1,6 @@
 // What the person gives with the next question: memories of this account, and past chats that are like it. Everything is looked up on this
 // device; nothing of it leaves before it is ticked here and the question is sent. Three at most, 4 KiB together.
-import type { TargetedInputEvent } from "preact";
+import type { TargetedEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DataLine } from "../../client/core";
 import { t } from "../i18n";
@@ -34,7 +34,7 @@ export function Give({ onClose }: { onClose: () => void }) {
       {switchedOff.value.includes("focus") ? null : (
         <label class="focus">
           {t("focusLabel")}
-          <input value={focus.value ?? ""} maxLength={64} dir="ltr" placeholder={t("focusHint")} onInput={(event: TargetedInputEvent<HTMLInputElement>) => { focus.value = memoryName(event.currentTarget.value); }} />
+          <input value={focus.value ?? ""} maxLength={64} dir="ltr" placeholder={t("focusHint")} onChange={(event: TargetedEvent<HTMLInputElement>) => { focus.value = memoryName(event.currentTarget.value); }} />
         </label>
       )}
       <p class="small">{t("giveBytes", { n: givenBytes.value, max: MAX_GIVEN_BYTES })}</p>

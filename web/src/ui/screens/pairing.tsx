@@ -43,7 +43,7 @@ export function NewDevice() {
       <p>{t("pairNote")}</p>
       <Qr text={`${location.origin}/#/pair/${offer.text}`} />
       <p class="code-shown" dir="ltr" aria-label={t("pairText")}>{inGroups(offer.text)}</p>
-      <p class="small" role="status"><Spinner />{t("pairWaiting")}</p>
+      <p class="state" role="status"><Spinner />{t("pairWaiting")}</p>
     </div>
   );
 }
