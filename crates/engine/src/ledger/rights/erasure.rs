@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use confidant_display::Hinted as _;
 use confidant_seal::{Kid, Tag, TenantId, UserId};
+use futures_util::future::join_all;
 
 use super::receipt::Receipt;
 use crate::concepts;
@@ -67,11 +68,7 @@ pub(super) async fn erase(
     // The keys first: whatever happens after this line, nothing of it opens again.
     let tags: Vec<Tag> = scopes.iter().map(|(names, _)| names.scope).collect();
     inner.ledger.keyring.destroy(&tags).await?;
-    if let Some(relay) = inner.relay.get() {
-        for tag in &tags {
-            relay.silence(*tag).await;
-        }
-    }
+    silence(inner, &tags).await;
     let (mut sessions, mut records) = (0, 0);
     for (names, name) in &scopes {
         inner.ledger.slots.forget(names.scope);
@@ -119,6 +116,14 @@ pub(super) async fn erase(
     };
     receipt.signature = sign(inner, &receipt);
     Ok(receipt)
+}
+
+/// What turns of these sessions say is heard by no other process any more.
+async fn silence(inner: &Inner, tags: &[Tag]) {
+    if let Some(relay) = inner.relay.get() {
+        // At once: where it cannot be reached, each takes a while.
+        join_all(tags.iter().map(|tag| relay.silence(*tag))).await;
+    }
 }
 
 /// Why there is no receipt, though everything went that could be reached.
