@@ -1,8 +1,10 @@
 //! `confidant chat --server`: chats that only their owner can open, on somebody's server.
 //!
 //! This process is a device of the account: it seals before it sends, and checks what it gets. Its files are sealed in a folder
-//! of its own. What is written while the server cannot be reached waits there, and can be looked at.
+//! of its own. What is written while the server cannot be reached waits there, and can be looked at; a conversation tries the server
+//! again by itself.
 
+mod again;
 mod asking;
 mod commands;
 mod restore;
@@ -69,6 +71,10 @@ struct Remote<'a> {
     json: bool,
     /// What a tool waits for.
     question: Option<asking::Question>,
+    /// When a connection that is gone is made again.
+    again: again::Again,
+    /// Whether this process ends with what it was told to do: nothing that comes later is heard.
+    ends: bool,
 }
 
 /// Whether to go on.
@@ -122,8 +128,16 @@ pub(super) async fn run(
         (None, None, true) => pair(&setup).await?,
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
-    let mut remote =
-        Remote { device, chat: None, loaded, login: args.login.clone(), json: form.json, question: None };
+    let mut remote = Remote {
+        device,
+        chat: None,
+        loaded,
+        login: args.login.clone(),
+        json: form.json,
+        question: None,
+        again: again::Again::new(),
+        ends: !args.commands.is_empty(),
+    };
     // What is refused can be looked at, and is what /put-back is for.
     let puts_back = args.commands.first().is_some_and(|command| command.trim() == PUT_BACK);
     if !puts_back {
@@ -286,6 +300,7 @@ impl Remote<'_> {
         match self.catch_up().await {
             Ok(()) => self.tell_of_turns().await,
             Err(error @ (Error::Offline | Error::NotLoggedIn | Error::LoggedOut(_))) => {
+                self.device.disconnect();
                 note(&error.to_string());
                 self.tell_of_waiting();
                 Ok(())
@@ -358,7 +373,9 @@ impl Remote<'_> {
                 loop {
                     tokio::select! {
                         line = &mut reading => break line?,
-                        news = hear(&mut self.device) => self.heed(&news).await?,
+                        happened = again::meanwhile(&mut self.device, &mut self.again) => {
+                            self.heed_meanwhile(happened).await?;
+                        }
                     }
                 }
             };
@@ -426,21 +443,6 @@ impl Remote<'_> {
         match &self.login {
             Some(login) => password(login, self.loaded),
             None => Err(anyhow!("this needs your password; hint: start with --login NAME")),
-        }
-    }
-}
-
-/// The next news. Where there is no connection, there is none, and nobody waits for it.
-async fn hear(device: &mut Device) -> News {
-    if !device.is_connected() {
-        return std::future::pending().await;
-    }
-    match device.listen().await {
-        Ok(news) => news,
-        Err(error) => {
-            note(&error.to_string());
-            device.disconnect();
-            News::Nothing
         }
     }
 }
