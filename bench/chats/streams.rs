@@ -129,6 +129,7 @@ fn question(chat: ChatId, number: usize) -> ChatMessageAdded {
         off: List::default(),
         available: List::default(),
         given: List::default(),
+        asks: List::default(),
     }
 }
 

@@ -430,14 +430,14 @@ async fn cases(two: Two, time: Time, cases: u64) {
 #[tokio::test(start_paused = true)]
 async fn every_question_has_one_answer_in_the_end() {
     let two = Two::at(Place::sqlite(), MemoryAnswerer::held(), Duration::from_secs(60)).await;
-    cases(two, Time::Stands, number("CONFIDANT_AWAY_CASES", 100)).await;
+    cases(two, Time::Stands, number("CONFIDANT_AWAY_CASES", 60)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_question_has_one_answer_on_postgres() {
     let Some(place) = Place::postgres_at("CONFIDANT_TEST_POSTGRES") else { return };
     let two = Two::at(place, MemoryAnswerer::held(), Duration::from_millis(20)).await;
-    cases(two, Time::Passes, number("CONFIDANT_AWAY_CASES", 100).div_ceil(20)).await;
+    cases(two, Time::Passes, number("CONFIDANT_AWAY_CASES", 60).div_ceil(10)).await;
 }
 
 /// Questions in one run, and answers that are asked for once more.

@@ -1,8 +1,10 @@
 //! `confidant chat --server`: chats that only their owner can open, on somebody's server.
 //!
 //! This process is a device of the account: it seals before it sends, and checks what it gets. Its files are sealed in a folder
-//! of its own. What is written while the server cannot be reached waits there, and can be looked at.
+//! of its own. What is written while the server cannot be reached waits there, and can be looked at; a conversation tries the server
+//! again by itself.
 
+mod again;
 mod asking;
 mod commands;
 mod giving;
@@ -75,6 +77,10 @@ struct Remote<'a> {
     wishes: VecDeque<giving::Asked>,
     /// Whether somebody is there to be asked.
     consent: Consent,
+    /// When a connection that is gone is made again.
+    again: again::Again,
+    /// Whether this process ends with what it was told to do: nothing that comes later is heard.
+    ends: bool,
 }
 
 /// Whether to go on.
@@ -129,9 +135,18 @@ pub(super) async fn run(
         (None, None, false) => log_in(setup, args, loaded).await?,
     };
     let consent = if args.commands.is_empty() { Consent::Person } else { Consent::Switches };
-    let (login, json) = (args.login.clone(), form.json);
-    let mut remote =
-        Remote { device, chat: None, loaded, login, json, question: None, wishes: VecDeque::new(), consent };
+    let mut remote = Remote {
+        device,
+        chat: None,
+        loaded,
+        login: args.login.clone(),
+        json: form.json,
+        question: None,
+        wishes: VecDeque::new(),
+        consent,
+        again: again::Again::new(),
+        ends: !args.commands.is_empty(),
+    };
     // What is refused can be looked at, and is what /put-back is for.
     let puts_back = args.commands.first().is_some_and(|command| command.trim() == PUT_BACK);
     if !puts_back {
@@ -294,6 +309,7 @@ impl Remote<'_> {
         match self.catch_up().await {
             Ok(()) => self.tell_of_turns().await,
             Err(error @ (Error::Offline | Error::NotLoggedIn | Error::LoggedOut(_))) => {
+                self.device.disconnect();
                 note(&error.to_string());
                 self.tell_of_waiting();
                 Ok(())
@@ -366,7 +382,9 @@ impl Remote<'_> {
                 loop {
                     tokio::select! {
                         line = &mut reading => break line?,
-                        news = hear(&mut self.device) => self.heed(&news).await?,
+                        happened = again::meanwhile(&mut self.device, &mut self.again) => {
+                            self.heed_meanwhile(happened).await?;
+                        }
                     }
                 }
             };
@@ -434,21 +452,6 @@ impl Remote<'_> {
         match &self.login {
             Some(login) => password(login, self.loaded),
             None => Err(anyhow!("this needs your password; hint: start with --login NAME")),
-        }
-    }
-}
-
-/// The next news. Where there is no connection, there is none, and nobody waits for it.
-async fn hear(device: &mut Device) -> News {
-    if !device.is_connected() {
-        return std::future::pending().await;
-    }
-    match device.listen().await {
-        Ok(news) => news,
-        Err(error) => {
-            note(&error.to_string());
-            device.disconnect();
-            News::Nothing
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Questions on the command line: the answer is printed as it comes, Ctrl-C cancels it, and what it leaves is stored.
 //!
 //! ```text
-//! /ask ─▶ Device::ask, flush ─▶ follow: words, progress ─┬─ ended: flush stores it
+//! /ask ─▶ Device::ask, flush ─▶ follow: words, progress ─┬─ ended: flush stores it; with --do, also what is made of it
 //!                                                       ├─ a tool waits: /approve or /deny, then follow again
 //!                                                       ├─ the server asks for something: /give or /deny, then follow again [giving]
 //!                                                       └─ failed, or the connection is gone: /retry, /give-up, /sync
@@ -9,11 +9,14 @@
 //!
 //! Easy to get wrong: what was printed cannot be taken back. Where the server replaces words, the answer is printed anew.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use confidant_chat_format::{ChatId, MessageId, Role, TurnId};
 use confidant_chat_protocol::Given;
 use confidant_client::{AskOptions, Asked, Awaited, Awaiting, GivenText, News, Telling};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::Remote;
 use crate::cli::markdown::Live;
@@ -136,9 +139,11 @@ impl Remote<'_> {
                 Err(error) => {
                     printer.end()?;
                     self.device.disconnect();
-                    return Err(
-                        anyhow!(error).context("the answer may go on without this device; /sync asks for it")
-                    );
+                    return Err(anyhow!(error).context(if self.ends {
+                        "the answer may go on without this device; /sync asks for it"
+                    } else {
+                        "the answer may go on without this device; it is asked for as soon as the server is there"
+                    }));
                 }
             };
             match told.what {
@@ -226,6 +231,34 @@ impl Remote<'_> {
             "ended" => note("this chat was ended for safety"),
             "asked_to_forget" => note("a chat is forgotten by deleting it: /delete-chat"),
             _ => {}
+        }
+        if self.ends { self.made(turn).await } else { Ok(()) }
+    }
+
+    /// Waits for what is made of an answer, and stores it: nobody else does, if this process ends. Ctrl-C waits no longer.
+    async fn made(&mut self, turn: &TurnId) -> anyhow::Result<()> {
+        let mut interrupts = Interrupts::listen()?;
+        let deadline = Instant::now() + MADE;
+        while self.device.is_connected() {
+            let heard = tokio::select! {
+                heard = self.device.listen() => heard,
+                () = interrupts.next() => break,
+                () = tokio::time::sleep_until(deadline) => {
+                    note("no summary or suggestions came in time; the answer is stored");
+                    break;
+                }
+            };
+            match heard {
+                Ok(News::Turn(told)) if told.turn == *turn && told.what == Telling::Made => {
+                    return self.send().await;
+                }
+                Ok(news) => self.heed(&news).await?,
+                // The answer is stored, and the rest is not worth an error.
+                Err(error) => {
+                    note(&error.to_string());
+                    self.device.disconnect();
+                }
+            }
         }
         Ok(())
     }
@@ -345,7 +378,11 @@ impl Remote<'_> {
                 self.ended(chat, turn, finish.name()).await?;
             }
             Telling::Ended(_) => {
-                note(&format!("an answer came: {}", self.title(chat)));
+                // Of the chat that is open, the answer itself; one from the mailbox was not heard word by word.
+                let words = self.device.words(turn).filter(|words| !words.is_empty());
+                let words =
+                    words.filter(|_| Some(chat) == self.chat.as_ref()).map(|words| clean(words).into_owned());
+                note(&format!("an answer came: {}", words.unwrap_or_else(|| self.title(chat))));
                 self.send().await?;
             }
             Telling::Made => self.send().await?,
@@ -369,6 +406,8 @@ impl Remote<'_> {
 const PROFILE: &str = "profile-";
 const MOST_PROFILE: usize = 2;
 const LONGEST_PROFILE: usize = 1024;
+/// How long it may take to make a summary and suggestions of an answer.
+const MADE: Duration = Duration::from_secs(60);
 
 /// Prints an answer as it comes.
 struct Printer {

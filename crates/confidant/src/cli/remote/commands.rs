@@ -81,6 +81,7 @@ impl Remote<'_> {
                 let credential = self.credential()?;
                 let device = &mut self.device;
                 with_totp(credential, async |credential| device.log_in_again(credential).await).await?;
+                self.try_again();
                 self.arrive().await?;
             }
             "password" => self.change_password().await?,
