@@ -175,7 +175,8 @@ async fn what_is_off_is_not_asked_for_and_in_no_request(place: Place) {
         off,
         ..asks("t1", "call memory.search {\"query\": \"tides\"}", 0, 0, 1)
     };
-    let (answer, wishes) = heard(chat.turn(request), |wanted| wanted.give(vec![piece("zqtown", "Cork")])).await;
+    let (answer, wishes) =
+        heard(chat.turn(request), |wanted| wanted.give(vec![piece("zqtown", "Cork")])).await;
     assert!(wishes.is_empty(), "{wishes:?}");
     assert!(answer.content.contains("there is no tool memory.search"), "{}", answer.content);
     let (schema, material) = s.small.asked("prepare_turn").pop().unwrap();
