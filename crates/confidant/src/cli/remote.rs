@@ -417,7 +417,7 @@ impl Remote<'_> {
     /// Says what happened, and stores what came of turns.
     async fn heed(&mut self, news: &News) -> anyhow::Result<()> {
         match news {
-            News::Turn(told) => self.heed_turn(&told.chat, &told.turn, &told.what).await,
+            News::Turn(told) => Box::pin(self.heed_turn(&told.chat, &told.turn, &told.what)).await,
             news => {
                 self.tell(news);
                 Ok(())
