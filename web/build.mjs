@@ -9,14 +9,18 @@
 // that serves them compares contents, not names.
 import { build, context } from "esbuild";
 import { createHash } from "node:crypto";
-import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv.indexOf("--out");
-const dist = out === -1 ? join(here, "dist") : (process.argv[out + 1] ?? join(here, "dist"));
+const place = out === -1 ? join(here, "dist") : (process.argv[out + 1] ?? join(here, "dist"));
+const isWatching = process.argv.includes("--watch");
+// Built beside it, so that files which are the same stay as they are: cargo builds the program anew when they change.
+const dist = isWatching ? place : await mkdtemp(join(tmpdir(), "confidant-page-"));
 
 const options = {
   absWorkingDir: here,
@@ -87,9 +91,21 @@ async function finish() {
   }
 }
 
-await mkdir(dist, { recursive: true });
-for (const name of await readdir(dist)) if (name !== ".gitkeep") await rm(join(dist, name), { recursive: true });
-if (process.argv.includes("--watch")) {
+/** Puts what was built into its place. */
+async function deliver() {
+  const names = await readdir(dist);
+  for (const name of await readdir(place)) {
+    if (name !== ".gitkeep" && !names.includes(name)) await rm(join(place, name), { recursive: true });
+  }
+  for (const name of names) {
+    const [now, before] = [await readFile(join(dist, name)), await readFile(join(place, name)).catch(() => null)];
+    if (before === null || !now.equals(before)) await writeFile(join(place, name), now);
+  }
+  await rm(dist, { recursive: true });
+}
+
+await mkdir(place, { recursive: true });
+if (isWatching) {
   const write = (work) => ({ name: "write", setup: (one) => one.onEnd((result) => (result.errors.length === 0 ? work(result) : undefined)) });
   await (await context({ ...page, plugins: [write(writePage)] })).watch();
   await (await context({ ...workers, plugins: [write(writeWorkers)] })).watch();
@@ -97,4 +113,5 @@ if (process.argv.includes("--watch")) {
   await writePage(await build(page));
   await writeWorkers(await build(workers));
   await finish();
+  await deliver();
 }

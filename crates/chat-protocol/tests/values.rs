@@ -101,7 +101,7 @@ fn errors_have_names_words_and_a_status() {
         assert!((400..600).contains(&error.status()), "{}", error.name());
     }
     let names: Vec<_> = ErrorName::all().map(ErrorName::name).collect();
-    assert_eq!(names.len(), Refused::ALL.len() + 8);
+    assert_eq!(names.len(), Refused::ALL.len() + 9);
     let sent = RefusedSent::from(Refused::Conflict);
     assert_eq!((sent.error.name(), sent.error.status()), ("conflict", 409));
     assert_eq!(sent.what.as_str(), "another device wrote first");

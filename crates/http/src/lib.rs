@@ -175,6 +175,7 @@ fn around(guarded: Router<App>, open: Router<App>, beside: Router, app: &App) ->
         .method_not_allowed_fallback(async || wrong_method())
         .fallback(async || no_route())
         .layer(middleware::from_fn(same_host))
+        .layer(middleware::map_response(kept_nowhere))
         .with_state(Arc::clone(app))
         .merge(beside)
         .layer(middleware::from_fn(render_errors))
@@ -216,6 +217,12 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     response
 }
 
+/// No cache keeps an answer of ours.
+async fn kept_nowhere(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 /// Writes errors down in the form that the path's clients understand, turns a panic into one, and sets the headers that
 /// every answer has.
 async fn render_errors(request: Request, next: Next) -> Response {
@@ -234,7 +241,7 @@ async fn render_errors(request: Request, next: Next) -> Response {
         response = rendered;
     }
     let headers = response.headers_mut();
-    // The page's files say themselves how long they are good for.
+    // Others say themselves how long their answers are good for.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

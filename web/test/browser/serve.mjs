@@ -2,8 +2,8 @@
 //
 //   node test/browser/serve.mjs --port 7400 [--program http://127.0.0.1:7367]
 //
-//   /            web/dist             /demo/   the page over a double, without a server
-//   anything else                     the program, with the browser's own Host and Origin: name them in `web.origins`
+//   /demo/           the page over a double, without a server
+//   anything else    the program, with the browser's own Host and Origin: name them in `web.origins`; without a program, web/dist
 //
 // In tests only: the program serves the page itself.
 import { build } from "esbuild";
@@ -59,7 +59,8 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
       return body ? send(answer, name, body) : answer.writeHead(404, HEADERS).end();
     }
     const name = normalize(path === "/" ? "/index.html" : path);
-    const body = asked.method === "GET" || asked.method === "HEAD" ? await readFile(join(dist, name)).catch(() => null) : null;
+    // A program has the page inside, with its headers.
+    const body = program === null && (asked.method === "GET" || asked.method === "HEAD") ? await readFile(join(dist, name)).catch(() => null) : null;
     if (body !== null) return send(answer, name, body);
     if (program === null) return answer.writeHead(404, HEADERS).end();
     if (!isReachable) return asked.socket.destroy();

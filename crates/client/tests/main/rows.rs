@@ -189,7 +189,7 @@ fn open_any(row: &Row, account: &AccountId, chats: &[ChatId], key: &Key, sealed:
             .flat_map(|n| row.bytes().map(move |(_, bytes)| (n, bytes)))
             .map(|(n, bytes)| format!("{n}:{}", hex(bytes)))
             .collect(),
-        _ => row.texts().map(ToOwned::to_owned).chain(["row".to_owned()]).collect(),
+        _ => row.texts().map(ToOwned::to_owned).chain(["row", "safety"].map(str::to_owned)).collect(),
     };
     let mut places = vec![
         ("account", kid.as_str(), ""),
@@ -198,6 +198,8 @@ fn open_any(row: &Row, account: &AccountId, chats: &[ChatId], key: &Key, sealed:
         ("ring", "", "box"),
     ];
     places.extend(chats.iter().map(|chat| ("ring", chat.as_str(), "chat")));
+    // Scores and flags of a chat, without content: the server opens them.
+    places.extend(chats.iter().map(|chat| ("safety", chat.as_str(), "")));
     places.into_iter().find_map(|(purpose, container, field)| {
         objects.iter().find_map(|object| {
             let context = Context { purpose, owner, container, object, field };

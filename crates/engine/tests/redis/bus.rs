@@ -414,7 +414,7 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
                 Outbound::Wanted(wanted) => {
                     wishes.push(wanted.wish.clone());
                     if given {
-                        let text = "marker-harbour-81".to_owned();
+                        let text = format!("marker-harbour-{n}");
                         wanted.give(vec![Piece { name: "Trip".to_owned(), text }]);
                     }
                 }
@@ -425,6 +425,6 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
         }
         assert!(wishes == [Wish::Search("harbour".to_owned())], "{wishes:?}");
         let answer = answer.unwrap();
-        assert_eq!(answer.contains("Trip: marker-harbour-81"), given, "{answer}");
+        assert_eq!(answer.contains(&format!("Trip: marker-harbour-{n}")), given, "{answer}");
     }
 }

@@ -243,7 +243,7 @@ async fn a_session_of_chats_is_no_token() {
                 request = request.header(header::AUTHORIZATION, authorization);
             }
             let reply = server.send(request.body(Body::empty())).await;
-            assert_eq!(reply.error().0, 401, "{path} {authorization:?}");
+            assert_eq!(reply.status, 401, "{path} {authorization:?}");
         }
     }
 }

@@ -16,11 +16,21 @@ import { Thread } from "./thread";
 
 export const isDrawerOpen = signal(false);
 
-const Settings = lazy(async () => (await import("./settings")).Settings);
-const Outbox = lazy(async () => (await import("./outbox")).Outbox);
+const loadSettings = async () => (await import("./settings")).Settings;
+const loadOutbox = async () => (await import("./outbox")).Outbox;
+const Settings = lazy(loadSettings);
+const Outbox = lazy(loadOutbox);
+
+/** Loads what may be needed when the server cannot be reached any more, once there is nothing else to do. */
+function loadRest(): void {
+  const load = () => void Promise.all([loadSettings(), loadOutbox(), import("./give"), import("../markdown/highlight")]).catch(() => {});
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(load, { timeout: 5000 });
+  else setTimeout(load, 1000);
+}
 
 export function Shell() {
   useKeys();
+  useEffect(loadRest, []);
   const at = route.value;
   const chat = at.page === "chat" ? at.chat : null;
   useEffect(() => {

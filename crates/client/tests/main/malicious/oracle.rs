@@ -588,6 +588,9 @@ async fn what_is_asked_for_does_not_leave_after_the_answer_over_another_socket_o
     let (oracle, mut one, asked) = allowing(&scene, all, Consent::Switches).await;
     let (chat, turn) = (scene.chat.clone(), asked.turn.clone());
     *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
+    // Words were heard: it is not asked again by itself.
+    oracle.say(words(&scene.chat, &asked.turn, 0, "yes"));
+    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Words { .. })).await;
     one.disconnect();
     one.sync(Phase::All).await.unwrap();
     oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
