@@ -1,5 +1,7 @@
 //! Puts the files of `web/dist` into the program. Where they were not built there are none, and the page says so.
 
+#![expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
+
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -212,7 +212,7 @@ impl Device {
                 found.push((score, room.updated_at, (short(title), excerpt(summary, 0))));
             }
         }
-        found.sort_by(|one, two| (two.0, two.1).cmp(&(one.0, one.1)));
+        found.sort_by_key(|one| std::cmp::Reverse((one.0, one.1)));
         found.into_iter().take(MAX_PIECES).map(|(_, _, one)| one).collect()
     }
 

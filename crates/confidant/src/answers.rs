@@ -238,7 +238,7 @@ async fn next(
                 }
                 return event;
             }
-            followed = following.next() => match followed {
+            followed = following.hear() => match followed {
                 Followed::Begun => Some(Said::Anew),
                 Followed::Event(event @ (Outbound::Delta { .. } | Outbound::Progress { .. })) => said(event),
                 // How it ends is told by the turn itself.
@@ -259,7 +259,7 @@ async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
     let (mut look_at, mut failure) = (Instant::now() + first, None);
     loop {
         let followed = match &mut words {
-            Some(following) => timeout_at(look_at, following.next()).await.ok(),
+            Some(following) => timeout_at(look_at, following.hear()).await.ok(),
             None => {
                 sleep_until(look_at).await;
                 None
@@ -298,7 +298,7 @@ async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
 /// What was made of an answer comes after it.
 async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<Said>) {
     let (Some(mut words), until) = (words, Instant::now() + AFTERWARDS) else { return };
-    while let Ok(followed) = timeout_at(until, words.next()).await {
+    while let Ok(followed) = timeout_at(until, words.hear()).await {
         match followed {
             Followed::Event(event @ Outbound::Enriched(_)) => {
                 if let Some(said) = said(event) {

@@ -218,7 +218,7 @@ pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
 fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
     let mut page = Page::built();
     if let Some(folder) = &loaded.config.web.page_folder {
-        page = page.from_folder(folder.clone());
+        page = page.in_folder(folder.clone());
     }
     let is_secure =
         !origins.is_empty() && origins.iter().all(|origin| origin.as_str().starts_with("https://"));

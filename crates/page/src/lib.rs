@@ -76,7 +76,7 @@ impl Page {
 
     /// Reads the files from a folder instead, at each request.
     #[must_use]
-    pub fn from_folder(mut self, folder: PathBuf) -> Self {
+    pub fn in_folder(mut self, folder: PathBuf) -> Self {
         (self.folder, self.release) = (Some(Arc::new(folder)), None);
         self
     }
@@ -98,11 +98,11 @@ impl Page {
         if self.folder.is_some() {
             let index = self.clone();
             return Router::new()
-                .route("/", get(async move |headers: HeaderMap| index.from_disk(INDEX, &headers).await))
+                .route("/", get(async move |headers: HeaderMap| index.of_folder(INDEX, &headers).await))
                 .route(
                     "/{file}",
                     get(async move |path: axum::extract::Path<String>, headers: HeaderMap| {
-                        self.from_disk(&path, &headers).await
+                        self.of_folder(&path, &headers).await
                     }),
                 );
         }
@@ -139,7 +139,7 @@ impl Page {
     }
 
     /// For whoever works on the page.
-    async fn from_disk(&self, name: &str, asked: &HeaderMap) -> Response {
+    async fn of_folder(&self, name: &str, asked: &HeaderMap) -> Response {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
         let bytes = match &self.folder {
             Some(folder) if plain && !name.starts_with('.') => tokio::fs::read(folder.join(name)).await.ok(),

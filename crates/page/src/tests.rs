@@ -107,7 +107,7 @@ async fn a_folder_is_read_at_each_request_and_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("index.html"), "first").unwrap();
     std::fs::write(folder.path().join(".hidden"), "hidden").unwrap();
-    let page = Page::of(&FILES).from_folder(folder.path().to_owned());
+    let page = Page::of(&FILES).in_folder(folder.path().to_owned());
     assert_eq!(page.release(), None);
     assert_eq!(ask(&page, "/", &[]).await.2, "first");
     std::fs::write(folder.path().join("index.html"), "second").unwrap();

@@ -20,7 +20,7 @@ pub struct MemoryAnswerer {
     chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
     begun: Arc<Mutex<BTreeMap<TurnId, (Digest, Begun)>>>,
     /// What turns that run have said: clones are other gateways, which can follow them.
-    running: Arc<Mutex<BTreeMap<TurnId, (Digest, watch::Sender<String>)>>>,
+    running: Arc<Mutex<BTreeMap<TurnId, Spoken>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -31,6 +31,8 @@ debug_without_content!(MemoryAnswerer);
 type Lines = (Vec<Line>, Kept);
 /// A turn that was begun: its answer, once it is there.
 type Begun = watch::Receiver<Option<Answer>>;
+/// The digest of a turn that runs, and its words so far.
+type Spoken = (Digest, watch::Sender<String>);
 
 impl Default for MemoryAnswerer {
     fn default() -> Self {

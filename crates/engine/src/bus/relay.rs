@@ -234,7 +234,7 @@ debug_without_content!(Following { read });
 
 impl Following {
     /// What comes next. Waits as long as nothing does; whoever stops waiting loses nothing.
-    pub fn next(&mut self) -> BoxFuture<'_, Followed> {
+    pub fn hear(&mut self) -> BoxFuture<'_, Followed> {
         Box::pin(async move {
             loop {
                 if let Some(heard) = self.heard.pop_front() {

@@ -31,6 +31,9 @@ pub struct Worker {
     requests: Subscription,
 }
 
+/// Who waits for what a device gives: by call and number.
+type Wishes = HashMap<(String, u64), oneshot::Sender<Vec<Piece>>>;
+
 #[derive(Debug)]
 struct Desk {
     engine: Engine,
@@ -42,7 +45,7 @@ struct Desk {
     /// Turns without memory, by the call that asked for them: only its gateway can cancel one.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
     /// What turns want of devices, by their call and the number of the wish.
-    wishes: Mutex<HashMap<(String, u64), oneshot::Sender<Vec<Piece>>>>,
+    wishes: Mutex<Wishes>,
     /// The number of the next wish: none comes twice, so that nothing that is late is taken for another.
     next_wish: AtomicU64,
 }

@@ -77,7 +77,7 @@ impl Heard {
     async fn until(&mut self, following: &mut Following, holds: impl Fn(&Self) -> bool) {
         let hearing = async {
             while !holds(self) {
-                match following.next().await {
+                match following.hear().await {
                     Followed::Begun => {
                         self.begun += 1;
                         self.words.clear();
@@ -128,7 +128,7 @@ async fn words_that_one_process_begins_go_on_in_another() {
         let whole = model.words(WORDS);
         assert_eq!((heard.begun, &heard.words, heard.end.as_ref()), (1, &whole, Some(&whole)));
     }
-    let none = tokio::time::timeout(Duration::from_millis(300), other.next()).await;
+    let none = tokio::time::timeout(Duration::from_millis(300), other.hear()).await;
     assert!(none.is_err(), "{none:?}");
     while let Some(event) = turn.next().await {
         assert!(!matches!(event, Outbound::Error(_)), "{event:?}");
@@ -290,7 +290,7 @@ async fn nothing_readable_is_on_the_redis_and_nothing_opens_after_an_erasure() {
         let mut connection = client.get_connection().unwrap();
         redis::cmd("RPUSH").arg(buffer).arg(&copy).exec(&mut connection).unwrap();
         let mut following = chat(&there, CHAT).follow("t-IDMARK").unwrap();
-        let none = tokio::time::timeout(Duration::from_millis(300), following.next()).await;
+        let none = tokio::time::timeout(Duration::from_millis(300), following.hear()).await;
         assert!(none.is_err(), "{none:?}");
         redis::cmd("DEL").arg(buffer).exec(&mut connection).unwrap();
     }
