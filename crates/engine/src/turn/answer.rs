@@ -8,7 +8,7 @@ use confidant_model::{Calling, Model, Step};
 use confidant_prepare::{Prepared, SafetyAction, SafetyText};
 
 use super::after::unfinished;
-use super::asking::{Asking, Piece};
+use super::asking::Asking;
 use super::compose::{self, Gathered};
 use super::draft::{Answered, Draft, Reached, Unanswered};
 use super::enrich::{self, Material};
@@ -18,6 +18,7 @@ use super::prepare::{Known, Plan, Planner, Whose};
 use super::remember::Reach;
 use super::request::Inbound;
 use super::spoken::SpokenCommand;
+use super::wish::Piece;
 use super::work::Desk;
 use super::{cancel, focus, past, recall, remember, respond, share};
 use crate::about::{FocusChange, Note};

@@ -16,83 +16,13 @@ use std::time::Duration;
 use confidant_display::debug_without_content;
 use confidant_model::Step;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
 
 use super::outbound::Outbound;
 use super::outlet::Outlet;
 use super::remember;
 use super::request::TurnRequest;
+use super::wish::{MayAsk, Piece, Wanted, Wish};
 use crate::approval::{Current, Work};
-
-/// What a turn may ask its device for. Nothing, unless somebody says so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MayAsk {
-    /// Settings and memories, of those whose names it knows.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub settings: bool,
-    /// Summaries of similar past chats.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub past_chats: bool,
-    /// What a search through the person's chats finds.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub search: bool,
-}
-
-/// What is asked for.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wish {
-    /// Settings and memories with these names.
-    Settings(Vec<String>),
-    /// Past chats that have to do with these tags.
-    PastChats(Vec<String>),
-    /// What the person's chats say about these words.
-    Search(String),
-}
-
-/// Something that a device gives for one turn.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// Its name or title.
-    pub name: String,
-    /// What it says.
-    pub text: String,
-}
-
-/// A wish, and the way for what is given. Dropped, nothing is given, and the turn goes on at once.
-#[derive(Debug)]
-pub struct Wanted {
-    /// What is asked for.
-    pub wish: Wish,
-    answer: oneshot::Sender<Vec<Piece>>,
-}
-
-debug_without_content!(Wish, Piece);
-
-impl Wanted {
-    /// A wish, and where what is given comes out.
-    pub(crate) fn new(wish: Wish) -> (Self, oneshot::Receiver<Vec<Piece>>) {
-        let (answer, given) = oneshot::channel();
-        (Self { wish, answer }, given)
-    }
-
-    /// The wish, and the way for what is given apart.
-    pub(crate) fn parted(self) -> (Wish, oneshot::Sender<Vec<Piece>>) {
-        (self.wish, self.answer)
-    }
-
-    /// Waits until nobody waits for it any more.
-    pub async fn closed(&mut self) {
-        self.answer.closed().await;
-    }
-
-    /// Gives this. A turn that went on without it hears nothing.
-    pub fn give(self, pieces: Vec<Piece>) {
-        let _late = self.answer.send(pieces);
-    }
-}
 
 /// What one turn may ask for, and has asked for.
 #[derive(Debug, Default)]

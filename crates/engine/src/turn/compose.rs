@@ -9,10 +9,10 @@ use confidant_model::tokens;
 use confidant_model::{Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, Voice, fresh_fence};
 use confidant_prepare::Prepared;
 
-use super::asking::Piece;
 use super::draft::Draft;
 use super::recall::{MESSAGE_OVERHEAD, Quote, Recalled, RecalledExchange};
 use super::request::{Inbound, Restore, SwitchedOff};
+use super::wish::Piece;
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
 use crate::concepts::InScope;

@@ -44,6 +44,7 @@ mod scope;
 mod share;
 mod spoken;
 mod told;
+mod wish;
 mod work;
 
 use std::borrow::Cow;
@@ -72,7 +73,6 @@ pub(crate) use after::left_open::LeftOpen;
 pub(crate) use after::pay::{pay, pay_all};
 pub use after::resume::Recovered;
 pub(crate) use after::resume::recover;
-pub use asking::{MayAsk, Piece, Wanted, Wish};
 pub use begin::Turn;
 pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
@@ -87,6 +87,7 @@ pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnReq
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
 pub use told::Lines;
+pub use wish::{MayAsk, Piece, Wanted, Wish};
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(

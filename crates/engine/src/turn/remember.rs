@@ -4,9 +4,9 @@
 use confidant_model::ToolSpec;
 use serde_json::{Value, json};
 
-use super::asking::Piece;
 use super::calls::text_of;
 use super::request::Restore;
+use super::wish::Piece;
 use crate::audience::Audience;
 use crate::ledger::checkpoint::Checkpoint;
 use crate::ledger::entry::ReplyFrom;
