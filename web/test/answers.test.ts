@@ -225,7 +225,7 @@ async function said(say: () => Promise<void>): Promise<void> {
     try {
       return await say();
     } catch (error) {
-      if (nameOf(error) !== "not-found" || tries > 20) throw error;
+      if (nameOf(error) !== "not-found" || tries > 1200) throw error;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -280,7 +280,7 @@ test("what is switched off, and what is given, is in the request and noted in th
   await setSwitch(device, "tools", false);
   await setData(device, "settings", "style", "short words");
   const given = [{ what: "settings" as const, name: "style", text: "short words" }];
-  await ask(device, id, "with a setting", { keep: "turn", focus: null, off: ["similar"], available: ["diet"], given });
+  await ask(device, id, "with a setting", { keep: "turn", focus: null, off: ["similar"], available: ["diet"], given, isPerson: false });
   await flush(device);
   await heard(device);
   await flush(device);
@@ -291,7 +291,7 @@ test("what is switched off, and what is given, is in the request and noted in th
   assert.deepEqual(added?.event["given"], [{ what: "settings", name: "style", text: "short words" }]);
   assert.deepEqual(chat(device, id).branch[0]?.shared, [{ what: "settings", bytes: 11 }]);
   const large = { what: "search" as const, name: "x", text: "x".repeat(4097) };
-  assert.equal(await ask(device, id, "x", { keep: "cache", focus: null, off: [], available: [], given: [large] }).catch(nameOf), "too-large");
+  assert.equal(await ask(device, id, "x", { keep: "cache", focus: null, off: [], available: [], given: [large], isPerson: false }).catch(nameOf), "too-large");
   await connect(device);
 });
 

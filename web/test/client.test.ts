@@ -33,7 +33,7 @@ function shown(device: Device, id: ChatId): unknown {
 /** News until this kind came. */
 async function until(device: Device, kind: News["news"]): Promise<News> {
   for (;;) {
-    const news = await listen(device, AbortSignal.timeout(20_000));
+    const news = await listen(device, AbortSignal.timeout(120_000));
     assert.ok(news !== null, `nobody heard of ${kind}`);
     if (news.news === kind) return news;
   }
@@ -376,4 +376,23 @@ test("what cannot be stored is said where it is written", async () => {
   await say(one, id, "half \ud83d of a pair");
   await flush(one);
   assert.deepEqual(bodies(one, id), ["half \ufffd of a pair"]);
+});
+
+test("clocks that are wrong by a day, in either direction, change nothing of the order or the words", async () => {
+  const { person, device: one } = await world.person();
+  const id = await newChat(one, "Clocks");
+  await say(one, id, "now");
+  await flush(one);
+  const words = ["now"];
+  for (const [skew, text] of [[86_400_000, "from tomorrow"], [-86_400_000, "from yesterday"]] as const) {
+    const wrong = await world.synced(person, { ...world.setup(), clock: () => Date.now() + skew });
+    assert.deepEqual(bodies(wrong, id), words);
+    await say(wrong, id, text);
+    await setDraft(wrong, id, `draft ${text}`);
+    await flush(wrong);
+    words.push(text);
+    assert.deepEqual([bodies(wrong, id), waiting(wrong), copies(wrong)], [words, [], []]);
+  }
+  await sync(one, "all");
+  assert.deepEqual([bodies(one, id), chat(one, id).draft], [words, "draft from yesterday"]);
 });

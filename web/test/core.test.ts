@@ -62,7 +62,7 @@ class Tab {
         if (event.type === type && is(event as Extract<CoreEvent, { type: T }>)) return event as Extract<CoreEvent, { type: T }>;
       }
       await new Promise<void>((resolve, reject) => {
-        const late = setTimeout(() => reject(new Error(`no ${type}; ${JSON.stringify(this.events.slice(-4))}`)), 30_000);
+        const late = setTimeout(() => reject(new Error(`no ${type}; ${JSON.stringify(this.events.slice(-4))}`)), 120_000);
         this.#hears = () => {
           clearTimeout(late);
           resolve();
@@ -218,7 +218,7 @@ test("two tabs of two browsers hear of each other; pinned, drafts, settings and 
   await one.core.setSwitch("tools", false);
   await two.hears("data", ({ kind, name }) => kind === "settings" && name === "off");
   assert.deepEqual(await two.core.switchedOff(), ["tools"]);
-  assert.deepEqual((await two.core.search("wien")).map(({ excerpt, at, length }) => excerpt.slice(at, at + length)), ["Wien"]);
+  assert.deepEqual((await two.core.search("wien")).hits.map(({ excerpt, at, length }) => excerpt.slice(at, at + length)), ["Wien"]);
   await two.core.deleteChat(chat, 60_000);
   assert.deepEqual(await two.core.chats(), []);
   await two.core.undoDelete(chat);

@@ -112,7 +112,7 @@ test("a program shows its session in two headers; a page never names its id; a p
   assert.ok(!("authorization" in (fifth?.headers ?? {})));
   await server.end();
   assert.deepEqual(await failure(http.post("/account/prelogin", null, "{}")), { offline: true });
-  assert.deepEqual(await failure(http.connect()), { offline: true });
+  assert.deepEqual(await failure(http.connect({ id, secret })), { offline: true });
 });
 
 /** A socket whose other end is the test. */
@@ -133,7 +133,7 @@ class Puppet implements SocketLike {
 async function puppet(): Promise<{ socket: Puppet; connection: Awaited<ReturnType<Http["connect"]>> }> {
   const socket = new Puppet();
   const http = new Http(Origin.parse("https://chat.example"), { fetch, socket: () => socket, hasCookies: true });
-  const opening = http.connect();
+  const opening = http.connect({ id: null, secret: new Uint8Array(32) });
   socket.onopen?.();
   return { socket, connection: await opening };
 }

@@ -95,7 +95,7 @@ async function refusedNews(device: Device): Promise<string> {
 }
 
 /** How long nothing may happen, in milliseconds. */
-const PATIENCE = 20_000;
+const PATIENCE = 120_000;
 
 const TITLE = ItemId.parse("meta:title");
 

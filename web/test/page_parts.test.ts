@@ -28,17 +28,17 @@ test("exports of this program and of others are read; what is broken is left out
   const own = { chats: [{ id: "c", fields: { title: "T" }, messages: [
     { id: "m1", role: "user", parent: null, body: "hi", created_at: 1 }, { id: "m2", role: "assistant", parent: "m1", body: "yes", model: "x", created_at: 2 }, { id: "m3", role: "assistant", parent: "m1", body: "no", created_at: 3 },
   ] }] };
-  assert.deepEqual(readExport("a.json", JSON.stringify(own)), [{ title: "T", messages: [{ role: "user", body: "hi" }, { role: "assistant", body: "no" }] }]);
+  assert.deepEqual(readExport("a.json", JSON.stringify(own)).chats, [{ title: "T", messages: [{ role: "user", body: "hi", createdAt: 1_000 }, { role: "assistant", body: "no", createdAt: 3_000 }] }]);
   const tree = [{ title: "Tree", current_node: "b", mapping: {
     a: { parent: null, message: { author: { role: "user" }, content: { parts: ["q"] } } }, b: { parent: "a", message: { author: { role: "assistant" }, content: { parts: ["r", { image: 1 }] }, metadata: { model_slug: "big" } } },
   } }];
-  assert.deepEqual(readExport("b.json", JSON.stringify(tree)), [{ title: "Tree", messages: [{ role: "user", body: "q" }, { role: "assistant", body: "r", model: "big" }] }]);
+  assert.deepEqual(readExport("b.json", JSON.stringify(tree)).chats, [{ title: "Tree", messages: [{ role: "user", body: "q" }, { role: "assistant", body: "r", model: "big" }] }]);
   const list = [{ name: "List", chat_messages: [{ sender: "human", text: "q" }, { sender: "assistant", content: [{ type: "text", text: "r" }] }] }];
-  assert.deepEqual(readExport("c.json", JSON.stringify(list)), [{ title: "List", messages: [{ role: "user", body: "q" }, { role: "assistant", body: "r" }] }]);
-  assert.deepEqual(readExport("d.md", "# Head\n\n**You:** hello\nthere\n\n**Assistant:** hi"), [{ title: "Head", messages: [{ role: "user", body: "hello\nthere" }, { role: "assistant", body: "hi" }] }]);
+  assert.deepEqual(readExport("c.json", JSON.stringify(list)).chats, [{ title: "List", messages: [{ role: "user", body: "q" }, { role: "assistant", body: "r" }] }]);
+  assert.deepEqual(readExport("d.md", "# Head\n\n**You:** hello\nthere\n\n**Assistant:** hi").chats, [{ title: "Head", messages: [{ role: "user", body: "hello\nthere" }, { role: "assistant", body: "hi" }] }]);
   const loop = [{ title: "Loop", current_node: "a", mapping: { a: { parent: "a", message: { author: { role: "user" }, content: { parts: ["q"] } } } } }];
-  assert.equal(readExport("e.json", JSON.stringify(loop))[0]?.messages.length, 1);
-  for (const bad of ["", "{", "null", "[1]", '[{"mapping":{}}]', '{"chats":[{"messages":[{"id":1}]}]}']) assert.deepEqual(readExport("f.json", bad), []);
+  assert.equal(readExport("e.json", JSON.stringify(loop)).chats[0]?.messages.length, 1);
+  for (const bad of ["", "{", "null", "[1]", '[{"mapping":{}}]', '{"chats":[{"messages":[{"id":1}]}]}']) assert.deepEqual(readExport("f.json", bad).chats, []);
 });
 
 test("a memory's name is spelled as the format wants it", () => {

@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fill, LANGUAGES, preferred } from "../src/ui/i18n";
-import { en, type Key, type Words } from "../src/ui/lang/en";
+import { type Key, type Words, words as en } from "../src/ui/lang/en";
 
 const forms = (words: Words, key: Key): string[] => {
   const entry = words[key];

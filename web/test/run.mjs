@@ -1,5 +1,6 @@
 // Runs tests that need no browser: node test/run.mjs [part of a file's name]. Each file is bundled, since Node reads no TypeScript.
 import { build } from "esbuild";
+import { languages } from "../languages.mjs";
 import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -30,6 +31,7 @@ try {
     external: ["playwright-core", "axe-core"],
     sourcemap: "inline",
     logLevel: "warning",
+    plugins: [languages()],
   });
   const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
   const env = { ...process.env, WEB_DIR: dirname(here), NODE_PATH: join(dirname(here), "node_modules") };

@@ -44,6 +44,33 @@ async fn every_file_has_its_kind_and_the_policy() {
 }
 
 #[tokio::test]
+async fn the_administrators_page_has_an_address_and_can_be_alone() {
+    static BOTH: [Built; 5] = [
+        Built { name: "app.css", bytes: b"colours", brotli: None },
+        Built { name: "app.js", bytes: b"chats", brotli: None },
+        Built { name: "console.html", bytes: b"<!doctype html>console", brotli: None },
+        Built { name: "console.js", bytes: b"looks", brotli: None },
+        Built { name: "index.html", bytes: b"<!doctype html>", brotli: None },
+    ];
+    let page = Page::of(&BOTH);
+    let (status, headers, body) = ask(&page, "/console", &[]).await;
+    assert_eq!((status, body.as_str()), (StatusCode::OK, "<!doctype html>console"));
+    assert!(headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap().contains("trusted-types app"));
+    assert!(headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("text/html"));
+    let alone = async |page: Page, path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        page.console_router().oneshot(request).await.unwrap().status()
+    };
+    for (path, status) in
+        [("/console", 200), ("/console.js", 200), ("/app.css", 200), ("/", 404), ("/app.js", 404)]
+    {
+        assert_eq!(alone(page.clone(), path).await, status, "{path}");
+    }
+    assert_eq!(alone(Page::of(&[]), "/console").await, 200, "it says what is missing");
+    assert_eq!(ask(&Page::of(&[]), "/console", &[]).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn what_a_browser_has_is_not_sent_again() {
     let page = Page::of(&FILES);
     let (_, headers, body) = ask(&page, "/app.js", &[]).await;
@@ -115,4 +142,40 @@ async fn a_folder_is_read_at_each_request_and_nothing_beside_it() {
     for path in ["/.hidden", "/..%2Fsecret", "/app.js"] {
         assert_eq!(ask(&page, path, &[]).await.0, StatusCode::NOT_FOUND, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_part_of_another_build_is_not_found() {
+    static FILES: [Built; 2] = [
+        Built { name: "app.js", bytes: b"1", brotli: None },
+        Built { name: "index.html", bytes: b"<meta name=\"build\" content=\"abc\">", brotli: None },
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for file in &FILES {
+        std::fs::write(folder.path().join(file.name), file.bytes).unwrap();
+    }
+    let found = StatusCode::OK;
+    for page in [Page::of(&FILES), Page::of(&FILES).in_folder(folder.path().to_owned())] {
+        for (path, status) in [
+            ("/app.js", found),
+            ("/app.js?b=abc", found),
+            ("/app.js?x=1&b=abc", found),
+            ("/app.js?b=abd", StatusCode::NOT_FOUND),
+            ("/app.js?b=", StatusCode::NOT_FOUND),
+            ("/app.js?bb=abd", found),
+            ("/", found),
+        ] {
+            let (got, headers, _) = ask(&page, path, &[]).await;
+            assert_eq!(got, status, "{path}");
+            assert_eq!(headers[header::CACHE_CONTROL], "no-cache", "{path}");
+            assert!(headers.contains_key(header::CONTENT_SECURITY_POLICY), "{path}");
+        }
+    }
+    std::fs::write(folder.path().join("index.html"), "<meta name=\"build\" content=\"abd\">").unwrap();
+    let page = Page::of(&FILES).in_folder(folder.path().to_owned());
+    assert_eq!(
+        ask(&page, "/app.js?b=abc", &[]).await.0,
+        StatusCode::NOT_FOUND,
+        "the folder has another build by now"
+    );
 }

@@ -3,6 +3,7 @@
 //   none ── register, logIn, pair ──▶ open ── lock ──▶ locked ── unlock ──▶ open
 //     ◀──────────── logOut, forget, erase ────────────────┘
 //
+// What is done once in a while (a new account key, an export, pairing, …) is a part of its own, loaded when it is done.
 // The key of this browser's files is made here and sealed for each credential that is used (lock.ts). Easy to get wrong: a credential that
 // changed. Whoever changes, adds or replaces one here changes the lock with it, or the person cannot unlock with what they just set.
 
@@ -14,14 +15,19 @@ import { opened } from "./commands";
 import { type Credential, lastMade, passwordOf } from "./credential";
 import { type Device, type Setup, openDevice } from "./device";
 import { ClientError, isRefused } from "./error";
-import { erase, exportAll } from "./export";
 import { type Keeper, errorOf } from "./keeper";
 import { Lock, type Place, passkeyId } from "./lock";
-import { Offer, pair } from "./pair";
-import { putBack, putBackBy } from "./put_back";
-import { restore, restoreRings } from "./restore";
-import { rotate } from "./rotate";
+import type { Offer } from "./pair";
+import { part } from "./part";
 import type { Transport } from "./transport";
+
+const parts = {
+  export: () => part(() => import("./export")),
+  pair: () => part(() => import("./pair")),
+  putBack: () => part(() => import("./put_back")),
+  restore: () => part(() => import("./restore")),
+  rotate: () => part(() => import("./rotate")),
+};
 
 /** The commands of this file. */
 export type AccountCommands = Pick<
@@ -170,6 +176,7 @@ export class Door {
   async offer(): Promise<Offer> {
     if (this.#lock !== null || this.keeper.device !== null) throw new ClientError("occupied");
     await Lock.clear(this.place);
+    const { Offer } = await parts.pair();
     const key = await Key.random();
     this.#offer = { key, offer: await Offer.make(this.setup(key)) };
     return this.#offer.offer;
@@ -241,10 +248,10 @@ function comingAndGoing(door: Door, { anywhere, run, by }: How) {
         await door.clear();
       }),
     forget: () => anywhere(() => door.clear()),
-    exportAll: (proof) => by(proof, async (device, credential) => `${JSON.stringify(await exportAll(device, credential), null, 2)}\n`),
+    exportAll: (proof) => by(proof, async (device, credential) => `${JSON.stringify(await (await parts.export()).exportAll(device, credential), null, 2)}\n`),
     erase: (proof) =>
       by(proof, async (device, credential) => {
-        const receipt = await erase(device, credential);
+        const receipt = await (await parts.export()).erase(device, credential);
         await door.clear().catch(() => {});
         return receipt;
       }),
@@ -327,7 +334,7 @@ function others(door: Door, { anywhere, run, by }: How) {
       by(proof, async (device, credential) => {
         // What the new device remembers is what this one has verified.
         if (device.account === null) await account.accountSeen(device);
-        await pair(device, text, credential);
+        await (await parts.pair()).pair(device, text, credential);
       }),
   } satisfies Partial<AccountCommands>;
 }
@@ -380,6 +387,7 @@ async function recovered(door: Door, device: Device, code: RecoveryCode, passwor
 }
 
 async function rotated(door: Door, device: Device, proof: core.Proof, keep: core.Proof[]): Promise<{ recoveryCode: string }> {
+  const { rotate } = await parts.rotate();
   const by = await door.credential(proof);
   const code = RecoveryCode.random();
   const others = await account.inTurn(keep.filter(({ kind }) => kind !== "recovery"), (one) => door.credential(one));
@@ -390,6 +398,7 @@ async function rotated(door: Door, device: Device, proof: core.Proof, keep: core
 }
 
 async function restored(door: Door, device: Device, login: string, password: string, code: string, anew: boolean) {
+  const [{ restore, restoreRings }, { putBack }] = await Promise.all([parts.restore(), parts.putBack()]);
   const fresh = RecoveryCode.random();
   const credential = passwordOf(login, password);
   const recovery: Credential = { kind: "recovery", code: fresh };
@@ -404,6 +413,7 @@ async function restored(door: Door, device: Device, login: string, password: str
 }
 
 async function puttingBack(door: Door, device: Device, proof: core.Proof | undefined): Promise<core.PutBackDone> {
+  const { putBack, putBackBy } = await parts.putBack();
   if (proof === undefined) {
     const done = await putBack(device);
     door.keeper.take(device);

@@ -1,19 +1,19 @@
 // What the page is told without asking: which lines of the list changed, whether the open chat did, what came of turns.
 //
 //   Device now ─ compared with what was told last ─▶ chats, chat, draft, outbox
-//   Told ─▶ begun, words, progress, history, approval, ended, failed, made
+//   Told ─▶ begun, words, progress, history, approval, wishes, gave, ended, failed, made
 //
 // Easy to get wrong: telling too much. A line is made again only if its chat changed or something of it waits; a chat of two thousand
 // messages is not looked through for one word.
 
-import type { ChatId } from "../format/index";
+import type { ChatId, TurnId } from "../format/index";
 import { chats } from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
 import type { Pending } from "./queue";
 import type { Room } from "./room";
 import type { Told } from "./turns";
-import { type Notes, chatLine, chatLines, opsByChat } from "./views";
+import { type NotedWish, type Notes, type TurnNote, chatLine, chatLines, opsByChat, wishLine } from "./views";
 
 interface Seen {
   room: Room | undefined;
@@ -27,7 +27,10 @@ export class Announcer {
   #seen = new Map<ChatId, Seen>();
   #outbox = "";
 
-  constructor(private readonly emit: (event: core.CoreEvent) => void) {}
+  constructor(
+    private readonly emit: (event: core.CoreEvent) => void,
+    private readonly now: () => number,
+  ) {}
 
   forget(): void {
     this.#seen = new Map();
@@ -86,10 +89,12 @@ export class Announcer {
         this.emit({ type: "history", chat, turn, messages: what.messages });
         return false;
       case "progress":
-        note.progress = what.text;
-        this.emit({ type: "progress", chat, turn, text: what.text });
+        note.progress = what.progress;
+        this.emit({ type: "progress", chat, turn, progress: what.progress });
         return false;
       case "words":
+        // Words that were on their way when it asked say nothing; later ones say that the answer went on.
+        this.#wishes(note, chat, turn, (wish) => wish.at + IN_FLIGHT > this.now());
         this.emit({ type: "words", chat, turn, at: what.at, text: what.text });
         return false;
       case "approval": {
@@ -98,15 +103,25 @@ export class Announcer {
         this.emit({ type: "approval", approval });
         return false;
       }
+      case "wish": {
+        const wish = { ...what.wish, at: this.now() };
+        this.#wishes(note, chat, turn, ({ what: kind }) => kind !== wish.what, [wish]);
+        return false;
+      }
+      case "gave":
+        this.emit({ type: "gave", chat, turn, pieces: what.pieces.map(({ what: kind, name }) => ({ what: kind, name })) });
+        return false;
       case "ended": {
-        const { finish, reply, tools, wanted, focus } = what;
-        notes.answers.set(reply, { finish, tools, focus, wanted, historySent: note.historySent, kept: note.isKept });
+        const { finish, reply, tools, wanted, focus, category, sent } = what;
+        notes.answers.set(reply, { finish, tools, focus, category, wanted, historySent: note.historySent, ...(sent === null ? {} : { sent }) });
         note.approvals = [];
+        this.#wishes(note, chat, turn, () => false);
         this.emit({ type: "ended", chat, turn, reply, finish, wanted, tools });
         return true;
       }
       case "failed":
         note.approvals = [];
+        this.#wishes(note, chat, turn, () => false);
         this.emit({ type: "failed", chat, turn, error: what.error });
         return false;
       case "made":
@@ -114,10 +129,33 @@ export class Announcer {
         return true;
     }
   }
+
+  /** What a turn asks for: these stay, and these are new. */
+  #wishes(note: TurnNote, chat: ChatId, turn: TurnId, stays: (wish: NotedWish) => boolean, more: NotedWish[] = []): void {
+    const wishes = [...note.wishes.filter(stays), ...more];
+    if (wishes.length === note.wishes.length && more.length === 0) return;
+    note.wishes = wishes;
+    this.emit({ type: "wishes", chat, turn, wishes: wishes.map(wishLine) });
+  }
 }
+
+/** How long words may take that were said before the server asked for something. */
+const IN_FLIGHT = 1_500;
 
 /** What tells whether an operation is still the same: drafts and edits change in place. */
 function fingerprint({ n, act }: Pending): string {
-  if (act.do === "append") return `${n}:${act.note.body.length}`;
-  return "body" in act && act.do !== "draft" ? `${n}:${act.body?.length ?? -1}` : `${n}`;
+  if (act.do === "append") return `${n}:${markOf(act, act.note.body)}`;
+  return "body" in act && act.do !== "draft" ? `${n}:${markOf(act, act.body)}` : `${n}`;
+}
+
+const marks = new WeakMap<object, { body: string | null; mark: number }>();
+let newest = 0;
+
+/** A number that changes when the words do, also to others of the same length; without looking through words that are the same. */
+function markOf(act: object, body: string | null): number {
+  const known = marks.get(act);
+  if (known !== undefined && known.body === body) return known.mark;
+  newest += 1;
+  marks.set(act, { body, mark: newest });
+  return newest;
 }

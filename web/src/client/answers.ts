@@ -33,20 +33,24 @@ import {
   ServerFrame,
   readBody,
 } from "../protocol/index";
+import { ENDINGS, withEnding } from "./answer_notes";
 import { beginTurns, claimOf, giveHistory, listener, noteHeard, takeUp } from "./asks";
-import { there } from "./chats";
+import { chat as view, there } from "./chats";
 import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
 import type { Answer } from "./queue";
 import { keepTemporary } from "./temporary";
 import type { Told, Turn } from "./turns";
+import { gaveFor, takeWish } from "./wishes";
 
 /** Takes in what came of a turn. One that this device does not hear on this socket: `unasked`. */
 export async function takeTurn(device: Device, event: ServerEvent): Promise<Told | null> {
   switch (event.type) {
     case "request_chat_history":
       return giveHistory(device, event);
+    case "request_client_data":
+      return takeWish(device, event);
     case "ai_message_update":
       return takeWords(device, event);
     case "ai_typing_ended":
@@ -61,7 +65,7 @@ export async function takeTurn(device: Device, event: ServerEvent): Promise<Told
       return null;
     }
     case "preprocessing_step":
-      return heard(device, event.chat, event.turn).tell({ told: "progress", text: event.text });
+      return heard(device, event.chat, event.turn).tell({ told: "progress", progress: { step: event.step, text: event.text } });
     case "ai_approval_requested": {
       const { approval: id, tool, input, why } = event;
       const turn = heard(device, event.chat, event.turn);
@@ -131,7 +135,8 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
     fields: fieldsOf(ended.about),
   };
   const isWaited = await keepAnswer(device, turn.chat, turn.reply, answer);
-  if (isWaited) return turn.tell(endedOf(ended.finish, turn.reply, ended.about));
+  if (isWaited) await keepEnding(device, turn.chat, turn.reply, ended.finish);
+  if (isWaited) return turn.tell(endedOf(ended.finish, turn, ended.about));
   device.turns.fail(turn.turn, "unasked");
   return device.turns.told.pop() ?? null;
 }
@@ -145,14 +150,30 @@ async function keepSaid(device: Device, turn: Turn): Promise<Told | null> {
   const { turn: id, message: parent, chat, reply } = turn;
   const [body] = fitted(turn.words);
   const answer: Answer = { turn: id, parent, body, model: null, proof: null, createdAt: device.now(), fields: [] };
-  if (await keepAnswer(device, chat, reply, answer)) return turn.tell(endedOf("cancelled", reply, null));
+  if (await keepAnswer(device, chat, reply, answer)) {
+    await keepEnding(device, chat, reply, "cancelled");
+    return turn.tell(endedOf("cancelled", turn, null));
+  }
   device.turns.fail(id, "unasked");
   return device.turns.told.pop() ?? null;
 }
 
-function endedOf(finish: AiTypingEnded["finish"], reply: MessageId, about: About | null) {
+/**
+ * How an answer ended is known on every device, also after the page was loaded again: a chat that was ended for safety is closed, and one that
+ * was declined names who helps. Two devices may write it at the same time; then the later write counts.
+ */
+async function keepEnding(device: Device, chat: ChatId, reply: MessageId, finish: AiTypingEnded["finish"]): Promise<void> {
+  if (finish === "whole" || device.temporary.has(chat) || !isThere(device, chat)) return;
+  const before = view(device, chat).fields.get(ENDED_SO) ?? null;
+  const fields: [FieldName, string][] = [[ENDED_SO, withEnding(before, reply, finish)]];
+  if (finish === "ended") fields.push([ENDED, "1"]);
+  device.state.queue.append(chat, { do: "made", fields });
+  await save(device);
+}
+
+function endedOf(finish: AiTypingEnded["finish"], { reply, sent }: Pick<Turn, "reply" | "sent">, about: About | null) {
   const [tools, wanted] = [[...(about?.tools ?? [])], [...(about?.wanted ?? [])]];
-  return { told: "ended" as const, finish, reply, tools, wanted, focus: about?.focus ?? null };
+  return { told: "ended" as const, finish, reply, tools, wanted, focus: about?.focus ?? null, category: about?.category ?? null, sent };
 }
 
 /**
@@ -181,11 +202,11 @@ async function takeLetter(device: Device, sent: PendingAiResponse): Promise<Told
     createdAt: message.createdAt,
     fields: more.about === null ? [] : fieldsOf(more.about),
   };
-  await keepAnswer(device, sent.chat, sent.reply, answer);
+  if (await keepAnswer(device, sent.chat, sent.reply, answer)) await keepEnding(device, sent.chat, sent.reply, more.finish);
   if (more.made !== null) await putMade(device, more.made);
   const turn = device.turns.find(sent.turn);
   if (turn !== undefined) turn.stage = { at: "ended" };
-  return { chat: sent.chat, turn: sent.turn, what: endedOf("whole", sent.reply, more.about) };
+  return { chat: sent.chat, turn: sent.turn, what: endedOf(more.finish, { reply: sent.reply, sent: turn?.sent ?? null }, more.about) };
 }
 
 /** The answer, and what was made of it. Suggestions that do not open are no reason to lose the answer. */
@@ -209,7 +230,7 @@ async function keepAnswer(device: Device, chat: ChatId, reply: MessageId, answer
   const isPending = room?.head.pending.some((one) => one.reply === reply && one.turn === turn && one.parent === parent) ?? false;
   const isThere = room?.items.has(reply) ?? false;
   if (isPending && !isThere && !device.state.queue.answers(turn)) {
-    device.state.queue.append(chat, { do: "reply", id: reply, answer });
+    device.state.queue.append(chat, { do: "reply", id: reply, answer: { ...answer, shared: gaveFor(device, turn) } });
   }
   // Stored here or by another device, or given up: the server may forget it.
   await thank(device, chat, turn);
@@ -343,16 +364,17 @@ function refuse(turn: Turn): Refused {
 /** What was found out and made around an answer, as the second part of a letter has it: the frames that a device would have heard. */
 interface More {
   about: About | null;
+  finish: AiTypingEnded["finish"];
   made: PostProcessingCompleted | null;
 }
 
 /** One frame per line; what is not of this turn, or cannot be read, is left out. */
 function moreOf(lines: string, chat: ChatId, turn: TurnId): More {
-  const more: More = { about: null, made: null };
+  const more: More = { about: null, finish: "whole", made: null };
   for (const line of lines.split("\n")) {
     const event = eventOf(line);
     if (event === null || !("turn" in event) || event.turn !== turn || event.chat !== chat) continue;
-    if (event.type === "ai_typing_ended") more.about = event.about;
+    if (event.type === "ai_typing_ended") [more.about, more.finish] = [event.about, event.finish];
     if (event.type === "post_processing_completed") more.made = event;
   }
   return more;
@@ -398,6 +420,8 @@ export const CATEGORY = FieldName.parse("category");
 export const FOLLOW_UPS = FieldName.parse("follow-ups");
 export const SUMMARY = FieldName.parse("summary");
 export const TAGS = FieldName.parse("tags");
+export const ENDED = FieldName.parse("ended");
+const ENDED_SO = FieldName.parse(ENDINGS);
 /** What the words of a message may take in JSON, beside everything else in it. */
 const LARGEST = MAX_MESSAGE - 4096;
 /** How often words of one turn may be missing. */

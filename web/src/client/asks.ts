@@ -8,8 +8,8 @@
 // A question of which nothing was heard is asked again on the next socket: it is the same turn, and only who asks on a socket may give
 // its history there.
 //
-// Words leave the device in clear in two events only, and only for a turn that this device began on this socket and that has no answer
-// yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the one that was
+// Words leave the device in clear in these two events and in what [wishes] gives by consent, and only for a turn that this device began on
+// this socket and that has no answer yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the one that was
 // verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
 
 import { type ChatId, Claim, FieldName, MessageId, type Pending, Refused, type Shared, TurnId } from "../format/index";
@@ -28,18 +28,19 @@ import {
   utf8Length,
 } from "../protocol/index";
 import { askRest } from "./answers";
-import { chat as chatView, data, path, putNote, setData, there } from "./chats";
+import { chat as chatView, path, putNote, setData, there } from "./chats";
 import { type Device, requestOne, save, tell } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
 import { TO_END, type To, type Wanted, noteOf } from "./queue";
 import { type Room, revOf, roomField, roomMessage } from "./room";
 import type { Question } from "./state";
-import { type Asked, type Awaited, type Awaiting, type BranchItem, type Told, Turn } from "./turns";
+import { type Asked, type Awaited, type Awaiting, type BranchItem, type SentWith, type Told, Turn } from "./turns";
+import { type GivenText, SWITCH, isCached, isOff, mayAsk, noteOfGiven, switchedOff } from "./wishes";
 
 /** What goes with a question. */
 export interface AskOptions {
-  /** How long the server may keep the words of this chat. */
+  /** How long the server may keep the words of this chat; not beyond the answer where `setCached` says so. */
   keep: "cache" | "turn";
   /** A focus mode, by name. */
   focus: FieldName | null;
@@ -49,18 +50,11 @@ export interface AskOptions {
   available: string[];
   /** What the person lets the server have for this turn. At most three, 4 KiB together; noted inside the message. */
   given: GivenText[];
+  /** Whether the person is there to be asked for more while the answer is made; else only what is switched on for the chat may be asked for. */
+  isPerson: boolean;
 }
 
-/** Something that only devices can read, given for one turn. */
-export interface GivenText {
-  what: Given;
-  /** Its name or title. */
-  name: string;
-  /** What it says. */
-  text: string;
-}
-
-export const NO_OPTIONS: AskOptions = { keep: "cache", focus: null, off: [], available: [], given: [] };
+export const NO_OPTIONS: AskOptions = { keep: "cache", focus: null, off: [], available: [], given: [], isPerson: false };
 
 /** Writes a message of the person behind the last one, and asks for an answer. Offline, both wait in the queue. */
 export function ask(device: Device, chat: ChatId, body: string, options: AskOptions = NO_OPTIONS): Promise<Asked> {
@@ -81,8 +75,9 @@ export async function askInstead(
   return askAt(device, chat, body, options, { to: "after", path: path(view, replaced.parent) });
 }
 
-async function askAt(device: Device, chat: ChatId, body: string, options: AskOptions, to: To): Promise<Asked> {
+async function askAt(device: Device, chat: ChatId, body: string, all: AskOptions, to: To): Promise<Asked> {
   there(device, chat);
+  const options = withoutOff(device, all);
   checkOptions(device, chat, options);
   if (utf8Length(body) > MAX_QUERY) throw new ClientError("too-large");
   const wanted: Wanted = { turn: TurnId.random(), reply: MessageId.random() };
@@ -95,8 +90,9 @@ async function askAt(device: Device, chat: ChatId, body: string, options: AskOpt
  * Asks for another answer to a message of the person, and gives nothing besides. Answers to it that will not come are not waited for any
  * more.
  */
-export async function retry(device: Device, chat: ChatId, message: MessageId, options: AskOptions = NO_OPTIONS): Promise<Asked> {
+export async function retry(device: Device, chat: ChatId, message: MessageId, all: AskOptions = NO_OPTIONS): Promise<Asked> {
   there(device, chat);
+  const options = withoutOff(device, all);
   checkOptions(device, chat, options);
   const asked = chatView(device, chat).messages.get(message);
   if (asked === undefined || asked.role !== "user") throw new ClientError("no-such-message");
@@ -106,6 +102,17 @@ export async function retry(device: Device, chat: ChatId, message: MessageId, op
   device.state.queue.append(chat, { do: "retry", message, wanted, instead: over.map((one) => one.reply) });
   // What is given is noted inside the message, and this one is written.
   return remember(device, chat, message, wanted, { ...options, given: [] });
+}
+
+/** What is switched off does not go along, whoever names it. */
+export function withoutOff(device: Device, options: AskOptions): AskOptions {
+  const isOn = (name: string) => !isOff(device, name, options.off);
+  return {
+    ...options,
+    focus: isOn("focus") ? options.focus : null,
+    available: isOn(SWITCH.settings) ? options.available : [],
+    given: options.given.filter(({ what }) => isOn(SWITCH[what])),
+  };
 }
 
 /** What goes with a question is within the limits: `too-large`, if not. */
@@ -135,6 +142,8 @@ async function remember(device: Device, chat: ChatId, message: MessageId, wanted
     begun: null,
     isHeard: false,
     again: 0,
+    isPerson: options.isPerson,
+    gave: [],
   });
   await save(device);
   return { turn, message, reply };
@@ -185,10 +194,10 @@ export function words(device: Device, turn: TurnId): string | null {
   return device.turns.find(turn)?.words ?? null;
 }
 
-/** Stops a turn. What was said so far comes as its answer. */
+/** Stops a turn. What was said so far comes as its answer; nothing that it asked for is given any more. */
 export async function cancel(device: Device, chat: ChatId, turn: TurnId): Promise<void> {
   const one = device.turns.find(turn);
-  if (one !== undefined) one.isCancelled = true;
+  if (one !== undefined) [one.isCancelled, one.open] = [true, []];
   await tell(device, { type: "cancel_ai_task", chat, turn });
 }
 
@@ -199,25 +208,9 @@ export async function decide(device: Device, chat: ChatId, turn: TurnId, approva
 }
 
 /**
- * What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, or a
- * tool by its name.
+ * Switches something off for every question on every device, or on again: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`,
+ * or a tool by its name.
  */
-export function switchedOff(device: Device): string[] {
-  return textsOf(data(device, SETTINGS, OFF));
-}
-
-/** A list of texts, as a piece of account data has it; none if it is something else. */
-export function textsOf(body: string | null): string[] {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body ?? "[]");
-  } catch {
-    return [];
-  }
-  return Array.isArray(parsed) && parsed.every((one) => typeof one === "string") ? parsed : [];
-}
-
-/** Switches something off, or on again. */
 export async function setSwitch(device: Device, name: string, isOn: boolean): Promise<void> {
   const off = switchedOff(device).filter((one) => one !== name);
   if (!isOn) off.push(name);
@@ -351,7 +344,13 @@ async function askedOf(device: Device, room: Room, question: Question, begunOn: 
   const [claim, branch] = await claimOf(room, message, reply);
   const text = roomMessage(room, message)?.body;
   if (text === undefined) throw new Refused("parent-missing");
-  const off = switchedOff(device);
+  const off = [...new Set([...switchedOff(device), ...question.off])];
+  const asks = mayAsk(device, question);
+  // What was switched off since it was written stays here.
+  const given = question.given.filter(([what]) => !off.includes(SWITCH[givenOf(what)]));
+  const available = off.includes(SWITCH.settings) ? [] : question.available;
+  const focus = off.includes("focus") ? null : question.focus;
+  const keep = question.isKept && !off.includes("cache") && isCached(device, chat) ? "cache" : "turn";
   const added: ChatMessageAdded = {
     chat,
     turn,
@@ -361,17 +360,28 @@ async function askedOf(device: Device, room: Room, question: Question, begunOn: 
     count: claim.count,
     before: claim.before,
     after: claim.after,
-    keep: question.isKept ? "cache" : "turn",
+    keep,
     history: false,
     titled: roomField(room, FieldName.parse(TITLE)) !== null,
-    focus: question.focus ?? undefined,
-    off: [...off, ...question.off.filter((name) => !off.includes(name))],
-    available: question.available,
-    given: question.given.map(([what, name, given]) => ({ what: givenOf(what), name, text: given })),
-    // Nothing is given while an answer is made: what goes, goes with the question.
-    asks: [],
+    focus: focus ?? undefined,
+    off,
+    available,
+    given: given.map(([what, name, words]) => ({ what: givenOf(what), name, text: words })),
+    asks,
   };
-  return [added, listener(device, chat, { turn, parent: message, reply }, claim, branch, begunOn)];
+  const heard = listener(device, chat, { turn, parent: message, reply }, claim, branch, begunOn);
+  [heard.asks, heard.asked, heard.sent] = [asks, gaveKinds(question), sentWith(added)];
+  return [added, heard];
+}
+
+/** What was given already is not asked for again. */
+function gaveKinds(question: Question): Given[] {
+  return Given.words.filter((given) => (question.gave ?? []).some(({ what }) => what === given));
+}
+
+/** What a question says besides its words, for "what the server saw". */
+export function sentWith({ keep, off, available, focus, asks }: ChatMessageAdded): SentWith {
+  return { isKept: keep === "cache", off: [...off], names: available.length, focus: focus ?? null, asks: [...asks] };
 }
 
 function givenOf(what: string): Given {
@@ -463,7 +473,7 @@ export function parts(heard: readonly Heard[]): [messages: Heard[], more: boolea
 
 /** What the message notes of what is given with it. */
 export function noted(options: AskOptions): Shared[] {
-  return options.given.map(({ what, text }) => ({ what: FieldName.parse(what), bytes: utf8Length(text) }));
+  return options.given.map(noteOfGiven);
 }
 
 /** The account data that has what the person switched off: its kind and name. */

@@ -218,6 +218,15 @@ export async function setDraft(device: Device, id: ChatId, body: string | null):
   await save(device);
 }
 
+/** Keeps what was typed for a chat that does not exist yet, on this device only; null when it was sent or thrown away. */
+export async function setFirstDraft(device: Device, body: string | null): Promise<void> {
+  const { state } = device;
+  if ((state.firstDraft ?? null) === body) return;
+  if (body === null) delete state.firstDraft;
+  else state.firstDraft = fitting(body, 1024 + 128, MAX_DRAFT);
+  await save(device);
+}
+
 /** A piece of account data: settings, suggestions for new chats. */
 export function data(device: Device, kind: string, name: string): string | null {
   const [k, n] = [FieldName.parse(kind), FieldName.parse(name)];

@@ -5,28 +5,33 @@
 // What only looks is answered at once, also while something is being loaded. Easy to get wrong: waiting for the server where nobody needs
 // to. A command that writes is done once its words are kept in the queue.
 
-import { ChatId, EmbedId, FieldName, MessageId, TurnId, wellFormed } from "../format/index";
+import { ChatId, EmbedId, FieldName, MessageId, Refused, TurnId, wellFormed } from "../format/index";
 import { Given } from "../protocol/index";
-import { type AskOptions, ask, askInstead, cancel, decide, giveUp, retry, setSwitch, switchedOff } from "./asks";
+import { keepAnswerNotes, readAnswerNotes } from "./answer_notes";
+import { type AskOptions, ask, askInstead, cancel, decide, giveUp, retry, setSwitch } from "./asks";
 import * as chats from "./chats";
 import type * as core from "./core";
-import { type Device, save } from "./device";
+import type { Device } from "./device";
 import { ClientError, isRefused } from "./error";
 import type { Keeper } from "./keeper";
-import { TO_END, noteOf } from "./queue";
+import { readPreviews } from "./outline";
+import { part } from "./part";
+import { search } from "./search";
 import { embed, loadOlder, openChat } from "./sync";
 import { exportChat } from "./take_out";
 import { askTemporary, giveUpTemporary, isTemporary, newTemporary, retryTemporary, showTemporary } from "./temporary";
 import type { Asked } from "./turns";
-import { chatLines, chatPage, copyLine, leafUnder, search, suggestionsOf, turnLines, viewOf, waitingLine } from "./views";
+import { give, setCached, share, similarTo, switchedOff } from "./wishes";
+import { chatLines, chatPage, copyLine, leafUnder, suggestionsOf, turnLines, viewOf, waitingLine } from "./views";
 
 /** The commands of this file. */
 export type ChatCommands = Pick<
   core.Core,
-  | "chats" | "loadOlder" | "newChat" | "open" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide"
-  | "showBranch" | "edit" | "deleteMessage" | "rename" | "setPinned" | "setField" | "deleteChat" | "undoDelete" | "setDraft" | "search"
+  | "chats" | "hasOlder" | "loadOlder" | "newChat" | "open" | "body" | "previews" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide"
+  | "showBranch" | "edit" | "deleteMessage" | "rename" | "setPinned" | "setField" | "deleteChat" | "undoDelete" | "setDraft" | "firstDraft"
+  | "setFirstDraft" | "search"
   | "exportChat" | "importChats" | "waiting" | "copies" | "useCopy" | "discardCopy" | "awaited" | "switchedOff" | "setSwitch" | "data"
-  | "dataOf" | "setData" | "suggestions" | "retryNow" | "connection"
+  | "dataOf" | "setData" | "suggestions" | "retryNow" | "connection" | "give" | "share" | "setCached" | "similar"
 >;
 
 /** The device, if its keys are in memory. */
@@ -64,6 +69,7 @@ function looking(keeper: Keeper, { look }: How) {
   return {
     connection: async () => keeper.connection,
     chats: () => look((device) => chatLines(device, keeper.notes)),
+    hasOlder: () => look((device) => device.state.older),
     search: (words) => look((device) => search(device, keeper.notes, words)),
     exportChat: (chat, as) => look((device) => exportChat(viewOf(device, ChatId.parse(chat)), as)),
     waiting: () => look((device) => chats.waiting(device).map(waitingLine)),
@@ -73,6 +79,8 @@ function looking(keeper: Keeper, { look }: How) {
     data: (kind, name) => look((device) => chats.data(device, kind, name)),
     dataOf: (kind) => look((device) => dataOf(device, kind)),
     suggestions: () => look(suggestionsOf),
+    firstDraft: () => look((device) => device.state.firstDraft ?? null),
+    similar: (chat, words) => look((device) => similarTo(device, chat === null ? null : ChatId.parse(chat), [words]).map(([name, text]) => ({ name, text }))),
     retryNow: async () => keeper.tryNow(),
   } satisfies Partial<ChatCommands>;
 }
@@ -80,13 +88,11 @@ function looking(keeper: Keeper, { look }: How) {
 /** Questions and what comes of them. */
 function asking(keeper: Keeper, { run, write }: How) {
   return {
-    ask: (chat, body, options) => write((device) => asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), null, body, optionsOf(options)))),
+    ask: (chat, body, options) => write((device) => asked(chat, anyAsk(device, ChatId.parse(chat), null, body, optionsOf(options)))),
     askInstead: (chat, message, body, options) =>
-      write((device) =>
-        asked(keeper, chat, options, anyAsk(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options))),
-      ),
+      write((device) => asked(chat, anyAsk(device, ChatId.parse(chat), MessageId.parse(message), body, optionsOf(options)))),
     retry: (chat, message, options) =>
-      write((device) => asked(keeper, chat, options, anyRetry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
+      write((device) => asked(chat, anyRetry(device, ChatId.parse(chat), MessageId.parse(message), optionsOf(options)))),
     cancel: (chat, turn) => run((device) => cancel(device, ChatId.parse(chat), TurnId.parse(turn))),
     giveUp: (chat, turn) =>
       write(async (device) => {
@@ -99,6 +105,15 @@ function asking(keeper: Keeper, { run, write }: How) {
         const note = keeper.notes.turn(TurnId.parse(turn));
         note.approvals = note.approvals.filter(({ id }) => id !== approval);
       }),
+    give: (chat, turn, what, pieces) =>
+      run(async (device) => {
+        const note = keeper.notes.turn(TurnId.parse(turn));
+        const wish = note.wishes.find((one) => one.what === what);
+        if (wish === undefined) throw new Refused("unasked");
+        // Whatever comes of it, it is asked for once.
+        note.wishes = note.wishes.filter((one) => one !== wish);
+        await give(device, ChatId.parse(chat), TurnId.parse(turn), wish.what, wish.pieces.filter((_, at) => pieces.includes(at)));
+      }),
   } satisfies Partial<ChatCommands>;
 }
 
@@ -108,9 +123,11 @@ function writing(keeper: Keeper, { run, write }: How) {
     loadOlder: () => run(async (device) => (await loadOlder(device, OLDER)).older),
     newChat: (options = {}) =>
       write((device) => {
-        return options.temporary === true ? newTemporary(device) : chats.newChat(device, options.title ?? null);
+        return options.temporary === true ? newTemporary(device) : newStored(device, options);
       }),
     open: (chat) => openedPage(keeper, ChatId.parse(chat)),
+    body: (chat, message) => bodyOf(keeper, ChatId.parse(chat), MessageId.parse(message)),
+    previews: (chat) => run((device) => readPreviews(device, ChatId.parse(chat))),
     embed: (chat, id) => run((device) => embed(device, ChatId.parse(chat), EmbedId.parse(id))),
     say: (chat, body) => write((device) => chats.say(device, ChatId.parse(chat), body)),
     showBranch: (chat, message) =>
@@ -120,9 +137,16 @@ function writing(keeper: Keeper, { run, write }: How) {
         return isTemporary(device, id) ? showTemporary(device, id, leaf) : chats.showBranch(device, id, leaf);
       }),
     edit: (chat, message, body) => write((device) => chats.edit(device, ChatId.parse(chat), MessageId.parse(message), body)),
-    deleteMessage: (chat, message) => write((device) => chats.deleteMessage(device, ChatId.parse(chat), MessageId.parse(message))),
+    deleteMessage: (chat, message) =>
+      write(async (device) => {
+        const id = ChatId.parse(chat);
+        await chats.deleteMessage(device, id, MessageId.parse(message));
+        await keepAnswerNotes(device, keeper.notes, id);
+      }),
     rename: (chat, title) => write((device) => chats.rename(device, ChatId.parse(chat), title)),
     setPinned: (chat, pinned) => write((device) => chats.setField(device, ChatId.parse(chat), "pinned", pinned ? "1" : "0")),
+    setCached: (chat, isOn) => write((device) => setCached(device, ChatId.parse(chat), isOn)),
+    share: (chat, what, isOn) => write((device) => share(device, ChatId.parse(chat), givenOf(what), isOn)),
     setField: (chat, name, body) => write((device) => chats.setField(device, ChatId.parse(chat), name, body)),
     setDraft: (chat, body) =>
       write(async (device) => {
@@ -130,7 +154,8 @@ function writing(keeper: Keeper, { run, write }: How) {
         // Nothing is kept of a temporary chat: the page has what is typed.
         if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
       }, body === null ? 0 : DRAFTS),
-    importChats: (all) => write((device) => importChats(device, all)),
+    setFirstDraft: (body) => run((device) => chats.setFirstDraft(device, body)),
+    importChats: (all) => write(async (device) => (await part(() => import("./bring_in"))).bringIn(device, all)),
     useCopy: (number) => write((device) => chats.useCopy(device, number)),
     discardCopy: (number) => write((device) => chats.discardCopy(device, number)),
     setSwitch: (name, isOn) => write((device) => setSwitch(device, wellFormed(name), isOn)),
@@ -185,7 +210,21 @@ async function openedPage(keeper: Keeper, id: ChatId): Promise<core.ChatPage> {
       if (isRefused(error)) keeper.setConnection({ state: "refused", error: { name: error.name } });
     });
   }
-  return chatPage(device, keeper.notes, id);
+  await readAnswerNotes(device, keeper.notes, id);
+  // Locked meanwhile: nothing is shown any more.
+  return chatPage(opened(keeper), keeper.notes, id);
+}
+
+/** All words of a message. Those that went to make room are loaded with their chat. */
+async function bodyOf(keeper: Keeper, chat: ChatId, message: MessageId): Promise<string> {
+  const device = opened(keeper);
+  const here = () => viewOf(device, chat).messages.get(message)?.body;
+  const known = here();
+  if (known !== undefined) return known;
+  await keeper.run(() => openChat(device, chat));
+  const loaded = here();
+  if (loaded === undefined) throw new ClientError("no-such-message");
+  return loaded;
 }
 
 function anyAsk(device: Device, chat: ChatId, instead: MessageId | null, body: string, options: AskOptions): Promise<Asked> {
@@ -197,9 +236,15 @@ function anyRetry(device: Device, chat: ChatId, message: MessageId, options: Ask
   return isTemporary(device, chat) ? retryTemporary(device, chat, message, options) : retry(device, chat, message, options);
 }
 
-async function asked(keeper: Keeper, chat: string, options: core.AskOptions | undefined, asking: Promise<Asked>): Promise<core.Asked> {
+async function newStored(device: Device, { title, uncached }: { title?: string; uncached?: boolean }): Promise<ChatId> {
+  const id = await chats.newChat(device, title ?? null);
+  // Before the first question: nothing of this chat is ever kept.
+  if (uncached === true) await setCached(device, id, false);
+  return id;
+}
+
+async function asked(chat: string, asking: Promise<Asked>): Promise<core.Asked> {
   const { turn, message, reply } = await asking;
-  keeper.notes.turn(turn).isKept = options?.keep !== "turn";
   return { chat, turn, message, reply };
 }
 
@@ -210,11 +255,15 @@ function optionsOf(options: core.AskOptions = {}): AskOptions {
     off: (options.off ?? []).map(wellFormed),
     available: (options.available ?? []).map(wellFormed),
     // Half of a surrogate pair could never be sent, and what is asked waits for ever.
-    given: (options.given ?? []).map(({ what, name, text }) => {
-      if (!Given.words.includes(what)) throw new ClientError("unexpected");
-      return { what, name: wellFormed(name), text: wellFormed(text) };
-    }),
+    given: (options.given ?? []).map(({ what, name, text }) => ({ what: givenOf(what), name: wellFormed(name), text: wellFormed(text) })),
+    isPerson: options.isPerson === true,
   };
+}
+
+function givenOf(what: string): Given {
+  const given = Given.words.find((word) => word === what);
+  if (given === undefined) throw new ClientError("unexpected");
+  return given;
 }
 
 /** Every piece of this kind, with what waits laid over it. */
@@ -225,20 +274,6 @@ function dataOf(device: Device, kind: string): core.DataLine[] {
     const body = chats.data(device, kind, name);
     return body === null ? [] : [{ kind, name, body }];
   });
-}
-
-/** One new chat for each, kept at once. */
-async function importChats(device: Device, all: Parameters<core.Core["importChats"]>[0]): Promise<ChatId[]> {
-  const ids: ChatId[] = [];
-  for (const { title, messages } of all) {
-    const id = await chats.newChat(device, title);
-    for (const { role, body, model } of messages) {
-      chats.putNote(device, id, { ...noteOf(role, body, device.now()), model: model ?? null }, TO_END);
-    }
-    await save(device);
-    ids.push(id);
-  }
-  return ids;
 }
 
 /** Older chats that are asked for at once. */

@@ -74,6 +74,12 @@ export interface ChatLine {
   hasDraft: boolean;
   /** Only in this worker's memory; never stored. */
   isTemporary: boolean;
+  /** It was ended for safety: no question is answered in it any more. */
+  isEnded: boolean;
+  /** Whether the server may keep the words for the next question, as was chosen for this chat on all devices. */
+  isCached: boolean;
+  /** What is given in this chat whenever the server asks for it. Nothing at first. */
+  shares: GivenKind[];
   /** Set if the chat is on the server and was refused: nothing of it can be shown. */
   refused?: string;
 }
@@ -101,10 +107,26 @@ export interface MessageLine {
   alternatives: { at: number; ids: Id[] };
   /** What went to the server in clear besides the branch, by consent; noted inside the sealed message. */
   shared: { what: GivenKind; bytes: number }[];
-  /** For an answer: how it ended, what it used, what the server saw. Only known on the device that heard it, since the last load. */
+  /** For an answer: how it ended, where that is known: on every device, unless it is whole. */
+  finish?: Finish;
+  /** For an answer: what it used, what the server saw. Only known on the device that received it, which keeps it as long as there is room. */
   heard?: AnswerNote;
   /** Copies of mine that lost against another device's version of this message. */
   copies: number[];
+  /** Only the first words are here, of so many characters: `body` has them all. */
+  length?: number;
+  /** Set if the words went to make room: what is known of their parts. `body` loads them. */
+  missing?: MissingPart[];
+}
+
+/** A part of a message whose words are not on this device. */
+export interface MissingPart {
+  type: "text" | "code" | "table" | "link" | "paste";
+  lines: number;
+  words: number;
+  lang?: string;
+  /** Its content id: the first words may be among `previews`. */
+  cid: string;
 }
 
 /** What is known about how an answer came. */
@@ -112,12 +134,27 @@ export interface AnswerNote {
   finish: Finish;
   tools: string[];
   focus: string | null;
+  /** What kind of request it was: why this model answered. */
+  category: string | null;
   /** Settings and memories that would have helped, by name: the page may offer to give them. */
   wanted: string[];
-  /** Messages of the history that were sent to the server for it; 0 if its cache had them. */
+  /** Messages of the history that were sent to the server for it, as far as this device knows. 0, with `sent`: its cache had them. */
   historySent: number;
+  /** What went with the question. Only known where this device asked it, and was not loaded again before the answer. */
+  sent?: SentNote;
+}
+
+/** What went with a question besides its words and what was given. */
+export interface SentNote {
   /** Whether the server may keep the words for the next question. */
-  kept: boolean;
+  isKept: boolean;
+  /** What was switched off. */
+  off: string[];
+  /** How many names of settings and memories it was told. */
+  names: number;
+  focus: string | null;
+  /** What it was allowed to ask this device for. */
+  asks: GivenKind[];
 }
 
 /** How an answer ended. `declined`: refused, the words say why. `ended`: the chat was ended for safety. */
@@ -134,13 +171,34 @@ export interface TurnLine {
   error?: string;
   /** The words so far. */
   words: string;
-  /** The last progress, in a few words. */
-  progress: string | null;
+  /** The last progress. */
+  progress: Progress | null;
   /** Turns before it in the queue of its chat. */
   ahead: number;
   approvals: Approval[];
   /** Messages of the history that were sent for it. */
   historySent: number;
+  /** What the server asks this device for, and has no answer to. */
+  wishes: WishLine[];
+}
+
+/** What a turn is doing: its kind, and the server's own words for it, in English. */
+export interface Progress {
+  step: "preparing" | "answering" | "working";
+  text: string;
+}
+
+/** Something that the server asks for while it answers. Nothing of it has left the device: see `give`. */
+export interface WishLine {
+  what: GivenKind;
+  /** Settings and memories by name, or what the question is about. */
+  names: string[];
+  /** What is searched for. */
+  query: string | null;
+  /** What would go: exactly this. */
+  pieces: { name: string; text: string }[];
+  /** Since when, in milliseconds since 1970. The server waits a few seconds. */
+  at: number;
 }
 
 export interface Approval {
@@ -179,6 +237,8 @@ export interface AskOptions {
   available?: string[];
   /** What the person lets the server have for this turn: at most three, 4 KiB together. Noted inside the sealed message. */
   given?: { what: GivenKind; name: string; text: string }[];
+  /** Whether somebody is there to be shown what the server asks for while it answers. Else only what is switched on for the chat. */
+  isPerson?: boolean;
 }
 
 export interface Asked {
@@ -237,14 +297,60 @@ export interface PutBackDone {
   refused: Id[];
 }
 
+/** A chat from an export. */
+export interface ImportedChat {
+  title: string | null;
+  /** Texts of its fields: icon, category, summary, tags, pinned. */
+  fields?: Record<string, string>;
+  /** One behind the other. `createdAt` in milliseconds since 1970; without it, now. */
+  messages: { role: Role; body: string; model?: string; createdAt?: number; refs?: string[] }[];
+  /** What messages show, by the ids that their `refs` have. */
+  embeds?: Record<string, string>;
+}
+
+export interface Import {
+  chats: ImportedChat[];
+  /** One whose name is there already stays as it is here. */
+  memories: { name: string; body: string }[];
+}
+
+/** What was brought in, and how many things were left out. */
+export interface Imported {
+  chats: Id[];
+  messages: number;
+  memories: number;
+  skipped: number;
+}
+
+/** A chat that has all words that were searched for. */
 export interface Found {
   chat: Id;
   title: string | null;
+  /** The message that fits best; null if only its title, summary or tags fit. */
   message: Id | null;
   /** Words around what was found, and where it is in them. */
   excerpt: string;
   at: number;
   length: number;
+  /** The words of the message went to make room: opening the chat loads them. */
+  isMissing?: true;
+}
+
+export interface SearchResult {
+  /** The best ones. */
+  hits: Found[];
+  /** How many chats fit. */
+  all: number;
+  /** How many may fit: their words are not on this device, and the index does not know them either. */
+  unsearched: number;
+  /** How far the index is. What it does not have yet was read instead. */
+  index: SearchProgress;
+}
+
+/** How many of the chats on this device are in the index. */
+export interface SearchProgress {
+  done: number;
+  all: number;
 }
 
 /** What the page can ask for. */
@@ -252,6 +358,8 @@ export interface Core {
   // ---- the account ----
   account(): Promise<Account>;
   connection(): Promise<Connection>;
+  /** Loads what comes next, as soon as a person begins to type. `not-loaded`: it did not come; it is asked for again with the next command. */
+  warm(): Promise<void>;
   /** Opens an account, and makes a recovery code, which is shown once. `code`: the code that the server printed, or an invitation. */
   register(login: string, password: string, code?: string): Promise<{ recoveryCode: string }>;
   /** With a passkey in place of a password. */
@@ -304,11 +412,17 @@ export interface Core {
 
   // ---- chats ----
   chats(): Promise<ChatLine[]>;
+  /** Whether the server has chats older than those that are here, as far as the last sync told. */
+  hasOlder(): Promise<boolean>;
   /** Loads older chats from the server; gives whether there are more. */
   loadOlder(): Promise<boolean>;
-  newChat(options?: { title?: string; temporary?: boolean }): Promise<Id>;
+  newChat(options?: { title?: string; temporary?: boolean; uncached?: boolean }): Promise<Id>;
   /** Opens a chat: it counts as read, and its words are told from now on. */
   open(chat: Id): Promise<ChatPage>;
+  /** All words of a message: from memory, or from the server, where they went to make room. */
+  body(chat: Id, message: Id): Promise<string>;
+  /** First words of parts whose words went, by content id, as far as this browser still has them. */
+  previews(chat: Id): Promise<[cid: string, text: string][]>;
   /** What a message shows. Loaded from the server if it is not here. */
   embed(chat: Id, embed: Id): Promise<string>;
   /** Stores a message without asking. */
@@ -321,6 +435,14 @@ export interface Core {
   cancel(chat: Id, turn: Id): Promise<void>;
   giveUp(chat: Id, turn: Id): Promise<void>;
   decide(chat: Id, turn: Id, approval: string, allow: boolean): Promise<void>;
+  /** Gives what the server asked for: these pieces of the wish, by their place; none denies it. `unasked`: it does not wait any more, and nothing went. */
+  give(chat: Id, turn: Id, what: GivenKind, pieces: number[]): Promise<void>;
+  /** Gives something in this chat whenever the server asks for it, on all devices; or asks again. */
+  share(chat: Id, what: GivenKind, isOn: boolean): Promise<void>;
+  /** Whether the server may keep the words of this chat for the next question, on all devices. */
+  setCached(chat: Id, isOn: boolean): Promise<void>;
+  /** Chats that have to do with these words, by their summaries; looked up on this device. */
+  similar(chat: Id | null, words: string): Promise<{ name: string; text: string }[]>;
   /** Shows the branch through this message, on every device. */
   showBranch(chat: Id, message: Id): Promise<void>;
   /** Changes the words of a stored message in place. */
@@ -335,12 +457,15 @@ export interface Core {
   undoDelete(chat: Id): Promise<void>;
   /** Kept at once; sent every five seconds at most. `null` when it was sent or thrown away. */
   setDraft(chat: Id, body: string | null): Promise<void>;
-  /** Looks through everything on this device. Nothing leaves it. */
-  search(words: string): Promise<Found[]>;
+  /** What was typed for a chat that does not exist yet. Kept sealed on this device, and only there. */
+  firstDraft(): Promise<string | null>;
+  setFirstDraft(body: string | null): Promise<void>;
+  /** Looks for chats that have all of these words, the last of which may be cut off. On this device only; nothing leaves it. */
+  search(words: string): Promise<SearchResult>;
   /** A chat as Markdown or JSON. */
   exportChat(chat: Id, as: "markdown" | "json"): Promise<string>;
-  /** Chats from an export: one new chat for each. */
-  importChats(chats: { title: string | null; messages: { role: "user" | "assistant"; body: string; model?: string }[] }[]): Promise<Id[]>;
+  /** Chats and memories from an export: one new chat for each. What is too large is left out and counted. */
+  importChats(all: Import): Promise<Imported>;
 
   // ---- outbox, copies, settings ----
   waiting(): Promise<WaitingLine[]>;
@@ -380,17 +505,23 @@ export type CoreEvent =
   | { type: "begun"; chat: Id; turn: Id; ahead: number }
   /** Words of an answer: those from the character `at` on are replaced by `text`. `at` counts UTF-16 units, as strings do here. */
   | { type: "words"; chat: Id; turn: Id; at: number; text: string }
-  | { type: "progress"; chat: Id; turn: Id; text: string }
+  | { type: "progress"; chat: Id; turn: Id; progress: Progress }
   | { type: "history"; chat: Id; turn: Id; messages: number }
   | { type: "approval"; approval: Approval }
+  /** What a turn asks this device for, all of it. */
+  | { type: "wishes"; chat: Id; turn: Id; wishes: WishLine[] }
+  /** Something went without asking, since that is switched on for the chat. */
+  | { type: "gave"; chat: Id; turn: Id; pieces: { what: GivenKind; name: string }[] }
   | { type: "ended"; chat: Id; turn: Id; reply: Id; finish: Finish; wanted: string[]; tools: string[] }
   | { type: "failed"; chat: Id; turn: Id; error: string }
   /** Summary, tags and suggestions were made. */
   | { type: "made"; chat: Id; turn: Id }
+  /** The index for search grew. */
+  | { type: "search"; index: SearchProgress }
   /** Something failed that no command waited for. */
   | { type: "error"; error: CoreError }
   /** The browser has no room for files any more: what is written is only in memory until there is. */
-  | { type: "quota" };
+  | { type: "quota"; isFull: boolean };
 
 /** What goes over the wire between page and worker. */
 export type ToWorker = { id: number; name: Exclude<keyof Core, "on">; args: unknown[] };

@@ -11,13 +11,16 @@ import { type Bytes, wipe } from "../format/bytes";
 import { type Account, type AccountKey, AccountId, ChatId } from "../format/index";
 import type { Key } from "../format/key";
 import { type ClientEvent, ClientFrame, type ServerEvent, ServerFrame, readBody, writeBody } from "../protocol/index";
+import { answersFile } from "./answer_notes";
 import { Link } from "./credential";
 import { ClientError, isDenied, isOwn, whenReading, whenWriting } from "./error";
 import { Cabinet, type Files } from "./files";
+import { previewsFile } from "./outline";
 import { type Room, roomFromJson, roomToJson } from "./room";
 import { type State, accountKeyOf, openBook, stateFromJson, stateToJson } from "./state";
 import { type Connection, type Transport, fromTransport } from "./transport";
 import { Turns, isTold } from "./turns";
+import { WordIndex, wordsFile } from "./word_index";
 import type { Scribe } from "./write";
 
 /** Milliseconds since 1970. Passed in, so that tests have a time of their own. */
@@ -43,6 +46,8 @@ export class Device {
   rooms = new Map<ChatId, Room>();
   /** Chats that are nowhere but here. */
   temporary = new Map<ChatId, Room>();
+  /** What search looks at. */
+  readonly words = new WordIndex();
   socket: Connection | null = null;
   /** Whether `hello` was answered on this socket. */
   isReady = false;
@@ -52,6 +57,11 @@ export class Device {
   socketNumber = 0;
   /** Turns that this device hears, or heard. */
   turns = new Turns();
+  /**
+   * The browser has no room for what was to be kept: it is in memory, and goes on from there. Without anybody who makes room, `quota` is
+   * thrown in its place.
+   */
+  onFull: (() => void) | null = null;
 
   constructor(
     readonly setup: Setup,
@@ -149,8 +159,28 @@ async function readRoom(device: Device, name: string, id: ChatId): Promise<Room 
   return json === null ? null : roomFromJson(id, device.ak, json).catch(() => null);
 }
 
+/** Keeps everything but the chats. Without room for it, see `Device.onFull`. */
 export function save(device: Device): Promise<void> {
+  return orFull(device, keepState(device));
+}
+
+/** The same; throws `quota`. */
+export function keepState(device: Device): Promise<void> {
   return device.cabinet.write(STATE, stateToJson(device.state));
+}
+
+/** These chats, as they are given; throws `quota`. */
+export function keepRooms(device: Device, rooms: Iterable<Room>): Promise<void> {
+  return device.cabinet.writeAll([...rooms].map((room) => [fileOf(room.id), roomToJson(room)] as const));
+}
+
+async function orFull(device: Device, writing: Promise<void>): Promise<void> {
+  try {
+    await writing;
+  } catch (error) {
+    if (device.onFull === null || !isOwn(error, "quota")) throw error;
+    device.onFull();
+  }
 }
 
 export function saveRoom(device: Device, chat: ChatId): Promise<void> {
@@ -162,10 +192,10 @@ export async function saveRooms(device: Device, chats: Iterable<ChatId>): Promis
   const here: Room[] = [];
   for (const chat of new Set(chats)) {
     const room = device.rooms.get(chat);
-    if (room === undefined) await device.cabinet.remove(fileOf(chat));
-    else here.push(room);
+    if (room !== undefined) here.push(room);
+    else for (const name of [wordsFile(chat), previewsFile(chat), answersFile(chat), fileOf(chat)]) await device.cabinet.remove(name);
   }
-  await device.cabinet.writeAll(here.map((room) => [fileOf(room.id), roomToJson(room)] as const));
+  await orFull(device, keepRooms(device, here));
 }
 
 /** Opens a socket. Does nothing if there is one. */
@@ -184,12 +214,13 @@ export interface Dialled {
 
 /** Reaches the server. Changes nothing of the device, so other things may be done meanwhile. */
 export async function dial(device: Device): Promise<Dialled> {
-  if (device.link.session === null) throw new ClientError("not-logged-in");
+  const { session } = device.link;
+  if (session === null) throw new ClientError("not-logged-in");
   const { ticket } = await device.link.post("/chats/ticket", {}).catch((error: unknown) => {
     throw isDenied(error, "unauthorised") ? ClientError.loggedOut("expired") : error;
   });
   try {
-    return { connection: await device.link.transport.connect(), ticket };
+    return { connection: await device.link.transport.connect(session), ticket };
   } catch (error) {
     throw fromTransport(error);
   }
@@ -223,6 +254,7 @@ export function wipeKeys(device: Device): void {
   const rooms = [...device.rooms.values(), ...device.temporary.values()];
   const rings = [book?.keys ?? [], book?.boxes ?? [], ...rooms.map((room) => room.keys)];
   device.temporary.clear();
+  device.words.close();
   for (const { key } of rings.flat()) key.wipe();
   ak.wipe();
   rotating?.ak.wipe();

@@ -38,6 +38,8 @@ export type OwnName =
   | "damaged"
   /** The keys are not in memory: unlock first. */
   | "locked"
+  /** A part of this client did not load: the server is away, or has another page. */
+  | "not-loaded"
   /** This client cannot do it. */
   | "unsupported";
 

@@ -14,6 +14,7 @@ import type { Bytes } from "../format/bytes";
 import { type Context, openOrNull, seal } from "../format/envelope";
 import { Key } from "../format/key";
 import { ClientError } from "./error";
+import { DATABASE } from "./glimpse";
 
 /** Where a device keeps its files, by name. A name is letters, digits, `.`, `-` and `_`. */
 export interface Files {
@@ -148,7 +149,7 @@ export class DatabaseFiles implements Files {
 }
 
 function opened(name: string): Promise<IDBPDatabase<Schema>> {
-  return openDB<Schema>(name, 1, {
+  return openDB<Schema>(name, DATABASE.version, {
     upgrade: (db) => {
       db.createObjectStore("files");
       db.createObjectStore("keys");

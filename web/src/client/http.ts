@@ -2,6 +2,7 @@
 //
 //   POST origin/path   header Confidant-Session: SECRET, and the cookie, which scripts do not see ─▶ body
 //   GET  origin/ws     one message per frame: text, or packed (raw DEFLATE) if the server agreed to that; the first one has the ticket
+//        no such way?  ─▶ stream.ts: the same frames as events and requests
 //
 // A page shows its session by cookie and header; a program, as in tests, by two headers and never by a cookie. No redirect is followed:
 // proofs and sessions go to the server that the person named, or nowhere. Easy to get wrong: an answer that is not the server's. A proxy's
@@ -10,6 +11,9 @@
 import { type Bytes, base64url, concat, fromBase64url } from "../format/bytes";
 import type { Origin } from "../format/ids";
 import { MAX_BODY, MAX_FRAME, RefusedSent, readBody } from "../protocol/index";
+import { ownName } from "./name";
+import { Inbox } from "./inbox";
+import { STREAM, Stream } from "./stream";
 import { type Connection, type Posted, type SessionKeys, type Transport, TransportError } from "./transport";
 
 /** What of a browser's WebSocket is used. */
@@ -32,6 +36,8 @@ export interface How {
   hasCookies: boolean;
   /** Which release of the page this is; a server with another one refuses it. */
   release?: string;
+  /** Where requests go if not to the server itself: a program on the person's own machine, which hands them on. */
+  through?: string;
 }
 
 /** A page's own fetch and WebSocket. */
@@ -40,13 +46,15 @@ export function browser(): How {
     fetch: (input, init) => fetch(input, init),
     socket: (url, protocols) => new WebSocket(url, protocols) as SocketLike,
     hasCookies: true,
-    // The page names its worker by its release.
-    release: (globalThis as { name?: string }).name ?? "",
+    release: ownName().release,
   };
 }
 
 /** A server, by its origin. */
 export class Http implements Transport {
+  /** How long a socket may take to open. Shorter where none did: a proxy that swallows handshakes does so each time. */
+  #patience = CONNECT;
+
   constructor(
     readonly origin: Origin,
     private readonly how: How = browser(),
@@ -56,43 +64,63 @@ export class Http implements Transport {
     return this.how.hasCookies;
   }
 
-  async post(path: string, session: SessionKeys | null, body: string): Promise<Posted> {
-    const headers: Record<string, string> = { "content-type": "application/json" };
-    if (this.how.release) headers[RELEASE] = this.how.release;
-    if (session !== null) {
-      headers[SESSION] = base64url(session.secret);
-      if (session.id !== null) headers["authorization"] = `Confidant-Session ${base64url(session.id)}`;
-    }
-    let response: Response;
+  get #base(): string {
+    return this.how.through ?? this.origin;
+  }
+
+  post(path: string, session: SessionKeys | null, body: string): Promise<Posted> {
+    return this.#post(path, this.#headers(session), body);
+  }
+
+  async #post(path: string, headers: Record<string, string>, body: string): Promise<Posted> {
+    const isLines = LINES.includes(path);
     try {
-      response = await this.how.fetch(this.origin + path, {
-        method: "POST",
-        headers,
-        body,
-        credentials: this.how.hasCookies ? "same-origin" : "omit",
-        redirect: "error",
-        cache: "no-store",
-        signal: AbortSignal.timeout(LINES.includes(path) ? ANSWER_OF_LINES : ANSWER),
-      });
-      if (response.status !== 200) throw await refusal(response);
-      const bytes = await read(response, LINES.includes(path) ? MAX_LINES : MAX_FRAME);
+      const response = await this.#fetch(path, { method: "POST", headers, body, signal: AbortSignal.timeout(isLines ? ANSWER_OF_LINES : ANSWER) });
+      const bytes = await read(response, isLines ? MAX_LINES : MAX_FRAME);
       return { body: bytes, session: sessionId(response) };
     } catch (error) {
       throw error instanceof TransportError ? error : TransportError.offline();
     }
   }
 
-  async connect(): Promise<Connection> {
-    // ws: for http:, wss: for https:.
-    const url = `${this.origin.replace(/^http/, "ws")}/ws`;
-    let socket: SocketLike;
-    try {
-      socket = this.how.socket(url, [PACKED]);
-    } catch {
-      throw TransportError.offline();
+  /** An answer that is none of success is thrown. */
+  async #fetch(path: string, how: RequestInit): Promise<Response> {
+    const response = await this.how.fetch(this.#base + path, { credentials: this.how.hasCookies ? "same-origin" : "omit", redirect: "error", cache: "no-store", ...how });
+    if (response.status !== 200) throw await refusal(response);
+    return response;
+  }
+
+  #headers(session: SessionKeys | null): Record<string, string> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.how.release) headers[RELEASE] = this.how.release;
+    if (session !== null) {
+      headers[SESSION] = base64url(session.secret);
+      if (session.id !== null) headers["authorization"] = `Confidant-Session ${base64url(session.id)}`;
     }
-    const connection = new Socket(socket);
-    await connection.opened();
+    return headers;
+  }
+
+  async connect(session: SessionKeys): Promise<Connection> {
+    try {
+      const socket = await this.#socket();
+      this.#patience = CONNECT;
+      return socket;
+    } catch {
+      this.#patience = AGAIN;
+    }
+    const headers = this.#headers(session);
+    const poster = {
+      open: (stop: AbortSignal) => this.#fetch(EVENTS, { headers, signal: stop }),
+      post: async (number: string, frame: string) => (await this.#post(EVENTS, { ...headers, [STREAM]: number }, frame)).body,
+    };
+    return Stream.open(poster, CONNECT);
+  }
+
+  async #socket(): Promise<Connection> {
+    // ws: for http:, wss: for https:.
+    const url = `${this.#base.replace(/^http/, "ws")}/ws`;
+    const connection = new Socket(this.how.socket(url, [PACKED]));
+    await connection.opened(this.#patience);
     return connection;
   }
 }
@@ -135,41 +163,35 @@ async function gather(stream: ReadableStream<Uint8Array>, most: number): Promise
 }
 
 class Socket implements Connection {
-  #waiting: unknown[] = [];
-  /** Why it ended, once everything that came before was taken. */
-  #ended: TransportError | null = null;
-  #wake: (() => void) | null = null;
+  readonly #inbox = new Inbox<unknown>();
   #isOpen = false;
 
   constructor(private readonly socket: SocketLike) {
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
       this.#isOpen = true;
-      this.#ring();
+      this.#inbox.ring();
     };
-    socket.onmessage = ({ data }) => {
-      this.#waiting.push(data);
-      this.#ring();
-    };
-    socket.onclose = ({ code }) => this.#end(new TransportError({ closed: code }));
+    socket.onmessage = ({ data }) => this.#inbox.put(data);
+    socket.onclose = ({ code }) => this.#inbox.end(new TransportError({ closed: code }));
     // Browsers do not say what it was, and `onclose` follows.
     socket.onerror = () => {};
   }
 
   /** Waits until the socket is open; the whole handshake has a limit, since an open socket has none. */
-  async opened(): Promise<void> {
-    const late = setTimeout(() => this.#end(TransportError.offline()), CONNECT);
-    while (!this.#isOpen && this.#ended === null) await this.#rings();
+  async opened(patience: number): Promise<void> {
+    const late = setTimeout(() => this.#inbox.end(TransportError.offline()), patience);
+    while (!this.#isOpen && this.#inbox.ended === null) await this.#inbox.rings();
     clearTimeout(late);
     // One that nobody offered is a server that does not speak this.
-    if (this.#ended !== null || !["", PACKED].includes(this.socket.protocol)) {
+    if (this.#inbox.ended !== null || !["", PACKED].includes(this.socket.protocol)) {
       this.close();
       throw TransportError.offline();
     }
   }
 
   async send(frame: string): Promise<void> {
-    if (this.#ended !== null) throw this.#ended;
+    if (this.#inbox.ended !== null) throw this.#inbox.ended;
     try {
       this.socket.send(frame);
     } catch {
@@ -178,18 +200,12 @@ class Socket implements Connection {
   }
 
   async next(stop?: AbortSignal): Promise<Bytes | string | null> {
-    for (;;) {
-      // What came waits until it was taken: stopping loses nothing.
-      if (stop?.aborted === true) return null;
-      const data = this.#waiting.shift();
-      if (data !== undefined) return this.#frame(data);
-      if (this.#ended !== null) throw this.#ended;
-      await this.#rings(stop);
-    }
+    const data = await this.#inbox.take(stop);
+    return data === null ? null : this.#frame(data);
   }
 
   close(): void {
-    this.#end(TransportError.offline());
+    this.#inbox.end(TransportError.offline());
     try {
       this.socket.close();
     } catch {
@@ -201,30 +217,6 @@ class Socket implements Connection {
     if (typeof data === "string") return data;
     if (!(data instanceof ArrayBuffer) || this.socket.protocol !== PACKED) throw TransportError.offline();
     return unpacked(new Uint8Array(data));
-  }
-
-  #end(why: TransportError): void {
-    this.#ended ??= why;
-    this.#ring();
-  }
-
-  #ring(): void {
-    this.#wake?.();
-    this.#wake = null;
-  }
-
-  /** Until something happens. One waits at a time. */
-  async #rings(stop?: AbortSignal): Promise<void> {
-    const rung = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    const ring = () => this.#ring();
-    stop?.addEventListener("abort", ring);
-    try {
-      await rung;
-    } finally {
-      stop?.removeEventListener("abort", ring);
-    }
   }
 }
 
@@ -243,11 +235,14 @@ const PACKED = "confidant.deflate";
 const SESSION = "confidant-session";
 const RELEASE = "confidant-page";
 const SESSION_ID = "confidant-session-id";
+/** Where events and requests go in place of a socket. */
+const EVENTS = "/chats/events";
 /** Answers of many frames, one per line. */
-const LINES: readonly string[] = ["/account/export", "/chats/events"];
+const LINES: readonly string[] = ["/account/export", EVENTS];
 /** How many bytes such an answer may have. */
 const MAX_LINES = 2 ** 31 - 1;
 const CONNECT = 10_000;
+const AGAIN = 3_000;
 /** Nobody waits longer for an answer. */
 const ANSWER = 60_000;
 /** An export of a large account takes a while. */

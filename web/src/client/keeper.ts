@@ -5,10 +5,11 @@
 //   dial (beside it) ─▶ a socket ─┘
 //
 // Commands come first: whoever waits for news is stopped, which loses none. Reaching the server changes nothing of the device, so it happens
-// beside the loop; only a socket that is open becomes a job. Easy to get wrong: a pause that grows for ever. It ends when the browser says
-// that it is online again, and when the person asks.
+// beside the loop; only a socket that is open becomes a job. When nothing else is to be done, the index for search grows, a little at a time.
+// Easy to get wrong: a pause that grows for ever. It ends when the browser says that it is online again, and when the person asks.
 
 import type { ChatId } from "../format/index";
+import { keepAnswerNotes } from "./answer_notes";
 import type * as core from "./core";
 import { type Device, type Dialled, dial, disconnect, greet, requestOne, wipeKeys } from "./device";
 import { ClientError, isDenied, isOwn, isRefused, nameOf } from "./error";
@@ -50,9 +51,16 @@ export class Keeper {
   /** Which socket of the device that is: a command may have opened another. */
   #socket = 0;
   #heardAt = 0;
+  /** When the index for search grows again; null: nobody looked whether it has to. */
+  #indexAt: number | null = null;
+  /** How much of it was told. */
+  #indexed = "";
+  /** Whether room is being made, and when that was last in vain. */
+  #isMakingRoom = false;
+  #fullAt: number | null = null;
 
   constructor(private readonly around: Around) {
-    this.announcer = new Announcer((event) => around.emit(event));
+    this.announcer = new Announcer((event) => around.emit(event), () => around.clock());
     void this.#loop();
   }
 
@@ -79,9 +87,11 @@ export class Keeper {
   /** The device is open from now on. */
   take(device: Device): void {
     this.device = device;
+    device.onFull = () => this.#makeRoom(device);
     this.notes = new Notes();
     this.announcer.forget();
     [this.#failures, this.#flushAt, this.#syncAt, this.#socket] = [0, null, null, 0];
+    [this.#indexAt, this.#indexed] = [null, ""];
     this.tryNow();
   }
 
@@ -151,8 +161,10 @@ export class Keeper {
     const { device } = this;
     this.#dialIfDue();
     if (device?.isConnected === true && device.socketNumber !== this.#socket) this.#isNew(device);
+    this.#indexIfDue(device);
     try {
-      if (device === null || !device.isConnected) await this.#sleep(stop.signal, this.#isDialling ? null : this.#tryAt);
+      if (device !== null && this.#isDue(this.#indexAt)) await this.#index(device);
+      else if (device === null || !device.isConnected) await this.#sleep(stop.signal, earliest(this.#isDialling ? null : this.#tryAt, this.#indexAt));
       else if (this.#isDue(this.#syncAt)) await this.#sync(device);
       else if (this.#isDue(this.#flushAt)) await this.#flush(device);
       else await this.#listen(device, stop);
@@ -195,7 +207,7 @@ export class Keeper {
 
   async #listen(device: Device, stop: AbortController): Promise<void> {
     const quiet = this.#heardAt + QUIET;
-    const at = Math.min(this.#flushAt ?? quiet, this.#syncAt ?? quiet, quiet);
+    const at = Math.min(this.#flushAt ?? quiet, this.#syncAt ?? quiet, this.#indexAt ?? quiet, quiet);
     const timer = setTimeout(() => stop.abort(), Math.max(0, at - this.around.clock()));
     try {
       const news = await listen(device, stop.signal);
@@ -206,6 +218,26 @@ export class Keeper {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  #indexIfDue(device: Device | null): void {
+    if (device === null || !device.words.isDue(device)) this.#indexAt = null;
+    else this.#indexAt ??= this.around.clock() + SETTLED;
+  }
+
+  /** One step of the index. It is of use, and not needed: whatever goes wrong, it is tried again much later. */
+  async #index(device: Device): Promise<void> {
+    try {
+      await device.words.step(device, STEP);
+      this.#indexAt = this.around.clock() + BETWEEN;
+    } catch {
+      this.#indexAt = this.around.clock() + LONGEST;
+    }
+    if (this.device !== device) return;
+    const index = device.words.progress(device);
+    const told = `${index.done === index.all ? index.done : index.done - (index.done % TOLD)}/${index.all}`;
+    if (told !== this.#indexed) this.around.emit({ type: "search", index });
+    this.#indexed = told;
   }
 
   /** Asks whether the server is there: a socket may be gone without anybody having said so. */
@@ -224,6 +256,8 @@ export class Keeper {
       const { chat, what } = news.told;
       if (what.told === "ended" && chat !== this.shown) this.notes.unread.add(chat);
       if (this.announcer.tell(news.told, this.notes)) this.sendSoon();
+      const { device } = this;
+      if (what.told === "ended" && device !== null) this.#jobs.push(async () => (device === this.device ? keepAnswerNotes(device, this.notes, chat).catch(() => undefined) : undefined));
       // Words change one text on the page, and no list.
       if (news.told.what.told === "words" || news.told.what.told === "progress") return;
     }
@@ -236,7 +270,6 @@ export class Keeper {
   #note(error: unknown, is: "told" | "untold"): void {
     const name = nameOf(error);
     if (this.device === null) return;
-    if (name === "quota") this.#makeRoom(this.device);
     if (isOwn(error, "logged-out") || isOwn(error, "not-logged-in")) {
       this.#tryAt = null;
       disconnect(this.device);
@@ -246,7 +279,7 @@ export class Keeper {
       return;
     }
     if (this.device.socket === null && this.connection.state !== "ended") {
-      if (this.#tryAt === null && !this.#isDialling) this.#later();
+      if (this.#tryAt === null && !this.#isDialling) this.#later(error);
       return;
     }
     if (is === "told") return;
@@ -256,31 +289,36 @@ export class Keeper {
     else if (!isOwn(error, "offline")) this.around.emit({ type: "error", error: errorOf(error) });
   }
 
-  /** Words of old chats go, and come back when they are opened. If that is not enough, the person is told. */
+  /**
+   * Something could not be kept. Words of old chats go, and come back when they are opened. If that is not enough, the person is told, and
+   * everything goes on in memory.
+   */
   #makeRoom(device: Device): void {
+    const now = this.around.clock();
+    if (this.#isMakingRoom || (this.#fullAt !== null && now - this.#fullAt < FULL)) return;
+    this.#isMakingRoom = true;
     this.#jobs.push(async () => {
-      try {
-        const keep = new Set(this.shown === null ? [] : [this.shown]);
-        if (await makeRoom(device, keep, ROOM)) {
-          // What failed for want of room is done again.
-          if (device.isConnected) this.#syncAt = this.around.clock();
-          return;
-        }
-      } catch {
-        // Not even that could be written.
-      }
-      this.around.emit({ type: "quota" });
+      const keep = new Set(this.shown === null ? [] : [this.shown]);
+      // Not even that could be written, if it throws.
+      const isDone = this.device !== device || (await makeRoom(device, keep, ROOM).catch(() => false));
+      const isNews = (this.#fullAt === null) === !isDone;
+      [this.#isMakingRoom, this.#fullAt] = [false, isDone ? null : this.around.clock()];
+      if (isNews) this.around.emit({ type: "quota", isFull: !isDone });
+      // There may be room later: then everything is kept again.
+      if (!isDone) setTimeout(() => this.device === device && this.#makeRoom(device), FULL);
+      this.announce();
     });
     this.#wake();
   }
 
-  /** Tries again after a pause that grows. */
-  #later(): void {
+  /** Tries again after a pause that grows. A page that the server refuses as old is told why: only loading it again helps. */
+  #later(why?: unknown): void {
     const pause = Math.min(LONGEST, SHORTEST * 2 ** this.#failures) * (0.75 + Math.random() / 2);
     this.#failures += 1;
     this.#tryAt = this.around.clock() + pause;
     const isOnline = this.around.isOnline();
-    this.setConnection(isOnline ? { state: "connecting", nextTryAt: this.#tryAt } : { state: "offline" });
+    const old = isDenied(why, "stale-client") ? { error: errorOf(why) } : {};
+    this.setConnection(isOnline ? { state: "connecting", nextTryAt: this.#tryAt, ...old } : { state: "offline", ...old });
   }
 
   #dialIfDue(): void {
@@ -311,7 +349,7 @@ export class Keeper {
 
   #unreached(error: unknown): void {
     if (isOwn(error, "logged-out") || isOwn(error, "not-logged-in")) this.#note(error, "untold");
-    else this.#later();
+    else this.#later(error);
   }
 
   async #greet(device: Device, dialled: Dialled): Promise<void> {
@@ -344,6 +382,11 @@ export class Keeper {
   }
 }
 
+/** The earlier of two times, either of which may be never. */
+function earliest(one: number | null, two: number | null): number | null {
+  return one === null || two === null ? (one ?? two) : Math.min(one, two);
+}
+
 /** An error as the page gets it. */
 export function errorOf(error: unknown): core.CoreError {
   const name = nameOf(error);
@@ -357,12 +400,20 @@ export function errorOf(error: unknown): core.CoreError {
 
 /** How much room is made at once, in bytes. */
 const ROOM = 8 * 1024 * 1024;
+/** After room was made in vain, it is not tried again for so long. */
+const FULL = 30_000;
 /** The first pause before the server is tried again, and the longest. */
 const SHORTEST = 1_000;
 const LONGEST = 60_000;
 /** After so much silence the server is asked whether it is there, and how long it may take to answer. */
 const QUIET = 45_000;
 const ANSWER = 15_000;
+/** How long nothing has to change before the index grows, how long a step takes, and the time between two: somebody may be waiting. */
+const SETTLED = 400;
+const STEP = 12;
+const BETWEEN = 20;
+/** After so many chats, how far the index is is told. */
+const TOLD = 25;
 /** When a server that is busy is asked again, if it does not say. */
 const BUSY = 5_000;
 /** How long another device may take to replace the account key before this one looks again. */

@@ -10,12 +10,13 @@
 // unlocked" on, they need not. Easy to get wrong: a password that was changed elsewhere. The old one still opens these files, until the
 // person logs in here with the new one.
 
-import { type Bytes, base64url, fromBase64url, fromUtf8, random, utf8 } from "../format/bytes";
+import { type Bytes, base64url, fromBase64url, random, utf8 } from "../format/bytes";
 import { type Context, openOrNull, seal } from "../format/envelope";
 import { CredentialId, Key, Login, Refused } from "../format/index";
 import { type Credential, type Signing, signingOf } from "./credential";
 import { ClientError } from "./error";
 import type { Files } from "./files";
+import { LOCK, type LockFile, type Way, parseLock } from "./glimpse";
 
 /** Where keys are kept that no script can read out. */
 export interface KeyShelf {
@@ -26,25 +27,6 @@ export interface KeyShelf {
 
 /** Where a browser keeps a device. */
 export type Place = Files & KeyShelf;
-
-interface Way {
-  kind: "password" | "recovery" | "passkey";
-  /** The credential's id; null for a password. */
-  id: string | null;
-  /** The key of the files, sealed for it. */
-  sealed: string;
-}
-
-interface LockFile {
-  v: 1;
-  /** The login; null if only a code was used here. */
-  login: string | null;
-  /** How the password is stretched: the server's half of the salt, and the profile. */
-  salt: { server: string; profile: number } | null;
-  ways: Way[];
-  /** The key of the files, sealed under the key that stays in the browser: nonce and ciphertext. */
-  stays: string | null;
-}
 
 /** The lock of one browser. */
 export class Lock {
@@ -57,14 +39,9 @@ export class Lock {
   static async read(place: Place): Promise<Lock | null> {
     const bytes = await place.read(LOCK);
     if (bytes === null) return null;
-    try {
-      // This browser wrote it; whoever changed it since opens nothing with that.
-      const file = JSON.parse(fromUtf8(bytes) ?? "") as LockFile;
-      if (file.v === 1 && Array.isArray(file.ways)) return new Lock(place, file);
-    } catch {
-      // Damaged, as below.
-    }
-    throw new ClientError("damaged");
+    const file = parseLock(bytes);
+    if (file === null) throw new ClientError("damaged");
+    return new Lock(place, file);
   }
 
   /** A new lock without any way in yet. */
@@ -185,6 +162,5 @@ function context(way: Way): Context {
   return { purpose: "client", owner: "", container: "lock", object: way.kind, field: way.id ?? "" };
 }
 
-const LOCK = "lock";
 const STAYS = "stays";
 const NONCE = 12;

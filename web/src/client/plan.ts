@@ -259,7 +259,7 @@ function reply(change: Change, room: Room, id: MessageId, answer: Answer): void 
     model,
     refs: [],
     proof,
-    shared: [],
+    shared: answer.shared ?? [],
   };
   change.puts.push([id, Message.toJson(message)]);
   change.settles.push(id);

@@ -77,6 +77,8 @@ export interface Answer {
   createdAt: number;
   /** Fields of the chat that are set if it has no title: the title among them. */
   fields: [FieldName, string][];
+  /** What left the device while it was made, by consent. Files of before have none. */
+  shared?: Shared[];
 }
 
 /** What is done. */

@@ -13,6 +13,7 @@
 import { Chat, Digest, Head, ItemId, Message, Place, Refused, Ring, RingOf, Sealed, SeenChat, Text, Trail, checkRoots, fromUtf8, inOrder, openRecord, utf8 } from "../format/index";
 import type { Account, AccountId, AccountKey, Bytes, ChatId, Entry, FieldName, Item, Mark, MessageId, Opened } from "../format/index";
 import type { ChatSent, ChatUpdated, HeadPut, ItemSent, MessageDeleted, Versions } from "../protocol/index";
+import type { Outline } from "./outline";
 import { keysFromJson, keysOf, keysRows, keysToJson, type KeptKeyJson, type Keys } from "./state";
 
 /** An item of a chat. */
@@ -22,6 +23,8 @@ export interface Slot {
   readonly item: Item | null;
   /** The revision that was seen, of something whose words went: an older one is refused when they come back. */
   readonly seen?: number;
+  /** What is shown of a message whose words went. */
+  readonly outline?: Outline;
 }
 
 /** The revision of an item; 0 if there is none, or it was never opened. */

@@ -114,8 +114,9 @@ async function sendWrite(device: Device, chat: ChatId, most: number): Promise<Ou
   await takeOwnList(device, book, seq);
   device.state.queue.done(numbers);
   device.rooms.set(chat, { ...after, titleV: event.titleV, updatedAt: event.updatedAt });
-  await save(device);
+  // The chat first: what waits behind this in the queue is decided by what the chat has, after a kill between the two, too.
   await saveRoom(device, chat);
+  await save(device);
   return "next";
 }
 
@@ -160,8 +161,8 @@ async function sendDraft(device: Device, first: Pending, chat: ChatId, body: str
   if (event.type !== "chat_draft_updated" && event.type !== "draft_deleted") throw new ClientError("unexpected");
   [room.draftV, room.draft] = [rev, body === null ? null : { body }];
   await takeOwnList(device, null, seq);
-  await resolved(device, first.n, null);
   await saveRoom(device, chat);
+  await resolved(device, first.n, null);
   return "next";
 }
 

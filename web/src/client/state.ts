@@ -21,6 +21,7 @@ import {
   RingOf,
   type SeenAccount,
   type SentAccount,
+  type Shared,
   Text,
   Trail,
   openRecord,
@@ -157,6 +158,10 @@ export interface Question {
   isHeard: boolean;
   /** How often the server had lost it, so that it was asked once more. */
   again: number;
+  /** Whether the person was there to be asked for more. Files of before have neither this nor the next. */
+  isPerson?: boolean;
+  /** What was given while the answer was made. */
+  gave?: Shared[];
 }
 
 /** Everything but the chats. */
@@ -180,12 +185,16 @@ export interface State {
   rotating: Rotating | null;
   /** The chat that was opened last, until the server has been told. */
   opened: ChatId | null;
+  /** Chats that were opened here, the newest last. */
+  recent: ChatId[];
   /** Answers that this device asked for and that are not stored yet. */
   asks: Question[];
   /** Answers that the server may forget once they are stored. */
   acks: [ChatId, TurnId][];
   /** Chats that this device saw go. */
   gone: Set<ChatId>;
+  /** What was typed for a chat that does not exist yet. Files of before have none. */
+  firstDraft?: string;
 }
 
 export function newState(account: AccountId, device: DeviceId, ak: AccountKey): State {
@@ -205,6 +214,7 @@ export function newState(account: AccountId, device: DeviceId, ak: AccountKey): 
     queue: new Queue(),
     rotating: null,
     opened: null,
+    recent: [],
     asks: [],
     acks: [],
     gone: new Set(),
@@ -223,6 +233,12 @@ export function setAccountKey(state: State, ak: AccountKey): void {
 export async function seenAccount(state: State): Promise<SeenAccount> {
   const manifest = state.book === null ? state.pinned : await bookMark(state.book);
   return { generation: state.generation, manifest };
+}
+
+/** Remembers that a chat was opened. */
+export function noteOpened(state: State, chat: ChatId): void {
+  state.opened = chat;
+  state.recent = [...state.recent.filter((one) => one !== chat), chat].slice(-MAX_RECENT);
 }
 
 /** Remembers that chats went. */
@@ -259,9 +275,13 @@ interface StateJson {
   queue: QueueJson;
   rotating: { generation: number; ak: string } | null;
   opened: ChatId | null;
+  /** Missing in files of before. */
+  recent?: ChatId[];
   asks: Question[];
   acks: [ChatId, TurnId][];
   gone: ChatId[];
+  /** Missing if nothing was typed. */
+  firstDraft?: string;
 }
 
 export function stateToJson(state: State): Bytes {
@@ -311,6 +331,7 @@ export async function stateFromJson(bytes: Bytes): Promise<State | null> {
       manifest: bytesOf(book.manifest),
       floors: book.floors.map(bytesOf),
     },
+    recent: plain.recent ?? [],
     queue: Queue.fromJson(queue),
     rotating: rotating && { generation: rotating.generation, ak: await keyOf(rotating.ak) },
     gone: new Set(gone),
@@ -319,3 +340,5 @@ export async function stateFromJson(bytes: Bytes): Promise<State | null> {
 
 /** Chats that went, remembered. */
 const MAX_GONE = 10_000;
+/** Chats whose opening is remembered. */
+const MAX_RECENT = 500;

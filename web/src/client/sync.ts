@@ -16,7 +16,7 @@ import { listed } from "./chats";
 import { connect, request, save, saveRoom, saveRooms, tell, type Device } from "./device";
 import { ClientError, isConflict, isRefused } from "./error";
 import { isThin, itemOf, join, receive, textOf, versionsOf, type Delta, type Received } from "./room";
-import { keysOf, noteGone, openData, pieceOf, putPiece, seenAccount, setAccountKey, type Book, type Piece } from "./state";
+import { keysOf, noteGone, noteOpened, openData, pieceOf, putPiece, seenAccount, setAccountKey, type Book, type Piece } from "./state";
 import { isTold } from "./turns";
 
 /** What a sync did. */
@@ -186,14 +186,14 @@ export async function loadOlder(device: Device, limit: number): Promise<Synced> 
  */
 export async function openChat(device: Device, chat: ChatId): Promise<void> {
   if (device.rooms.has(chat)) {
-    device.state.opened = chat;
+    noteOpened(device.state, chat);
     await save(device);
   }
   await connect(device);
   if (!isListed(device, chat)) await refreshAccount(device);
   if (!isListed(device, chat)) throw new ClientError("no-such-chat");
   await refreshChat(device, chat);
-  device.state.opened = chat;
+  noteOpened(device.state, chat);
   await tellOpened(device);
 }
 
@@ -224,7 +224,8 @@ export async function embed(device: Device, chat: ChatId, id: EmbedId): Promise<
   if (room === undefined) throw new ClientError("no-such-chat");
   const opened = await openRecord(room.ring, device.state.account, Place.item(chat, id), sealed);
   const item = itemOf(id, opened);
-  room.items.set(id, { hash: slot.hash, item });
+  // Another state of the chat, as ever: what looks at it sees that there is more.
+  device.rooms.set(chat, { ...room, items: new Map(room.items).set(id, { hash: slot.hash, item }) });
   await saveRoom(device, chat);
   return textOf(item) ?? "";
 }

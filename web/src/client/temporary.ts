@@ -7,8 +7,8 @@
 // kept. Nothing here goes through the queue.
 
 import { ChatId, Digest, Key, type Message, MessageId, Ring, RingOf, TurnId, wellFormed } from "../format/index";
-import { MAX_QUERY, utf8Length } from "../protocol/index";
-import { type AskOptions, checkOptions, claimOf, listener, noted, switchedOff } from "./asks";
+import { type ChatMessageAdded, MAX_QUERY, utf8Length } from "../protocol/index";
+import { type AskOptions, checkOptions, claimOf, listener, noted, sentWith, withoutOff } from "./asks";
 import { verified } from "./chats";
 import type { ChatView } from "./chats";
 import { type Device, connect, requestOne } from "./device";
@@ -16,6 +16,7 @@ import { ClientError } from "./error";
 import type { Answer } from "./queue";
 import { type Room, roomMessage } from "./room";
 import type { Asked } from "./turns";
+import { switchedOff } from "./wishes";
 
 /** Begins a temporary chat. */
 export async function newTemporary(device: Device): Promise<ChatId> {
@@ -64,9 +65,10 @@ export async function askTemporary(
   device: Device,
   chat: ChatId,
   body: string,
-  options: AskOptions,
+  all: AskOptions,
   instead: MessageId | null = null,
 ): Promise<Asked> {
+  const options = withoutOff(device, all);
   if (utf8Length(body) > MAX_QUERY) throw new ClientError("too-large");
   checkOptions(device, chat, options);
   const room = roomHere(device, chat);
@@ -85,8 +87,9 @@ export async function askTemporary(
 }
 
 /** Asks for another answer to a message of the person, and gives nothing besides: that would be noted inside the message. */
-export async function retryTemporary(device: Device, chat: ChatId, message: MessageId, options: AskOptions): Promise<Asked> {
+export async function retryTemporary(device: Device, chat: ChatId, message: MessageId, all: AskOptions): Promise<Asked> {
   const room = roomHere(device, chat);
+  const options = withoutOff(device, all);
   if (messageHere(room, message).role !== "user") throw new ClientError("no-such-message");
   checkOptions(device, chat, options);
   return begin(device, withHead(room, { leaf: message }), { ...options, given: [] });
@@ -104,25 +107,30 @@ async function begin(device: Device, room: Room, options: AskOptions): Promise<A
   const off = new Set([...switchedOff(device), ...options.off, "suggestions"]);
   const before = device.temporary.get(chat);
   device.temporary.set(chat, withHead(room, { pending: [...room.head.pending, pending] }));
-  device.turns.add(listener(device, chat, pending, claim, branch, device.socketNumber));
+  const added: ChatMessageAdded = {
+    chat,
+    turn,
+    message,
+    reply,
+    text: messageHere(room, message).body,
+    count: claim.count,
+    before: claim.before,
+    after: claim.after,
+    keep: "turn",
+    history: false,
+    titled: true,
+    focus: options.focus ?? undefined,
+    off: [...off],
+    available: options.available,
+    given: options.given,
+    // Stored chats stay out of a temporary one, unless something of them is ticked for a question.
+    asks: [],
+  };
+  const heard = listener(device, chat, pending, claim, branch, device.socketNumber);
+  heard.sent = sentWith(added);
+  device.turns.add(heard);
   try {
-    const [, answer] = await requestOne(device, {
-      type: "chat_message_added",
-      chat,
-      turn,
-      message,
-      reply,
-      text: messageHere(room, message).body,
-      ...claim,
-      keep: "turn",
-      history: false,
-      titled: true,
-      focus: options.focus ?? undefined,
-      off: [...off],
-      available: options.available,
-      given: options.given,
-      asks: [],
-    });
+    const [, answer] = await requestOne(device, { type: "chat_message_added", ...added });
     if (answer.type !== "ai_task_initiated" && answer.type !== "message_queued") throw new ClientError("unexpected");
     const ahead = answer.type === "message_queued" ? answer.ahead : 0;
     device.turns.told.push({ chat, turn, what: { told: "begun", ahead } });

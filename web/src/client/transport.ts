@@ -54,8 +54,8 @@ export interface Transport {
   readonly hasCookies: boolean;
   /** Sends a POST to one of the routes. */
   post(path: string, session: SessionKeys | null, body: string): Promise<Posted>;
-  /** Opens a socket. The first frame has to be `hello`. */
-  connect(): Promise<Connection>;
+  /** Opens a socket, or what stands for one where none passes. The first frame has to be `hello`. */
+  connect(session: SessionKeys): Promise<Connection>;
 }
 
 /** An open socket. */

@@ -10,8 +10,10 @@
 
 import type { Digest } from "../format/bytes";
 import type { ChatId, MessageId, TurnId } from "../format/ids";
-import type { ErrorName, Finish, ServerEvent } from "../protocol/index";
+import type { ErrorName, Finish, Given, ServerEvent } from "../protocol/index";
+import type { Progress } from "./core";
 import { utf8Length } from "../protocol/values";
+import type { GivenText, Wish } from "./wishes";
 
 /** A question that was asked: where its answer will be. */
 export interface Asked {
@@ -33,18 +35,35 @@ export type Telling =
   | { told: "begun"; ahead: number }
   /** The server had not the words before the question, and got so many messages. */
   | { told: "history"; messages: number }
-  /** What is being done, in a few words. */
-  | { told: "progress"; text: string }
+  /** What is being done. */
+  | { told: "progress"; progress: Progress }
   /** Words of the answer. Those that were told from `at` on are replaced. */
   | { told: "words"; at: number; text: string }
   /** A tool may only work if the person allows it: `decide`. */
   | { told: "approval"; approval: Approval }
+  /** The server asks for something, which the person is shown before it goes: `give`. */
+  | { told: "wish"; wish: Wish }
+  /** The server asked for something that is switched on for this chat, and got this. */
+  | { told: "gave"; pieces: GivenText[] }
   /** The answer is there. `flush` stores it. */
-  | { told: "ended"; finish: Finish; reply: MessageId; tools: string[]; wanted: string[]; focus: string | null }
+  | { told: "ended"; finish: Finish; reply: MessageId; tools: string[]; wanted: string[]; focus: string | null; category: string | null; sent: SentWith | null }
   /** There is no answer. The person may ask again, or give up. */
   | { told: "failed"; error: ErrorName }
   /** A summary, tags and suggestions were made. `flush` stores them. */
   | { told: "made" };
+
+/** What went with a question besides its words. */
+export interface SentWith {
+  /** Whether the server may keep the words for the next question. */
+  isKept: boolean;
+  /** What was switched off. */
+  off: string[];
+  /** How many names of settings and memories it was told. */
+  names: number;
+  focus: string | null;
+  /** What it was allowed to ask for. */
+  asks: Given[];
+}
 
 /** A tool that waits for the person's word. */
 export interface Approval {
@@ -106,6 +125,13 @@ export class Turn {
   isRepeated = false;
   /** Whether the person stopped it here. */
   isCancelled = false;
+  /** What the server may ask for while it answers. */
+  asks: Given[] = [];
+  /** What it has asked for, and of that what is not answered. */
+  asked: Given[] = [];
+  open: Given[] = [];
+  /** What went with the question, if this device asked it. */
+  sent: SentWith | null = null;
 
   constructor(
     readonly chat: ChatId,
@@ -177,6 +203,22 @@ export class Turn {
     );
   }
 
+  /** Whether the server may ask for something of this kind, for this turn on this socket. */
+  mayBeAsked(chat: ChatId, what: Given, socket: number): boolean {
+    return this.#isOpen(chat, socket) && this.asks.includes(what) && !this.asked.includes(what);
+  }
+
+  /** Whether it asked, and waits for it. */
+  mayAnswer(chat: ChatId, what: Given, socket: number): boolean {
+    return this.#isOpen(chat, socket) && this.open.includes(what);
+  }
+
+  /** Whether this device asked the question on this socket, and it has no answer. */
+  #isOpen(chat: ChatId, socket: number): boolean {
+    const isUnanswered = this.stage.at === "asked" || this.stage.at === "answering";
+    return this.chat === chat && this.begunOn === socket && isUnanswered && !this.isCancelled;
+  }
+
   tell(what: Telling): Told {
     return { chat: this.chat, turn: this.turn, what };
   }
@@ -191,7 +233,11 @@ export class Turns {
   /** A turn that is heard from now on, in place of what was known of it. Words that were heard before stay. */
   add(turn: Turn): void {
     const old = this.find(turn.turn);
-    if (old !== undefined) [turn.words, turn.bytes] = [old.words, old.bytes];
+    if (old !== undefined) {
+      [turn.words, turn.bytes, turn.sent] = [old.words, old.bytes, turn.sent ?? old.sent];
+      // Asked anew on another socket: what was asked for is not asked for again.
+      turn.asked = [...new Set([...turn.asked, ...old.asked])];
+    }
     this.#all = this.#all.filter((one) => one.turn !== turn.turn);
     this.#all.push(turn);
     if (this.#all.length > REMEMBERED) {
@@ -231,6 +277,7 @@ export function isTold(event: ServerEvent): boolean {
 
 const TOLD: ReadonlySet<ServerEvent["type"]> = new Set<ServerEvent["type"]>([
   "request_chat_history",
+  "request_client_data",
   "preprocessing_step",
   "ai_typing_started",
   "ai_message_update",

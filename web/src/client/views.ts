@@ -1,36 +1,48 @@
 // What the page is shown: plain lines, made from what was verified and what waits.
 //
-//   Device, Notes ─▶ ChatLine, ChatPage, TurnLine, WaitingLine, CopyLine, Found
+//   Device, Notes ─▶ ChatLine, ChatPage, TurnLine, WaitingLine, CopyLine
 //
 // Nothing here changes anything or waits for anything, so a view may be made while something else is being done. Easy to get wrong: the
 // cost. The list is made again after every change, so a line looks at a chat's fields and never at its messages.
 
 import { type ChatId, FieldName, type MessageId, type TurnId } from "../format/index";
-import { awaited, textsOf, words } from "./asks";
+import { Given } from "../protocol/index";
+import { ENDINGS, endingsOf } from "./answer_notes";
+import { awaited, words } from "./asks";
 import { type ChatView, type MessageView, chat as chatView, chats, copies, data, listed } from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
+import { outlinedBranch } from "./outline";
 import { TITLE } from "./plan";
 import type { Copy, Pending, Waiting, What, Why } from "./queue";
 import { temporaryView } from "./temporary";
-import { type Room, roomField, roomMessages } from "./room";
+import { textsOf } from "./texts";
+import { type Room, roomField } from "./room";
+import { CACHE, SHARES, type Wish } from "./wishes";
 
 /** What is known about turns besides their words, since the worker began. */
 export interface TurnNote {
   ahead: number;
-  progress: string | null;
+  progress: core.Progress | null;
   approvals: core.Approval[];
   historySent: number;
-  /** Whether the server may keep the words for the next question. */
-  isKept: boolean;
+  /** What it asks this device for, and since when. */
+  wishes: NotedWish[];
 }
 
-/** What only this worker knows, and nothing keeps. */
+/** Something that the server asks for; `at` in milliseconds since 1970. */
+export interface NotedWish extends Wish {
+  at: number;
+}
+
+/** What only this worker knows. Of it all, what is known about answers is kept: see answer_notes.ts. */
 export class Notes {
-  /** Chats with an answer that was not looked at. Kept in a file of its own. */
+  /** Chats with an answer that was not looked at. */
   unread = new Set<ChatId>();
   turns = new Map<TurnId, TurnNote>();
   answers = new Map<MessageId, core.AnswerNote>();
+  /** Chats whose notes of answers were read from their files. */
+  areRead = new Set<ChatId>();
   /** Chats that go when their time to undo is over. */
   going = new Set<ChatId>();
   /** Why the last sync refused something. */
@@ -39,13 +51,14 @@ export class Notes {
   turn(turn: TurnId): TurnNote {
     const known = this.turns.get(turn);
     if (known !== undefined) return known;
-    const note: TurnNote = { ahead: 0, progress: null, approvals: [], historySent: 0, isKept: true };
+    const note: TurnNote = { ahead: 0, progress: null, approvals: [], historySent: 0, wishes: [] };
     this.turns.set(turn, note);
     return note;
   }
 }
 
 const PINNED = "pinned";
+const ENDED = "ended";
 
 /** Every line of the list, pinned ones first, then the one written to last. */
 export function chatLines(device: Device, notes: Notes): core.ChatLine[] {
@@ -87,6 +100,9 @@ export function chatLine(device: Device, notes: Notes, id: ChatId, ops: readonly
     isAwaited: (room?.head.pending.length ?? 0) > 0 || device.state.asks.some((ask) => ask.chat === id),
     hasDraft: (draft?.do === "draft" ? draft.body : (room?.draft?.body ?? null)) !== null,
     isTemporary: device.temporary.has(id),
+    isEnded: field(ENDED) === "1",
+    isCached: field(CACHE) !== "off",
+    shares: Given.words.filter((given) => textsOf(field(SHARES)).includes(given)),
   };
 }
 
@@ -105,7 +121,7 @@ function fieldsWith(room: Room | undefined, ops: readonly Pending[]): Map<string
   return fields;
 }
 
-const SHOWN = [TITLE, "icon", "category", "summary", "tags", PINNED].map((name) => FieldName.parse(name));
+const SHOWN = [TITLE, "icon", "category", "summary", "tags", PINNED, CACHE, SHARES, ENDED].map((name) => FieldName.parse(name));
 
 /** Chats of the account's own list that the server does not show as they should be. */
 function refusedLines(device: Device, notes: Notes): core.ChatLine[] {
@@ -127,9 +143,13 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
   const room = device.rooms.get(id);
   const siblings = bySiblings(view);
   const lost = copies(device).filter((copy) => copy.chat === id);
+  const endings = endingsOf(view.fields.get(FieldName.parse(ENDINGS)) ?? null);
   return {
     chat: chatLine(device, notes, id, opsByChat(device).get(id) ?? []),
-    messages: view.branch.map((message) => messageLine(message, siblings.get(message.parent) ?? [message], lost, notes)),
+    messages: [
+      ...(room !== undefined && view.isThin ? outlinedBranch(room).map(missingLine) : []),
+      ...view.branch.map((message) => messageLine(message, siblings.get(message.parent) ?? [message], lost, notes, endings)),
+    ],
     turns: turnLines(device, notes, id),
     draft: view.draft,
     followUps: textsOf(view.fields.get("follow-ups") ?? null),
@@ -137,14 +157,15 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
   };
 }
 
-function messageLine(message: MessageView, siblings: readonly MessageView[], lost: readonly Copy[], notes: Notes): core.MessageLine {
+function messageLine(message: MessageView, siblings: readonly MessageView[], lost: readonly Copy[], notes: Notes, endings: ReadonlyMap<string, core.Finish>): core.MessageLine {
   const mine = lost.filter(({ what }) => what.what === "edit" && what.id === message.id).map(({ number }) => number);
   const heard = notes.answers.get(message.id);
+  const finish = heard?.finish ?? endings.get(message.id);
   return {
     id: message.id,
     role: message.role,
     parent: message.parent,
-    body: message.body,
+    ...firstWords(message),
     embeds: [...message.refs],
     model: message.model,
     createdAt: message.createdAt,
@@ -154,8 +175,23 @@ function messageLine(message: MessageView, siblings: readonly MessageView[], los
     // Only these three are ever noted.
     shared: message.shared.map(({ what, bytes }) => ({ what: what as string as core.GivenKind, bytes })),
     ...(heard === undefined ? {} : { heard }),
+    ...(finish === undefined ? {} : { finish }),
     copies: mine,
   };
+}
+
+/** What a person wrote may be long, and is shortened on the page: what is beyond its first words is asked for. */
+function firstWords({ role, body }: MessageView): Pick<core.MessageLine, "body" | "length"> {
+  if (role !== "user" || body.length <= FIRST_WORDS) return { body };
+  return { body: body.slice(0, FIRST_WORDS).replace(/[\ud800-\udbff]$/, ""), length: body.length };
+}
+
+/** A message whose words went. */
+function missingLine({ id, outline, rev }: ReturnType<typeof outlinedBranch>[number]): core.MessageLine {
+  const { role, parent, createdAt, model, cid, nodes } = outline;
+  const missing = nodes ?? [{ type: "text" as const, lines: 1, words: 0, cid }];
+  const about = { embeds: [], shared: [], copies: [], alternatives: { at: 0, ids: [id] }, status: "sealed" as const };
+  return { id, role, parent, body: "", model, createdAt, rev, missing, ...about };
 }
 
 /** Messages by what they answer, in order of time. */
@@ -208,8 +244,14 @@ export function turnLines(device: Device, notes: Notes, chat: ChatId | null): co
 }
 
 function more(device: Device, notes: Notes, turn: TurnId) {
-  const { ahead, progress, approvals, historySent } = notes.turn(turn);
-  return { words: words(device, turn) ?? "", ahead, progress, approvals, historySent };
+  const { ahead, progress, approvals, historySent, wishes } = notes.turn(turn);
+  const one = device.turns.find(turn);
+  const isOpen = (wish: NotedWish) => one !== undefined && device.isConnected && one.mayAnswer(one.chat, wish.what, device.socketNumber);
+  return { words: words(device, turn) ?? "", ahead, progress, approvals, historySent, wishes: wishes.filter(isOpen).map(wishLine) };
+}
+
+export function wishLine({ what, names, query, pieces, at }: NotedWish): core.WishLine {
+  return { what, names: [...names], query, pieces: pieces.map(({ name, text }) => ({ name, text })), at };
 }
 
 export function waitingLine(one: Waiting): core.WaitingLine {
@@ -237,35 +279,5 @@ export function suggestionsOf(device: Device): string[] {
   return textsOf(data(device, "suggestions", "new-chats"));
 }
 
-/** Looks through titles, summaries and messages on this device. */
-export function search(device: Device, notes: Notes, wanted: string): core.Found[] {
-  const needle = folded(wanted.trim());
-  if (needle === "") return [];
-  const found: core.Found[] = [];
-  for (const id of chats(device)) {
-    if (found.length >= MOST_FOUND || notes.going.has(id)) continue;
-    const room = device.rooms.get(id);
-    const line = chatLine(device, notes, id, []);
-    const places: [MessageId | null, string | null][] = [[null, line.title], [null, line.summary]];
-    if (room !== undefined) for (const [message, , { body }] of roomMessages(room)) places.push([message, body]);
-    for (const [message, text] of places) {
-      const at = text === null ? -1 : folded(text).indexOf(needle);
-      if (text === null || at < 0) continue;
-      const from = Math.max(0, at - AROUND);
-      const excerpt = text.slice(from, at + needle.length + AROUND);
-      found.push({ chat: id, title: line.title, message, excerpt, at: at - from, length: needle.length });
-      if (message !== null) break;
-    }
-  }
-  return found;
-}
-
-/** For comparing: in lower case, where that keeps the length, so that places stay right. */
-function folded(text: string): string {
-  const lower = text.toLowerCase();
-  return lower.length === text.length ? lower : text;
-}
-
-const MOST_FOUND = 200;
-/** Characters before and after what was found. */
-const AROUND = 60;
+/** Characters of a message of the person that the page gets unasked. */
+const FIRST_WORDS = 6_000;

@@ -4,175 +4,203 @@
 //                                events ─▶ {event} ──────────────────▶ page
 //
 // Only one tab of a browser has the files at a time: a lock of the browser's says which. Another tab may take over, and this one then
-// forgets its keys. Easy to get wrong: two workers on the same files. Each would undo what the other remembers.
+// forgets its keys. This file is small, so that the door is there at once: it looks who is here (glimpse.ts), and the device itself
+// (opened.ts) is loaded with the first command that needs it. Easy to get wrong: two workers on the same files. Each would undo what
+// the other remembers.
 
-import { Origin } from "../format/index";
-import type { Bytes } from "../format/bytes";
-import { type AccountCommands, Door, accountCommands } from "./account_commands";
-import { type ChatCommands, chatCommands } from "./commands";
+import type { AccountCommands } from "./account_commands";
+import type { ChatCommands } from "./commands";
 import type * as core from "./core";
-import { stretchWith } from "./credential";
-import { DatabaseFiles } from "./files";
-import { Http } from "./http";
-import { Keeper, errorOf } from "./keeper";
-import type { Stretching } from "./kdf.worker";
+import { DATABASE, glimpse } from "./glimpse";
+import { ownName } from "./name";
+import type { Here, Surroundings } from "./opened";
 
 /** What of a worker's surroundings is used. */
-interface Scope {
-  location: { origin: string };
+interface Scope extends Surroundings {
   navigator: { onLine: boolean; locks?: LockManager };
   postMessage(message: core.FromWorker): void;
-  addEventListener(type: "message", hear: (event: MessageEvent<core.ToWorker>) => void): void;
   addEventListener(type: "online" | "offline", hear: () => void): void;
+  addEventListener(type: "message", hear: (event: MessageEvent<core.ToWorker>) => void): void;
 }
 
 // This file runs in a worker only; the compiler is told of pages as well.
 const scope = globalThis as unknown as Scope;
 
-type Commands = AccountCommands & ChatCommands & Pick<core.Core, "takeOver">;
+type Commands = AccountCommands & ChatCommands;
+
+/** Devices of a server that this page does not come from are apart. */
+const { server } = ownName();
+const OF_SERVER = server === null ? "" : `-${server}`;
 
 const emit = (event: core.CoreEvent) => scope.postMessage({ event });
 
-/** Commands that are answered before anybody is in, and in a tab that has not the files. */
-const ALWAYS: readonly (keyof Commands)[] = ["account", "connection", "takeOver"];
+/** This tab's device: seen, loading, open, or in another tab. */
+class Tab {
+  /** Who is here, while nothing of the device is loaded. */
+  #seen: core.Account | null = null;
+  #opening: Promise<Here> | null = null;
+  #isHere = false;
+  /** Which time it is that this tab has the files. */
+  #holding = 0;
 
-async function start(): Promise<void> {
-  const hold = new Hold();
-  let [commands, isHere]: [Commands | null, boolean] = [null, false];
-  const elsewhere: Pick<Commands, "account" | "connection"> = {
-    account: async () => ({ state: "elsewhere" }),
-    connection: async () => ({ state: "offline" }),
-  };
-  const open = async () => {
-    isHere = true;
-    commands = { ...(await opened(hold)), takeOver: async () => {} };
-  };
-  hold.lost = () => {
-    isHere = false;
-    commands = null;
+  /** This tab has the files now. */
+  async begin(): Promise<void> {
+    this.#isHere = true;
+    const mine = ++this.#holding;
+    const seen = await glimpse(`${DATABASE.name}${OF_SERVER}`);
+    if (mine !== this.#holding) return;
+    this.#seen = seen;
+    if (seen !== null) emit({ type: "account", account: seen });
+    else await this.device();
+  }
+
+  /** Another tab has them. */
+  lose(): void {
+    const opening = this.#opening;
+    [this.#isHere, this.#opening, this.#seen] = [false, null, null];
+    this.#holding += 1;
+    void opening?.then((here) => here.drop(), () => undefined);
     emit({ type: "account", account: { state: "elsewhere" } });
-  };
+  }
+
+  get isHere(): boolean {
+    return this.#isHere;
+  }
+
+  /** The device, loaded when it is first asked for. One that did not come is asked for again the next time. */
+  device(): Promise<Here> {
+    const mine = this.#holding;
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      if (mine === this.#holding) this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<Here> {
+    const mine = this.#holding;
+    const { open, errorOf } = await import("./opened").catch(() => {
+      throw new Failed({ name: "not-loaded" });
+    });
+    // Words of one that is another tab's meanwhile are not said.
+    const told = (event: core.CoreEvent) => (mine === this.#holding ? emit(event) : undefined);
+    const here = mine === this.#holding ? await open(scope, told).catch((error: unknown) => {
+      throw new Failed(errorOf(error));
+    }) : null;
+    if (here === null) throw new Failed({ name: "elsewhere" });
+    describe = errorOf;
+    return here;
+  }
+
+  async do(name: core.ToWorker["name"], args: unknown[]): Promise<unknown> {
+    if (!this.#isHere) {
+      if (name === "account") return { state: "elsewhere" } satisfies core.Account;
+      if (name === "connection") return { state: "offline" } satisfies core.Connection;
+      throw new Failed({ name: "elsewhere" });
+    }
+    if (this.#opening === null && this.#seen !== null) {
+      if (name === "account") return this.#seen;
+      if (name === "connection") return { state: "offline" } satisfies core.Connection;
+    }
+    const { commands } = await this.device();
+    if (name === "warm") return undefined;
+    const found: unknown = commands[name as keyof Commands];
+    if (typeof found !== "function" || !this.#isHere) throw new Failed({ name: "elsewhere" });
+    // The page calls by the interface; ids and shapes are checked by each command.
+    return (found as (...args: unknown[]) => Promise<unknown>)(...args);
+  }
+}
+
+/** A failure that has its name already. */
+class Failed extends Error {
+  constructor(readonly why: core.CoreError) {
+    super(why.name);
+  }
+}
+
+/** The name of what went wrong: the device's own words for it, once it is loaded. */
+let describe: (error: unknown) => core.CoreError = () => ({ name: "unexpected" });
+
+function start(): void {
+  const tab = new Tab();
+  const hold = new Hold(() => tab.lose());
+  /** The other tab may go by itself; one that is just being loaded again is gone in a moment, and is not worth a word. */
+  const wait = () => hold.wait().then((isMine) => (isMine ? tab.begin() : undefined));
+  hold.onLost = () => void wait().catch(() => undefined);
   const first = hold.take(false).then(async (isMine) => {
-    if (isMine) await open();
-    else emit({ type: "account", account: { state: "elsewhere" } });
+    if (isMine) return tab.begin();
+    const comes = wait();
+    comes.catch(() => undefined);
+    await Promise.race([comes, new Promise((resolve) => setTimeout(resolve, MOMENT))]);
+    if (!tab.isHere) emit({ type: "account", account: { state: "elsewhere" } });
+    return undefined;
   });
+  // Whoever asks hears why it failed; here nobody does.
+  const settled = first.catch(() => undefined);
   const takeOver = async () => {
-    if (isHere || !(await hold.take(true))) return;
+    if (tab.isHere || !(await hold.take(true))) return;
     // The other tab may be writing its last file.
     await new Promise((resolve) => setTimeout(resolve, HANDOVER));
-    await open();
+    await tab.begin();
   };
   scope.addEventListener("message", ({ data: { id, name, args } }) => {
     const answer = async (): Promise<core.FromWorker> => {
       try {
-        await first;
-        const found = name === "takeOver" ? takeOver : (commands ?? (ALWAYS.includes(name) ? elsewhere : {}))[name as keyof typeof elsewhere];
-        if (typeof found !== "function") return { id, error: { name: "elsewhere" } };
-        // The page calls by the interface; ids and shapes are checked by each command.
-        const value: unknown = await (found as (...args: unknown[]) => Promise<unknown>)(...args);
-        return { id, value };
+        await settled;
+        return { id, value: name === "takeOver" ? await takeOver() : await tab.do(name, args) };
       } catch (error) {
-        return { id, error: errorOf(error) };
+        return { id, error: error instanceof Failed ? error.why : describe(error) };
       }
     };
     void answer().then((message) => scope.postMessage(message));
   });
-  await first;
-}
-
-/** The device of this browser. */
-async function opened(hold: Hold): Promise<AccountCommands & ChatCommands> {
-  const place = await DatabaseFiles.open("confidant");
-  const around = { emit, clock: () => Date.now(), isOnline: () => scope.navigator.onLine };
-  const keeper = new Keeper(around);
-  const door = new Door(keeper, place, new Http(Origin.parse(scope.location.origin)), around);
-  hold.drop = () => {
-    keeper.stop();
-    place.close();
-  };
-  scope.addEventListener("online", () => keeper.tryNow());
-  scope.addEventListener("offline", () => {
-    if (!keeper.device?.isConnected) keeper.setConnection({ state: "offline" });
-  });
-  stretchWith(stretched);
-  await door.start();
-  return { ...accountCommands(door), ...chatCommands(keeper) };
 }
 
 /** Which tab has the files. */
 class Hold {
-  lost: () => void = () => {};
-  drop: () => void = () => {};
-  #release: (() => void) | null = null;
+  onLost: () => void = () => {};
+  #waiting: AbortController | null = null;
+
+  constructor(private readonly lost: () => void) {}
 
   /** Whether this tab has them. `steal`: takes them from another. A browser without such locks has one tab, as far as anybody can tell. */
   take(steal: boolean): Promise<boolean> {
+    this.#waiting?.abort();
+    return this.#ask(steal ? { steal: true } : { ifAvailable: true });
+  }
+
+  /** Waits until the other tab is gone; false if it was given up. */
+  wait(): Promise<boolean> {
+    const stop = new AbortController();
+    this.#waiting = stop;
+    return this.#ask({ signal: stop.signal });
+  }
+
+  #ask(how: LockOptions): Promise<boolean> {
     const { locks } = scope.navigator;
     if (locks === undefined) return Promise.resolve(true);
     return new Promise((resolve) => {
+      let isHeld = false;
       const held = (lock: unknown) => {
-        resolve(lock !== null);
-        if (lock === null) return Promise.resolve();
-        return new Promise<void>((release) => {
-          this.#release = release;
-        });
+        isHeld = lock !== null;
+        resolve(isHeld);
+        // For as long as this tab lives, or until another one takes them.
+        return isHeld ? new Promise<void>(() => {}) : Promise.resolve();
       };
-      locks.request("confidant-device", steal ? { steal: true } : { ifAvailable: true }, held).catch(() => this.#stolen());
+      // It ends with an error when another tab takes them, or when this one does not wait any more.
+      locks.request(`confidant-device${OF_SERVER}`, how, held).catch(() => (isHeld ? this.#stolen() : resolve(false)));
     });
   }
 
   #stolen(): void {
-    this.#release?.();
-    this.#release = null;
-    this.drop();
     this.lost();
+    this.onLost();
   }
 }
 
-/** Argon2id in a worker of its own; here, if there cannot be one. */
-async function stretched(password: Bytes, salt: Bytes): Promise<Bytes> {
-  const derived = await inWorker({ password, salt }).catch(() => null);
-  if (derived !== null) return derived;
-  const { argon2id } = await import("../format/kdf");
-  return argon2id(password, salt);
-}
-
-function inWorker(stretching: Stretching): Promise<Bytes | null> {
-  return new Promise((resolve, reject) => {
-    // The constructor takes what the policy made; its type is not known to TypeScript.
-    const worker = new Worker(kdfAddress() as string, { type: "module" });
-    const end = (act: () => void) => {
-      worker.terminate();
-      act();
-    };
-    worker.onmessage = ({ data }: MessageEvent<Bytes | null>) => end(() => resolve(data));
-    worker.onerror = () => end(() => reject(new TypeError("the worker did not start")));
-    worker.postMessage(stretching);
-  });
-}
-
-interface PolicyFactory {
-  createPolicy(name: string, rules: { createScriptURL: (input: string) => string }): { createScriptURL(input: string): unknown };
-}
-
-let address: unknown;
-
-/** The script of the other worker, as Trusted Types want it: one policy that knows this address and no other. */
-function kdfAddress(): unknown {
-  const factory = (globalThis as { trustedTypes?: PolicyFactory }).trustedTypes;
-  const policy = { createScriptURL: (input: string) => input };
-  const only = {
-    createScriptURL: (input: string) => {
-      if (input !== KDF) throw new TypeError("not a script of this page");
-      return input;
-    },
-  };
-  address ??= (factory?.createPolicy("app", only) ?? policy).createScriptURL(KDF);
-  return address;
-}
-
-const KDF = "/kdf.worker.js";
+/** How long another tab may take to go before it is mentioned, in milliseconds. */
+const MOMENT = 400;
 /** How long the other tab has to end what it writes, in milliseconds. */
 const HANDOVER = 300;
 
-void start();
+start();

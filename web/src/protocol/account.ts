@@ -120,7 +120,7 @@ export const Recover = object("Recover", () => ({
   accountRev: u32,
   /** The new password. */
   password: NewCredential,
-  /** The new recovery code. The used one is good for nothing afterwards. */
+  /** The new recovery code. The used one no longer works. */
   recovery: NewCredential,
 }));
 export type Recover = Value<typeof Recover>;

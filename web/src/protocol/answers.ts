@@ -218,7 +218,7 @@ export type RequestClientData = Value<typeof RequestClientData>;
  * What a device gives, because the person said yes, now or by a switch of this chat; without pieces: nothing. With what was given before, at
  * most three pieces and 4 KiB a turn.
  *
- * It is not answered. What nobody waits for is `refused` with `not-found`.
+ * It has no answer. Data that nobody waits for is `refused` with `not-found`.
  */
 export const ClientData = object("ClientData", () => ({
   /** The chat. */
@@ -271,7 +271,7 @@ export const ResumeAiTask = object("ResumeAiTask", () => ({
   chat: chatId,
   /** The turn. */
   turn: turnId,
-  /** The digest with the message and its reply. Whoever cannot make it gets no words. */
+  /** The digest with the message and its reply. A device that cannot make it gets no words. */
   after: digest,
   /** How many bytes of the answer the device has. */
   from: u64,

@@ -90,7 +90,7 @@ export type TicketRequest = Value<typeof TicketRequest>;
 export const Ticket = object("Ticket", () => ({
   /** What `hello` carries: good once, for this session and origin. */
   ticket: secret,
-  /** How long it is good, in milliseconds. */
+  /** How long it is valid, in milliseconds. */
   expiresMs: u64,
 }));
 export type Ticket = Value<typeof Ticket>;

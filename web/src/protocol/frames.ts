@@ -36,7 +36,7 @@ export const CLOSE = {
   stopping: 1001,
   /** A frame was over the limit. */
   tooLarge: 1009,
-  /** `hello` had no good ticket, or the first frame was something else. */
+  /** `hello` had no valid ticket, or the first frame was something else. */
   unauthorised: 4401,
   /** The session is over; `force_logout` came before. */
   loggedOut: 4403,

@@ -29,9 +29,9 @@ import {
 
 /** Who signs. */
 export const SignerName = choice("SignerName", () => ({
-  /** Whoever knows the password of this login. */
+  /** Anybody who knows the password of this login. */
   login: login,
-  /** Whoever holds this passkey or recovery code. */
+  /** Anybody who has this passkey or recovery code. */
   credential: credentialId,
 }));
 export type SignerName = Value<typeof SignerName>;
@@ -63,7 +63,7 @@ export type ChallengeRequest = Value<typeof ChallengeRequest>;
 export const Challenge = object("Challenge", () => ({
   /** 32 random bytes: good once, for 60 seconds and this purpose. */
   challenge: secret,
-  /** How long it is good, in milliseconds. */
+  /** How long it is valid, in milliseconds. */
   expiresMs: u64,
 }));
 export type Challenge = Value<typeof Challenge>;

@@ -1,20 +1,18 @@
-// Words of the page in the person's language. One file a language: lang/en.ts says which keys there are; the others must have the same.
+// Words of the page in the person's language. One file a language: lang/en.ts says which keys there are; the others must have the same. The
+// build lists them (languages.mjs).
 //
 //   t("unsent", { n: 3 })  ──▶  "3 messages not sent"     a text with {one, other} is chosen by the language's plural rules
 //
 // English is in the first load, other languages come when they are chosen. Easy to get wrong: reading `t` outside of a component. It
 // reads a signal, so that a component draws again when the language changes.
 import { signal } from "@preact/signals";
-import { en, type Key, type Words } from "./lang/en";
+import { LANGUAGES } from "languages:page";
+import { type Key, type Words, words as en } from "./lang/en";
 
 export type { Key, Words };
-export type Language = "en" | "de";
-
-/** Languages by their own names. Another one: its file in lang/, and a line here. */
-export const LANGUAGES: { code: Language; name: string; load: () => Promise<Words> }[] = [
-  { code: "en", name: "English", load: async () => en },
-  { code: "de", name: "Deutsch", load: async () => (await import("./lang/de")).de },
-];
+/** A language by its code, as its file is called. */
+export type Language = string;
+export { LANGUAGES };
 
 export const language = signal<Language>("en");
 const words = signal<Words>(en);
@@ -28,10 +26,9 @@ export function t(key: Key, params?: Record<string, string | number>): string {
 export async function speak(chosen: Language | null): Promise<void> {
   const code = chosen ?? preferred(globalThis.navigator?.languages ?? []);
   const found = LANGUAGES.find((one) => one.code === code) ?? LANGUAGES[0];
-  if (found === undefined) return;
   words.value = await found.load();
   language.value = found.code;
-  document.documentElement.lang = found.code;
+  [document.documentElement.lang, document.documentElement.dir] = [found.code, found.dir];
 }
 
 /** The first language that there is. */

@@ -17,12 +17,17 @@ export class NoPrf extends Error {
   override readonly name = "passkey-without-prf";
 }
 
-/** Makes a passkey. */
-export async function makePasskey(login: string, account: string): Promise<Proof & { kind: "passkey" }> {
+/** The person chose a passkey of somebody else: it would open another account than the one that was named. */
+export class OtherPasskey extends Error {
+  override readonly name = "passkey-of-another";
+}
+
+/** Makes a passkey for this login. */
+export async function makePasskey(login: string): Promise<Proof & { kind: "passkey" }> {
   const made = await navigator.credentials.create({
     publicKey: {
       rp: { id: location.hostname, name: "Confidant" },
-      user: { id: await hashed(`user:${account || login}`), name: login, displayName: login },
+      user: { id: await handleOf(login), name: login, displayName: login },
       challenge: random(),
       pubKeyCredParams: [{ type: "public-key", alg: -8 }, { type: "public-key", alg: -7 }, { type: "public-key", alg: -257 }],
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
@@ -30,13 +35,15 @@ export async function makePasskey(login: string, account: string): Promise<Proof
     },
   });
   if (!(made instanceof PublicKeyCredential)) throw new NoPrf();
-  const output = made.getClientExtensionResults().prf?.results?.first;
+  const prf = made.getClientExtensionResults().prf;
+  // One that cannot is not asked again: the person has touched it once for nothing.
+  if (!prf?.enabled && !prf?.results) throw new NoPrf();
   // Some authenticators give it only when they are asked again.
-  return output ? proofOf(made, output) : usePasskey(made.rawId);
+  return prf.results?.first ? proofOf(made, prf.results.first) : usePasskey(login, made.rawId);
 }
 
-/** Uses one; `only` names it, else the person chooses. */
-export async function usePasskey(only?: BufferSource): Promise<Proof & { kind: "passkey" }> {
+/** Uses one of this login (null: of anybody); `only` names it, else the person chooses. */
+export async function usePasskey(login: string | null, only?: BufferSource): Promise<Proof & { kind: "passkey" }> {
   const got = await navigator.credentials.get({
     publicKey: {
       rpId: location.hostname,
@@ -48,12 +55,24 @@ export async function usePasskey(only?: BufferSource): Promise<Proof & { kind: "
   });
   const output = got instanceof PublicKeyCredential ? got.getClientExtensionResults().prf?.results?.first : undefined;
   if (!(got instanceof PublicKeyCredential) || output === undefined) throw new NoPrf();
+  const handle = (got.response as AuthenticatorAssertionResponse).userHandle;
+  if (login !== null && handle !== null && !isSame(handle, await handleOf(login))) throw new OtherPasskey();
   return proofOf(got, output);
 }
 
 function proofOf(credential: PublicKeyCredential, output: BufferSource): Proof & { kind: "passkey" } {
   const prf = ArrayBuffer.isView(output) ? new Uint8Array(output.buffer, output.byteOffset, output.byteLength) : new Uint8Array(output);
   return { kind: "passkey", credential: credential.id, prf: prf.slice() };
+}
+
+/** What an authenticator knows a login by. */
+function handleOf(login: string): Promise<ArrayBuffer> {
+  return hashed(`user:${login}`);
+}
+
+function isSame(one: ArrayBuffer, two: ArrayBuffer): boolean {
+  const [first, second] = [new Uint8Array(one), new Uint8Array(two)];
+  return first.length === second.length && first.every((byte, at) => byte === second[at]);
 }
 
 function random(): Uint8Array<ArrayBuffer> {

@@ -4,12 +4,14 @@ import { render } from "preact";
 import type { Core } from "../client/core";
 import { App } from "./app";
 import { language, t } from "./i18n";
-import { isOpen, onLocked, startAccount, watchForNewPage } from "./state/account";
-import { page, startChat } from "./state/chat";
+import { readable } from "./markdown/links";
+import { isOpen, onLocked, startAccount } from "./state/account";
+import { isWaitingForPerson, page, startChat } from "./state/chat";
 import { core, setCore } from "./state/core";
 import { flushDraft, startDraft } from "./state/draft";
 import { startList } from "./state/list";
-import { available, switchedOff } from "./state/options";
+import { startOffline } from "./state/offline";
+import { loadOptions } from "./state/options";
 import { startPrefs } from "./state/prefs";
 import { startRoute } from "./state/route";
 
@@ -20,19 +22,20 @@ export async function start(over: Core, root: Element): Promise<void> {
   render(<App />, root);
   startChat();
   startDraft();
+  startOffline();
   await startAccount();
   await startList();
   watchTitle();
   watchSwitches();
-  watchForNewPage();
-  addEventListener("pagehide", flushDraft);
+  addEventListener("pagehide", () => void flushDraft());
 }
 
-/** The title of the window names no chat while it is locked. */
+/** The title of the window names no chat while it is locked. A dot says in a hidden tab that an answer waits for the person. */
 function watchTitle(): void {
   effect(() => {
     const title = page.value?.chat.title;
-    document.title = title ? `${title} · Confidant` : language.value && t("appTitle");
+    const name = title ? `${readable(title)} · Confidant` : language.value && t("appTitle");
+    document.title = isWaitingForPerson() ? `● ${name}` : name;
   });
   onLocked(() => {
     document.title = t("appTitle");
@@ -43,8 +46,7 @@ function watchTitle(): void {
 function watchSwitches(): void {
   const load = async () => {
     try {
-      switchedOff.value = await core().switchedOff();
-      available.value = (await core().dataOf("memories")).map((one) => one.name);
+      await loadOptions();
     } catch {
       // Locked meanwhile: it is asked again when it is open.
     }
@@ -53,6 +55,7 @@ function watchSwitches(): void {
     if (isOpen.value) void load();
   });
   core().on((event) => {
-    if (event.type === "data") void load();
+    // A sync may have brought what another device switched.
+    if (event.type === "data" || (event.type === "connection" && event.connection.state === "online")) void load();
   });
 }

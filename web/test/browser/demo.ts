@@ -6,9 +6,12 @@ import { double, SCENES } from "./double";
 const params = new URLSearchParams(location.search);
 const scene = (SCENES[params.get("state") ?? "chat"] ?? SCENES["chat"])?.();
 const root = document.getElementById("app");
-document.documentElement.dir = params.get("dir") ?? "";
 if (scene !== undefined && root !== null) {
   const played = double(scene);
   Object.assign(globalThis, { played });
-  void start(played.core, root).then(() => scene.events.forEach(played.emit));
+  void start(played.core, root).then(() => {
+    // In place of the language's own.
+    document.documentElement.dir = params.get("dir") ?? document.documentElement.dir;
+    scene.events.forEach(played.emit);
+  });
 }

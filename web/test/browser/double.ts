@@ -1,7 +1,7 @@
 // A core without a worker, a server or keys: it plays the part of the worker in tests of the page, so that every state can be drawn.
 //
 // `?state=NAME` chooses what it plays; see SCENES. Nothing here seals anything.
-import type { Account, Approval, ChatLine, ChatPage, Connection, Core, CoreEvent, MessageLine, TurnLine } from "../../src/client/core";
+import type { Account, Approval, ChatLine, ChatPage, Connection, Core, CoreEvent, Found, MessageLine, SearchResult, SentNote, TurnLine, WishLine } from "../../src/client/core";
 import { CommandError } from "../../src/ui/state/core";
 
 export interface Scene {
@@ -15,6 +15,7 @@ export interface Scene {
 }
 
 const NOW = Date.now();
+const SENT: SentNote = { isKept: true, off: [], names: 2, focus: null, asks: ["settings", "summary", "search"] };
 const DAY = 86_400_000;
 
 export function chatId(n: number): string {
@@ -25,7 +26,7 @@ export function chatId(n: number): string {
 export function line(n: number, part: Partial<ChatLine> = {}): ChatLine {
   return {
     id: chatId(n), title: `Chat ${n}`, icon: null, category: null, summary: null, tags: [], pinned: false, unread: false, updatedAt: NOW - n * 3_600_000,
-    isWaiting: false, isAwaited: false, hasDraft: false, isTemporary: false, ...part,
+    isWaiting: false, isAwaited: false, hasDraft: false, isTemporary: false, isEnded: false, isCached: true, shares: [], ...part,
   };
 }
 
@@ -63,7 +64,7 @@ See [the office's page](https://www.revenue.ie/en/vrt/) and [revenue.ie](https:/
 
 function carPage(): ChatPage {
   const chat = line(1, { title: "Importing a car from Germany", summary: "VRT and VAT when it is older than six months", tags: ["tax", "Ireland", "vehicles"], category: "tax questions", updatedAt: NOW - 60_000 });
-  const heard = { finish: "whole" as const, tools: ["web.search"], focus: null, wanted: [], historySent: 4, kept: true };
+  const heard = { finish: "whole" as const, tools: ["web.search"], focus: null, category: "tax questions", wanted: [], historySent: 4, sent: SENT };
   return {
     chat,
     messages: [
@@ -99,7 +100,7 @@ function base(): Scene {
 }
 
 function turn(part: Partial<TurnLine>): TurnLine {
-  return { chat: chatId(1), turn: "turn_1", message: "msg_3", reply: "msg_4", state: "running", words: "", progress: null, ahead: 0, approvals: [], historySent: 0, ...part };
+  return { chat: chatId(1), turn: "turn_1", message: "msg_3", reply: "msg_4", state: "running", words: "", progress: null, ahead: 0, approvals: [], historySent: 0, wishes: [], ...part };
 }
 
 function withTurn(part: Partial<TurnLine>): Scene {
@@ -115,11 +116,30 @@ function withTurn(part: Partial<TurnLine>): Scene {
 
 const APPROVAL: Approval = { chat: chatId(1), turn: "turn_1", id: "ap_1", tool: "ncts.book", input: '{"plate":"B-GX 4410","place":"Cork","from":"2027-03-01","to":"2027-03-05"}', why: "Booking costs nothing and can be cancelled." };
 
+const WISH: WishLine = {
+  what: "search", names: [], query: "ferry in March", at: Date.now(),
+  pieces: [{ name: "Tomatoes that survive a late frost", text: "… before the ferry leaves on the third, water them well and put them into the shade." }, { name: "Which database did we choose?", text: "We decided on the ferry." }],
+};
+
 function changed(change: (page: ChatPage, scene: Scene) => void): Scene {
   const scene = base();
   const page = scene.pages.get(chatId(1));
   if (page) change(page, scene);
   return scene;
+}
+
+/** The same text wherever somebody else's words are drawn. */
+function hostile(text: string): Scene {
+  return changed((page, scene) => {
+    const short = text.slice(0, 400);
+    const heard = { finish: "whole" as const, tools: [short], focus: short, category: short, wanted: [short], historySent: 0, kept: true };
+    page.messages.push(message("msg_h", "assistant", "msg_4", text, { model: short, heard }), message("msg_i", "user", "msg_h", text), message("msg_j", "tool", "msg_i", text));
+    Object.assign(page.chat, { title: short, summary: short, tags: [short], category: short, icon: short });
+    page.followUps = [short];
+    const call = { ...APPROVAL, tool: short, why: short, input: JSON.stringify({ to: text }) };
+    page.turns = [turn({ message: "msg_j", reply: "msg_k", words: text, progress: { step: "working", text: short }, approvals: [call] })];
+    scene.chats.push(line(9, { title: short, summary: short, tags: [short] }));
+  });
 }
 
 function last(page: ChatPage): MessageLine {
@@ -134,26 +154,28 @@ export const SCENES: Record<string, () => Scene> = {
   none: () => ({ ...base(), account: { state: "none" }, connection: { state: "offline" } }),
   locked: () => ({ ...base(), account: { state: "locked", login: "alice" } }),
   empty: () => ({ ...base(), chats: [], pages: new Map() }),
-  thinking: () => withTurn({ progress: "Looking for an inspection date" }),
+  thinking: () => withTurn({ progress: { step: "working", text: "Looking for an inspection date" } }),
   streaming: () => withTurn({ words: "The office in Cork has **three** dates left:\n\n1. 1 March, 09:20\n2. 3 March, 10:", historySent: 3 }),
   approval: () => withTurn({ approvals: [APPROVAL] }),
+  wish: () => withTurn({ words: "Let me look what you said about ferries.", wishes: [WISH, { what: "settings", names: ["home_town"], query: null, pieces: [{ name: "home_town", text: "Cork, since 2027." }], at: Date.now() }] }),
+  wishnothing: () => withTurn({ wishes: [{ ...WISH, pieces: [] }] }),
   unsent: () => ({ ...withTurn({ state: "unsent" }), connection: { state: "offline" }, waiting: 2 }),
   unanswered: () => withTurn({ state: "unanswered", error: "unavailable" }),
   queued: () => withTurn({ ahead: 2 }),
-  declined: () => changed((page) => { last(page).body = "I will not help with this."; last(page).heard = { finish: "declined", tools: [], focus: null, wanted: [], historySent: 0, kept: true }; page.followUps = []; }),
-  ended: () => changed((page) => { last(page).body = "This conversation ends here."; last(page).heard = { finish: "ended", tools: [], focus: null, wanted: [], historySent: 0, kept: false }; page.followUps = []; }),
-  wanted: () => changed((page) => { last(page).heard = { finish: "whole", tools: [], focus: null, wanted: ["learning_style", "home_town"], historySent: 0, kept: true }; page.followUps = []; }),
+  declined: () => changed((page) => { last(page).body = "I will not help with this."; last(page).heard = { finish: "declined", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: SENT }; page.followUps = []; }),
+  ended: () => changed((page) => { last(page).body = "This conversation ends here."; last(page).heard = { finish: "ended", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: { ...SENT, isKept: false } }; page.followUps = []; }),
+  wanted: () => changed((page) => { last(page).heard = { finish: "whole", tools: [], focus: null, category: null, wanted: ["profile-learning-style", "home_town"], historySent: 0, sent: SENT }; page.followUps = []; }),
   conflicted: () => changed((page, scene) => { const third = page.messages[2]; if (third) { third.status = "conflicted"; third.copies = [1]; } scene.copies = 1; }),
   compressed: () => changed((page) => { page.messages.splice(2, 0, message("msg_s", "summary", "msg_2", "The person imports a car; VRT is due, VAT is not.")); }),
   refused: () => ({ ...base(), connection: { state: "refused", error: { name: "rolled-back" } } }),
   sessionended: () => ({ ...base(), connection: { state: "ended", error: { name: "logged-out", reason: "expired" } } }),
-  quota: () => ({ ...base(), events: [{ type: "quota" }] }),
+  quota: () => ({ ...base(), events: [{ type: "quota", isFull: true }] }),
   stale: () => ({ ...base(), connection: { state: "offline", error: { name: "stale-client" } }, events: [{ type: "connection", connection: { state: "offline", error: { name: "stale-client" } } }] }),
   long: () => changed((page) => {
     const words = "Some words of a long chat, *with* emphasis and `code`.\n\n- one\n- two\n\n";
     page.messages = Array.from({ length: 2000 }, (_, n) => message(`msg_l${n}`, n % 2 === 0 ? "user" : "assistant", n === 0 ? null : `msg_l${n - 1}`, `${n}. ${words}`));
   }),
-  hostile: () => changed((page) => { page.messages.push(message("msg_h", "assistant", "msg_4", (globalThis as { HOSTILE?: string }).HOSTILE ?? "")); }),
+  hostile: () => hostile((globalThis as { HOSTILE?: string }).HOSTILE ?? "A <b>bold</b> claim"),
 };
 
 /** A core that plays a scene. */
@@ -165,7 +187,7 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     emit({ type: "account", account });
   };
   const open = (): Account => ({ state: "open", login: "alice", account: "acct_a", device: "dev_a", generation: 1, hasSession: true, staysUnlocked: false });
-  const data = new Map([["memories/learning_style", "Short steps, with an example."], ["memories/home_town", "Cork, since 2027."]]);
+  const data = new Map([["memory/profile-learning-style", "Short steps, with an example."], ["memory/home_town", "Cork, since 2027."]]);
   const off = new Set<string>();
   const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   const pageOf = (chat: string) => {
@@ -186,6 +208,7 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     erase: () => { setAccount({ state: "none" }); return '{"erased":"acct_a","at":1800000000000}'; },
     stayUnlocked: (isOn: boolean) => setAccount({ ...open(), staysUnlocked: isOn } as Account),
     chats: () => scene.chats,
+    hasOlder: () => false,
     loadOlder: () => false,
     newChat: (options?: { temporary?: boolean }) => {
       const chat = line(40 + scene.chats.length, { title: null, updatedAt: Date.now(), isTemporary: options?.temporary === true });
@@ -194,20 +217,24 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
       emit({ type: "chats", changed: [chat], gone: [] });
       return chat.id;
     },
-    open: (chat: string) => { const page = pageOf(chat); return { ...page, messages: [...page.messages], turns: page.turns.map((one) => ({ ...one })) }; },
+    open: (chat: string) => { const page = pageOf(chat); return { ...page, messages: page.messages.map((one) => (one.heard === undefined ? one : { ...one, finish: one.heard.finish })), turns: page.turns.map((one) => ({ ...one })) }; },
     ask: (chat: string, body: string) => {
       const page = pageOf(chat);
       const id = `msg_n${page.messages.length}`;
       page.messages.push(message(id, "user", page.messages.at(-1)?.id ?? null, body));
       page.followUps = [];
-      page.turns = [{ chat, turn: `turn_${id}`, message: id, reply: `${id}r`, state: "running", words: "", progress: null, ahead: 0, approvals: [], historySent: 0 }];
+      page.turns = [{ chat, turn: `turn_${id}`, message: id, reply: `${id}r`, state: "running", words: "", progress: null, ahead: 0, approvals: [], historySent: 0, wishes: [] }];
       return { chat, turn: `turn_${id}`, message: id, reply: `${id}r` };
     },
     cancel: (chat: string, id: string) => emit({ type: "ended", chat, turn: id, reply: "msg_4", finish: "cancelled", wanted: [], tools: [] }),
     decide: () => undefined,
+    give: (chat: string, id: string, what: string) => { const one = pageOf(chat).turns.find((turn) => turn.turn === id); if (one) { one.wishes = one.wishes.filter((wish) => wish.what !== what); emit({ type: "wishes", chat, turn: id, wishes: one.wishes }); } },
+    share: (chat: string, what: ChatLine["shares"][number], isOn: boolean) => { const line = pageOf(chat).chat; line.shares = isOn ? [...line.shares, what] : line.shares.filter((one) => one !== what); emit({ type: "chat", chat }); },
+    setCached: (chat: string, isOn: boolean) => { pageOf(chat).chat.isCached = isOn; emit({ type: "chat", chat }); },
+    similar: () => [{ name: "Tomatoes that survive a late frost", text: "Harden them off for ten days" }],
     rename: (chat: string, title: string) => { pageOf(chat).chat.title = title; emit({ type: "chats", changed: [{ ...pageOf(chat).chat }], gone: [] }); emit({ type: "chat", chat }); },
     setPinned: (chat: string, pinned: boolean) => { pageOf(chat).chat.pinned = pinned; emit({ type: "chats", changed: [{ ...pageOf(chat).chat }], gone: [] }); emit({ type: "chat", chat }); },
-    search: (words: string) => scene.chats.filter((chat) => `${chat.title} ${chat.summary}`.toLowerCase().includes(words.toLowerCase())).map((chat) => ({ chat: chat.id, title: chat.title, message: null, excerpt: chat.summary ?? "", at: 0, length: Math.min(words.length, 3) })),
+    search: (words: string) => searched(scene.chats.filter((chat) => `${chat.title} ${chat.summary}`.toLowerCase().includes(words.toLowerCase())).map((chat) => ({ chat: chat.id, title: chat.title, message: null, excerpt: chat.summary ?? "", at: 0, length: Math.min(words.length, 3) }))),
     waiting: () => Array.from({ length: scene.waiting }, (_, number) => ({ number, chat: chatId(1), what: "message", about: null, text: "Is the ferry in March calm?", isSent: number === 0 })),
     copies: () => Array.from({ length: scene.copies }, (_, n) => ({ number: n + 1, chat: chatId(1), what: "edit", about: "msg_3", text: "Book it for the second week.", why: "changed" })),
     awaited: () => [],
@@ -220,11 +247,14 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     totpSecret: () => ({ secret: "JBSWY3DPEHPK3PXP", uri: "otpauth://totp/x" }),
     switchedOff: () => [...off],
     setSwitch: (name: string, isOn: boolean) => { if (isOn) off.delete(name); else off.add(name); },
+    data: (kind: string, name: string) => data.get(`${kind}/${name}`) ?? null,
     dataOf: (kind: string) => [...data].filter(([key]) => key.startsWith(`${kind}/`)).map(([key, body]) => ({ kind, name: key.slice(kind.length + 1), body })),
     setData: (kind: string, name: string, body: string | null) => { if (body === null) data.delete(`${kind}/${name}`); else data.set(`${kind}/${name}`, body); },
     suggestions: () => ["Plan a weekend in Galway", "Explain Padmé padding", "What is due for the garden in November?"],
     exportChat: () => "# Importing a car\n",
     setDraft: () => undefined,
+    firstDraft: () => null,
+    setFirstDraft: () => undefined,
     deleteChat: () => undefined,
     undoDelete: () => undefined,
   };
@@ -249,4 +279,9 @@ function overCommands(commands: Partial<Record<keyof Core, (...args: never[]) =>
       };
     },
   });
+}
+
+/** A search that found these. */
+function searched(hits: Found[]): SearchResult {
+  return { hits, all: hits.length, unsearched: 0, index: { done: 1, all: 1 } };
 }

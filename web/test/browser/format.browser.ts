@@ -3,6 +3,7 @@
 //   CONFIDANT_OPPOSITE=…/debug/examples/opposite node test/browser/run.mjs format
 //
 // The code runs in a page of its own, from a script that is bundled here, under a policy as strict as the page's.
+// About bytes and not about layout: run once.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";

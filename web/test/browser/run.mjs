@@ -2,11 +2,15 @@
 //
 //   CHROMIUM        the browser; without it, /usr/bin/chromium
 //   CONFIDANT_BIN   the program, as for the other tests
+//   PAGE_FOLDER     a folder with the page (web/dist), in place of the page inside of the program
 //   SCREENSHOTS     a folder for pictures; without it, web/screenshots
-//   TIMEOUT         milliseconds that a step may take, 20000 without it
+//   PAGE_FOLDER     a folder with the page, in place of the one in the program
+//   TIMEOUT         milliseconds that a step may take, 90000 without it
+//   SIZE            desktop or phone: flows that run at both sizes run at this one only
 //
 // The page is built first. Without a browser these tests fail and say so.
 import { build } from "esbuild";
+import { languages } from "../../languages.mjs";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
@@ -31,12 +35,12 @@ await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 await build({
   absWorkingDir: here, entryPoints: names, outdir: out, outExtension: { ".js": ".mjs" }, bundle: true, platform: "node", format: "esm", target: "node20", jsx: "automatic", jsxImportSource: "preact",
-  external: ["playwright-core", "axe-core", "*/serve.mjs", "esbuild"], sourcemap: "inline", logLevel: "warning",
+  external: ["playwright-core", "axe-core", "*/serve.mjs", "esbuild"], sourcemap: "inline", logLevel: "warning", plugins: [languages()],
 });
 const shots = process.env.SCREENSHOTS ?? join(web, "screenshots");
 await mkdir(shots, { recursive: true });
 const env = { ...process.env, WEB_DIR: web, CHROMIUM: chromium, SCREENSHOTS: shots };
 const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
-const { status } = spawnSync(process.execPath, ["--enable-source-maps", "--test", "--test-concurrency=1", ...files], { stdio: "inherit", env });
+const { status } = spawnSync(process.execPath, ["--enable-source-maps", "--experimental-websocket", "--test", "--test-concurrency=1", ...files], { stdio: "inherit", env });
 await rm(out, { recursive: true, force: true });
 process.exit(status ?? 1);

@@ -9,9 +9,12 @@
 import { build } from "esbuild";
 import { readFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { connect } from "node:net";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { languages } from "../../languages.mjs";
+import { Frames } from "./frames.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const web = join(here, "../..");
@@ -29,11 +32,11 @@ export const HEADERS = {
 };
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8" };
 
-/** The page over the double, in memory: name to bytes. */
+/** The page over the double, in memory: name to bytes. It has one more language, from right to left. */
 async function buildDemo() {
   const result = await build({
     absWorkingDir: web, entryPoints: { app: "test/browser/demo.ts" }, bundle: true, splitting: true, format: "esm", target: "es2023", jsx: "automatic", jsxImportSource: "preact",
-    charset: "utf8", outdir: join(web, "demo"), write: false, logLevel: "warning",
+    charset: "utf8", outdir: join(web, "demo"), write: false, logLevel: "warning", plugins: [languages(undefined, [join(here, "../world/mirrored/xr.ts")])],
   });
   const files = new Map(result.outputFiles.map((file) => [file.path.slice(join(web, "demo").length + 1), file.contents]));
   const html = await readFile(join(web, "src/index.html"), "utf8");
@@ -41,18 +44,24 @@ async function buildDemo() {
   return files;
 }
 
-/** Starts it; gives the port and how to stop it. */
-export async function serve({ port = 0, program = null, dist = join(web, "dist") } = {}) {
+/**
+ * Starts it; gives the port and how to stop it. With `tls` ({ key, cert }) it is the proxy that an operator has before the program; `between`
+ * changes what the program says on sockets; without `sockets`, none passes, as with some proxies.
+ */
+export async function serve({ port = 0, program = null, dist = join(web, "dist"), tls = null, between = null, sockets: passes = true } = {}) {
   const demo = await buildDemo();
   // Whether the program can be reached; sockets that are open go when it cannot.
   let isReachable = true;
   const sockets = new Set();
+  /** What was asked for, as `METHOD /path?query`. */
+  const log = [];
   const send = (answer, path, body) => {
     answer.writeHead(200, { ...HEADERS, "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
     answer.end(body);
   };
-  const server = createServer(async (asked, answer) => {
+  const answers = async (asked, answer) => {
     const path = new URL(asked.url ?? "/", "http://x").pathname;
+    log.push(`${asked.method} ${asked.url}`);
     if (path.startsWith("/demo/")) {
       const name = path === "/demo/" ? "index.html" : path.slice("/demo/".length);
       const body = demo.get(name);
@@ -71,9 +80,10 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
     });
     passed.on("error", () => answer.writeHead(502).end());
     return asked.pipe(passed);
-  });
+  };
+  const server = tls === null ? createServer(answers) : createTlsServer(tls, answers);
   server.on("upgrade", (asked, socket, head) => {
-    if (program === null || !isReachable) return socket.destroy();
+    if (program === null || !isReachable || !passes) return socket.destroy();
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     const to = new URL(program);
@@ -81,7 +91,7 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
       const headers = asked.rawHeaders.reduce((text, part, at) => text + (at % 2 === 0 ? `${part}: ` : `${part}\r\n`), "");
       through.write(`${asked.method} ${asked.url} HTTP/1.1\r\n${headers}\r\n`);
       if (head.length > 0) through.write(head);
-      through.pipe(socket).pipe(through);
+      (between === null ? through : through.pipe(new Frames(between))).pipe(socket).pipe(through);
     });
     through.on("error", () => socket.destroy());
     socket.on("error", () => through.destroy());
@@ -90,9 +100,11 @@ export async function serve({ port = 0, program = null, dist = join(web, "dist")
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   const reach = (isOn) => {
     isReachable = isOn;
+    // Streams that are open go, too.
+    if (!isOn && !passes) server.closeAllConnections();
     if (!isOn) for (const socket of sockets) socket.destroy();
   };
-  return { port: server.address().port, reach, stop: () => { server.closeAllConnections(); server.close(); } };
+  return { port: server.address().port, reach, log, stop: () => { server.closeAllConnections(); server.close(); } };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,4 +1,5 @@
 // Two tabs of one browser: one has the account at a time, another takes it over, and neither undoes what the other remembers.
+// About the protocol and not about layout: run once.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
@@ -58,6 +59,12 @@ test("one tab has the account; another takes it over, after the password; and ba
   await one.locator(".chat").first().click();
   await one.getByText("noted: said in the second tab").waitFor();
   await two.getByText("Open in another tab").waitFor();
-  await two.close();
+
+  // The tab that has it goes: the other one need not be asked.
+  await one.close();
+  await two.getByRole("button", { name: "Unlock", exact: true }).waitFor();
+  await unlock(two);
+  await two.locator(".chat").first().click();
+  await two.getByText("noted: said in the second tab").waitFor();
   await tab.close();
 });

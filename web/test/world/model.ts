@@ -1,7 +1,8 @@
 // A model for tests: speaks the API that servers of models speak, keeps every prompt, and says what it is told to, piece by piece.
 //
 //   model.answers.set("question", ["pie", "ces"])    else it says "noted: " and the question
-//   "call NAME"                                      it calls the tool that it is offered with this name, then says what that gave
+//   "call NAME" "call NAME {…}"                      it calls the tool that it is offered with this name, then says what that gave
+//   model.forms.set("prepare_turn", (material) => …) it fills in this form; the server asks it to with `model.filling`
 //   model.hold()                                     nothing more is said until it is let go
 
 import { type Server as HttpServer, type ServerResponse, createServer } from "node:http";
@@ -11,9 +12,17 @@ interface Asked {
   content: unknown;
 }
 
+interface Request {
+  messages: Asked[];
+  tools?: { function: { name: string } }[];
+  tool_choice?: string | { function: { name: string } };
+}
+
 export class Model {
   readonly prompts: Asked[][] = [];
   readonly answers = new Map<string, string[]>();
+  /** Forms that a small model fills in before and after an answer: what it finds in the material. */
+  readonly forms = new Map<string, (material: string) => object>();
   #held: Promise<void> | null = null;
   #letGo: (() => void) | null = null;
 
@@ -41,6 +50,11 @@ export class Model {
     return model;
   }
 
+  /** The settings, with this model for forms too. */
+  get filling(): Record<string, string> {
+    return { ...this.settings, CONFIDANT_PROCESSING__MODEL: "default" };
+  }
+
   async stop(): Promise<void> {
     this.letGo();
     this.server.closeAllConnections();
@@ -66,24 +80,26 @@ export class Model {
 
   async #answer(body: string, response: ServerResponse): Promise<void> {
     if (body === "") return void response.end();
-    const { messages, tools } = JSON.parse(body) as { messages: Asked[]; tools?: { function: { name: string } }[] };
-    this.prompts.push(messages);
+    const { messages, tools, tool_choice: choice } = JSON.parse(body) as Request;
     const asked = String(messages.findLast(({ role }) => role === "user")?.content ?? "");
     const query = asked.split("\n").at(-1) ?? "";
+    const form = typeof choice === "object" ? choice.function.name : undefined;
+    if (form === undefined) this.prompts.push(messages);
     response.writeHead(200, { "content-type": "text/event-stream", connection: "close" });
     const send = (delta: object, finish: string | null = null) => {
       const choices = [{ index: 0, delta, finish_reason: finish }];
       response.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 0, model: "recorder", choices })}\n\n`);
     };
-    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => String(content));
-    const wanted = /^call (\w+)$/.exec(query)?.[1];
-    const tool = tools?.find(({ function: { name } }) => wanted !== undefined && name.endsWith(wanted))?.function.name;
-    if (tool !== undefined && results.length === 0) {
-      const call = { index: 0, id: "call-0", type: "function", function: { name: tool, arguments: '{"name":"everything"}' } };
-      send({ tool_calls: [call] });
+    const calls = (name: string, input: string) => {
+      send({ tool_calls: [{ index: 0, id: "call-0", type: "function", function: { name, arguments: input } }] });
       send({}, "tool_calls");
-      return void response.end("data: [DONE]\n\n");
-    }
+      response.end("data: [DONE]\n\n");
+    };
+    if (form !== undefined) return calls(form, JSON.stringify(this.forms.get(form)?.(asked) ?? {}));
+    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => String(content));
+    const [, wanted, input = '{"name":"everything"}'] = /^call (\w+)(?: (\{.*\}))?$/.exec(query) ?? [];
+    const tool = tools?.find(({ function: { name } }) => wanted !== undefined && name.endsWith(wanted))?.function.name;
+    if (tool !== undefined && results.length === 0) return calls(tool, input);
     if (results.length > 0) this.answers.set(query, [results.join(", ")]);
     for (const [at, piece] of (this.answers.get(query) ?? ["noted: ", query]).entries()) {
       if (at > 0 && this.#held !== null) await this.#held;

@@ -5,7 +5,7 @@
 // Easy to get wrong: a test that passes because there was no server. Without the program these tests fail and say so.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { access, cp, mkdtemp, rm } from "node:fs/promises";
+import { access, cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -35,14 +35,16 @@ export class Server {
     readonly origin: Origin,
     private readonly folder: string,
     private readonly path: string,
-    private readonly settings: Record<string, string>,
+    readonly settings: Record<string, string>,
   ) {}
 
-  /** `settings`: variables besides those that every test has. */
-  static async start(settings: Record<string, string> = {}): Promise<Server> {
+  /** `settings`: variables besides those that every test has. `origins`: where it is reached besides its own address. */
+  static async start(settings: Record<string, string> = {}, origins: readonly string[] = []): Promise<Server> {
     const path = await program();
     const folder = await mkdtemp(join(tmpdir(), "confidant-test-"));
-    const server = new Server(Origin.parse(`http://127.0.0.1:${await freePort()}`), folder, path, settings);
+    const origin = Origin.parse(`http://127.0.0.1:${await freePort()}`);
+    const all = origins.length === 0 ? {} : { CONFIDANT_WEB__ORIGINS: JSON.stringify([...origins, origin]) };
+    const server = new Server(origin, folder, path, { ...settings, ...all });
     server.firstCode = await server.#run();
     return server;
   }
@@ -76,11 +78,27 @@ export class Server {
     return copy;
   }
 
+  /** Ends it and starts it again. */
+  async restart(): Promise<void> {
+    await this.#end();
+    await this.#run();
+  }
+
   /** Goes on with what is in that folder. */
   async use(data: string): Promise<void> {
     await this.#end();
     this.#data = data;
     await this.#run();
+  }
+
+  /** The administrator's token, which the first start makes. */
+  async adminToken(): Promise<string> {
+    return (await readFile(join(this.folder, this.#data, "admin.token"), "utf8")).trim();
+  }
+
+  /** The page from a machine of somebody's own, for this server: another process of the same program. */
+  async ownPage(): Promise<OwnPage> {
+    return OwnPage.start(this.path, this.folder, this.origin);
   }
 
   /** What the operator gives somebody whose account was lost. */
@@ -99,6 +117,36 @@ export class Server {
     const env = { ...bare(this.folder), CHAT_RECOVERY_CODE: recoveryCode };
     const args = ["chat", "--server", this.origin, "--login", login, "--device", folder, "--json"];
     return new RustDevice(this.path, args, env, this.folder);
+  }
+}
+
+/** `confidant page --server`, as a process of its own. */
+export class OwnPage {
+  private constructor(private readonly child: ChildProcess, readonly open: string, readonly listen: string, readonly said: { text: string }) {}
+
+  static async start(path: string, folder: string, server: string, listen = "127.0.0.1:0", settings: Record<string, string> = {}): Promise<OwnPage> {
+    const args = ["page", "--server", server, "--listen", listen, "--json"];
+    const child = spawn(path, args, { env: { ...bare(folder), ...settings }, cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+    const said = { text: "" };
+    child.stderr.on("data", (part) => (said.text += String(part)));
+    return new Promise((resolve, reject) => {
+      let out = "";
+      child.once("exit", (code) => reject(new Error(`the page was not handed out (${code}): ${said.text}`)));
+      child.stdout.on("data", (part) => {
+        out += String(part);
+        if (!out.trimEnd().endsWith("}")) return;
+        const { open, listen: at } = JSON.parse(out) as { open: string; listen: string };
+        resolve(new OwnPage(child, open, at, said));
+      });
+    });
+  }
+
+  /** Ends it; its exit status. */
+  async stop(): Promise<number | null> {
+    if (this.child.exitCode !== null) return this.child.exitCode;
+    const ended = new Promise<number | null>((resolve) => this.child.once("exit", resolve));
+    this.child.kill("SIGTERM");
+    return ended;
   }
 }
 
@@ -143,7 +191,7 @@ async function gathered(stream: NodeJS.ReadableStream): Promise<string> {
 }
 
 /** No settings of whoever runs the test, and no home of theirs. */
-function bare(home: string): NodeJS.ProcessEnv {
+export function bare(home: string): NodeJS.ProcessEnv {
   return { PATH: process.env["PATH"], HOME: home, NO_COLOR: "1" };
 }
 

@@ -16,6 +16,14 @@ export function program(origin: Origin): Transport {
   return new Patient(new Http(origin, { fetch, socket, hasCookies: false }));
 }
 
+/** The same where a proxy lets no socket pass. */
+export function withoutSockets(origin: Origin): Transport {
+  const socket = (): SocketLike => {
+    throw new TypeError("no socket passes");
+  };
+  return new Patient(new Http(origin, { fetch, socket, hasCookies: false }));
+}
+
 class Patient implements Transport {
   constructor(private readonly inner: Transport) {}
 
@@ -39,8 +47,8 @@ class Patient implements Transport {
     }
   }
 
-  async connect(): Promise<Connection> {
-    return new Paced(await this.inner.connect());
+  async connect(session: SessionKeys): Promise<Connection> {
+    return new Paced(await this.inner.connect(session));
   }
 }
 
@@ -106,9 +114,9 @@ export class Through implements Transport {
     return this.between.posted?.(path, posted) ?? posted;
   }
 
-  async connect(): Promise<Connection> {
+  async connect(session: SessionKeys): Promise<Connection> {
     if (this.between.reaches?.("socket") === false) throw TransportError.offline();
-    return new ThroughConnection(await this.inner.connect(), this.between);
+    return new ThroughConnection(await this.inner.connect(session), this.between);
   }
 }
 

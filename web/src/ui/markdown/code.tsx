@@ -13,7 +13,7 @@ const FOLDED_LINES = 28;
 const MAX_COLOURED = 40_000;
 
 /** A block of code. */
-export function CodeBlock({ text, lang, isStreaming }: { text: string; lang: string; isStreaming: boolean }) {
+export function CodeBlock({ text, lang, isStreaming, isPart }: { text: string; lang: string; isStreaming: boolean; isPart: boolean }) {
   const name = /^[\w+#.-]{1,24}/.exec(lang)?.[0] ?? "";
   const [isOpen, setOpen] = useState(false);
   const [isCopied, setCopied] = useState(false);
@@ -30,10 +30,12 @@ export function CodeBlock({ text, lang, isStreaming }: { text: string; lang: str
     <figure class="code" dir="ltr">
       <figcaption>
         <span>{name || t("code")}</span>
-        <button type="button" onClick={copy} aria-label={t("copyCode")}>
-          <Icon name={isCopied ? "check" : "copy"} />
-          <span aria-live="polite">{isCopied ? t("copied") : t("copy")}</span>
-        </button>
+        {isPart ? null : (
+          <button type="button" onClick={copy} aria-label={t("copyCode")}>
+            <Icon name={isCopied ? "check" : "copy"} />
+            <span aria-live="polite">{isCopied ? t("copied") : t("copy")}</span>
+          </button>
+        )}
       </figcaption>
       <pre tabIndex={0} aria-label={name || t("code")}><code>{coloured ?? readable(shown)}</code></pre>
       {isFolded ? <button type="button" class="unfold" onClick={() => setOpen(true)}>{t("showLines", { n: lines.length - FOLDED_LINES })}</button> : null}

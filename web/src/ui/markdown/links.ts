@@ -43,7 +43,12 @@ export function safeLink(raw: string, words = ""): SafeLink | null {
 
 /** Text as it is shown: bidi controls and characters without width become visible, so that no word hides or turns round. */
 export function readable(text: string): string {
-  return HIDDEN_TEST.test(text) ? text.replace(HIDDEN, (one) => `⟨U+${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`) : text;
+  return spelled(text, (hex) => `⟨U+${hex.toUpperCase()}⟩`);
+}
+
+/** The same, each spelled as the caller says, from at least four hexadecimal digits. */
+export function spelled(text: string, spell: (hex: string) => string): string {
+  return HIDDEN_TEST.test(text) ? text.replace(HIDDEN, (one) => spell((one.codePointAt(0) ?? 0).toString(16).padStart(4, "0"))) : text;
 }
 
 function namesAnother(words: string, hostname: string): boolean {

@@ -17,6 +17,8 @@ import { TableBlock } from "./table";
 export interface RenderContext {
   /** Whether words still come: nothing is highlighted or folded meanwhile. */
   isStreaming: boolean;
+  /** Whether the message was shortened: what is cut is not copied. */
+  isPart?: boolean;
 }
 
 /** A block of Markdown as an element. */
@@ -33,13 +35,13 @@ export function renderBlock(token: MarkedToken, context: RenderContext, depth = 
     case "text":
       return token.tokens ? <span>{inline(token.tokens, depth)}</span> : readable(decoded(token.text));
     case "code":
-      return <CodeBlock text={token.text} lang={token.lang ?? ""} isStreaming={context.isStreaming} />;
+      return <CodeBlock text={token.text} lang={token.lang ?? ""} isStreaming={context.isStreaming} isPart={context.isPart === true} />;
     case "blockquote":
       return <blockquote dir="auto">{blocks(token.tokens, context, depth + 1)}</blockquote>;
     case "list":
       return list(token, context, depth);
     case "table":
-      return <TableBlock table={token} cell={(tokens) => inline(tokens, depth + 1)} isStreaming={context.isStreaming} />;
+      return <TableBlock table={token} cell={(tokens) => inline(tokens, depth + 1)} isStreaming={context.isStreaming} isPart={context.isPart === true} />;
     case "hr":
       return <hr />;
     case "checkbox":
@@ -129,7 +131,7 @@ function inlineOne(token: MarkedToken, depth: number): string | VNode | null {
   }
 }
 
-/** A link: its words, and behind them where it leads. Nobody checked it, and the title says so. */
+/** A link: its words, behind them where it leads, and a mark that nobody checked it. The mark has words for a finger and a keyboard, too. */
 function link(token: Tokens.Link, depth: number): string | VNode {
   const words = inline(token.tokens, depth + 1);
   const safe = safeLink(token.autolink ? token.href : decoded(token.href), token.text);
@@ -139,8 +141,14 @@ function link(token: Tokens.Link, depth: number): string | VNode {
     <a class={safe.disguised ? "link disguised" : "link"} href={safe.href} target="_blank" rel="noopener noreferrer nofollow" title={t("linkUnchecked", { host: safe.host })}>
       {words.length > 0 ? words : safe.host}
       {isNamed && !safe.disguised ? null : <span class="host"> {safe.host}</span>}
+      {unchecked()}
     </a>
   );
+}
+
+/** A function and not a component: what is drawn of a message is plain elements. */
+function unchecked(): VNode {
+  return <span class="unchecked">{" "}<Icon name="unchecked" size={12} /><span>{t("linkMark")}</span></span>;
 }
 
 /** An image never loads by itself: fetching it would tell its server what was answered. */
@@ -153,6 +161,7 @@ function image(token: Tokens.Image): string | VNode {
       <Icon name="image" />
       {words}
       <span class="host"> {safe.host}</span>
+      {unchecked()}
     </a>
   );
 }

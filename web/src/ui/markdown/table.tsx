@@ -3,13 +3,15 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Token, Tokens } from "marked";
 import { t } from "../i18n";
+import { Icon } from "../icons";
+import { copyEmbed } from "../message/clipboard";
 
 const FIRST_ROWS = 30;
 const MORE_ROWS = 400;
 const MAX_COLUMNS = 40;
 
 /** A table. `cell` renders what is in a cell. */
-export function TableBlock({ table, cell, isStreaming }: { table: Tokens.Table; cell: (tokens: Token[]) => ComponentChildren; isStreaming: boolean }) {
+export function TableBlock({ table, cell, isStreaming, isPart }: { table: Tokens.Table; cell: (tokens: Token[]) => ComponentChildren; isStreaming: boolean; isPart: boolean }) {
   const [limit, setLimit] = useState(FIRST_ROWS);
   const rows = isStreaming ? table.rows.slice(-MORE_ROWS) : table.rows.slice(0, limit);
   const hidden = isStreaming ? 0 : table.rows.length - rows.length;
@@ -31,6 +33,7 @@ export function TableBlock({ table, cell, isStreaming }: { table: Tokens.Table; 
           </tbody>
         </table>
       </div>
+      {isStreaming || isPart ? null : <button type="button" class="quiet copy-table" onClick={() => void copyEmbed({ type: "table", text: table.raw.trimEnd() })}><Icon name="copy" />{t("copyTable")}</button>}
       {hidden > 0 ? <button type="button" class="unfold" onClick={() => setLimit(limit + MORE_ROWS)}>{t("showRows", { n: hidden })}</button> : null}
     </figure>
   );

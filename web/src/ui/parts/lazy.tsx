@@ -1,7 +1,10 @@
-// A part of the page that is loaded when it is first shown. While it comes, a quiet line after 300 ms; if it does not come, how to try again.
+// A part of the page that is loaded when it is first shown. While it comes, a quiet line after 300 ms; if it does not come, how to go on:
+// the server is away (try again), or it has another page by now (load that one).
 import type { ComponentType, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
+import { isStale } from "../state/account";
+import { look, renew } from "../state/offline";
 import { After, Spinner } from "./basics";
 
 /** A component that is loaded when it is first shown. */
@@ -17,11 +20,24 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (
           loaded = component;
           setShown({ component });
         },
-        () => setFailed(true),
+        () => {
+          setFailed(true);
+          void look();
+        },
       );
     }, [isFailed]);
     if (Shown !== null) return <Shown.component {...props} />;
-    if (isFailed) return <p class="problem">{t("partMissing")} <button type="button" class="text" onClick={() => setFailed(false)}>{t("tryAgain")}</button></p>;
+    if (isFailed) return <Missing onRetry={() => setFailed(false)} />;
     return <After><p class="loading"><Spinner />{t("loading")}</p></After>;
   };
+}
+
+function Missing({ onRetry }: { onRetry: () => void }) {
+  return (
+    <p class="problem missing" role="alert">
+      {t(isStale.value ? "error.stale-client" : "partMissing")}{" "}
+      {isStale.value ? null : <button type="button" class="text" onClick={onRetry}>{t("tryAgain")}</button>}{" "}
+      <button type="button" class="text" onClick={() => void renew()}>{t("reload")}</button>
+    </p>
+  );
 }

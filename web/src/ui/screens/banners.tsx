@@ -1,18 +1,19 @@
 // States of the whole page, one line each, the gravest first: an old page, refused data, an ended session, no network, a full disk.
 import { useState } from "preact/hooks";
-import { exactly, t } from "../i18n";
+import { t, when } from "../i18n";
 import { Icon, type IconName } from "../icons";
 import type { ComponentChildren } from "preact";
 import { account, connection, isQuotaFull, isStale } from "../state/account";
 import { core } from "../state/core";
 import { attempt, problemText } from "../state/notes";
+import { renew } from "../state/offline";
 import { Dialog } from "../parts/dialog";
 import { LogInAgain } from "./door";
 import { PutBack } from "./refused";
 
 export function Banners() {
   const state = connection.value;
-  if (isStale.value) return <Banner icon="retry" kind="grave" text={t("stale")}><button type="button" class="button" onClick={() => location.reload()}>{t("reload")}</button></Banner>;
+  if (isStale.value) return <Banner icon="retry" kind="grave" text={t("stale")}><button type="button" class="button" onClick={() => void renew()}>{t("reload")}</button></Banner>;
   if (state.state === "refused") return <Refused name={state.error?.name ?? "unexpected"} />;
   if (state.state === "ended") return <Ended reason={state.error?.reason ?? "expired"} />;
   return (
@@ -35,7 +36,7 @@ function Banner({ icon, kind, text, children }: { icon: IconName; kind: "quiet" 
 
 function Offline({ nextTryAt }: { nextTryAt: number | undefined }) {
   return (
-    <Banner icon="offline" kind="quiet" text={nextTryAt === undefined ? t("offline") : t("offlineUntil", { when: exactly(nextTryAt) })}>
+    <Banner icon="offline" kind="quiet" text={nextTryAt === undefined ? t("offline") : t("offlineUntil", { when: when(nextTryAt) })}>
       <button type="button" class="text" onClick={() => void attempt(() => core().retryNow())}>{t("tryNow")}</button>
     </Banner>
   );

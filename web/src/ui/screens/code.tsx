@@ -4,6 +4,7 @@ import { t } from "../i18n";
 import { Icon } from "../icons";
 import { CopyButton } from "../parts/basics";
 import { freshCode } from "../state/account";
+import { serverOrigin } from "../state/core";
 import { Frame } from "./door";
 import { download } from "./download";
 
@@ -15,7 +16,7 @@ export function RecoveryCode({ code }: { code: string }) {
       <p class="code-shown" dir="ltr" aria-label={t("recoveryCode")}>{code}</p>
       <div class="row">
         <CopyButton text={() => code} label={t("copy")} />
-        <button type="button" class="quiet" onClick={() => download("recovery-code.txt", `${t("codeFile")}\n\n${location.origin}\n${code}\n`, "text/plain")}><Icon name="download" />{t("save")}</button>
+        <button type="button" class="quiet" onClick={() => download("recovery-code.txt", `${t("codeFile")}\n\n${serverOrigin()}\n${code}\n`, "text/plain")}><Icon name="download" />{t("save")}</button>
         <button type="button" class="quiet" onClick={() => print()}><Icon name="copy" />{t("print")}</button>
       </div>
       <label class="tick"><input type="checkbox" checked={isKept} onChange={() => setKept(!isKept)} /><span>{t("codeKept")}</span></label>

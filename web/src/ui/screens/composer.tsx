@@ -9,9 +9,10 @@ import { lazy } from "../parts/lazy";
 import { IconButton } from "../parts/basics";
 import { canWrite, connection, isStale } from "../state/account";
 import { ask, page, pageError, runningTurn, stop } from "../state/chat";
+import { core } from "../state/core";
 import { clearDraft, draft, flushDraft, showDraft, type } from "../state/draft";
-import { focus, given, isTemporary, neverCached, optionsFor, setNeverCached, switchedOff } from "../state/options";
-import { say } from "../state/notes";
+import { focus, given, givenFor, isKept, isNewUncached, isTemporary, optionsFor, switchedOff } from "../state/options";
+import { attempt, say } from "../state/notes";
 import { sends } from "./enter";
 
 const Give = lazy(async () => (await import("./give")).Give);
@@ -24,9 +25,10 @@ export function Composer({ chat }: { chat: string | null }) {
   useLayoutEffect(() => {
     showDraft(chat, page.value?.chat.id === chat ? page.value.draft : null);
   }, [chat, page.value?.chat.id]);
-  useEffect(() => () => flushDraft(), []);
+  useEffect(() => () => void flushDraft(), []);
   useLayoutEffect(() => grow(area.current), [draft.value]);
-  const isEnded = page.value?.messages.at(-1)?.heard?.finish === "ended" || (chat !== null && pageError.value !== null);
+  const shown = page.value?.chat.id === chat ? page.value : null;
+  const isEnded = shown?.chat.isEnded === true || shown?.messages.at(-1)?.finish === "ended" || (chat !== null && pageError.value !== null);
   if (isEnded) return <div class="write"><p class="closed"><Icon name="lock" />{t("chatEnded")}</p></div>;
   if (isStale.value) return <div class="write"><p class="closed"><Icon name="retry" />{t("staleShort")}</p></div>;
   const send = async () => {
@@ -36,8 +38,8 @@ export function Composer({ chat }: { chat: string | null }) {
     const gave = given.value;
     clearDraft();
     given.value = [];
-    const isDone = await ask(body, options, { chat, temporary: isTemporary.value });
-    if (isDone) isTemporary.value = false;
+    const isDone = await ask(body, options, { chat, temporary: isTemporary.value, uncached: isNewUncached.value });
+    if (isDone) [isTemporary.value, isNewUncached.value] = [false, false];
     else {
       type(body);
       given.value = gave;
@@ -53,11 +55,12 @@ export function Composer({ chat }: { chat: string | null }) {
           void send();
         }}
       >
-        {isGiving ? <Give onClose={() => setGiving(false)} /> : null}
+        {isGiving ? <Give chat={chat} onClose={() => setGiving(false)} /> : null}
         <textarea
           ref={area}
           id="composer"
           aria-label={t("writeLabel")}
+          aria-describedby="only-text"
           placeholder={t("writePlaceholder")}
           value={draft.value}
           rows={1}
@@ -74,24 +77,26 @@ export function Composer({ chat }: { chat: string | null }) {
         />
         <Row chat={chat} isGiving={isGiving} onGive={() => setGiving(!isGiving)} />
       </form>
-      <p class="hint"><kbd>Enter</kbd> {t("hintSends")} · <kbd>Shift Enter</kbd> {t("hintLine")} · <kbd>?</kbd> {t("hintKeys")}</p>
+      <p class="hint"><span class="hint-keys"><kbd>Enter</kbd> {t("hintSends")} · <kbd>Shift Enter</kbd> {t("hintLine")} · <kbd>?</kbd> {t("hintKeys")} · </span><span id="only-text">{t("onlyText")}</span></p>
     </div>
   );
 }
 
 /** What goes with the question, and the button. */
 function Row({ chat, isGiving, onGive }: { chat: string | null; isGiving: boolean; onGive: () => void }) {
-  const isKept = optionsFor(chat).keep === "cache";
+  const isKeptHere = isKept(chat);
+  const goes = givenFor(chat).length;
+  const names = optionsFor(chat).available?.length ?? 0;
   const turn = runningTurn();
   const isTemp = chat === null ? isTemporary.value : page.value?.chat.isTemporary === true;
   return (
     <div class="row">
       <span class="chip good" title={t("sealedHereNote")}><Icon name="seal" size={13} /><span>{t(isTemp ? "notKept" : "sealedHere")}</span></span>
-      <button type="button" class="chip" aria-pressed={!isKept} title={t("keepNote")} disabled={isTemp || switchedOff.value.includes("cache")} onClick={() => toggleKept(chat)}>
-        <Icon name={isKept ? "wait" : "close"} size={13} />
-        <span>{t(isKept ? "keptDay" : "keptTurn")}</span>
+      <button type="button" class="chip" aria-pressed={!isKeptHere} title={t("keepNote")} disabled={isTemp || switchedOff.value.includes("cache")} onClick={() => toggleKept(chat)}>
+        <Icon name={isKeptHere ? "wait" : "close"} size={13} />
+        <span>{t(isKeptHere ? "keptDay" : "keptTurn")}</span>
       </button>
-      <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><Icon name="plus" size={13} /><span>{given.value.length > 0 ? t("givenN", { n: given.value.length }) : t("givenNone")}</span></button>
+      <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><Icon name="plus" size={13} /><span>{goes > 0 ? t("givenN", { n: goes }) : names > 0 ? t("namesN", { n: names }) : t("givenNone")}</span></button>
       {focus.value ? <button type="button" class="chip" title={t("focusOff")} onClick={() => { focus.value = null; }}><span>{t("focusOn", { focus: focus.value })}</span></button> : null}
       {connection.value.state === "online" ? null : <span class="chip warn"><Icon name="wait" size={13} /><span>{t("willWait")}</span></span>}
       {turn ? (
@@ -104,8 +109,8 @@ function Row({ chat, isGiving, onGive }: { chat: string | null; isGiving: boolea
 }
 
 function toggleKept(chat: string | null): void {
-  if (chat === null) isTemporary.value = !isTemporary.value;
-  else setNeverCached(chat, !neverCached.value.has(chat));
+  if (chat === null) isNewUncached.value = !isNewUncached.value;
+  else void attempt(() => core().setCached(chat, !isKept(chat)));
 }
 
 function grow(element: HTMLTextAreaElement | null): void {

@@ -9,9 +9,10 @@ import { t } from "../i18n";
 import { Icon, Wax } from "../icons";
 import { Field, Spinner } from "../parts/basics";
 import { canUsePasskeys, makePasskey, usePasskey } from "../passkey";
-import { freshCode, receipt } from "../state/account";
-import { core, nameOf } from "../state/core";
+import { freshCode, isStale, receipt } from "../state/account";
+import { core, elsewhere, nameOf, serverOrigin } from "../state/core";
 import { problemText } from "../state/notes";
+import { renew } from "../state/offline";
 
 const Pairing = lazy(async () => (await import("./pairing")).NewDevice);
 
@@ -55,7 +56,7 @@ export function Unlock({ login }: { login: string | null }) {
         <Field label={t("password")} type="password" value={password} onInput={setPassword} autoComplete="current-password" isRequired autoFocus error={work.problem} />
         <Go isBusy={work.isBusy} label={t("unlock")} busy={t("stretching")} icon="unlocked" />
       </Form>
-      {canUsePasskeys() ? <button type="button" class="button wide" disabled={work.isBusy} onClick={() => work.run(async () => core().unlock(await usePasskey()))}>{t("unlockPasskey")}</button> : null}
+      {canUsePasskeys() ? <button type="button" class="button wide" disabled={work.isBusy} onClick={() => work.run(async () => core().unlock(await usePasskey(login)))}>{t("unlockPasskey")}</button> : null}
       <p class="small">{t("lockedNote")}</p>
       {isForgetting ? (
         <div class="card ask" role="alert">
@@ -113,7 +114,7 @@ function LogIn({ known = null }: { known?: string | null }) {
       {hasTotp ? <Field label={t("totp")} value={totp} onInput={setTotp} autoComplete="one-time-code" inputMode="numeric" isMono autoFocus /> : <button type="button" class="text start" onClick={() => setHasTotp(true)}>{t("haveTotp")}</button>}
       <Go isBusy={work.isBusy} label={t("logIn")} busy={t("stretching")} icon="right" />
       {canUsePasskeys() ? (
-        <button type="button" class="button wide" disabled={work.isBusy || login.trim() === ""} onClick={() => work.run(async () => core().logIn(login.trim(), await usePasskey()))}>
+        <button type="button" class="button wide" disabled={work.isBusy || login.trim() === ""} onClick={() => work.run(async () => core().logIn(login.trim(), await usePasskey(login.trim())))}>
           <Icon name="key" />
           {t("loginPasskey")}
         </button>
@@ -149,7 +150,7 @@ function Register() {
       <Field label={t("inviteCode")} hint={t("inviteHint")} value={code} onInput={setCode} isMono error={work.problem} />
       <Go isBusy={work.isBusy} label={t("register")} busy={t("stretching")} icon="seal" />
       {canUsePasskeys() ? (
-        <button type="button" class="button wide" disabled={work.isBusy || login.trim() === ""} onClick={() => work.run(async () => made(core().registerWithPasskey(login.trim(), await makePasskey(login.trim(), ""), code.trim() || undefined)))}>
+        <button type="button" class="button wide" disabled={work.isBusy || login.trim() === ""} onClick={() => work.run(async () => made(core().registerWithPasskey(login.trim(), await makePasskey(login.trim()), code.trim() || undefined)))}>
           <Icon name="key" />
           {t("registerPasskey")}
         </button>
@@ -199,9 +200,11 @@ export function Frame({ title, children }: { title: string; children: ComponentC
       <div class="door-box">
         <p class="brand"><Wax size={30} />Confidant</p>
         <h1>{title}</h1>
+        {isStale.value ? <p class="problem" role="alert">{t("staleDoor")} <button type="button" class="text" onClick={() => void renew()}>{t("reload")}</button></p> : null}
         {children}
       </div>
       <p class="promise">{t("promise")}</p>
+      {elsewhere() !== null && <p class="promise">{t("ownPage", { server: serverOrigin() })}</p>}
     </main>
   );
 }
@@ -238,7 +241,7 @@ export function useWork(): { isBusy: boolean; problem: string | null; run: (work
     try {
       await work();
     } catch (error) {
-      const name = error instanceof Error && (error.name === "passkey-without-prf" || error.name === "NotAllowedError") ? error.name : nameOf(error);
+      const name = error instanceof Error && (error.name.startsWith("passkey-") || error.name === "NotAllowedError") ? error.name : nameOf(error);
       setProblem(problemText(name === "NotAllowedError" ? "passkey-cancelled" : name));
     } finally {
       setBusy(false);

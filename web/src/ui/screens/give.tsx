@@ -1,27 +1,29 @@
-// What the person gives with the next question: memories of this account, and past chats that are like it. Everything is looked up on this
-// device; nothing of it leaves before it is ticked here and the question is sent. Three at most, 4 KiB together.
+// What the person gives with the next question: memories of this account, and past chats that are like it; and what this chat gives by
+// itself when the server asks for it. Everything is looked up on this device; nothing of it leaves before it is ticked here and the question
+// is sent. Three at most, 4 KiB together.
 import type { TargetedEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { DataLine } from "../../client/core";
+import type { ChatLine, GivenKind } from "../../client/core";
 import { t } from "../i18n";
-import { IconButton } from "../parts/basics";
-import { memoryName } from "../message/names";
+import { IconButton, Switch } from "../parts/basics";
+import { memoryLabel, memoryName } from "../message/names";
+import { page } from "../state/chat";
 import { core } from "../state/core";
 import { draft } from "../state/draft";
-import { lineOf } from "../state/list";
 import { attempt, say } from "../state/notes";
-import { focus, given, givenBytes, MAX_GIVEN, MAX_GIVEN_BYTES, switchedOff, toggleGiven, type GivenItem } from "../state/options";
+import { along, focus, focusModes, given, givenBytes, givenFor, isOff, MAX_GIVEN, MAX_GIVEN_BYTES, memories, setList, toggleGiven, type GivenItem } from "../state/options";
 
-export function Give({ onClose }: { onClose: () => void }) {
-  const [memories, setMemories] = useState<DataLine[]>([]);
+export function Give({ chat, onClose }: { chat: string | null; onClose: () => void }) {
   const [similar, setSimilar] = useState<GivenItem[]>([]);
   useEffect(() => {
+    if (isOff("similar")) return;
     void attempt(async () => {
-      if (!switchedOff.value.includes("settings")) setMemories(await core().dataOf("memories"));
-      if (!switchedOff.value.includes("similar")) setSimilar(await similarTo(draft.peek()));
+      const found = await core().similar(chat, draft.peek());
+      setSimilar(found.map(({ name, text }) => ({ what: "summary", name, text })));
     });
-  }, []);
-  const items: GivenItem[] = memories.map((one) => ({ what: "settings", name: one.name, text: one.body }));
+  }, [chat]);
+  const items = memories.value.map((one): GivenItem => ({ what: "settings", name: one.name, text: one.body }));
+  const line = page.value?.chat.id === chat ? page.value?.chat : undefined;
   return (
     <section class="give" aria-label={t("giveTitle")}>
       <header>
@@ -29,50 +31,71 @@ export function Give({ onClose }: { onClose: () => void }) {
         <IconButton icon="close" label={t("close")} onClick={onClose} />
       </header>
       <p class="small">{t("giveNote", { n: MAX_GIVEN })}</p>
-      <Ticks title={t("giveMemories")} none={t("giveNoMemories")} items={items} />
-      <Ticks title={t("giveSimilar")} none={t("giveNoSimilar")} items={similar} />
-      {switchedOff.value.includes("focus") ? null : (
-        <label class="focus">
-          {t("focusLabel")}
-          <input value={focus.value ?? ""} maxLength={64} dir="ltr" placeholder={t("focusHint")} onChange={(event: TargetedEvent<HTMLInputElement>) => { focus.value = memoryName(event.currentTarget.value); }} />
-        </label>
-      )}
+      {isOff("settings") ? <p class="small">{t("giveOff", { what: t("giveMemories") })}</p> : <Ticks chat={chat} title={t("giveMemories")} none={t("giveNoMemories")} items={items} />}
+      {isOff("similar") ? <p class="small">{t("giveOff", { what: t("giveSimilar") })}</p> : <Ticks chat={chat} title={t("giveSimilar")} none={t("giveNoSimilar")} items={similar} />}
+      {isOff("focus") ? null : <Focus />}
       <p class="small">{t("giveBytes", { n: givenBytes.value, max: MAX_GIVEN_BYTES })}</p>
+      {line && !line.isTemporary ? <Shares line={line} /> : null}
     </section>
   );
 }
 
-function Ticks({ title, none, items }: { title: string; none: string; items: GivenItem[] }) {
+function Ticks({ chat, title, none, items }: { chat: string | null; title: string; none: string; items: GivenItem[] }) {
+  const goes = givenFor(chat);
   return (
     <fieldset>
       <legend>{title}</legend>
       {items.length === 0 ? <p class="small">{none}</p> : null}
-      {items.map((item) => (
-        <label key={`${item.what}:${item.name}`} class="tick">
-          <input
-            type="checkbox"
-            checked={given.value.some((one) => one.what === item.what && one.name === item.name)}
-            onChange={() => {
-              if (!toggleGiven(item)) say(t("giveTooMuch"));
-            }}
-          />
-          <span><b dir="auto">{item.name}</b><small dir="auto">{item.text}</small></span>
-        </label>
+      {items.map((item) => {
+        const isAlong = item.what === "settings" && along.value.includes(item.name);
+        const isTicked = given.value.some((one) => one.what === item.what && one.name === item.name);
+        return (
+          <label key={`${item.what}:${item.name}`} class="tick">
+            <input
+              type="checkbox"
+              checked={isTicked || goes.some((one) => one.what === item.what && one.name === item.name)}
+              disabled={isAlong}
+              onChange={() => {
+                if (!toggleGiven(item)) say(t("giveTooMuch"));
+              }}
+            />
+            <span><b dir="auto">{item.what === "settings" ? memoryLabel(item.name) : item.name}</b><small dir="auto">{isAlong ? `${t("goesAlong")} ` : null}{item.text}</small></span>
+          </label>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+/** The focus mode of the next questions: one that was named before, or another by its name. */
+function Focus() {
+  const choose = (text: string) => {
+    const name = memoryName(text);
+    focus.value = name;
+    if (name !== null && !focusModes.value.includes(name)) void attempt(() => setList("focus", [...focusModes.value, name].slice(-MOST_MODES)));
+  };
+  return (
+    <label class="focus">
+      {t("focusLabel")}
+      <input value={focus.value ?? ""} list="focus-modes" maxLength={64} dir="ltr" placeholder={t("focusHint")} onChange={(event: TargetedEvent<HTMLInputElement>) => choose(event.currentTarget.value)} />
+      <datalist id="focus-modes">{focusModes.value.map((name) => <option key={name} value={name} />)}</datalist>
+    </label>
+  );
+}
+
+/** What this chat gives without asking each time, on all devices. Nothing at first. */
+function Shares({ line }: { line: ChatLine }) {
+  const kinds: GivenKind[] = ["settings", "summary", "search"];
+  return (
+    <fieldset>
+      <legend>{t("shareTitle")}</legend>
+      <p class="small">{t("shareNote")}</p>
+      {kinds.map((kind) => (
+        <Switch key={kind} label={t(`given.${kind}`)} isOn={line.shares.includes(kind)} disabled={isOff(kind === "summary" ? "similar" : kind)} onChange={(isOn) => void attempt(() => core().share(line.id, kind, isOn))} />
       ))}
     </fieldset>
   );
 }
 
-/** Chats with the longest words of the question in them, by their summaries. */
-async function similarTo(question: string): Promise<GivenItem[]> {
-  const words = [...new Set(question.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? [])].sort((one, two) => two.length - one.length).slice(0, 5);
-  const items = new Map<string, GivenItem>();
-  for (const word of words) {
-    for (const hit of await core().search(word)) {
-      const line = lineOf(hit.chat);
-      const text = line?.summary ?? hit.excerpt;
-      if (!items.has(hit.chat) && text) items.set(hit.chat, { what: "summary", name: (hit.title ?? t("untitled")).slice(0, 60), text: text.slice(0, 1200) });
-    }
-  }
-  return [...items.values()].slice(0, 6);
-}
+/** Focus modes that are remembered. */
+const MOST_MODES = 20;

@@ -7,9 +7,9 @@ import { t, type Key } from "../i18n";
 import { copyEmbed } from "../message/clipboard";
 import { Dialog } from "../parts/dialog";
 import { page, runningTurn, stop } from "../state/chat";
-import { core } from "../state/core";
+import { lock } from "../state/draft";
 import { chats, groups } from "../state/list";
-import { attempt, say } from "../state/notes";
+import { say } from "../state/notes";
 import { go, route } from "../state/route";
 import { startNew } from "./list";
 import { isDrawerOpen } from "./shell";
@@ -34,7 +34,7 @@ export const BINDINGS: Binding[] = [
   { keys: "Ctrl ⇧ ;", name: "key.copyCode", matches: (event) => command(event) && event.shiftKey && (event.key === ";" || event.key === ":"), run: () => void copyLastCode() },
   { keys: "Alt ↑", name: "key.before", matches: (event) => event.altKey && event.key === "ArrowUp", run: () => step(-1) },
   { keys: "Alt ↓", name: "key.next", matches: (event) => event.altKey && event.key === "ArrowDown", run: () => step(1) },
-  { keys: "Ctrl ⇧ L", name: "key.lock", matches: (event) => command(event) && event.shiftKey && event.key.toLowerCase() === "l", run: () => void attempt(() => core().lock()) },
+  { keys: "Ctrl ⇧ L", name: "key.lock", matches: (event) => command(event) && event.shiftKey && event.key.toLowerCase() === "l", run: () => void lock() },
   { keys: "?", name: "key.help", matches: (event, isTyping) => !isTyping && !command(event) && event.key === "?", run: () => { areKeysShown.value = !areKeysShown.value; } },
 ];
 
@@ -76,7 +76,10 @@ function isTypingIn(target: EventTarget | null): boolean {
 
 function focusSearch(): void {
   isDrawerOpen.value = true;
-  requestAnimationFrame(() => document.getElementById("search")?.focus());
+  const focus = () => document.getElementById("search")?.focus();
+  // At once, for whoever types on; and again where it is shown only now, as on a phone.
+  focus();
+  requestAnimationFrame(focus);
 }
 
 function stopOrClose(): void {

@@ -1,17 +1,18 @@
 // The list of chats at the side: new chat, search on this device, groups by day, and at the foot who is here and whether it is locked.
 import type { TargetedInputEvent } from "preact";
-import type { ChatLine, Found } from "../../client/core";
+import type { ChatLine, Found, SearchResult } from "../../client/core";
 import { t } from "../i18n";
 import { Icon, Wax } from "../icons";
+import { readable } from "../markdown/links";
 import { After, IconButton, Spinner } from "../parts/basics";
 import { account, connection, outbox } from "../state/account";
 import { jumpTo } from "../state/chat";
-import { core } from "../state/core";
-import { found, groups, hasOlder, isListLoaded, loadOlder, query, search } from "../state/list";
-import { attempt } from "../state/notes";
+import { lock } from "../state/draft";
+import { found, groups, hasOlder, indexed, isListLoaded, loadOlder, query, search } from "../state/list";
 import { isTemporary } from "../state/options";
 import { go, hrefOf, route } from "../state/route";
 import { isDrawerOpen } from "./shell";
+import { hasDrawing, Topic } from "../topics";
 
 export function SideBar() {
   return (
@@ -35,7 +36,7 @@ export function SideBar() {
           }}
         />
       </label>
-      {found.value === null ? <Groups /> : <Results hits={found.value} />}
+      {found.value === null ? <Groups /> : <Results result={found.value} />}
       <Foot />
     </aside>
   );
@@ -69,7 +70,7 @@ function Line({ chat }: { chat: ChatLine }) {
   const isOn = route.value.page === "chat" && route.value.chat === chat.id;
   return (
     <a class={isOn ? "chat on" : "chat"} href={hrefOf({ page: "chat", chat: chat.id })} aria-current={isOn ? "page" : undefined} onClick={() => { isDrawerOpen.value = false; }}>
-      <i class="ic" aria-hidden="true">{chat.isTemporary ? <Icon name="ghost" size={12} /> : chat.refused ? <Icon name="warn" size={12} /> : initial(chat)}</i>
+      <i class="ic" aria-hidden="true">{chat.isTemporary ? <Icon name="ghost" size={12} /> : chat.refused ? <Icon name="warn" size={12} /> : <Mark chat={chat} />}</i>
       <span>
         <span class="title" dir="auto">{titleOf(chat)}</span>
         <small dir="auto">{under(chat)}</small>
@@ -79,9 +80,14 @@ function Line({ chat }: { chat: ChatLine }) {
   );
 }
 
+/** What it is about, if that is known; else a letter. */
+export function Mark({ chat }: { chat: ChatLine }) {
+  return chat.icon !== null && hasDrawing(chat.icon) ? <Topic icon={chat.icon} /> : <>{initial(chat)}</>;
+}
+
 /** What a chat is called. */
 export function titleOf(chat: ChatLine): string {
-  return chat.title || t(chat.isTemporary ? "temporaryChat" : "untitled");
+  return readable(chat.title ?? "") || t(chat.isTemporary ? "temporaryChat" : "untitled");
 }
 
 function initial(chat: ChatLine): string {
@@ -94,27 +100,34 @@ function under(chat: ChatLine): string {
   if (chat.isTemporary) return t("temporaryNote");
   if (chat.isWaiting) return t("unsentOne");
   if (chat.hasDraft) return t("draft");
-  return chat.summary ?? chat.tags.join(" · ");
+  return readable(chat.summary ?? chat.tags.join(" · "));
 }
 
-function Results({ hits }: { hits: Found[] }) {
+function Results({ result: { hits, all, unsearched } }: { result: SearchResult }) {
+  const { done, all: chats } = indexed.value;
   return (
     <nav class="chats" aria-label={t("searchResults")}>
-      <h2><span role="status">{t("foundN", { n: hits.length })}</span></h2>
-      <ul>
-        {hits.slice(0, 60).map((hit, index) => (
-          <li key={index}>
-            <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; jumpTo.value = hit.message; }}>
-              <i class="ic" aria-hidden="true"><Icon name="search" size={12} /></i>
-              <span>
-                <span class="title" dir="auto">{hit.title || t("untitled")}</span>
-                <small dir="auto">{hit.excerpt.slice(0, hit.at)}<mark>{hit.excerpt.slice(hit.at, hit.at + hit.length)}</mark>{hit.excerpt.slice(hit.at + hit.length)}</small>
-              </span>
-            </a>
-          </li>
-        ))}
-      </ul>
+      <h2><span role="status">{t("foundN", { n: all })}</span></h2>
+      {done < chats ? <p class="search-note">{t("searchProgress", { done, all: chats })}</p> : null}
+      {unsearched > 0 ? <p class="search-note">{t("unsearched", { n: unsearched })}</p> : null}
+      <ul>{hits.map((hit) => <li key={hit.chat}><Result hit={hit} /></li>)}</ul>
+      {all > hits.length ? <p class="search-note">{t("searchMore", { n: all - hits.length })}</p> : null}
     </nav>
+  );
+}
+
+function Result({ hit }: { hit: Found }) {
+  const { excerpt, at, length } = hit;
+  return (
+    <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; jumpTo.value = hit.message; }}>
+      <i class="ic" aria-hidden="true"><Icon name="search" size={12} /></i>
+      <span>
+        <span class="title" dir="auto">{readable(hit.title ?? "") || t("untitled")}</span>
+        {hit.isMissing === true
+          ? <small>{t("searchMissing")}</small>
+          : <small dir="auto">{readable(excerpt.slice(0, at))}{length > 0 ? <mark>{readable(excerpt.slice(at, at + length))}</mark> : null}{readable(excerpt.slice(at + length))}</small>}
+      </span>
+    </a>
   );
 }
 
@@ -126,7 +139,7 @@ function Foot() {
     <div class="foot">
       <span class="who"><b dir="auto">{name}</b><small><Standing /></small></span>
       <IconButton icon="settings" label={t("settings")} onClick={() => { isDrawerOpen.value = false; go({ page: "settings", part: "general" }); }} />
-      <button type="button" class="lock" title={t("lockNow")} aria-label={t("lockNow")} onClick={() => void attempt(() => core().lock())}><Icon name="unlocked" size={14} /><span>{t("unlocked")}</span></button>
+      <button type="button" class="lock" title={t("lockNow")} aria-label={t("lockNow")} onClick={() => void lock()}><Icon name="unlocked" size={14} /><span>{t("unlocked")}</span></button>
     </div>
   );
 }

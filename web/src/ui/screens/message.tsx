@@ -3,54 +3,73 @@
 //   what the person said   a shape, shortened; edit, copy, delete, ‹1/2›
 //   what the model said    text on paper; sealed, model, retry, copy, what the server saw, ‹2/3›
 //   what a tool said       one folded line
-import { useMemo, useState } from "preact/hooks";
-import type { MessageLine } from "../../client/core";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { MessageLine, MissingPart } from "../../client/core";
 import { exactly, t, when } from "../i18n";
 import { Icon } from "../icons";
+import { readable } from "../markdown/links";
 import { MessageBody } from "../message/body";
 import { copyText } from "../message/clipboard";
+import { MissingBody } from "../message/missing";
 import { parseMessage } from "../message/parse";
-import { shorten } from "../message/shorten";
+import { shorten, type Shortened } from "../message/shorten";
 import { CopyButton, IconButton } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
-import { askInstead, content, deleteMessage, page, retry, showBranch } from "../state/chat";
+import { askInstead, content, deleteMessage, page, retry, showBranch, wholeBody } from "../state/chat";
 import { core } from "../state/core";
 import { attempt, say } from "../state/notes";
 import { optionsFor } from "../state/options";
 import { EditBox } from "./edit";
 import { Ending } from "./ending";
 import { Saw } from "./saw";
+import { GENERAL } from "../topics";
 
 /** A message. */
 export function Message({ message }: { message: MessageLine }) {
+  if (message.missing !== undefined) return <Away message={message} parts={message.missing} />;
   if (message.role === "user") return <Said message={message} />;
   if (message.role === "assistant") return <Answer message={message} />;
   return <Aside message={message} />;
 }
 
+/** A message whose words went to make room. */
+function Away({ message, parts }: { message: MessageLine; parts: MissingPart[] }) {
+  const isMine = message.role === "user";
+  return (
+    <article class={isMine ? "said" : "answer"} id={message.id} aria-label={t(isMine ? "youSaid" : "answerSaid")}>
+      <div class={isMine ? "bubble" : undefined}><MissingBody message={message} parts={parts} /></div>
+      <div class="meta"><Status message={message} /><span>{t("contentAway")}</span></div>
+    </article>
+  );
+}
+
+/** What the person wrote, shortened. The whole is loaded, opened and parsed when it is asked for. */
 function Said({ message }: { message: MessageLine }) {
-  const [isWhole, setWhole] = useState(false);
-  const [isEditing, setEditing] = useState(false);
+  const [whole, setWhole] = useState<string | null>(null);
+  const [editing, setEditing] = useState<string | null>(null);
   const [isDeleting, setDeleting] = useState(false);
-  const short = useMemo(() => shorten(message.body, parseMessage(message.id, message.body, content)), [message.id, message.body]);
-  const isShort = short.isShortened && !isWhole;
-  if (isEditing) {
+  const short = useMemo(() => shortened(message), [message.id, message.body, message.length]);
+  useEffect(() => setWhole(null), [message.body, message.length, message.rev]);
+  const withWhole = (use: (body: string) => unknown) => attempt(async () => use(await wholeBody(message)));
+  if (editing !== null) {
     const resend = async (body: string) => {
-      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(false);
+      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(null);
     };
-    return <EditBox body={message.body} onCancel={() => setEditing(false)} onSend={resend} />;
+    return <EditBox body={editing} onCancel={() => setEditing(null)} onSend={resend} />;
   }
   return (
     <article class="said" id={message.id} aria-label={t("youSaid")}>
       <div class="bubble" dir="auto">
-        <MessageBody id={isShort ? `${message.id}~` : message.id} body={isShort ? short.body : message.body} />
-        {short.isShortened ? <button type="button" class="more" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{t(isWhole ? "showLess" : "showFull")}</button> : null}
+        {whole === null ? <MessageBody id={short.isShortened ? `${message.id}~` : message.id} body={short.body} isPart={short.isShortened} /> : <MessageBody id={message.id} body={whole} />}
+        {short.isShortened ? (
+          <button type="button" class="more" aria-expanded={whole !== null} onClick={() => (whole === null ? void withWhole(setWhole) : setWhole(null))}>{t(whole === null ? "showFull" : "showLess")}</button>
+        ) : null}
       </div>
       <div class="meta">
         <span class="acts">
-          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => setEditing(true)} /> : null}
-          <IconButton icon="copy" label={t("copyMessage")} onClick={() => void copyWords(message.body)} />
+          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => void withWhole(setEditing)} /> : null}
+          <IconButton icon="copy" label={t("copyMessage")} onClick={() => void withWhole(copyWords)} />
           {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => setDeleting(true)} /> : null}
         </span>
         <Status message={message} />
@@ -63,16 +82,23 @@ function Said({ message }: { message: MessageLine }) {
   );
 }
 
+/** What is shown of it at first. Where the page has the first words only, those are shortened. */
+function shortened(message: MessageLine): Shortened {
+  const short = shorten(message.body, parseMessage(`${message.id}~`, message.body, content));
+  return message.length === undefined ? short : { ...short, isShortened: true };
+}
+
 function Answer({ message }: { message: MessageLine }) {
   const [isSeen, setSeen] = useState(false);
-  const finish = message.heard?.finish;
+  const isLast = page.value?.messages.at(-1)?.id === message.id;
+  const finish = message.finish ?? (isLast && page.value?.chat.isEnded ? "ended" : undefined);
   return (
     <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
       <MessageBody id={message.id} body={message.body} />
       {finish ? <Ending finish={finish} /> : null}
       <div class="meta">
         <Status message={message} />
-        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{message.model}{reasonOf(message)}</span> : null}
+        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{reasonOf(message)}</span> : null}
         <Alternatives message={message} />
         <span class="acts shown">
           {canWrite.value && message.parent !== null && finish !== "ended" ? (
@@ -88,7 +114,7 @@ function Answer({ message }: { message: MessageLine }) {
           </button>
         </span>
       </div>
-      {message.heard && message.heard.tools.length > 0 ? <p class="tools"><Icon name="tool" size={13} />{t("toolsUsed", { tools: message.heard.tools.join(", ") })}</p> : null}
+      {message.heard && message.heard.tools.length > 0 ? <p class="tools"><Icon name="tool" size={13} />{t("toolsUsed", { tools: readable(message.heard.tools.join(", ")) })}</p> : null}
       {isSeen ? <Saw message={message} /> : null}
       <Copies numbers={message.copies} />
     </article>
@@ -106,8 +132,8 @@ function Aside({ message }: { message: MessageLine }) {
 }
 
 function reasonOf(message: MessageLine): string {
-  const category = page.value?.chat.category;
-  return message.heard && category ? ` · ${t("chosenFor", { category })}` : "";
+  const category = message.heard?.category;
+  return category && category !== GENERAL ? ` · ${t("chosenFor", { category: readable(category) })}` : "";
 }
 
 function Status({ message }: { message: MessageLine }) {

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { Wax } from "../icons";
 import { Icon } from "../icons";
+import { readable } from "../markdown/links";
 import { type } from "../state/draft";
 import { core } from "../state/core";
 import { isTemporary, switchedOff } from "../state/options";
@@ -24,7 +25,7 @@ export function NewChat() {
         <p>{t(isTemporary.value ? "temporaryExplained" : "welcomeText")}</p>
         {ideas.length > 0 ? (
           <div class="next" role="group" aria-label={t("ideas")}>
-            {ideas.slice(0, 4).map((text) => <button key={text} type="button" dir="auto" onClick={() => begin(text)}>{text}</button>)}
+            {ideas.slice(0, 4).map((text) => <button key={text} type="button" dir="auto" onClick={() => begin(text)}>{readable(text)}</button>)}
           </div>
         ) : null}
       </div>

@@ -2,9 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { CopyLine, WaitingLine } from "../../client/core";
 import { t, type Key } from "../i18n";
-import { en } from "../lang/en";
+import { words as en } from "../lang/en";
 import { Icon } from "../icons";
 import { outbox } from "../state/account";
+import { letGo } from "../state/draft";
 import { core } from "../state/core";
 import { lineOf } from "../state/list";
 import { attempt, problemText } from "../state/notes";
@@ -60,7 +61,7 @@ function Copy({ copy, onDone }: { copy: CopyLine; onDone: () => void }) {
       {copy.text ? <p class="raw copy-text" dir="auto">{copy.text}</p> : null}
       <div class="row">
         <button type="button" class="button" onClick={() => void act(core().useCopy(copy.number))}>{t("conflictedUse")}</button>
-        <button type="button" class="button" onClick={() => void act(core().discardCopy(copy.number))}>{t("conflictedDiscard")}</button>
+        <button type="button" class="button" onClick={() => void act(core().discardCopy(copy.number)).then(letGo)}>{t("conflictedDiscard")}</button>
       </div>
     </div>
   );

@@ -6,9 +6,9 @@ import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { Field, Spinner } from "../parts/basics";
 import { qrCode } from "../qr";
-import { core, nameOf } from "../state/core";
+import { core, nameOf, serverOrigin } from "../state/core";
 import { problemText } from "../state/notes";
-import { Form, Go, useWork } from "./door";
+import { Form, Frame, Go, useWork } from "./door";
 
 export function NewDevice() {
   const [offer, setOffer] = useState<{ text: string; expiresAt: number } | null>(null);
@@ -41,11 +41,16 @@ export function NewDevice() {
   return (
     <div class="pairing">
       <p>{t("pairNote")}</p>
-      <Qr text={`${location.origin}/#/pair/${offer.text}`} />
+      <Qr text={`${serverOrigin()}/#/pair/${offer.text}`} />
       <p class="code-shown" dir="ltr" aria-label={t("pairText")}>{inGroups(offer.text)}</p>
       <p class="state" role="status"><Spinner />{t("pairWaiting")}</p>
     </div>
   );
+}
+
+/** After pairing, before anything else: what opens this browser's files from now on. */
+export function Paired() {
+  return <Frame title={t("pairTitle")}><SetUnlock /></Frame>;
 }
 
 function SetUnlock() {

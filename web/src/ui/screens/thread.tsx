@@ -15,7 +15,7 @@ import { CannotOpen } from "./refused";
 import { Turn } from "./turn";
 
 const FIRST = 30;
-const MORE = 40;
+const MORE = 12;
 
 /** The open chat. */
 export function Thread() {

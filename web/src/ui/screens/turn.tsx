@@ -3,13 +3,18 @@ import { useState } from "preact/hooks";
 import type { Approval } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
+import { readable, spelled } from "../markdown/links";
 import { GrowingBody } from "../message/body";
+import { stepText, whyText } from "../message/steps";
 import { After, Spinner } from "../parts/basics";
+import { lazy } from "../parts/lazy";
 import { connection } from "../state/account";
 import { decide, giveUp, page, retry, stop, type LiveTurn } from "../state/chat";
 import { problemText } from "../state/notes";
 import { optionsFor } from "../state/options";
 import { Ending } from "./ending";
+
+const Wish = lazy(async () => (await import("./wish")).Wish);
 
 /** An answer that is waited for. */
 export function Turn({ turn }: { turn: LiveTurn }) {
@@ -19,6 +24,9 @@ export function Turn({ turn }: { turn: LiveTurn }) {
       <GrowingBody id={turn.reply} words={turn.words} />
       {turn.approvals.value.map((approval) => (
         <Ask key={approval.id} turn={turn} approval={approval} />
+      ))}
+      {turn.wishes.value.map((wish) => (
+        <Wish key={wish.what} turn={turn} wish={wish} />
       ))}
       <State turn={turn} />
       {turn.finish.value ? <Ending finish={turn.finish.value} /> : null}
@@ -35,7 +43,7 @@ function Steps({ turn }: { turn: LiveTurn }) {
     <ul class="steps" aria-live="polite">
       {sent > 0 ? <li><Icon name="upload" size={13} />{t("historySent", { n: sent })}</li> : null}
       {steps.slice(-3).map((step, index) => (
-        <li key={index}><Icon name="tool" size={13} />{step}</li>
+        <li key={index}><Icon name="tool" size={13} />{readable(step)}</li>
       ))}
     </ul>
   );
@@ -51,10 +59,10 @@ function State({ turn }: { turn: LiveTurn }) {
   }
   if (state === "unknown") return <p class="state"><Icon name="wait" size={13} />{t("askUnknown")}</p>;
   if (turn.ahead.value > 0) return <p class="state"><Icon name="wait" size={13} />{t("askAhead", { n: turn.ahead.value })}</p>;
-  const isWaitingForPerson = turn.approvals.value.length > 0;
+  const isWaitingForPerson = turn.approvals.value.length > 0 || turn.wishes.value.length > 0;
   return (
     <p class="state">
-      {turn.words.value === "" && !isWaitingForPerson ? <span class="thinking"><Spinner />{turn.progress.value ?? t("thinking")}</span> : null}
+      {turn.words.value === "" && !isWaitingForPerson ? <span class="thinking"><Spinner />{turn.progress.value === null ? t("thinking") : readable(stepText(turn.progress.value))}</span> : null}
       <button type="button" class="button small" disabled={turn.isStopping.value} onClick={() => void stop(turn)}>
         <Icon name="stop" size={12} />
         {t(turn.isStopping.value ? "stopping" : "stop")}
@@ -87,8 +95,8 @@ function Ask({ turn, approval }: { turn: LiveTurn; approval: Approval }) {
   return (
     <section class="card ask" aria-label={t("allowTitle")}>
       <h3><Icon name="tool" />{t("allowTitle")}</h3>
-      {approval.why ? <p dir="auto">{approval.why}</p> : null}
-      <pre class="call" tabIndex={0} dir="ltr"><b>{approval.tool}</b>{"\n"}{exactCall(approval.input)}</pre>
+      {whyText(approval) ? <p dir="auto">{readable(whyText(approval))}</p> : null}
+      <pre class="call" tabIndex={0} dir="ltr"><b>{exactCall(approval.tool)}</b>{"\n"}{exactCall(approval.input)}</pre>
       <div class="row">
         <button type="button" class="button go" disabled={isBusy} onClick={() => void answer(true)}>{t("allowOnce")}</button>
         <button type="button" class="button" disabled={isBusy} onClick={() => void answer(false)}>{t("deny")}</button>
@@ -108,5 +116,5 @@ export function exactCall(input: string): string {
   } catch {
     text = input;
   }
-  return text.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return spelled(text, (hex) => (hex.length > 4 ? `\\u{${hex}}` : `\\u${hex}`));
 }

@@ -12,7 +12,8 @@ import { account, freshCode, outbox, receipt } from "../state/account";
 import { core, nameOf } from "../state/core";
 import { loadList } from "../state/list";
 import { attempt, say, sayProblem } from "../state/notes";
-import { readExport } from "./imports";
+import { readFile } from "./imports";
+import { BadArchive } from "./unzip";
 import { ProofDialog } from "./proof";
 
 export function Data() {
@@ -107,16 +108,27 @@ function Restore() {
   );
 }
 
+/** A file is read as a whole. */
+const MOST_BYTES = 512 * 1024 * 1024;
+
 /** Chats of this program or of other assistants. They are read here, and sealed before they leave. */
 function Import() {
+  const [done, setDone] = useState<string | null>(null);
   const take = async (files: FileList | null) => {
     const file = files?.[0];
     if (file === undefined) return;
+    setDone(null);
     await attempt(async () => {
-      const read = readExport(file.name, await file.text());
-      if (read.length === 0) return say(t("importNothing"));
-      const made = await core().importChats(read);
-      say(t("imported", { n: made.length }));
+      if (file.size > MOST_BYTES) return setDone(t("importBadArchive"));
+      const read = await readFile(file.name, new Uint8Array(await file.arrayBuffer())).catch((error: unknown) => {
+        if (error instanceof BadArchive) return null;
+        throw error;
+      });
+      if (read === null || (read.chats.length === 0 && read.memories.length === 0)) return setDone(t(read === null ? "importBadArchive" : "importNothing"));
+      const made = await core().importChats({ chats: read.chats, memories: read.memories });
+      const skipped = read.skipped + made.skipped;
+      const parts = [t("imported", { n: made.chats.length }), ...(made.memories > 0 ? [t("importedMemories", { n: made.memories })] : []), ...(skipped > 0 ? [t("importSkipped", { n: skipped })] : [])];
+      setDone(parts.join(" "));
       await loadList();
     });
   };
@@ -127,8 +139,9 @@ function Import() {
       <label class="button file">
         <Icon name="upload" />
         {t("importChoose")}
-        <input type="file" accept=".json,.md,.txt" onChange={(event: TargetedEvent<HTMLInputElement>) => void take(event.currentTarget.files)} />
+        <input type="file" accept=".json,.md,.txt,.zip" onChange={(event: TargetedEvent<HTMLInputElement>) => void take(event.currentTarget.files)} />
       </label>
+      {done === null ? null : <p role="status">{done}</p>}
     </section>
   );
 }

@@ -42,7 +42,7 @@ export function Devices() {
             </li>
           ))}
         </ul>
-        <Label />
+        <Label onSaved={load} />
       </section>
       <PairOther />
       {revoking ? <ProofDialog title={t("revoke")} text={t("revokeNote")} run={revoke} onClose={() => setRevoking(null)} /> : null}
@@ -50,12 +50,13 @@ export function Devices() {
   );
 }
 
-function Label() {
+function Label({ onSaved }: { onSaved: () => Promise<unknown> }) {
   const [label, setLabel] = useState("");
   const save = () =>
     attempt(async () => {
       await core().labelDevice(label.trim());
       setLabel("");
+      await onSaved();
     });
   return (
     <Form onSubmit={save}>

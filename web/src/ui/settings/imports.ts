@@ -1,57 +1,92 @@
-// Reads exports: this program's own JSON, the conversations of big assistants, and Markdown. Whatever cannot be read is left out.
+// Reads exports: this program's own JSON, the conversations of big assistants, and Markdown. Whatever cannot be read is left out, and counted.
 //
-//   {chats: [{fields, messages}]}            this program
+//   {chats: [{fields, messages, embeds}], data}   this program: everything   ┐ the branch of the newest leaf; fields, memories
+//   {title, fields, messages}                     this program: one chat     ┘ and what messages show, with them
 //   [{title, mapping: {id: {message, parent}}, current_node}]   a tree; the branch that was shown is taken
 //   [{name, chat_messages: [{sender, text}]}]                   a list
 //   Markdown                                 "**You:** …", "**Assistant:** …", or headings with the same names
+//   ZIP                                      an archive with such files (unzip.ts)
 //
 // Easy to get wrong: trusting the shape. Every step looks before it reads.
+import type { Import, ImportedChat } from "../../client/core";
+import { isArchive, unzip } from "./unzip";
 
-export interface ImportedChat {
-  title: string | null;
-  messages: { role: "user" | "assistant"; body: string; model?: string }[];
+/** What was found in a file. */
+export interface Read extends Import {
+  /** Messages and chats that cannot be read. */
+  skipped: number;
 }
 
 type Json = Record<string, unknown>;
+type Message = ImportedChat["messages"][number];
 
-/** The chats of a file. */
-export function readExport(name: string, text: string): ImportedChat[] {
-  const chats = name.toLowerCase().endsWith(".json") ? fromJson(text) : [fromMarkdown(text, name.replace(/\.[^.]*$/, ""))];
-  return chats.filter((chat) => chat.messages.length > 0).map((chat) => ({ ...chat, title: chat.title?.slice(0, 120) || null }));
+/** The chats of a file, or of the files in an archive. */
+export async function readFile(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<Read> {
+  if (!isArchive(bytes)) return readExport(name, new TextDecoder().decode(bytes));
+  const all: Read = { chats: [], memories: [], skipped: 0 };
+  const named = await unzip(bytes, (one) => /^conversations.*\.json$/i.test(one));
+  const files = named.length > 0 ? named : await unzip(bytes, (one) => /\.(?:json|md)$/i.test(one));
+  for (const one of files) {
+    const { chats, memories, skipped } = readExport(one.name, one.text);
+    all.chats.push(...chats);
+    all.memories.push(...memories);
+    all.skipped += skipped;
+  }
+  return all;
 }
 
-function fromJson(text: string): ImportedChat[] {
+/** The chats of a text. */
+export function readExport(name: string, text: string): Read {
+  const read: Read = { chats: [], memories: [], skipped: 0 };
+  const chats = name.toLowerCase().endsWith(".json") ? fromJson(text, read) : [fromMarkdown(text, name.replace(/\.[^.]*$/, ""))];
+  read.chats = chats.filter((chat) => chat.messages.length > 0).map((chat) => ({ ...chat, title: chat.title?.slice(0, 120) || null }));
+  return read;
+}
+
+function fromJson(text: string, read: Read): ImportedChat[] {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     return [];
   }
-  const own = isObject(value) && Array.isArray(value["chats"]) ? value["chats"] : null;
-  if (own !== null) return own.filter(isObject).map(fromOwn);
+  if (isObject(value) && Array.isArray(value["chats"])) {
+    read.memories = objects(value["data"], null).flatMap(({ kind, name, body }) => (kind === "memory" && typeof name === "string" && typeof body === "string" ? [{ name, body }] : []));
+    return objects(value["chats"], read).map((chat) => fromOwn(chat, read));
+  }
+  if (isObject(value) && isObject(value["fields"])) return [fromOwn(value, read)];
   const list = Array.isArray(value) ? value : isObject(value) && Array.isArray(value["conversations"]) ? value["conversations"] : isObject(value) ? [value] : [];
-  return list.filter(isObject).map((chat) => (isObject(chat["mapping"]) ? fromTree(chat, chat["mapping"]) : fromList(chat)));
+  return objects(list, read).map((chat) => (isObject(chat["mapping"]) ? fromTree(chat, chat["mapping"], read) : fromList(chat, read)));
 }
 
 /** Our own: the messages form a tree, and the newest leaf's branch is taken. */
-function fromOwn(chat: Json): ImportedChat {
-  const fields = isObject(chat["fields"]) ? chat["fields"] : {};
+function fromOwn(chat: Json, read: Read): ImportedChat {
+  const fields: Record<string, string> = {};
+  for (const [name, body] of Object.entries(isObject(chat["fields"]) ? chat["fields"] : {})) if (typeof body === "string") fields[name] = body;
   const all = new Map<string, Json>();
-  for (const message of asList(chat["messages"])) if (typeof message["id"] === "string") all.set(message["id"], message);
+  for (const message of objects(chat["messages"], read)) {
+    if (typeof message["id"] === "string") all.set(message["id"], message);
+    else read.skipped += 1;
+  }
   const parents = new Set([...all.values()].map((message) => message["parent"]));
   const leaves = [...all.values()].filter((message) => !parents.has(message["id"]));
   const leaf = leaves.sort((one, two) => Number(two["created_at"] ?? 0) - Number(one["created_at"] ?? 0))[0];
-  const messages: ImportedChat["messages"] = [];
+  const messages: Message[] = [];
   let steps = all.size;
   for (let at: Json | undefined = leaf; at !== undefined && steps > 0; at = all.get(String(at["parent"])), steps -= 1) {
-    const one = said(at["role"], at["body"], at["model"]);
-    if (one !== null) messages.unshift(one);
+    const role = at["role"] === "tool" || at["role"] === "summary" ? at["role"] : null;
+    const one = said(role === null ? at["role"] : "assistant", at["body"], at["model"], at["created_at"], read);
+    const refs = Array.isArray(at["refs"]) ? at["refs"].filter((ref) => typeof ref === "string") : [];
+    if (one !== null) messages.unshift({ ...one, ...(role === null ? {} : { role }), ...(refs.length > 0 ? { refs } : {}) });
   }
-  return { title: asText(fields["title"]), messages };
+  const embeds = Object.entries(isObject(chat["embeds"]) ? chat["embeds"] : {}).filter((one): one is [string, string] => typeof one[1] === "string");
+  const { title, ...others } = fields;
+  const more = { ...(Object.keys(others).length > 0 ? { fields: others } : {}), ...(embeds.length > 0 ? { embeds: Object.fromEntries(embeds) } : {}) };
+  return { title: asText(title ?? chat["title"]), messages, ...more };
 }
 
-function fromTree(chat: Json, mapping: Json): ImportedChat {
-  const messages: ImportedChat["messages"] = [];
+function fromTree(chat: Json, mapping: Json, read: Read): ImportedChat {
+  const messages: Message[] = [];
   let at: unknown = chat["current_node"];
   for (let steps = Object.keys(mapping).length; steps > 0 && typeof at === "string"; steps -= 1) {
     const node = mapping[at];
@@ -59,18 +94,18 @@ function fromTree(chat: Json, mapping: Json): ImportedChat {
     const message = isObject(node["message"]) ? node["message"] : {};
     const author = isObject(message["author"]) ? message["author"]["role"] : null;
     const content = isObject(message["content"]) ? message["content"]["parts"] : null;
-    const text = Array.isArray(content) ? content.filter((part) => typeof part === "string").join("\n\n") : null;
+    const text = Array.isArray(content) && (content.length === 0 || content.some((part) => typeof part === "string")) ? content.filter((part) => typeof part === "string").join("\n\n") : null;
     const metadata = isObject(message["metadata"]) ? message["metadata"]["model_slug"] : undefined;
-    const one = said(author, text, metadata);
+    const one = said(author, text, metadata, message["create_time"], read);
     if (one !== null) messages.unshift(one);
     at = node["parent"];
   }
   return { title: asText(chat["title"]), messages };
 }
 
-function fromList(chat: Json): ImportedChat {
-  const list = asList(chat["chat_messages"] ?? chat["messages"]);
-  const messages = list.map((one) => said(one["sender"] ?? one["role"], textOf(one), one["model"])).filter((one) => one !== null);
+function fromList(chat: Json, read: Read): ImportedChat {
+  const list = objects(chat["chat_messages"] ?? chat["messages"], read);
+  const messages = list.map((one) => said(one["sender"] ?? one["role"], textOf(one), one["model"], one["created_at"], read)).filter((one) => one !== null);
   return { title: asText(chat["name"] ?? chat["title"]), messages };
 }
 
@@ -84,7 +119,7 @@ const SPEAKER = /^(?:#{1,4}\s*|\*\*)(you|user|human|me|du|ich|assistant|model|ai
 
 function fromMarkdown(text: string, name: string): ImportedChat {
   let title: string | null = name;
-  const messages: ImportedChat["messages"] = [];
+  const messages: Message[] = [];
   for (const line of text.split(/\r?\n/)) {
     const speaker = SPEAKER.exec(line);
     const last = messages.at(-1);
@@ -97,18 +132,34 @@ function fromMarkdown(text: string, name: string): ImportedChat {
   return { title, messages: messages.map((one) => ({ ...one, body: one.body.trim() })).filter((one) => one.body !== "") };
 }
 
-function said(role: unknown, body: unknown, model: unknown): ImportedChat["messages"][number] | null {
+/** A message, if somebody said something. One without a text that can be read is counted; what a system says to itself is not one. */
+function said(role: unknown, body: unknown, model: unknown, at: unknown, read: Read): Message | null {
   const who = role === "user" || role === "human" ? "user" : role === "assistant" || role === "model" ? "assistant" : null;
-  if (who === null || typeof body !== "string" || body.trim() === "") return null;
-  return { role: who, body, ...(typeof model === "string" && who === "assistant" ? { model } : {}) };
+  if (who === null || (typeof body === "string" && body.trim() === "")) return null;
+  if (typeof body !== "string") {
+    read.skipped += 1;
+    return null;
+  }
+  const createdAt = when(at);
+  return { role: who, body, ...(typeof model === "string" && who === "assistant" ? { model } : {}), ...(createdAt === null ? {} : { createdAt }) };
+}
+
+/** When something was said, in milliseconds: seconds or milliseconds since 1970, or a date in words. */
+function when(at: unknown): number | null {
+  const ms = typeof at === "string" ? Date.parse(at) : typeof at === "number" ? (at < 1e11 ? at * 1000 : at) : Number.NaN;
+  return Number.isFinite(ms) && ms > 0 ? Math.round(ms) : null;
 }
 
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function asList(value: unknown): Json[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+/** The objects of a list; whatever else is in it is counted. */
+function objects(value: unknown, read: Read | null): Json[] {
+  const all: unknown[] = Array.isArray(value) ? value : [];
+  const found = all.filter(isObject);
+  if (read !== null) read.skipped += all.length - found.length;
+  return found;
 }
 
 function asText(value: unknown): string | null {

@@ -6,6 +6,7 @@ import { Field } from "../parts/basics";
 import { Dialog } from "../parts/dialog";
 import { canUsePasskeys, usePasskey } from "../passkey";
 import { Form, Go, useWork } from "../screens/door";
+import { account } from "../state/account";
 
 interface Props {
   title: string;
@@ -21,9 +22,9 @@ export function ProofDialog({ title, text, run, onClose }: Props) {
   const [totp, setTotp] = useState("");
   const [hasTotp, setHasTotp] = useState(false);
   const work = useWork();
-  const doIt = (proof: Proof) =>
+  const doIt = (proof: Proof | (() => Promise<Proof>)) =>
     work.run(async () => {
-      await run(proof);
+      await run(typeof proof === "function" ? await proof() : proof);
       onClose();
     });
   const submit = () => {
@@ -38,7 +39,7 @@ export function ProofDialog({ title, text, run, onClose }: Props) {
         <Field label={t("password")} type="password" value={password} onInput={setPassword} autoComplete="current-password" isRequired autoFocus error={work.problem} />
         {hasTotp ? <Field label={t("totp")} value={totp} onInput={setTotp} autoComplete="one-time-code" inputMode="numeric" isMono /> : <button type="button" class="text start" onClick={() => setHasTotp(true)}>{t("haveTotp")}</button>}
         <Go isBusy={work.isBusy} label={t("goOn")} busy={t("stretching")} icon="check" />
-        {canUsePasskeys() ? <button type="button" class="button wide" disabled={work.isBusy} onClick={() => void usePasskey().then(doIt, () => undefined)}>{t("loginPasskey")}</button> : null}
+        {canUsePasskeys() ? <button type="button" class="button wide" disabled={work.isBusy} onClick={() => void doIt(() => usePasskey(account.value?.state === "open" ? account.value.login : null))}>{t("loginPasskey")}</button> : null}
       </Form>
     </Dialog>
   );

@@ -55,7 +55,7 @@ export function Security() {
 async function addPasskey(proof: Proof): Promise<void> {
   const who = account.value;
   if (who?.state !== "open") return;
-  await core().addPasskey(proof, await makePasskey(who.login ?? "", who.account));
+  await core().addPasskey(proof, await makePasskey(who.login ?? who.account));
   say(t("passkeyAdded"));
 }
 

@@ -6,12 +6,16 @@ import { computed, signal } from "@preact/signals";
 import type { Account, Connection, CoreEvent } from "../../client/core";
 import { core } from "./core";
 import { sayProblem } from "./notes";
-import { CommandError } from "./core";
+import { CommandError, nameOf } from "./core";
 
 export const account = signal<Account | null>(null);
 export const connection = signal<Connection>({ state: "offline" });
 export const outbox = signal({ waiting: 0, copies: 0 });
 export const isQuotaFull = signal(false);
+/** Why the page could not begin, by name: a part of it did not load, or the browser's storage cannot be used. */
+export const startProblem = signal<string | null>(null);
+/** Whether what is written may be in this tab only. */
+let isTabOnly = false;
 /** A newer page is on the server: this one must be loaded again. */
 export const isStale = signal(false);
 /** A recovery code that was just made. It is shown once, before anything else, and is nowhere else. */
@@ -32,8 +36,17 @@ export function onLocked(forget: () => void): void {
 /** Asks how things stand, and hears what changes. */
 export async function startAccount(): Promise<void> {
   core().on(hear);
-  setAccount(await core().account());
-  connection.value = await core().connection();
+  // What is only in this tab would go with it: the browser asks first.
+  addEventListener("beforeunload", (event) => {
+    if (isTabOnly && outbox.value.waiting > 0) event.preventDefault();
+  });
+  try {
+    setAccount(await core().account());
+    connection.value = await core().connection();
+  } catch (error) {
+    startProblem.value = nameOf(error);
+    return;
+  }
   if (isOpen.value) {
     const [waiting, copies] = await Promise.all([core().waiting(), core().copies()]);
     outbox.value = { waiting: waiting.length, copies: copies.length };
@@ -53,10 +66,11 @@ function hear(event: CoreEvent): void {
       outbox.value = { waiting: event.waiting, copies: event.copies };
       break;
     case "quota":
-      isQuotaFull.value = true;
+      isQuotaFull.value = isTabOnly = event.isFull;
       break;
     case "error":
-      sayProblem(new CommandError(event.error));
+      if (event.error.name === "stale-client") isStale.value = true;
+      else sayProblem(new CommandError(event.error));
       break;
     default:
   }
@@ -64,30 +78,9 @@ function hear(event: CoreEvent): void {
 
 function setAccount(next: Account): void {
   account.value = next;
+  startProblem.value = null;
   if (next.state === "open") return;
   freshCode.value = next.state === "none" ? null : freshCode.value;
   outbox.value = { waiting: 0, copies: 0 };
   for (const forget of emptied) forget();
-}
-
-/** Looks whether the server has another page than this one, when the person comes back to it. */
-export function watchForNewPage(): void {
-  const path = document.querySelector<HTMLScriptElement>("script[type=module]")?.src;
-  if (path === undefined) return;
-  let first: string | null = null;
-  const look = async () => {
-    if (document.visibilityState !== "visible" || isStale.value) return;
-    try {
-      const answer = await fetch(path, { method: "HEAD", cache: "no-cache" });
-      const tag = answer.ok ? answer.headers.get("etag") : null;
-      if (tag === null) return;
-      if (first === null) first = tag;
-      else if (first !== tag) isStale.value = true;
-    } catch {
-      // Nobody there: that is said elsewhere.
-    }
-  };
-  document.addEventListener("visibilitychange", () => void look());
-  setInterval(() => void look(), 10 * 60_000);
-  void look();
 }

@@ -5,9 +5,12 @@
 //
 // Easy to get wrong: an answer that arrives for a chat that is not open any more. Pages carry the number of the opening that asked.
 import { signal, type Signal } from "@preact/signals";
-import type { Approval, AskOptions, ChatPage, CoreEvent, Finish, TurnLine } from "../../client/core";
+import type { Approval, AskOptions, ChatPage, CoreEvent, Finish, MessageLine, Progress, TurnLine, WishLine } from "../../client/core";
+import { t } from "../i18n";
 import { ContentStore } from "../message/content";
-import { onLocked } from "./account";
+import { memoryLabel } from "../message/names";
+import { stepText } from "../message/steps";
+import { isOpen, onLocked } from "./account";
 import { core, nameOf } from "./core";
 import { attempt } from "./notes";
 import { go } from "./route";
@@ -21,12 +24,14 @@ export interface LiveTurn {
   state: Signal<TurnLine["state"]>;
   error: Signal<string | null>;
   words: Signal<string>;
-  progress: Signal<string | null>;
+  progress: Signal<Progress | null>;
   /** What was done so far, newest last: tools and steps. */
   steps: Signal<string[]>;
   ahead: Signal<number>;
   historySent: Signal<number>;
   approvals: Signal<Approval[]>;
+  /** What the server asks this device for. Nothing of it has left. */
+  wishes: Signal<WishLine[]>;
   finish: Signal<Finish | null>;
   /** Whether it is being stopped. */
   isStopping: Signal<boolean>;
@@ -38,6 +43,8 @@ export const pageError = signal<string | null>(null);
 export const isPageLoading = signal(false);
 export const turns = signal<LiveTurn[]>([]);
 export const content = new ContentStore();
+/** First words of parts whose words went to make room, by content id. */
+export const previews = signal<ReadonlyMap<string, string>>(new Map());
 /** A message that was searched for: shown as soon as its chat is. */
 export const jumpTo = signal<string | null>(null);
 
@@ -54,7 +61,9 @@ export function closeChat(): void {
   page.value = null;
   pageError.value = null;
   turns.value = [];
+  previews.value = new Map();
   content.clear();
+  if (!isOpen.peek()) seenTools.value = [];
 }
 
 /** Opens a chat. */
@@ -85,7 +94,24 @@ function take(got: ChatPage): void {
   pageError.value = got.chat.refused ?? null;
   turns.value = next;
   page.value = got;
+  if (previews.value.size === 0 && got.messages.some((message) => message.missing !== undefined)) void loadPreviews(got.chat.id);
 }
+
+/** The first words are nice to have: without them there are empty places. */
+async function loadPreviews(chat: string): Promise<void> {
+  const found = await core().previews(chat).catch(() => []);
+  if (page.value?.chat.id === chat) previews.value = new Map(found);
+}
+
+/** All words of a message: those that the page has, or the worker's, or the server's. */
+export async function wholeBody(message: MessageLine): Promise<string> {
+  const chat = page.value?.chat.id;
+  const isHere = message.length === undefined && message.missing === undefined;
+  return isHere || chat === undefined ? message.body : core().body(chat, message.id);
+}
+
+/** Loads the words of a message that went to make room; the others of its chat come with them. */
+export const loadWords = (message: string) => inChat((chat) => core().body(chat, message));
 
 function merge(old: LiveTurn | undefined, line: TurnLine): LiveTurn {
   const turn = old ?? blank(line);
@@ -96,6 +122,7 @@ function merge(old: LiveTurn | undefined, line: TurnLine): LiveTurn {
   turn.ahead.value = line.ahead;
   turn.historySent.value = Math.max(turn.historySent.value, line.historySent);
   turn.approvals.value = line.approvals;
+  turn.wishes.value = line.wishes;
   return turn;
 }
 
@@ -108,22 +135,23 @@ function blank(line: Pick<TurnLine, "chat" | "turn" | "message" | "reply">): Liv
     state: signal<TurnLine["state"]>("unsent"),
     error: signal<string | null>(null),
     words: signal(""),
-    progress: signal<string | null>(null),
+    progress: signal<Progress | null>(null),
     steps: signal<string[]>([]),
     ahead: signal(0),
     historySent: signal(0),
     approvals: signal<Approval[]>([]),
+    wishes: signal<WishLine[]>([]),
     finish: signal<Finish | null>(null),
     isStopping: signal(false),
   };
 }
 
 /** Asks. Without a chat, one is made; it is opened before the question is stored, so that nothing of the answer is missed. */
-export async function ask(body: string, options: AskOptions, place: { chat: string | null; temporary: boolean }): Promise<boolean> {
+export async function ask(body: string, options: AskOptions, place: { chat: string | null; temporary?: boolean; uncached?: boolean }): Promise<boolean> {
   return attempt(async () => {
     let chat = place.chat;
     if (chat === null) {
-      chat = await core().newChat(place.temporary ? { temporary: true } : {});
+      chat = await core().newChat({ temporary: place.temporary === true, uncached: place.uncached === true });
       await openChat(chat);
       go({ page: "chat", chat });
     }
@@ -149,6 +177,35 @@ export async function decide(turn: LiveTurn, approval: Approval, allow: boolean)
     await core().decide(turn.chat, turn.turn, approval.id, allow);
     turn.approvals.value = turn.approvals.value.filter((one) => one.id !== approval.id);
   });
+}
+
+/** The person's word on what the server asks for: these pieces go, or nothing; and whether such things go by themselves from now on. */
+export async function answerWish(turn: LiveTurn, wish: WishLine, pieces: number[], isAlways: boolean): Promise<void> {
+  await attempt(async () => {
+    try {
+      await core().give(turn.chat, turn.turn, wish.what, pieces);
+      if (pieces.length > 0) step(turn, t("youGave", { n: pieces.length, names: wish.pieces.filter((_, at) => pieces.includes(at)).map(({ name }) => memoryLabel(name)).join(", ") }));
+    } catch (error) {
+      if (nameOf(error) !== "unasked") throw error;
+      // It went on, was stopped, or the connection is another: that is no attack.
+      step(turn, t("wishLate"));
+    } finally {
+      turn.wishes.value = turn.wishes.value.filter((one) => one.what !== wish.what);
+    }
+    if (isAlways) await core().share(turn.chat, wish.what, true);
+  });
+}
+
+function step(turn: LiveTurn, text: string): void {
+  if (turn.steps.value.at(-1) !== text) turn.steps.value = [...turn.steps.value.slice(-11), text];
+}
+
+/** Tools that answers used since the page was loaded. */
+export const seenTools = signal<readonly string[]>([]);
+
+/** Whether an answer waits for the person's word. */
+export function isWaitingForPerson(): boolean {
+  return turns.value.some((turn) => turn.wishes.value.length > 0 || turn.approvals.value.length > 0);
 }
 
 /** Whether an answer is coming that can be stopped. */
@@ -185,6 +242,11 @@ function hear(event: CoreEvent): void {
     void refresh();
     return;
   }
+  if (event.type === "connection" && event.connection.state !== "online" && event.connection.state !== "syncing") {
+    // Whoever asked is gone: it is asked for nothing any more.
+    for (const turn of turns.value) turn.wishes.value = [];
+    return;
+  }
   if (event.type === "approval") {
     const turn = find(event.approval.turn);
     if (turn) turn.approvals.value = [...turn.approvals.value.filter((one) => one.id !== event.approval.id), event.approval];
@@ -215,19 +277,29 @@ function tell(turn: LiveTurn, event: Extract<CoreEvent, { turn: string }>): void
       words(turn, event.at, event.text);
       break;
     case "progress":
-      turn.progress.value = event.text;
-      if (turn.steps.value.at(-1) !== event.text) turn.steps.value = [...turn.steps.value.slice(-11), event.text];
+      turn.progress.value = event.progress;
+      step(turn, stepText(event.progress));
+      break;
+    case "wishes":
+      if (event.wishes.length < turn.wishes.value.length && turn.state.value === "running") step(turn, t("wishLate"));
+      turn.wishes.value = event.wishes;
+      break;
+    case "gave":
+      if (event.pieces.length > 0) step(turn, t("gaveItself", { n: event.pieces.length, names: event.pieces.map(({ name }) => memoryLabel(name)).join(", ") }));
       break;
     case "history":
       turn.historySent.value += event.messages;
       break;
     case "ended":
       turn.state.value = "heard";
+      turn.wishes.value = [];
+      seenTools.value = [...new Set([...seenTools.value, ...event.tools])];
       turn.finish.value = event.finish;
       turn.progress.value = null;
       break;
     case "failed":
       turn.state.value = "unanswered";
+      turn.wishes.value = [];
       turn.error.value = event.error;
       break;
     case "made":

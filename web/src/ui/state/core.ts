@@ -1,6 +1,8 @@
 // The way to the worker: a Core whose commands are messages. Keys are over there and never come here.
 //
-// `new Worker` takes a script's address, which Trusted Types guard: one policy, `app`, that knows the worker's address and no other.
+// `new Worker` takes a script's address, which Trusted Types guard: one policy, `app`, that knows the addresses of the worker and of the
+// service worker, and no others.
+import { address } from "../../build";
 import type { Core, CoreError, CoreEvent, FromWorker, ToWorker } from "../../client/core";
 
 /** A command that failed. Its name is one of docs/CHATS.md; it has no words of a chat. */
@@ -42,20 +44,47 @@ interface PolicyFactory {
   createPolicy(name: string, rules: { createScriptURL: (input: string) => string }): ScriptPolicy;
 }
 
-/** Starts the worker. */
-export function startWorker(path = "/client.worker.js"): Core {
+function meta(name: string): string {
+  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
+}
+
+/** The server that this page is for, where it comes from the person's own machine; else null. */
+export function elsewhere(): string | null {
+  return meta("server") || null;
+}
+
+/** The origin of the server. */
+export function serverOrigin(): string {
+  return elsewhere() ?? location.origin;
+}
+
+const WORKER = address("client.worker.js");
+/** It has no build in its address: it is how a browser finds out about another one. */
+export const OFFLINE = "/sw.js";
+
+let policy: ScriptPolicy | null | undefined;
+
+/** The address of a script of this page, as Trusted Types want it. The constructors take it; its type is not known to TypeScript. */
+export function trusted(path: string): string {
   const factory = (globalThis as { trustedTypes?: PolicyFactory }).trustedTypes;
-  const policy = factory?.createPolicy("app", {
+  policy ??= factory?.createPolicy("app", {
     createScriptURL: (input) => {
-      if (input !== path) throw new TypeError("not a script of this page");
+      if (input !== WORKER && input !== OFFLINE) throw new TypeError("not a script of this page");
       return input;
     },
-  });
-  const url = policy === undefined ? path : policy.createScriptURL(path);
-  // With every request goes which release this page is: a server with another one refuses it.
-  const name = document.querySelector<HTMLMetaElement>('meta[name="release"]')?.content ?? "";
-  // The constructor takes what the policy made; its type is not known to TypeScript.
-  return overWorker(new Worker(url as string, { type: "module", name }));
+  }) ?? null;
+  return policy === null ? path : (policy.createScriptURL(path) as string);
+}
+
+/** Which release this page is: it goes with every request, and a server with another one refuses it. */
+export function release(): string {
+  return meta("release");
+}
+
+/** Starts the worker. */
+export function startWorker(): Core {
+  const name = [release(), elsewhere() ?? ""].join(" ").trimEnd();
+  return overWorker(new Worker(trusted(WORKER), { type: "module", name }));
 }
 
 /** A core behind a worker. */
@@ -71,8 +100,11 @@ export function overWorker(worker: Pick<Worker, "postMessage" | "addEventListene
     }
     const one = waiting.get(data.id);
     waiting.delete(data.id);
-    if ("error" in data) one?.reject(new CommandError(data.error));
-    else one?.resolve(data.value);
+    if ("error" in data) {
+      // An old page is the state of the whole page, not of one command.
+      if (data.error.name === "stale-client") for (const hear of listeners) hear({ type: "error", error: data.error });
+      one?.reject(new CommandError(data.error));
+    } else one?.resolve(data.value);
   });
   worker.addEventListener("error", () => {
     for (const one of waiting.values()) one.reject(new CommandError({ name: "worker" }));

@@ -1,15 +1,18 @@
 // The list of chats, in groups by day, and what a search on this device finds.
 import { computed, signal } from "@preact/signals";
-import type { ChatLine, CoreEvent, Found } from "../../client/core";
+import type { ChatLine, CoreEvent, SearchProgress, SearchResult } from "../../client/core";
 import { isOpen, onLocked } from "./account";
 import { core } from "./core";
 import { attempt } from "./notes";
 
 export const chats = signal<ChatLine[]>([]);
-export const hasOlder = signal(true);
+/** Whether the server has older chats: only a sync tells. */
+export const hasOlder = signal(false);
 export const isListLoaded = signal(false);
 export const query = signal("");
-export const found = signal<Found[] | null>(null);
+export const found = signal<SearchResult | null>(null);
+/** How far the index for search is. */
+export const indexed = signal<SearchProgress>({ done: 0, all: 0 });
 /** Chats that were just deleted, until it cannot be undone. */
 export const hidden = signal<ReadonlySet<string>>(new Set());
 
@@ -47,6 +50,7 @@ export async function startList(): Promise<void> {
     chats.value = [];
     found.value = null;
     query.value = "";
+    indexed.value = { done: 0, all: 0 };
     isListLoaded.value = false;
   });
   if (isOpen.value) await loadList();
@@ -56,6 +60,7 @@ export async function loadList(): Promise<void> {
   await attempt(async () => {
     chats.value = await core().chats();
     isListLoaded.value = true;
+    hasOlder.value = await core().hasOlder();
   });
 }
 
@@ -73,13 +78,16 @@ let asked = 0;
 export async function search(words: string): Promise<void> {
   query.value = words;
   const mine = ++asked;
-  if (words.trim().length < 2) {
+  // One letter says nothing; one sign of Chinese is a word.
+  if (/^[\0-\u024f]?$/.test(words.trim())) {
     found.value = null;
     return;
   }
   await attempt(async () => {
     const result = await core().search(words.trim());
-    if (mine === asked) found.value = result;
+    if (mine !== asked) return;
+    found.value = result;
+    indexed.value = result.index;
   });
 }
 
@@ -101,6 +109,12 @@ function unhide(chat: string): void {
 
 function hear(event: CoreEvent): void {
   if (event.type === "account" && event.account.state === "open") void loadList();
+  if (event.type === "connection" && event.connection.state === "online") void loadList();
+  if (event.type === "search") {
+    indexed.value = event.index;
+    // What could not be searched may be found now.
+    if (event.index.done === event.index.all && (found.value?.unsearched ?? 0) > 0) void search(query.value);
+  }
   if (event.type !== "chats") return;
   const gone = new Set(event.gone);
   const changed = new Map(event.changed.map((line) => [line.id, line]));

@@ -1,7 +1,7 @@
 // Short notes at the foot of the page: something was done, and how to take it back; or something failed, by its name.
 import { signal } from "@preact/signals";
 import { t, type Key } from "../i18n";
-import { en } from "../lang/en";
+import { words as en } from "../lang/en";
 import { nameOf } from "./core";
 
 export interface Note {

@@ -1,13 +1,15 @@
-// What this browser prefers: theme, language, and whether Enter sends. No secrets and no words, so localStorage is good enough;
+// What this browser prefers: theme, language, whether Enter sends, and whether the page is kept for starts without a server. No secrets and no words, so localStorage is good enough;
 // where it is not allowed, choices last as long as the page.
 import { effect, signal } from "@preact/signals";
-import { speak, type Language } from "../i18n";
+import { LANGUAGES, speak, type Language } from "../i18n";
 
 export type Theme = "system" | "light" | "dark";
 
 export const theme = signal<Theme>(read("theme", ["system", "light", "dark"]) ?? "system");
-export const chosenLanguage = signal<Language | null>(read("language", ["en", "de"]));
+export const chosenLanguage = signal<Language | null>(read("language", LANGUAGES.map(({ code }) => code)));
 export const enterSends = signal(read("enter", ["sends", "breaks"]) !== "breaks");
+/** Whether the page itself is kept in this browser, so that it starts without a server. */
+export const startsOffline = signal(read("offline", ["kept", "not"]) !== "not");
 
 /** Applies the choices, and keeps them when they change. */
 export async function startPrefs(): Promise<void> {
@@ -18,6 +20,7 @@ export async function startPrefs(): Promise<void> {
     write("theme", theme.value);
   });
   effect(() => write("enter", enterSends.value ? "sends" : "breaks"));
+  effect(() => write("offline", startsOffline.value ? "kept" : "not"));
   effect(() => write("language", chosenLanguage.value));
   await speak(chosenLanguage.value).catch(() => undefined);
 }

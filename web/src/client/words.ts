@@ -1,0 +1,86 @@
+// The words of a text, as search compares them: the same for what was written and for what is searched.
+//
+//   text ─▶ folded: one spelling (NFKC), no case, no accents ─▶ runs of letters and digits ─▶ words
+//
+// Scripts that write no spaces (Chinese, Japanese, Thai, …) are cut by the browser's own dictionary (Intl.Segmenter). In the others a run of
+// letters is a word, by the same standard; it is not asked for those, since it takes the square of a text's length (Chromium, 2026).
+// Every word is a piece of the folded text: search.ts relies on that. Easy to get wrong: marks. An accent goes, but the vowels of Thai and
+// the voicing of Japanese are marks too, and another mark there is another word.
+
+/** One spelling of a text: `Straße` and `STRASSE`, `é` and `e`, `ﬁ` and `fi` are the same. */
+export function folded(text: string): string {
+  if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase();
+  // To upper case first: it spells ß and other letters out.
+  const plain = text.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFD").replace(MARKS, "").normalize("NFC");
+  return plain.replace(/[ςıøłđðþæœ]/g, (letter) => SPELLED[letter] ?? letter);
+}
+
+/** The different words of a text, in no order that says anything. */
+export function wordsOf(text: string): Set<string> {
+  const words = new Set<string>();
+  for (const run of new Set(folded(text).match(RUN))) for (const word of wordsOfRun(run)) words.add(word);
+  return words;
+}
+
+/** The words of one run of letters and digits. */
+export function wordsOfRun(run: string): string[] {
+  if (!UNSPACED.test(run)) return [short(run)];
+  const words: string[] = [];
+  for (let at = 0; at < run.length; at += LONGEST_RUN) {
+    for (const { segment } of segmenter().segment(run.slice(at, at + LONGEST_RUN))) words.push(short(segment));
+  }
+  return words;
+}
+
+/** Something that is searched for. */
+export interface Wanted {
+  word: string;
+  /** whole: this word. beginning: words that begin so. within: words that have it somewhere, since where a word ends is a guess. */
+  is: "whole" | "beginning" | "within";
+}
+
+/** What a person searches for: all of these words. The last one may not be written to its end. None: there are only signs. */
+export function wantedOf(query: string): Wanted[] {
+  const words = (folded(query).match(RUN) ?? []).flatMap(wordsOfRun).slice(0, MOST_WANTED);
+  return words.map((word, at): Wanted => {
+    const is = UNSPACED.test(word) ? "within" : at === words.length - 1 ? "beginning" : "whole";
+    return { word, is };
+  });
+}
+
+export function isWanted({ word, is }: Wanted, written: string): boolean {
+  switch (is) {
+    case "whole":
+      return written === word;
+    case "beginning":
+      return written.startsWith(word);
+    case "within":
+      return written.includes(word);
+  }
+}
+
+/** Long runs are no words, but keys and the like: their beginning is enough to find them. */
+function short(word: string): string {
+  return word.slice(0, LONGEST_WORD);
+}
+
+let made: Intl.Segmenter | null = null;
+
+/** The same for everybody: what was indexed in one language is searched in another. */
+function segmenter(): Intl.Segmenter {
+  made ??= new Intl.Segmenter("en", { granularity: "word" });
+  return made;
+}
+
+/** Letters and digits with their marks. In what was not folded, also signs that nobody sees. */
+export const RUN = /[\p{L}\p{N}\p{M}\u00ad\u200b-\u200f\u2060\ufeff]+/gu;
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+/** Accents, the points of Hebrew and Arabic with its stretched lines, and signs that nobody sees. */
+const MARKS = /[\u00ad\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u200b-\u200f\u2060\ufeff]/g;
+/** Letters that are not a letter and a mark, but that people type without theirs. */
+const SPELLED: Readonly<Record<string, string>> = { ς: "σ", ı: "i", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", æ: "ae", œ: "oe" };
+const LONGEST_WORD = 64;
+/** Characters that are cut at once. */
+const LONGEST_RUN = 1_000;
+/** As many as a mask of bits has. */
+const MOST_WANTED = 16;
