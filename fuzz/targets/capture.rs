@@ -43,6 +43,9 @@ fuzz_target!(|input: &[u8]| {
     }
     // A reason is a name, never what was said.
     for reason in refused.keys() {
-        assert!(reason.len() <= 80 && reason.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '), "{reason:?}");
+        assert!(
+            reason.len() <= 80 && reason.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '),
+            "{reason:?}"
+        );
     }
 });

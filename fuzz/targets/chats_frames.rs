@@ -5,9 +5,9 @@
 use std::fmt::Debug;
 
 use confidant_chat_protocol::{
-    Body, ChangeCredentials, ClientFrame, Devices, Export, LoginRequest, PairFetched, PairSend, Prelogin, Recover,
-    RefusedSent, Register, RegisterBegin, Restore, RotationCommit, RotationStage, ServerFrame, SessionOpened, Signed,
-    Why,
+    Body, ChangeCredentials, ClientFrame, Devices, Export, LoginRequest, PairFetched, PairSend, Prelogin,
+    Recover, RefusedSent, Register, RegisterBegin, Restore, RotationCommit, RotationStage, ServerFrame,
+    SessionOpened, Signed, Why,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -39,7 +39,8 @@ fn body<T: Body + PartialEq + Debug>(json: &[u8]) {
     match T::read(json) {
         Ok(value) => {
             assert!(json.trim_ascii().starts_with(b"{"));
-            let written = value.write().expect("what was read is within the limit, and is not longer when written");
+            let written =
+                value.write().expect("what was read is within the limit, and is not longer when written");
             let again = T::read(&written).expect("what is written is read");
             assert_eq!(again, value);
             assert_eq!(again.write().expect("as before"), written);

@@ -6,9 +6,9 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 
 use confidant_chat_format::{
-    AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Floor, Head, ItemId, Letter, List,
-    Login, Manifest, Message, MessageId, NewDevice, Origin, Pairing, PairingSecret, Pending, Place, RecoveryCode,
-    Refused, Ring, RingOf, Shelf, Text, TurnId, open_record, seal_record,
+    AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Floor, Head, ItemId, Letter,
+    List, Login, Manifest, Message, MessageId, NewDevice, Origin, Pairing, PairingSecret, Pending, Place,
+    RecoveryCode, Refused, Ring, RingOf, Shelf, Text, TurnId, open_record, seal_record,
 };
 use confidant_seal::{Key, Kid, Sealed};
 use libfuzzer_sys::fuzz_target;
@@ -74,7 +74,8 @@ fn names(input: &[u8]) {
 /// Any bytes for a reply that is waited for, and any message inside a good one.
 fn letter(input: &[u8]) {
     let known = &*KNOWN;
-    let letter = Letter { account: &known.account, chat: &known.chat, reply: &known.reply, turn: &known.turn };
+    let letter =
+        Letter { account: &known.account, chat: &known.chat, reply: &known.reply, turn: &known.turn };
     let (own, list) = ([BoxKey::from_key(&Key::from_bytes([3; 32]))], List::new());
     let refused = letter.open(&own, &known.head, &list, input).err();
     assert_eq!(refused, Some(Refused::RecordRefused));
@@ -89,7 +90,8 @@ fn letter(input: &[u8]) {
 }
 
 fn pairing(input: &[u8]) {
-    let (secret, origin) = (PairingSecret::from_bytes([5; 16]), Origin::parse("https://a.example").expect("valid"));
+    let (secret, origin) =
+        (PairingSecret::from_bytes([5; 16]), Origin::parse("https://a.example").expect("valid"));
     let pairing = Pairing { secret: &secret, origin: &origin, account: &KNOWN.account };
     assert_eq!(pairing.receive(&NewDevice::random(), 1, input).err(), Some(Refused::PairRefused));
 }

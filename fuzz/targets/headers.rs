@@ -9,11 +9,14 @@ const ORIGINS: [&str; 2] = ["https://chat.example", "http://localhost:8080"];
 
 fuzz_target!(|input: &[u8]| {
     // Headers that can be sent, in plain ASCII.
-    let is_name = |name: &[u8]| !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == b'-');
+    let is_name =
+        |name: &[u8]| !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == b'-');
     let is_value = |value: &[u8]| value.iter().all(|c| (b' '..=b'~').contains(c));
     let lines: Vec<(&[u8], &[u8])> = input
         .split(|byte| *byte == b'\n')
-        .filter_map(|line| line.iter().position(|byte| *byte == b':').map(|at| (&line[..at], &line[at + 1..])))
+        .filter_map(|line| {
+            line.iter().position(|byte| *byte == b':').map(|at| (&line[..at], &line[at + 1..]))
+        })
         .filter(|(name, value)| is_name(name) && is_value(value))
         .collect();
     let all = |name: &str| -> Vec<&[u8]> {
@@ -27,11 +30,13 @@ fuzz_target!(|input: &[u8]| {
     let sites = all("sec-fetch-site");
     assert!(sites.iter().all(|site| *site == b"same-origin"), "a foreign site passed");
     let cookie = ["__Host-confidant=", "confidant-8080="][at].as_bytes();
-    let has_cookie =
-        all("cookie").iter().any(|line| line.windows(cookie.len()).any(|part| part == cookie));
+    let has_cookie = all("cookie").iter().any(|line| line.windows(cookie.len()).any(|part| part == cookie));
     let origins = all("origin");
     if asked.is_page {
-        assert!(origins.iter().any(|origin| *origin == asked.origin.as_bytes()), "a page of another origin passed");
+        assert!(
+            origins.iter().any(|origin| *origin == asked.origin.as_bytes()),
+            "a page of another origin passed"
+        );
         assert!(!asked.has_session || has_cookie && !sites.is_empty() && all("authorization").is_empty());
     } else {
         assert!(!asked.has_session || !all("authorization").is_empty());

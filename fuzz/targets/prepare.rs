@@ -5,9 +5,11 @@
 
 use std::sync::LazyLock;
 
-use confidant_engine::{fuzzing::is_hidden, fuzzing::prepare_forms, fuzzing::prepare_read, fuzzing::prepare_rules};
 use confidant_engine::model::{OfferedModel, PromptMessage, Role as MessageRole};
 use confidant_engine::prepare::{Harm, Offer, Prepared, View};
+use confidant_engine::{
+    fuzzing::is_hidden, fuzzing::prepare_forms, fuzzing::prepare_read, fuzzing::prepare_rules,
+};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -21,7 +23,10 @@ static OFFER: LazyLock<Offer> = LazyLock::new(|| {
     Offer {
         categories: names(&["general", "software", "cooking", "beekeeping"]),
         models: vec![model("small", "fast"), model("coder", "coding"), model("seer", "vision")],
-        skills: names(&["web.search", "images.generate"]).into_iter().map(|n| (n, "Search the web".into())).collect(),
+        skills: names(&["web.search", "images.generate"])
+            .into_iter()
+            .map(|n| (n, "Search the web".into()))
+            .collect(),
         focus_modes: names(&["web.research"]),
         settings_and_memories: names(&["web.provider", "code.style"]),
     }
@@ -64,8 +69,12 @@ fn check(prepared: &Prepared, wants_title: bool) {
     assert!(prepared.language_code.len() == 2 && prepared.tags.len() <= 10 && prepared.icon_names.len() <= 3);
     assert!(wants_title || (prepared.title.is_none() && prepared.icon_names.is_empty()));
     for text in prepared.tags.iter().chain(&prepared.title).chain([&prepared.selection_reason]) {
-        assert!(text.chars().count() <= 240 && !text.chars().any(|c| c.is_control() || is_hidden(c)), "{text:?}");
+        assert!(
+            text.chars().count() <= 240 && !text.chars().any(|c| c.is_control() || is_hidden(c)),
+            "{text:?}"
+        );
     }
-    let scores = Harm::ALL.map(|harm| prepared.harm.get(harm)).into_iter().chain([prepared.prompt_injection_chance]);
+    let scores =
+        Harm::ALL.map(|harm| prepared.harm.get(harm)).into_iter().chain([prepared.prompt_injection_chance]);
     assert!(scores.into_iter().all(|score| (0.0..=10.0).contains(&score)));
 }

@@ -3,11 +3,11 @@
 
 #![no_main]
 
-use confidant_engine::{fuzzing::is_hidden, fuzzing::read_again, fuzzing::room_block};
 use confidant_engine::Fence;
 use confidant_engine::clock::Millis;
 use confidant_engine::model::Voice;
 use confidant_engine::room::{RoomContext, RoomLimits};
+use confidant_engine::{fuzzing::is_hidden, fuzzing::read_again, fuzzing::room_block};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: RoomLimits = RoomLimits { lines: 20, max_age_seconds: Some(3600) };
