@@ -198,14 +198,14 @@ async fn the_newest_chats_of_an_account_have_a_session(place: Place) {
     let engine = place.engine_with(&model, settings).await;
     for (n, name) in ["chat_a", "chat_b"].into_iter().enumerate() {
         chat(&engine, name).turn(asks(&format!("t{n}"), "Hello", 0, 0, 1)).finish().await.unwrap();
-        pause().await;
+        pause(&engine).await;
     }
     // The first is used again, so the second is the oldest.
     chat(&engine, "chat_a").turn(asks("t3", "Hello again", 2, 1, 2)).finish().await.unwrap();
     assert_eq!(chats_of(&engine).await, ["chat_a", "chat_b"]);
-    pause().await;
+    pause(&engine).await;
     chat(&engine, "chat_c").turn(asks("t4", "Hello", 0, 0, 1)).finish().await.unwrap();
-    engine.settle().await;
+    pause(&engine).await;
     assert_eq!(chats_of(&engine).await, ["chat_a", "chat_c"]);
     assert_eq!(chat(&engine, "chat_b").head().await.unwrap(), HeadState::Missing);
     assert_eq!(chat(&engine, "chat_a").head().await.unwrap(), HeadState::Known(head(4, 2)));
@@ -219,8 +219,13 @@ async fn the_newest_chats_of_an_account_have_a_session(place: Place) {
     stop(engine).await;
 }
 
-/// Uses in one millisecond have no order.
-async fn pause() {
+/// Until nothing is written or held any more: what is done after an answer is a use of its chat too, and a chat in use is
+/// not ended. Uses in one millisecond have no order.
+async fn pause(engine: &Engine) {
+    while engine.counts().running > 0 {
+        tokio::task::yield_now().await;
+    }
+    engine.settle().await;
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(3) {
         tokio::task::yield_now().await;
