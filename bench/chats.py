@@ -129,7 +129,7 @@ Beside {one["envelopes"]:,} envelopes in {one["frames"]} frames there are ids, h
 {table(["what it costs", "a word", "a frame"], [["server's CPU, µs", f"{streams['server_cpu_us_a_word']:.0f}", f"{streams['server_cpu_us_a_frame']:.0f}"], [f"bytes to the device (a word has {streams['word_bytes']})", f"{streams['bytes_a_word']:.0f}", f"{streams['bytes_a_frame']:.0f}"]])}
 A frame has {streams["words_a_frame"]:.1f} words. The server takes {streams["server_cpu_percent"]:.0f} % of one core for all of it, and {streams["resident_mb"]:.0f} MB.
 
-A question in a chat of {cold["messages"]} messages of {cold["body_bytes"]} bytes, asked by the real client, until the first word of a model that answers at once:
+A question in a chat of {cold["messages"] // 2} questions of {cold["body_bytes"]} bytes and as many short answers, each with its proof, asked by the real client, until the first word of a model that answers at once:
 
 {table(["", "p50 ms", "p99 ms", "server's CPU, ms", "client's CPU, ms"], turns)}
 ## Beside logins

@@ -27,7 +27,7 @@ from test_nothing_at_rest import needles
 from test_roles import KEY, RedisServer
 
 PATIENCE = 120
-RESENT = re.compile(r"sent it (\d+) messages? to answer this")
+RESENT = re.compile(r"sent it (\d+) messages? for this answer")
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Lab:
         port, folder = self.postgres
         options = ["-h", str(folder), "-p", str(port), "-U", "postgres", "-d", postgres_servers.DATABASE]
         program = [postgres_servers.program("psql"), "-qAt", "-v", "ON_ERROR_STOP=1", *options, "-c", sql]
-        done = subprocess.run([*postgres_servers.as_server(), *map(str, program)], capture_output=True, text=True, cwd="/", timeout=60)
+        done = subprocess.run([*postgres_servers.as_server(), *map(str, program)], capture_output=True, text=True, cwd="/", timeout=180)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

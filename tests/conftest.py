@@ -169,7 +169,7 @@ class Confidant:
         if self.process.poll() is not None:
             pytest.fail(f"confidant ended with {self.process.returncode}:\n{self.log()}", pytrace=False)
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as response:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=60) as response:
                 return response.status == 200
         except urllib.error.HTTPError as refused:
             # A gateway that only lacks a worker has started.

@@ -43,7 +43,7 @@ class FakeDiscord:
             data=json.dumps(values).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return json.load(response)
 
     def direct(self, user: int, bot: int = 0) -> int:
@@ -57,7 +57,7 @@ class FakeDiscord:
         return self.say(user, self.general, f"<@{self.bots[bot][0]}> {text}")
 
     def _get(self, path: str, **query: object):
-        with urllib.request.urlopen(f"{self._control}/{path}?{urllib.parse.urlencode(query)}", timeout=10) as response:
+        with urllib.request.urlopen(f"{self._control}/{path}?{urllib.parse.urlencode(query)}", timeout=60) as response:
             return json.load(response)
 
     def counts(self) -> dict:

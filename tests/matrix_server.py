@@ -29,7 +29,7 @@ from pathlib import Path
 
 NAME = "matrix.test"
 START_SECONDS = 90
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 SECRET = "the-shared-secret-of-the-tests"
 
 FREELY = {"per_second": 10_000, "burst_count": 10_000}

@@ -19,13 +19,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class RecordingModel:
     """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
     of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing; while
-    `halfway` is one, nothing after `noted: `. A query that `answers` knows is answered in those pieces, with a call of
+    `halfway` is one, nothing after `noted: `. `bodies` has each request whole. Embeddings are the lengths of the texts and of
+    their words. A query that `answers` knows is answered in those pieces, with a call of
     `between` after each."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.prompts: list[list[dict]] = []
         self.offered: list[list[str]] = []
+        self.bodies: list[dict] = []
         self.hold: threading.Event | None = None
         self.halfway: threading.Event | None = None
         self.concepts: dict[str, dict] = {}
@@ -39,6 +41,11 @@ class RecordingModel:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with recorder._lock:
+                    recorder.bodies.append(body)
+                if self.path.endswith("/embeddings"):
+                    self._embed(body)
+                    return
                 with recorder._lock:
                     recorder.prompts.append(body["messages"])
                     recorder.offered.append([tool["function"]["name"] for tool in body.get("tools", [])])
@@ -74,6 +81,18 @@ class RecordingModel:
                 except OSError:
                     pass  # The client was killed.
                 self.close_connection = True
+
+            def _embed(self, body: dict) -> None:
+                vectors = [[float(len(text)), float(len(text.split()))] for text in body["input"]]
+                data = [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+                usage = {"prompt_tokens": len(data), "total_tokens": len(data)}
+                whole = {"object": "list", "data": data, "model": body["model"], "usage": usage}
+                reply = json.dumps(whole).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(reply)))
+                self.end_headers()
+                self.wfile.write(reply)
 
             def do_GET(self) -> None:
                 self.send_response(200)

@@ -25,8 +25,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-START_SECONDS = 30
-STOP_SECONDS = 10
+START_SECONDS = 120
+STOP_SECONDS = 60
 PASSWORD = "p@ss:w/rd"
 
 
@@ -40,9 +40,11 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A free port whose number plus 10000, where a Cluster's servers talk to each other, is free as well."""
+    """A free port whose number plus 10000, where a Cluster's servers talk to each other, is free as well.
+
+    Below those that connections are given: whoever connects to somebody meanwhile takes none of them."""
     while True:
-        port = random.randint(20_000, 45_000)
+        port = random.randint(15_000, 22_700)
         if is_free(port) and is_free(port + 10_000):
             return port
 
@@ -50,7 +52,7 @@ def free_port() -> int:
 def ask(port: int, *words: str, ca: Path | None = None) -> str:
     """One command, as text; enough for what is asked here. Over TLS, where an authority is given."""
     with contextlib.ExitStack() as stack:
-        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
         if ca:
             context = ssl.create_default_context(cafile=str(ca))
             connection = stack.enter_context(context.wrap_socket(connection, server_hostname="127.0.0.1"))
@@ -88,7 +90,7 @@ def server(
         )
         try:
             if tls:
-                wait(process, lambda: socket.create_connection(("127.0.0.1", port), timeout=2).close() is None)
+                wait(process, lambda: socket.create_connection(("127.0.0.1", port), timeout=30).close() is None)
             else:
                 wait(process, lambda: "PONG" in ask(port, "PING"))
             yield port

@@ -18,8 +18,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-START_SECONDS = 60
-STOP_SECONDS = 20
+START_SECONDS = 120
+STOP_SECONDS = 60
 
 
 def free_port() -> int:

@@ -20,7 +20,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Without a terminal."""
     program = Path(os.environ["CONFIDANT_BIN"]).resolve()
     return subprocess.run(
-        [program, *arguments], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        [program, *arguments], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
     )
 
 

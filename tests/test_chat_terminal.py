@@ -148,7 +148,7 @@ def test_lines_typed_while_an_answer_comes_stay_apart(tmp_path: Path, recorder: 
         terminal.type("second")
         terminal.type("third")
         terminal.type(b"fou")
-        time.sleep(0.5)
+        time.sleep(2)
         recorder.hold.set()
         for line in ("first", "second", "third"):
             terminal.until(f"noted: {line}")
@@ -166,7 +166,7 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path, r
         terminal.type('call t.call {"a": 1}')
         terminal.until("Thinking")
         terminal.type("y")
-        time.sleep(0.5)
+        time.sleep(2)
         recorder.hold.set()
         terminal.until("Approve? [y/N] ")
         terminal.type("n")

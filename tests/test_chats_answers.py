@@ -4,7 +4,9 @@ Fallback Mechanism" of the system that they are modelled on, step by step, and w
 from __future__ import annotations
 
 import json
+import signal
 import threading
+import time
 
 import pytest
 from chats_lab import PATIENCE, Answer, Asking, Lab, ask, exchanged, lab, last_line, postgres, read, told
@@ -143,6 +145,28 @@ def test_dual_cache(lab: Lab) -> None:
     assert not list(store.scan_iter("user:*"))
 
 
+def test_what_is_kept_for_models_ends(lab: Lab) -> None:
+    """The inference cache in the other stores: of the last three chats, gone with the chat, and after its time."""
+    lab.start()
+    one, two = lab.owner()
+    chats = [ask(one, f"chat {number}").chat for number in range(4)]
+    assert lab.kept()[0] == 3
+    one.do(f"/open {chats[3]}", "/delete-chat")
+    wait_until(lambda: lab.kept()[0] == 2, PATIENCE, lab.logs)
+    lab.stop()
+    for server in lab.servers:
+        server.environment["CONFIDANT_WEB__AI_CACHE_SECONDS"] = "10"
+    lab.begin()
+    assert ask(one, "in between", chats[2]).resent is None
+    # Longer than its life, whoever looks after rows that are over.
+    time.sleep(11)
+    late = ask(two, "much later", chats[2])
+    assert late.resent == 4
+    assert told(lab.model, "much later") == [*exchanged("chat 2", "in between"), ("user", "much later")]
+    one.run("--login", one.login, "--do", "/erase everything")
+    assert lab.kept()[0] == 0
+
+
 def test_killed_right_after_the_history_was_sent_again(lab: Lab) -> None:
     lab.start(CONFIDANT_WEB__AI_CACHE_CHATS="1")
     one, two = lab.owner()
@@ -169,6 +193,24 @@ def test_killed_right_after_the_history_was_sent_again(lab: Lab) -> None:
     for prompt in prompts:
         assert [(m["role"], last_line(m)) for m in prompt if m["role"] != "system"] == [*exchanged("first"), ("user", "what now")]
     assert not [line for line in one.do("/queue") if "awaits" in line]
+
+
+def test_what_was_said_before_an_answer_was_stopped_counts(lab: Lab) -> None:
+    lab.start()
+    one, two = lab.owner()
+    lab.model.halfway = threading.Event()
+    with Asking(one, "/ask periwinklet") as asking:
+        wait_until(lambda: asking.words() == "noted: ", PATIENCE, lambda: asking.said.read_text() + lab.logs())
+        asking.process.send_signal(signal.SIGINT)
+        stopped = asking.answer()
+    lab.model.halfway.set()
+    lab.model.halfway = None
+    assert (stopped.body, stopped.finish) == ("noted: ", "cancelled")
+    assert "the words so far are stored" in asking.said.read_text()
+    assert read(two, stopped.chat) == ["periwinklet", "noted: "]
+    # It is proved to be the assistant's, and the next answer knows it.
+    assert ask(two, "go on", stopped.chat).resent == 2
+    assert told(lab.model, "go on") == [("user", "periwinklet"), ("assistant", "noted: "), ("user", "go on")]
 
 
 def test_forged_words_never_speak_as_the_assistant(lab: Lab) -> None:

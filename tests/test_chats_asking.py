@@ -85,3 +85,14 @@ def test_a_person_is_shown_what_would_go_and_says_yes_or_no(server: Confidant, a
     assert noted == [[{"what": "settings", "bytes": len(f"I live in {CITY}")}], []]
     assert json.loads(chat["safety"])["harm"] is not None
     assert leaks(server.folder, (CITY,)) == []
+
+
+def test_a_search_looks_through_the_chats_on_the_device(server: Confidant, ana: Person, model: RecordingModel) -> None:
+    ana.do("/switch settings off", "/switch similar off", "/new sailing", f"the tides of the {SAID} turn at six")
+    question = 'call memory.search {"query": "tides"}'
+    ana.do("/new trip", "/ask What of the boat?")
+    assert "memory_search" not in model.offered[-1], "nobody was there to say yes, and nothing else can be searched"
+    lines = ana.do("/new other", "/share search on", f"/ask {question}")
+    (gave,) = [line["gave"] for line in lines if "gave" in line]
+    assert [piece["name"] for piece in gave] == ["sailing"] and SAID in gave[0]["text"]
+    assert SAID in last(model), "the model has what was found"

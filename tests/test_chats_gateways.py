@@ -43,7 +43,7 @@ class Installation:
         port, folder = self.postgres
         options = ["-h", str(folder), "-p", str(port), "-U", "postgres", "-d", postgres_servers.DATABASE]
         program = [postgres_servers.program("psql"), "-qAt", "-v", "ON_ERROR_STOP=1", *options, "-c", sql]
-        done = subprocess.run([*postgres_servers.as_server(), *map(str, program)], capture_output=True, text=True, cwd="/", timeout=60)
+        done = subprocess.run([*postgres_servers.as_server(), *map(str, program)], capture_output=True, text=True, cwd="/", timeout=180)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -342,7 +342,9 @@ def test_an_answer_goes_on_at_the_other_gateway_when_the_one_that_was_asked_is_k
     model.answers = Everything(pieces=pieces)
     # The first piece, and one more for each permit.
     model.between = lambda: pace.acquire(timeout=PATIENCE)
-    worker = Role(both.folder / "worker", "worker", both.gateways[0].environment | model.environment)
+    # The model waits until a second device has come, which takes a busy machine more than a minute.
+    patient = {"CONFIDANT_MODEL__TIMEOUT_SECONDS": "500", "CONFIDANT_TURN__ANSWER_TIMEOUT_SECONDS": "550"}
+    worker = Role(both.folder / "worker", "worker", both.gateways[0].environment | model.environment | patient)
     worker.start()
     try:
         both.person(0).register(first_code(both.gateways[0]))

@@ -24,7 +24,7 @@ def token(folder: Path, environment: dict[str, str], tenant: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     ours = environment | {"CONFIDANT_SERVER__DATA_DIR": str(folder / "data")}
     command = [BINARY, "token", "new", "--role", "agent", "--tenant", tenant]
-    made = subprocess.run(command, cwd=folder, env=clean | ours, capture_output=True, text=True, timeout=60)
+    made = subprocess.run(command, cwd=folder, env=clean | ours, capture_output=True, text=True, timeout=180)
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
@@ -90,7 +90,7 @@ def test_two_people_whose_messages_have_the_same_name_are_each_answered(
         with ThreadPoolExecutor(2) as pool:
             asked = [pool.submit(ask, front, person, name) for front, person in zip(at, ("ann", "bob"), strict=True)]
             try:
-                wait_until(begun, 30, lambda: "they were not taken, both of them")
+                wait_until(begun, 120, lambda: "they were not taken, both of them")
             finally:
                 go_on()
             told = [future.result() for future in asked]
@@ -114,7 +114,7 @@ def test_two_people_whose_messages_have_the_same_name_are_each_answered(
                 def finals() -> set[str]:
                     return {said["content"] for said in bot.heard("1") if said["message_type"] == "final_response"}
 
-                wait_until(lambda: finals() == {"noted: cid", "noted: dan"}, 30, lambda: f"heard {finals()}")
+                wait_until(lambda: finals() == {"noted: cid", "noted: dan"}, 120, lambda: f"heard {finals()}")
         # A foreign worker answers under the name that it was told.
         with closing(ForeignWorker(server.url)) as worker:
             both("name2", fronts, lambda: len(worker.seen) == 2, lambda: None)
@@ -131,7 +131,7 @@ def test_a_turn_of_a_worker_that_died_is_asked_for_again(
         model.hold = threading.Event()
         asked = pool.submit(front.turn, "http:room:main:ann", {"query": "hello", "request_id": "r1"})
         try:
-            wait_until(lambda: len(model.prompts) == 1, 30, lambda: "it was not taken")
+            wait_until(lambda: len(model.prompts) == 1, 120, lambda: "it was not taken")
             workers[0].kill()
             stack.enter_context(running(workers[1]))
         finally:
@@ -167,7 +167,7 @@ def test_a_request_that_is_made_again_is_answered_whoever_had_it_before(
         model.hold = threading.Event()
         request = {"request_id": "again", "query": "hello", "session_id": "http:room:main:ann", "room_context": []}
         bot.publish(request)
-        wait_until(lambda: len(model.prompts) == 1, 30, lambda: "it was not taken")
+        wait_until(lambda: len(model.prompts) == 1, 120, lambda: "it was not taken")
         # Whoever works on it dies; it is not theirs for ever.
         workers[0].kill()
         model.hold.set()
@@ -198,7 +198,7 @@ def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
         model.hold = threading.Event()
         first = {"request_id": "first", "query": "one", "session_id": "http:room:main:ann", "room_context": []}
         bot.publish(first)
-        wait_until(lambda: len(model.prompts) == 2, 30, lambda: "the first was not taken")
+        wait_until(lambda: len(model.prompts) == 2, 120, lambda: "the first was not taken")
         (busy,) = bot.ask("http:room:main:bob", "two")
         assert (busy["message_type"], busy["metadata"]["code"]) == ("error", "no_worker"), busy
         # To our own gateway as well.
@@ -210,7 +210,7 @@ def test_a_full_worker_says_so_and_nobody_waits_for_one_who_says_nothing(
         # Somebody listens and never says a word.
         mute = redis.Redis(port=server.port).pubsub()
         mute.subscribe(REQUESTS)
-        wait_until(lambda: bool(server.client().pubsub_numsub(REQUESTS)[0][1]), 30, lambda: "nobody listens")
+        wait_until(lambda: bool(server.client().pubsub_numsub(REQUESTS)[0][1]), 120, lambda: "nobody listens")
         refused = front.request("POST", turns_path("http:room:main:bob"), {"query": "four"})
         assert (refused.status, refused.json()["error"]["code"]) == (503, "no_worker"), refused.body
         mute.close()

@@ -194,7 +194,7 @@ def test_killed_in_the_middle_of_an_answer_it_is_answered_once(
 def test_a_stop_in_the_middle_loses_and_doubles_nothing(bots: Bots, fake: FakeDiscord, model: RecordingModel) -> None:
     people = range(300, 310)
     channels = [fake.direct(user) for user in people]
-    bots.environment["CONFIDANT_SERVER__SHUTDOWN_GRACE_SECONDS"] = "2"
+    bots.environment["CONFIDANT_SERVER__SHUTDOWN_GRACE_SECONDS"] = "10"
     bots.begin()
     # Answers that come within the grace are told before the end; the others are told after the next start.
     for round, within in enumerate((True, False)):

@@ -19,7 +19,7 @@ HALF_SENT = 4200
 
 
 def health(port: int, path: str = "/healthz") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -38,7 +38,7 @@ def test_half_sent_requests_take_nobodys_place(tmp_path: Path) -> None:
         stack.callback(server.stop)
         server.start()
         for _ in range(HALF_SENT):
-            silent = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            silent = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=120))
             silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
         assert [health(server.port), health(server.port, "/readyz")] == [200, 200]
         assert server.request("GET", "/v1/models").status == 200

@@ -77,7 +77,7 @@ def test_the_guide_leads_from_nothing_to_a_bot(bot: Bot, people: People) -> None
     steps = guide.split("five minutes\n")[1].split("\n## ")[0]
     said = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", steps, flags=re.DOTALL))
     (file,) = (command for command in said if command.startswith("install "))
-    subprocess.run(file, shell=True, cwd=bot.folder, input=bot.password, text=True, check=True, timeout=60)
+    subprocess.run(file, shell=True, cwd=bot.folder, input=bot.password, text=True, check=True, timeout=180)
     (bot.folder / "confidant.toml").write_text(settings("docs/MATRIX.md", bot, you))
     for command in ("confidant doctor", "confidant serve", "confidant matrix recovery-key"):
         assert command in said, f"the guide does not say `{command}`"

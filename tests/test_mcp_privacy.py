@@ -53,7 +53,7 @@ def post(server: Confidant, message: dict | bytes, bearer: str | None = None, **
         | {name.replace("_", "-"): value for name, value in headers.items()},
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             return response.status, dict(response.headers), response.read()
     except urllib.error.HTTPError as refused:
         with refused:
@@ -203,7 +203,7 @@ def test_a_stop_ends_sessions_and_streams(server: Confidant) -> None:
             "Mcp-Session-Id": session,
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as stream:
+    with urllib.request.urlopen(request, timeout=120) as stream:
         server.stop()
         stream.read()
     server.start()

@@ -19,7 +19,7 @@ SIGNATURE = "AWS4-HMAC-SHA256 Credential=AKID/20260801/us-east-1/s3/aws4_request
 
 
 def ask(url: str, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
     try:
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {"Authorization": SIGNATURE, **headers})

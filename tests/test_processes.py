@@ -14,10 +14,11 @@ import time
 import urllib.error
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import FOREIGN, Confidant, turns_path
+from conftest import FOREIGN, REQUEST_SECONDS, Confidant, turns_path
 from recording_model import RecordingModel
 
 KILLS = int(os.environ.get("CONFIDANT_KILLS", "100"))
@@ -103,7 +104,7 @@ def test_promise_5_killed_at_any_point_nothing_is_lost_or_doubled(tmp_path: Path
     server.start()
     try:
         # The start takes up what was cut off; nothing stays open.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 180
         while True:
             before = {session: export(server, session) for session in sessions}
             still_open = [m for messages in before.values() for m in messages if m.get("unanswered") == "open"]
@@ -182,13 +183,18 @@ def test_promise_5_two_processes_on_one_session_keep_order(recorded: Confidant, 
 def test_turns_that_are_sent_in_a_row_to_a_new_process_are_kept_in_that_order(recorded: Confidant) -> None:
     for burst in range(3):
         session, said = f"http:burst:{burst}:ann", [f"word {n}" for n in range(6)]
-        with ThreadPoolExecutor(len(said)) as pool:
-            turns = []
-            for query in said:
-                turns.append(pool.submit(recorded.turn, session, {"query": query}))
-                time.sleep(0.03)
-            for turn in turns:
-                turn.result()
+        turns = []
+        # By one thread: several would be as quick as the machine lets each of them be.
+        for query in said:
+            link = http.client.HTTPConnection("127.0.0.1", recorded.port, timeout=REQUEST_SECONDS)
+            headers = {"Authorization": f"Bearer {recorded.token}", "Content-Type": "application/json"}
+            link.request("POST", turns_path(session), json.dumps({"query": query}), headers)
+            turns.append(link)
+            time.sleep(0.03)
+        for link in turns:
+            with closing(link):
+                reply = link.getresponse()
+                assert reply.status == 200, reply.read()
         asked = [message["content"] for message in export(recorded, session) if message["type"] == "human"]
         assert asked == said, burst
         # What is read at the first turn is read again by the next process.

@@ -177,7 +177,7 @@ def test_settings_reach_the_prompt_and_no_file(lab: Confidant, large: RecordingM
     lab.turn(SESSION, {"query": "Hello", "settings": {"web.provider": marker}, "profile": {"interests": ["chess"]}})
     prompt = json.dumps(large.prompts[-1])
     assert marker in prompt and "chess" in prompt
-    wait_until(lambda: "enrichment" in about(lab), 10, lambda: "it was never enriched")
+    wait_until(lambda: "enrichment" in about(lab), 120, lambda: "it was never enriched")
     lab.stop()
     assert lab.files_with(marker) == []
     lab.start()

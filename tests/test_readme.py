@@ -77,7 +77,7 @@ def test_the_python_example_is_real(server: Confidant) -> None:
     example = example.replace("http://127.0.0.1:7367", server.url).replace(
         "confidant-data/admin.token", str(server.data_dir / "admin.token")
     )
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0 and "Alice" in done.stdout, done.stderr
 
 
@@ -86,5 +86,5 @@ def test_the_curl_example_is_real(server: Confidant) -> None:
     example = example.replace("http://127.0.0.1:7367", server.url).replace(
         "confidant-data/admin.token", str(server.data_dir / "admin.token")
     )
-    done = subprocess.run(["bash", "-c", example], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", example], capture_output=True, text=True, timeout=180)
     assert '"final_response"' in done.stdout and "PostgreSQL" in done.stdout, done.stdout + done.stderr

@@ -67,7 +67,7 @@ def equipped(tmp_path: Path, recorder: RecordingModel, npm: Path) -> Iterator[Co
     """A server with the reference server and with one that misbehaves."""
     only = ["echo", "hang", "text", "instructions", "die"]
     (tmp_path / "confidant.toml").write_text(
-        "[tools]\ncall_timeout_seconds = 2\n"
+        "[tools]\ncall_timeout_seconds = 5\n"
         + entry("ref", command=reference(npm, "everything"), tools=["echo", "get-sum"])
         + entry("bad", command=HOSTILE, tools=only)
         + '[[tools.rules]]\ntool = "bad.echo"\nthen = "deny"\n'

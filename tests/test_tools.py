@@ -288,21 +288,21 @@ def alive(pid: int) -> bool:
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     """However we end: done, out of time, asked to stop, or killed; and even if the server does not want to."""
     marker = f"--marker-{tmp_path.name}-{os.getpid()}"
-    settings = "[tools]\ncall_timeout_seconds = 1\n" + entry("bad", command=[*HOSTILE, "--stays", marker])
+    settings = "[tools]\ncall_timeout_seconds = 5\n" + entry("bad", command=[*HOSTILE, "--stays", marker])
     tools = Tools(tmp_path, settings, {})
     family = json.loads(tools.says("bad.family"))
     assert not processes(marker) and not alive(family["own"]) and not alive(family["child"])
     late = tools.run("tools", "call", "bad.deaf")
     assert late.code == 2 and "did not answer in time" in late.err and not processes(marker)
 
-    patient = Tools(tmp_path, settings.replace("= 1\n", "= 600\n"), {})
+    patient = Tools(tmp_path, settings.replace("= 5\n", "= 600\n"), {})
     for how, heard in ((signal.SIGTERM, True), (signal.SIGKILL, True), (signal.SIGINT, True), (signal.SIGINT, False)):
         process = patient.start("tools", "call", "bad.deaf", interruptible=heard)
-        wait_until(lambda: len(processes(marker)) == 2, 30, lambda: "the server did not start")
+        wait_until(lambda: len(processes(marker)) == 2, 120, lambda: "the server did not start")
         time.sleep(0.2)
         process.send_signal(how)
-        process.wait(30)
-        wait_until(lambda: not processes(marker), 20, lambda: f"left behind: {processes(marker)}")
+        process.wait(120)
+        wait_until(lambda: not processes(marker), 120, lambda: f"left behind: {processes(marker)}")
 
 
 def test_a_keeper_needs_a_group_of_its_own(hostile: Tools) -> None:

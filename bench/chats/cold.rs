@@ -1,7 +1,7 @@
 //! A question in a chat that the server has nothing of: the device sends all of it again, and the answer begins after that.
 //!
-//! The device is the real client, with its files in memory, and the model answers at once: what is left is the sending, the proving and the keeping. The
-//! question after it needs none of that.
+//! The device is the real client, with its files in memory, and the model answers at once: what is left is the sending, the proving and the keeping. Half
+//! of the messages are answers, each with the server's proof. The question after it needs none of that.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use confidant_chat_format::{ChatId, Login, RecoveryCode};
-use confidant_client::{AskOptions, Credential, Device, Error, Http, News, Registration, Telling, Told};
+use confidant_client::{
+    AskOptions, Credential, Device, Error, Http, News, Registration, TurnEvent, TurnUpdate,
+};
 use serde::Serialize;
 
 use crate::model::{Model, Pace};
@@ -57,16 +59,21 @@ pub(crate) async fn measure(binary: &Path, folder: &Path, size: Size) -> Result<
     let mut device = Device::register(setup(way, Arc::new(Memory::default())), who).await?;
     // What a server makes once, at its first turn, is made before it is measured.
     let chat = device.new_chat(Some("First"))?;
-    ask(&mut device, &chat, 0).await?;
-    let bodies = vec![BODY; size.messages];
+    ask(&mut device, &chat, "first").await?;
     let (mut times, mut cpu): ([Vec<Duration>; 2], [[Duration; 2]; 2]) = Default::default();
     for round in 0..size.rounds {
         let chat = device.new_chat(Some(&format!("Chat {round}")))?;
-        device.say_all(&chat, &bodies)?;
-        written(&mut device).await?;
+        for _ in 0..size.messages / 2 {
+            ask(&mut device, &chat, BODY).await?;
+        }
+        // The server keeps the newest chats of an account only.
+        for _ in 0..KEPT {
+            let other = device.new_chat(None)?;
+            ask(&mut device, &other, "aside").await?;
+        }
         for (at, sent) in [(0, size.messages), (1, 0)] {
             let (own, theirs) = (own_cpu(), server.cpu()?);
-            let (took, resent) = ask(&mut device, &chat, round).await?;
+            let (took, resent) = ask(&mut device, &chat, "and now?").await?;
             anyhow::ensure!(resent == sent, "{resent} messages were sent again, not {sent}");
             times[at].push(took);
             cpu[at][0] += own_cpu() - own;
@@ -89,22 +96,23 @@ pub(crate) async fn measure(binary: &Path, folder: &Path, size: Size) -> Result<
 }
 
 /// Asks, waits for the answer and stores it: how long the first word took, and how many messages were sent again.
-async fn ask(device: &mut Device, chat: &ChatId, number: usize) -> Result<(Duration, usize)> {
+async fn ask(device: &mut Device, chat: &ChatId, words: &str) -> Result<(Duration, usize)> {
     let began = Instant::now();
-    let asked = device.ask(chat, &format!("question {number}"), &AskOptions::default())?;
+    // Our model wants a number at the end.
+    let asked = device.ask(chat, &format!("{words} 0"), &AskOptions::default())?;
     written(device).await?;
     let (mut first, mut resent) = (None, 0);
     loop {
         let news = tokio::time::timeout(PATIENCE, device.listen()).await.context("no answer comes")??;
-        let News::Turn(Told { turn, what, .. }) = news else { continue };
+        let News::Turn(TurnEvent { turn, what, .. }) = news else { continue };
         if turn != asked.turn {
             continue;
         }
         match what {
-            Telling::History(count) => resent = count,
-            Telling::Words { .. } => first = first.or_else(|| Some(began.elapsed())),
-            Telling::Ended(_) => break,
-            Telling::Failed(error) => anyhow::bail!("no answer: {}", error.name()),
+            TurnUpdate::History(count) => resent = count,
+            TurnUpdate::Words { .. } => first = first.or_else(|| Some(began.elapsed())),
+            TurnUpdate::Ended(_) => break,
+            TurnUpdate::Failed(error) => anyhow::bail!("no answer: {}", error.name()),
             _ => {}
         }
     }
@@ -122,6 +130,9 @@ async fn written(device: &mut Device) -> Result<()> {
     }
     Ok(())
 }
+
+/// How many chats of an account a server keeps for the next answer (`web.ai_cache_chats`).
+const KEPT: usize = 3;
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -138,7 +138,7 @@ pub struct Outgoing<'a> {
     /// Markdown.
     pub text: &'a str,
     /// What kind of message it is.
-    pub kind: Kind,
+    pub kind: OutgoingKind,
     /// Its name.
     pub nonce: Nonce,
     /// Which message of the reply this is: 0 is the first.
@@ -149,9 +149,9 @@ pub struct Outgoing<'a> {
     pub again: bool,
 }
 
-/// Kinds of outgoing messages.
+/// What an outgoing message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OutgoingKind {
     /// An answer that is still growing.
     Draft,
     /// An answer, or a part of one.

@@ -36,8 +36,8 @@ mod worker;
 pub use allowed::Allowed;
 pub use backoff::Backoff;
 pub use channel::{
-    Channel, Document, Edited, Event, Finding, Keeping, Kind, Manners, MessageId, Nonce, Outgoing, Private,
-    Removed, Route, Said, Trouble,
+    Channel, Document, Edited, Event, Finding, Keeping, Manners, MessageId, Nonce, Outgoing, OutgoingKind,
+    Private, Removed, Route, Said, Trouble,
 };
 pub use health::{Condition, Health, Status};
 pub use inbox::{Cursor, Inbox, InboxError, Lock, Taken, Vault};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use confidant_seal::Tag;
 
-use crate::channel::{Channel, Kind, Manners, MessageId, Outgoing, Route, Trouble};
+use crate::channel::{Channel, Manners, MessageId, Outgoing, OutgoingKind, Route, Trouble};
 use crate::inbox::{Account, Inbox, Row, Sent, Waits, rows};
 use crate::split::split;
 
@@ -107,18 +107,23 @@ impl Reply {
         if is_told || first == self.shown || first.trim().is_empty() {
             return false;
         }
-        let done = self.place(&self.purpose.clone(), 0, Kind::Draft, &first).await.is_ok();
+        let done = self.place(&self.purpose.clone(), 0, OutgoingKind::Draft, &first).await.is_ok();
         self.shown = first;
         done
     }
 
     /// Tells the whole of it. Can be called again after it failed, and goes on where it was.
-    pub(crate) async fn tell(&mut self, kind: Kind, text: &str) -> Result<(), Trouble> {
+    pub(crate) async fn tell(&mut self, kind: OutgoingKind, text: &str) -> Result<(), Trouble> {
         self.tell_as(&self.purpose.clone(), kind, text).await
     }
 
     /// The same under a name of its own.
-    pub(crate) async fn tell_as(&mut self, purpose: &str, kind: Kind, text: &str) -> Result<(), Trouble> {
+    pub(crate) async fn tell_as(
+        &mut self,
+        purpose: &str,
+        kind: OutgoingKind,
+        text: &str,
+    ) -> Result<(), Trouble> {
         let manners = self.channel.manners();
         for (index, part) in split(text, manners.limit, manners.measure).iter().enumerate() {
             if index < self.sent.0.settled {
@@ -132,14 +137,20 @@ impl Reply {
     }
 
     /// Sends one message, or changes it if it was sent.
-    async fn place(&mut self, purpose: &str, part: usize, kind: Kind, text: &str) -> Result<(), Trouble> {
+    async fn place(
+        &mut self,
+        purpose: &str,
+        part: usize,
+        kind: OutgoingKind,
+        text: &str,
+    ) -> Result<(), Trouble> {
         let nonce = self.account.nonce(self.event, purpose, part);
         let first = part == 0 && purpose == ANSWER;
         let outgoing = Outgoing { text, kind, nonce, part, first, again: self.again };
         if let Some(message) = self.sent.0.messages.get(part) {
             return match patiently(self.channel.edit(&self.route, message, outgoing)).await {
                 // Somebody removed the draft; the answer is then told anew, under another name.
-                Err(Trouble::Gone) if kind != Kind::Draft => {
+                Err(Trouble::Gone) if kind != OutgoingKind::Draft => {
                     let nonce = self.account.nonce(self.event, &format!("{purpose}/anew"), part);
                     let outgoing = Outgoing { nonce, ..outgoing };
                     self.sent.0.messages[part] = patiently(self.channel.send(&self.route, outgoing)).await?;

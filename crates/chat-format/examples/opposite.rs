@@ -370,7 +370,13 @@ fn digests(list: &[(ItemText, Digest)], before: &Digest, rings: &[(String, u32, 
 
 fn adopted(account_key: &Key, chat: &ChatId, said: &[Spoken]) -> Value {
     let kind = |byte: u8| {
-        [Kind::User, Kind::Assistant, Kind::Tool, Kind::Summary, Kind::Quoted][usize::from(byte) - 1]
+        [
+            TranscriptKind::User,
+            TranscriptKind::Assistant,
+            TranscriptKind::Tool,
+            TranscriptKind::Summary,
+            TranscriptKind::Quoted,
+        ][usize::from(byte) - 1]
     };
     let branch = said.iter().map(|said| Said {
         id: &said.id,

@@ -124,12 +124,6 @@ pub(crate) fn random<const N: usize>() -> Zeroizing<[u8; N]> {
     bytes
 }
 
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte is a digit");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
 /// Lower-case base32 of RFC 4648, without padding.
 pub(crate) fn base32(bytes: &[u8]) -> String {
     let digits = (bytes.len() * 8).div_ceil(5);

@@ -192,9 +192,9 @@ impl Purpose {
 /// Who signs.
 #[derive(Debug, Clone, Copy)]
 pub enum Signer<'a> {
-    /// Whoever knows the password of this login.
+    /// Anybody who knows the password of this login.
     Login(&'a Login),
-    /// Whoever holds this passkey or recovery code.
+    /// Anybody who has this passkey or recovery code.
     Credential(&'a CredentialId),
 }
 

@@ -110,28 +110,29 @@ impl Refused {
             }
             Self::RolledBack => (
                 "rolled-back",
-                "the server sent something older than this device has seen; hint: was the server restored from a backup?",
+                "the server sent something older than this device has seen; hint: ask its operator whether a backup was restored",
             ),
             Self::Forked => (
                 "forked",
                 "the server's history does not continue the one on this device; hint: compare with another device",
             ),
-            Self::Withheld => {
-                ("withheld", "the server left something out; hint: load again, then ask its operator")
-            }
+            Self::Withheld => (
+                "withheld",
+                "the server left something out; hint: load again; if the error stays, ask its operator",
+            ),
             Self::ListRefused => (
                 "list-refused",
                 "a list is not the one that was sealed; hint: load again, then compare with another device",
             ),
             Self::RecordRefused => (
                 "record-refused",
-                "a record does not open or is malformed; hint: it is not shown; restore it from another device",
+                "a record cannot be decrypted or is malformed, so it is not shown; hint: restore it from another device",
             ),
             Self::ParentMissing => {
-                ("parent-missing", "a message answers one that is not there; hint: load the chat again")
+                ("parent-missing", "a message answers one that is missing; hint: load the chat again")
             }
-            Self::Duplicate => ("duplicate", "this reply was taken in before; hint: nothing to do"),
-            Self::Unasked => ("unasked", "this was not asked for; hint: nothing to do; it was dropped"),
+            Self::Duplicate => ("duplicate", "this reply is stored already; hint: nothing to do"),
+            Self::Unasked => ("unasked", "this was not asked for and was dropped; hint: nothing to do"),
             Self::BoxRefused => (
                 "box-refused",
                 "the mailbox key is not the account's; hint: do not use this server until its operator explains",

@@ -14,7 +14,7 @@ use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, Sealed, seal};
 use zeroize::Zeroizing;
 
-use crate::bytes::{Digest, PublicKey, base32, from_base32, hex, hkdf, put, random};
+use crate::bytes::{Digest, PublicKey, base32, from_base32, hkdf, put, random};
 use crate::error::Refused;
 use crate::head::Mark;
 use crate::ids::{AccountId, Origin};
@@ -53,7 +53,7 @@ impl PairingSecret {
 
     /// The name of this pairing on the server, in hexadecimal: `HKDF(r, "", "seal/v1/pair/id", 16)`.
     pub fn id(&self) -> String {
-        hex(&*hkdf::<16>(&*self.0, &[], &[b"seal/v1/pair/id"]))
+        hex::encode(hkdf::<16>(&*self.0, &[], &[b"seal/v1/pair/id"]).as_slice())
     }
 }
 

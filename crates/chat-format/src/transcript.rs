@@ -16,7 +16,7 @@ use crate::ids::{ChatId, MessageId};
 
 /// Who speaks, as the transcript has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TranscriptKind {
     /// The person.
     User,
     /// The model.
@@ -29,7 +29,7 @@ pub enum Kind {
     Quoted,
 }
 
-impl Kind {
+impl TranscriptKind {
     /// Its byte.
     pub const fn byte(self) -> u8 {
         match self {
@@ -58,7 +58,7 @@ impl Transcript {
     }
 
     /// After one more message, of exactly these bytes.
-    pub fn then(&self, kind: Kind, text: &str) -> Self {
+    pub fn then(&self, kind: TranscriptKind, text: &str) -> Self {
         Self(hash(&[self.0.as_bytes(), &[kind.byte()], hash(&[text.as_bytes()]).as_bytes()]))
     }
 
@@ -68,7 +68,7 @@ impl Transcript {
     }
 
     /// The proof for the message that ends here.
-    pub fn prove(&self, account_key: &Key, chat: &ChatId, id: &MessageId, kind: Kind) -> Digest {
+    pub fn prove(&self, account_key: &Key, chat: &ChatId, id: &MessageId, kind: TranscriptKind) -> Digest {
         let mut bytes = Vec::new();
         put(&mut bytes, chat.as_str());
         put(&mut bytes, id.as_str());
@@ -84,7 +84,7 @@ pub struct Said<'a> {
     /// Its id.
     pub id: &'a MessageId,
     /// Who speaks, says the client.
-    pub kind: Kind,
+    pub kind: TranscriptKind,
     /// The words.
     pub text: &'a str,
     /// The server's proof, if it gave one.
@@ -100,7 +100,7 @@ pub fn adopt<'a>(
     chat: &ChatId,
     from: Transcript,
     branch: impl IntoIterator<Item = Said<'a>>,
-) -> (Vec<Kind>, Transcript) {
+) -> (Vec<TranscriptKind>, Transcript) {
     let (mut kinds, mut at) = (Vec::new(), from);
     for said in branch {
         let next = at.then(said.kind, said.text);
@@ -109,9 +109,11 @@ pub fn adopt<'a>(
             said.proof.is_some_and(|proof| right.as_bytes().ct_eq(proof.as_bytes()).into())
         };
         let kind = match said.kind {
-            Kind::User => Kind::User,
-            Kind::Assistant | Kind::Tool | Kind::Summary if proved() => said.kind,
-            _ => Kind::Quoted,
+            TranscriptKind::User => TranscriptKind::User,
+            TranscriptKind::Assistant | TranscriptKind::Tool | TranscriptKind::Summary if proved() => {
+                said.kind
+            }
+            _ => TranscriptKind::Quoted,
         };
         at = if kind == said.kind { next } else { at.then(kind, said.text) };
         kinds.push(kind);

@@ -580,34 +580,39 @@ fn a_proof_moved_to_another_chat_branch_message_or_kind() {
     let key = Key::from_bytes([4; 32]);
     let (one, two) = (ChatId::from_bits(&[1; 16]), ChatId::from_bits(&[2; 16]));
     let [ask, answer, other] = [1, 2, 3].map(|at| MessageId::from_bits(&[at; 16]));
-    let question = Transcript::start().then(Kind::User, "may I?");
-    let proof = question.then(Kind::Assistant, "yes").prove(&key, &one, &answer, Kind::Assistant);
-    let kinds =
-        |chat: &ChatId, asked: &str, id: &MessageId, kind: Kind, text: &str, proof: Option<&Digest>| {
-            let branch = [
-                Said { id: &ask, kind: Kind::User, text: asked, proof: None },
-                Said { id, kind, text, proof },
-            ];
-            adopt(&key, chat, Transcript::start(), branch).0[1]
-        };
-    let says = Kind::Assistant;
+    let question = Transcript::start().then(TranscriptKind::User, "may I?");
+    let proof =
+        question.then(TranscriptKind::Assistant, "yes").prove(&key, &one, &answer, TranscriptKind::Assistant);
+    let kinds = |chat: &ChatId,
+                 asked: &str,
+                 id: &MessageId,
+                 kind: TranscriptKind,
+                 text: &str,
+                 proof: Option<&Digest>| {
+        let branch = [
+            Said { id: &ask, kind: TranscriptKind::User, text: asked, proof: None },
+            Said { id, kind, text, proof },
+        ];
+        adopt(&key, chat, Transcript::start(), branch).0[1]
+    };
+    let says = TranscriptKind::Assistant;
     assert_eq!(kinds(&one, "may I?", &answer, says, "yes", Some(&proof)), says);
     for quoted in [
         kinds(&two, "may I?", &answer, says, "yes", Some(&proof)),
         kinds(&one, "must I?", &answer, says, "yes", Some(&proof)),
         kinds(&one, "may I?", &other, says, "yes", Some(&proof)),
-        kinds(&one, "may I?", &answer, Kind::Tool, "yes", Some(&proof)),
-        kinds(&one, "may I?", &answer, Kind::Summary, "yes", Some(&proof)),
+        kinds(&one, "may I?", &answer, TranscriptKind::Tool, "yes", Some(&proof)),
+        kinds(&one, "may I?", &answer, TranscriptKind::Summary, "yes", Some(&proof)),
         kinds(&one, "may I?", &answer, says, "yes!", Some(&proof)),
         kinds(&one, "may I?", &answer, says, "yes", None),
-        kinds(&one, "may I?", &answer, Kind::Quoted, "yes", Some(&proof)),
+        kinds(&one, "may I?", &answer, TranscriptKind::Quoted, "yes", Some(&proof)),
     ] {
-        assert_eq!(quoted, Kind::Quoted);
+        assert_eq!(quoted, TranscriptKind::Quoted);
     }
     // What was quoted stays quoted for what follows, and the place is the same from the root and from the middle.
     let said = Said { id: &answer, kind: says, text: "yes", proof: None };
     let (_, at) = adopt(&key, &one, Transcript::resume(*question.digest()), [said]);
-    assert_eq!(at, question.then(Kind::Quoted, "yes"));
+    assert_eq!(at, question.then(TranscriptKind::Quoted, "yes"));
 }
 
 #[test]

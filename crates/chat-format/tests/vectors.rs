@@ -265,8 +265,14 @@ fn histories_and_transcripts() {
     }
 }
 
-fn kind(byte: u8) -> Kind {
-    [Kind::User, Kind::Assistant, Kind::Tool, Kind::Summary, Kind::Quoted][usize::from(byte) - 1]
+fn kind(byte: u8) -> TranscriptKind {
+    [
+        TranscriptKind::User,
+        TranscriptKind::Assistant,
+        TranscriptKind::Tool,
+        TranscriptKind::Summary,
+        TranscriptKind::Quoted,
+    ][usize::from(byte) - 1]
 }
 
 fn open_letter(

@@ -117,7 +117,7 @@ objects! {
         pub account_rev: u32,
         /// The new password.
         pub password: NewCredential,
-        /// The new recovery code. The used one is good for nothing afterwards.
+        /// The new recovery code. The used one no longer works.
         pub recovery: NewCredential,
     }
 

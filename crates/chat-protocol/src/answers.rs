@@ -196,7 +196,7 @@ objects! {
     /// What a device gives, because the person said yes, now or by a switch of this chat; without pieces: nothing. With what was given before, at
     /// most three pieces and 4 KiB a turn.
     ///
-    /// It is not answered. What nobody waits for is `refused` with `not-found`.
+    /// It has no answer. Data that nobody waits for is `refused` with `not-found`.
     pub struct ClientData (check check_data) {
         /// The chat.
         pub chat: ChatId,
@@ -235,7 +235,7 @@ objects! {
         pub chat: ChatId,
         /// The turn.
         pub turn: TurnId,
-        /// The digest with the message and its reply. Whoever cannot make it gets no words.
+        /// The digest with the message and its reply. A device that cannot make it gets no words.
         pub after: Digest,
         /// How many bytes of the answer the device has.
         pub from: u64,
@@ -353,7 +353,7 @@ objects! {
         pub hint: Text<MAX_WORDS>,
     }
 
-    /// What was made of the message and its answer. Nothing, if nothing was: nobody waits for more.
+    /// What was made of the message and its answer. Without fields if nothing was made: do not wait for more.
     pub struct PostProcessingCompleted {
         /// The chat.
         pub chat: ChatId,

@@ -82,7 +82,7 @@ objects! {
     pub struct Ticket {
         /// What `hello` carries: good once, for this session and origin.
         pub ticket: Secret,
-        /// How long it is good, in milliseconds.
+        /// How long it is valid, in milliseconds.
         pub expires_ms: u64,
     }
 }

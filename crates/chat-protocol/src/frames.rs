@@ -69,7 +69,7 @@ codes! {
     Stopping = 1001,
     /// A frame was over the limit.
     TooLarge = 1009,
-    /// `hello` had no good ticket, or the first frame was something else.
+    /// `hello` had no valid ticket, or the first frame was something else.
     Unauthorised = 4401,
     /// The session is over; `force_logout` came before.
     LoggedOut = 4403,

@@ -31,9 +31,9 @@ use crate::wire::Body;
 choices! {
     /// Who signs.
     pub enum SignerName {
-        /// Whoever knows the password of this login.
+        /// Anybody who knows the password of this login.
         Login(Login) = "login",
-        /// Whoever holds this passkey or recovery code.
+        /// Anybody who has this passkey or recovery code.
         Credential(CredentialId) = "credential",
     }
 }
@@ -63,7 +63,7 @@ objects! {
     pub struct Challenge {
         /// 32 random bytes: good once, for 60 seconds and this purpose.
         pub challenge: Secret,
-        /// How long it is good, in milliseconds.
+        /// How long it is valid, in milliseconds.
         pub expires_ms: u64,
     }
 

@@ -26,6 +26,8 @@ use crate::{cookie, network};
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("confidant-session");
 /// The header with a session's id, in an answer to a program.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("confidant-session-id");
+/// The header with the number of a stream of news: in its answer, and in requests that are answered there.
+pub(crate) const STREAM: HeaderName = HeaderName::from_static("confidant-stream");
 /// The header that says which release a page is.
 const PAGE: HeaderName = HeaderName::from_static("confidant-page");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -56,8 +58,8 @@ pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSen
         && page != ours
     {
         let error = ErrorName::Request(Failure::StaleClient);
-        let hint = "load the page again; what was not sent yet is kept";
-        return Err(RefusedSent::new(error, "this page is older than the server, or newer", hint));
+        let hint = "load the page again; what you have not sent yet is kept";
+        return Err(RefusedSent::new(error, "this page and the server are of different releases", hint));
     }
     let (origin, client) = (&known.caller.origin, known.client);
     let cookie = cookie::read(headers, origin)?;
@@ -65,7 +67,7 @@ pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSen
     let id = match (client, cookie, authorization) {
         (_, Some(_), Some(_)) => return Err(Refused::TwoCredentials.into()),
         (Client::Page, None, Some(_)) => {
-            return Err(refused("a page shows its session with the cookie", "leave Authorization out"));
+            return Err(refused("a page identifies its session by the cookie", "leave Authorization out"));
         }
         // A browser that does not say where a request comes from is too old to be trusted with a cookie.
         (Client::Page, Some(_), None) if single(headers, &FETCH_SITE)?.is_none() => {
@@ -76,6 +78,10 @@ pub(crate) fn of(parts: &Parts, settings: &Settings) -> Result<Known, RefusedSen
     };
     let secret = single(headers, &SESSION)?.and_then(cookie::decode);
     known.caller.session = id.zip(secret).map(|(id, secret)| SessionSecrets { id, secret });
+    let stream = single(headers, &STREAM)?.map(str::parse::<u64>).transpose();
+    known.caller.stream = stream.map_err(|_| {
+        malformed("Confidant-Stream is not a number", "send back what the stream was opened with")
+    })?;
     Ok(known)
 }
 
@@ -102,7 +108,7 @@ pub(crate) fn of_socket(parts: &Parts, settings: &Settings) -> Result<Known, Ref
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
     let network = network::of(peer, &parts.headers, &settings.proxies);
-    Ok(Known { caller: Caller { origin, network, session: None }, client })
+    Ok(Known { caller: Caller { origin, network, session: None, stream: None }, client })
 }
 
 /// The origin that a request is made at, and whether a page makes it.
@@ -117,7 +123,7 @@ fn origin_of(parts: &Parts, settings: &Settings) -> Result<(Origin, Client), Ref
     let here: Vec<&Origin> = settings.origins.iter().filter(|origin| is_host_of(host, origin)).collect();
     if here.is_empty() {
         let hint = "use an address that the operator has listed as an origin of this server";
-        return Err(refused("this server has no such host", hint));
+        return Err(refused("this server does not serve this host name", hint));
     }
     let site = single(headers, &FETCH_SITE)?;
     if site.is_some_and(|site| site != "same-origin") {
@@ -135,10 +141,10 @@ fn origin_of(parts: &Parts, settings: &Settings) -> Result<(Origin, Client), Ref
 
 /// The session's id, from `Authorization`.
 fn authorized(value: &str) -> Result<[u8; 32], RefusedSent> {
-    let hint = "send `Authorization: Confidant-Session ID`; tokens of the other interface are not good here";
+    let hint = "send `Authorization: Confidant-Session ID`; API tokens are not valid here";
     let id = value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME));
     id.and_then(|(_, id)| cookie::decode(id.trim()))
-        .ok_or_else(|| refused("Authorization does not show a session", hint))
+        .ok_or_else(|| refused("Authorization names no session", hint))
 }
 
 /// The only value of a header; `None` if it is not there.

@@ -4,7 +4,8 @@
 //! session ─▶ Service::listen ─▶ data: ready ─▶ id: seq, data: frame ─▶ …   quiet: a comment     ended: the last word, and the end
 //! ```
 //!
-//! The frames are those of the socket; what a device asks, it sends with POST to the same path. Easy to get wrong: what was
+//! The frames are those of the socket; what a device asks, it sends with POST to the same path, with the number of its stream
+//! (`Confidant-Stream`): then it may also ask for an answer, whose words come here. Easy to get wrong: what was
 //! missed between two of these streams. It is not sent again: `ready` has the number of the newest change, and a device that
 //! has another one asks with `sync_status_request`.
 
@@ -21,7 +22,7 @@ use confidant_chats::service::Socket;
 use confidant_listener::{Connection, Kept};
 use futures_util::{Stream, stream};
 
-use crate::caller::{self, malformed, single};
+use crate::caller::{self, STREAM, malformed, single};
 use crate::{App, answer};
 
 /// Answers with news, until one side ends it.
@@ -46,6 +47,7 @@ async fn opened(app: &App, request: Request) -> Result<Response, RefusedSent> {
         return Err(RefusedSent::new(error, "this server has no streams", hint));
     };
     let (socket, ready) = app.service.connect_session(&known.caller, seen).await?;
+    let number = socket.number();
     let news = News {
         socket: Some(Box::new(socket)),
         first: Some(Box::new(ready)),
@@ -56,6 +58,7 @@ async fn opened(app: &App, request: Request) -> Result<Response, RefusedSent> {
     response.headers_mut().insert(header::CONTENT_TYPE, EVENTS);
     // A proxy that collects an answer before it passes it on would pass on nothing.
     response.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response.headers_mut().extend(number.map(|number| (STREAM, HeaderValue::from(number))));
     Ok(response)
 }
 

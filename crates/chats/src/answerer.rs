@@ -5,6 +5,7 @@
 //!                                                          ▼
 //! answer ─▶ Progress, Delta, Wants, … ─▶ Final ─▶ Made       or Approval, which decide resumes       or Failed
 //! again ──▶ the same, of a turn that was begun before, in any process
+//! left ───▶ only its answer, if there is one now
 //! ```
 //!
 //! What it keeps of a chat is its own affair, as long as it forgets by itself, and at once where it is told so. A turn has the name that the
@@ -15,7 +16,9 @@
 mod memory;
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
+use confidant_chat_format::{
+    AccountId, ChatId, Claim, Digest, MessageId, Transcript, TranscriptKind, TurnId,
+};
 use confidant_chat_protocol::{Finish, Given, Keep, RefusedSent};
 use confidant_display::debug_without_content;
 use tokio::sync::oneshot;
@@ -75,7 +78,7 @@ pub struct Line {
     /// Its id.
     pub id: MessageId,
     /// Who speaks, as far as it is proved.
-    pub kind: Kind,
+    pub kind: TranscriptKind,
     /// The words.
     pub text: String,
 }
@@ -118,7 +121,7 @@ pub struct Ask {
 debug_without_content!(Ask { place });
 
 /// What comes of a question.
-pub enum Said {
+pub enum AnswerEvent {
     /// The answer begins, here or once more: words that were said before do not count.
     Anew,
     /// What is being done.
@@ -133,11 +136,13 @@ pub enum Said {
     Approval(Box<Approval>),
     /// There is no answer.
     Failed(RefusedSent),
+    /// Somebody stopped it: what was said so far counts.
+    Stopped,
     /// What was made of it, after the answer.
     Made(Box<Made>),
 }
 
-debug_without_content!(Said);
+debug_without_content!(AnswerEvent);
 
 /// Something that only a device can give.
 pub struct Wants {
@@ -180,6 +185,24 @@ pub struct Answer {
 
 debug_without_content!(Answer { finish });
 
+impl Answer {
+    /// One that somebody stopped.
+    pub(crate) fn stopped(text: String) -> Self {
+        Self {
+            text,
+            finish: Finish::Cancelled,
+            model: None,
+            title: None,
+            icons: Vec::new(),
+            category: None,
+            focus: None,
+            tools: Vec::new(),
+            wanted: Vec::new(),
+            safety: None,
+        }
+    }
+}
+
 /// A tool that waits.
 #[derive(Clone)]
 pub struct Approval {
@@ -210,8 +233,20 @@ pub struct Made {
 
 debug_without_content!(Made);
 
+/// What became of a turn that nobody listens to.
+pub enum Left {
+    /// It has no answer yet.
+    Runs,
+    /// It was answered.
+    Answer(Box<Answer>),
+    /// There is none, and none will come.
+    Nothing,
+}
+
+debug_without_content!(Left);
+
 /// What comes of a question, as it comes. Dropping it does not stop the turn.
-pub type Telling = tokio::sync::mpsc::Receiver<Said>;
+pub type AnswerStream = tokio::sync::mpsc::Receiver<AnswerEvent>;
 
 /// Who answers.
 #[async_trait]
@@ -220,7 +255,7 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     async fn have(&self, place: &Place) -> Result<Have, RefusedSent>;
     /// Answers; takes over the branch that comes with the question in the step that accepts it. Under the name of a turn that was answered
     /// already: that answer again.
-    fn answer(&self, ask: Ask) -> Telling;
+    fn answer(&self, ask: Ask) -> AnswerStream;
     /// The answer of a turn that was begun before, here or elsewhere, if the branch that ends with it has this digest: from its first word, as far as
     /// words can be heard here, and its end in any case. `None`: there is no such turn.
     async fn again(
@@ -228,9 +263,13 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
         place: &Place,
         turn: &TurnId,
         digest: &Digest,
-    ) -> Result<Option<Telling>, RefusedSent>;
+    ) -> Result<Option<AnswerStream>, RefusedSent>;
+    /// What became of a turn that was begun before, here or elsewhere, as far as this process can know: looks, and waits for nothing.
+    async fn left(&self, place: &Place, turn: &TurnId) -> Result<Left, RefusedSent>;
+    /// Waits until the person has said a word on a tool at another gateway, and tells what comes then. Where there is no other: never.
+    async fn decided_elsewhere(&self, place: &Place, turn: &TurnId, approval: &str) -> AnswerStream;
     /// Goes on with a turn that waits for the person's word.
-    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> Telling;
+    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> AnswerStream;
     /// Stops a turn, in whichever process it runs; what was said counts. Whether there was one.
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
     /// Forgets a chat.

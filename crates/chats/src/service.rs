@@ -38,7 +38,7 @@
 //!     clock: Arc::new(|| Millis(1_800_000_000_000)),
 //!     settings: Settings::new(origin.clone()),
 //! });
-//! let caller = Caller { origin, network: Network::of("192.0.2.1".parse()?), session: None };
+//! let caller = Caller { origin, network: Network::of("192.0.2.1".parse()?), session: None, stream: None };
 //! let request = Prelogin { login: Login::parse("nobody@example.org")? }.write()?;
 //! let answered = service.answer("/account/prelogin", &caller, &request).await.map_err(|refused| refused.error.name())?;
 //! let Body::Json(json) = answered.body else { unreachable!() };
@@ -96,7 +96,7 @@ pub use cache::{Envelopes, MemoryCache, SyncCache};
 pub use check::Checked;
 pub use confidant_seal::Sealed;
 pub use frames::Frames;
-pub use hub::{Happened, Which};
+pub use hub::{AccountEvent, SessionFilter};
 pub use network::Network;
 pub use news::{News, NewsCounts};
 pub use restore::Found;
@@ -107,7 +107,7 @@ use crate::answerer::Answerer;
 use crate::store::{ChatStore, Millis};
 use crate::vault::Vault;
 use answers::running::Answers;
-use hub::{Hub, Tell, Tends};
+use hub::{GapFiller, Hub, TellOthers};
 use left_out::LeftOut;
 use rate::Rates;
 use refusals::{Answer, login_refused, not_found};
@@ -180,6 +180,8 @@ pub struct Caller {
     pub network: Network,
     /// The session's two secrets, if there are both.
     pub session: Option<SessionSecrets>,
+    /// The number of the stream of news on which it hears ([`Socket::number`]). It counts only for a stream of the same session.
+    pub stream: Option<u64>,
 }
 
 /// What a session is shown by: one secret in the cookie, one in a header.
@@ -286,10 +288,10 @@ impl Service {
     pub fn with_hooks(parts: Parts, hooks: Hooks) -> Self {
         let Parts { store, vault, clock, settings } = parts;
         let inner = Arc::new_cyclic(|service: &Weak<Inner>| {
-            let tell = hooks.news.clone().map(|news| -> Tell {
-                Arc::new(move |account: &AccountId, happened: &Happened| news.happened(account, happened))
+            let tell = hooks.news.clone().map(|news| -> TellOthers {
+                Arc::new(move |account: &AccountId, happened: &AccountEvent| news.happened(account, happened))
             });
-            let service: Weak<dyn Tends> = Weak::<Inner>::clone(service);
+            let service: Weak<dyn GapFiller> = Weak::<Inner>::clone(service);
             let hub = Hub::new(tell, service);
             let answers = Answers::new(hooks.answerer.clone());
             let (rates, left_out) = (Rates::default(), LeftOut::default());
@@ -381,7 +383,7 @@ impl Service {
     }
 
     /// Takes in what another gateway did, so that sockets of this one hear of it.
-    pub fn hear(&self, account: &AccountId, happened: &Happened) {
+    pub fn hear(&self, account: &AccountId, happened: &AccountEvent) {
         self.inner.hub.hear(account, happened);
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! logins key ──tags──▶ logins, credentials, networks, salts
 //! account key ──seals──▶ record, device labels, rings of account and mailbox     + anchor: the newest revision of the record
-//! chat's key ───seals──▶ the chat's ring, its safety row                         + anchor: the newest revision of the row
+//! chat's key ───seals──▶ the chat's ring, its safety row, marks of its answers   + anchor: the newest revision of the safety row
 //!                                                                                destroyed with the chat
 //! ```
 //!
@@ -56,5 +56,7 @@ pub trait Vault: Send + Sync + std::fmt::Debug {
 
 /// The vault cannot be asked. Says why in words that reveal no key and no id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server's keys cannot be reached ({0}); hint: try again; if it stays so, run `confidant doctor`")]
+#[error(
+    "the server's keys cannot be reached ({0}); hint: try again; if the error stays, run `confidant doctor`"
+)]
 pub struct VaultError(pub String);

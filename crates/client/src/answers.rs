@@ -16,7 +16,8 @@ use confidant_chat_format::{
 use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY};
 use confidant_chat_protocol::{
     About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Blob, Body as _, ClientEvent, ErrorName,
-    Failure, PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, ServerFrame, Text,
+    Failure, Finish, PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, ServerFrame,
+    Text,
 };
 
 use crate::asks::claim;
@@ -25,14 +26,14 @@ use crate::error::Error;
 use crate::plan::TITLE;
 use crate::queue::{Act, Answer};
 use crate::room::Room;
-use crate::turns::{Approval, Heard, Stage, Telling, Told, Turn};
+use crate::turns::{Approval, Heard, Stage, Turn, TurnEvent, TurnUpdate};
 
 impl Device {
     /// Takes in what came of a turn. One that this device does not hear on this socket: `unasked`.
-    pub(crate) async fn take_turn(&mut self, event: ServerEvent) -> Result<Option<Told>, Error> {
+    pub(crate) async fn take_turn(&mut self, event: ServerEvent) -> Result<Option<TurnEvent>, Error> {
         match event {
             ServerEvent::RequestChatHistory(asked) => self.give_history(&asked).await,
-            ServerEvent::RequestClientData(asked) => self.take_wish(&asked).await,
+            ServerEvent::RequestClientData(asked) => self.take_data_request(&asked).await,
             ServerEvent::AiMessageUpdate(update) => self.take_words(&update).await,
             ServerEvent::AiTypingEnded(ended) => self.take_end(&ended).await,
             ServerEvent::PendingAiResponse(letter) => self.take_letter(&letter),
@@ -46,14 +47,14 @@ impl Device {
             }
             ServerEvent::PreprocessingStep(step) => {
                 let turn = self.heard(&step.chat, &step.turn)?;
-                Ok(Some(turn.tell(Telling::Progress(step.text.as_str().to_owned()))))
+                Ok(Some(turn.tell(TurnUpdate::Progress(step.text.as_str().to_owned()))))
             }
             ServerEvent::AiApprovalRequested(asked) => {
                 self.heard(&asked.chat, &asked.turn)?;
                 self.note_heard(&asked.turn)?;
                 let turn = self.heard(&asked.chat, &asked.turn)?;
                 let owned = |text: &str| text.to_owned();
-                Ok(Some(turn.tell(Telling::Approval(Box::new(Approval {
+                Ok(Some(turn.tell(TurnUpdate::Approval(Box::new(Approval {
                     id: owned(asked.approval.as_str()),
                     tool: owned(asked.tool.as_str()),
                     input: owned(asked.input.as_str()),
@@ -66,7 +67,7 @@ impl Device {
                     return Ok(None);
                 }
                 turn.stage = Stage::Over(failed.error);
-                let told = turn.tell(Telling::Failed(failed.error));
+                let told = turn.tell(TurnUpdate::Failed(failed.error));
                 self.note_heard(&failed.turn)?;
                 Ok(Some(told))
             }
@@ -79,7 +80,7 @@ impl Device {
         self.turns.heard(chat, turn, socket).ok_or(Refused::Unasked)
     }
 
-    async fn take_words(&mut self, update: &AiMessageUpdate) -> Result<Option<Told>, Error> {
+    async fn take_words(&mut self, update: &AiMessageUpdate) -> Result<Option<TurnEvent>, Error> {
         let turn = self.heard(&update.chat, &update.turn)?;
         if matches!(turn.stage, Stage::Ended | Stage::Over(_)) {
             return Ok(None);
@@ -92,7 +93,7 @@ impl Device {
         match heard {
             Heard::Words(at) => {
                 let text = turn.words[at..].to_owned();
-                let told = turn.tell(Telling::Words { at, text });
+                let told = turn.tell(TurnUpdate::Words { at, text });
                 if at == 0 {
                     self.note_heard(&update.turn)?;
                 }
@@ -112,7 +113,7 @@ impl Device {
 
     /// The answer is there, if its length and hash are those of the words that were heard. If not, all of it is asked for once
     /// more; then it is `record-refused`.
-    async fn take_end(&mut self, ended: &AiTypingEnded) -> Result<Option<Told>, Error> {
+    async fn take_end(&mut self, ended: &AiTypingEnded) -> Result<Option<TurnEvent>, Error> {
         let turn = self.heard(&ended.chat, &ended.turn)?;
         if matches!(turn.stage, Stage::Ended | Stage::Over(_)) {
             return Ok(None);
@@ -142,8 +143,8 @@ impl Device {
             shared: Vec::new(),
         };
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
-            Wish::Waited => Ok(Some(turn.tell(Telling::Ended(ended.finish)))),
-            Wish::GivenUp => {
+            AskerState::Waits => Ok(Some(turn.tell(TurnUpdate::Ended(ended.finish)))),
+            AskerState::GaveUp => {
                 self.turns.fail(&turn.turn, ErrorName::Content(Refused::Unasked));
                 Ok(self.turns.told.pop_back())
             }
@@ -152,8 +153,8 @@ impl Device {
 
     /// An answer that was left in the mailbox. In the list already: dropped. One that nobody waits for, that does not open, or that
     /// answers something else is refused by name.
-    fn take_letter(&mut self, sent: &PendingAiResponse) -> Result<Option<Told>, Error> {
-        let told = |what| Told { chat: sent.chat.clone(), turn: sent.turn.clone(), what };
+    fn take_letter(&mut self, sent: &PendingAiResponse) -> Result<Option<TurnEvent>, Error> {
+        let told = |what| TurnEvent { chat: sent.chat.clone(), turn: sent.turn.clone(), what };
         match self.open_letter(sent) {
             Ok((message, more)) => {
                 let (body, is_cut) = fitted(&message.body);
@@ -174,7 +175,7 @@ impl Device {
                 if let Some(turn) = self.turns.find_mut(&sent.turn) {
                     turn.stage = Stage::Ended;
                 }
-                Ok(Some(told(Telling::Ended(confidant_chat_protocol::Finish::Whole))))
+                Ok(Some(told(TurnUpdate::Ended(more.finish))))
             }
             Err(Refused::Duplicate) => {
                 // Another device stored it; the letter may go.
@@ -194,12 +195,17 @@ impl Device {
         let message = letter.open(account.boxes(), &room.head, &list, sent.letter.as_bytes())?;
         let more = sent.more.as_ref().map(Blob::as_bytes);
         let more = more.and_then(|wire| letter.open_more(account.boxes(), &room.head, wire).ok());
-        let more = more.map(|text| More::read(&text.body, &sent.chat, &sent.turn));
-        Ok((message, more.unwrap_or_default()))
+        let lines = more.map(|text| text.body).unwrap_or_default();
+        Ok((message, More::read(&lines, &sent.chat, &sent.turn)))
     }
 
     /// The reply waits to be stored, where the chat still waits for it; `duplicate` and `unasked` ones are dropped.
-    fn keep_answer(&mut self, chat: &ChatId, reply: &MessageId, mut answer: Answer) -> Result<Wish, Error> {
+    fn keep_answer(
+        &mut self,
+        chat: &ChatId,
+        reply: &MessageId,
+        mut answer: Answer,
+    ) -> Result<AskerState, Error> {
         let room = self.rooms.get(chat);
         let is_pending = |room: &&Room| {
             let mut pending = room.head.pending.iter();
@@ -215,7 +221,7 @@ impl Device {
         }
         // Stored here or by another device, or given up: the server may forget it.
         self.thank(chat, &turn)?;
-        Ok(if is_pending || is_there { Wish::Waited } else { Wish::GivenUp })
+        Ok(if is_pending || is_there { AskerState::Waits } else { AskerState::GaveUp })
     }
 
     fn thank(&mut self, chat: &ChatId, turn: &TurnId) -> Result<(), Error> {
@@ -226,12 +232,12 @@ impl Device {
     }
 
     /// Summary, tags and suggestions, of a turn that this device heard.
-    fn take_made(&mut self, made: &PostProcessingCompleted) -> Result<Option<Told>, Error> {
+    fn take_made(&mut self, made: &PostProcessingCompleted) -> Result<Option<TurnEvent>, Error> {
         let turn = self.heard(&made.chat, &made.turn)?;
         if turn.stage != Stage::Ended {
             return Ok(None);
         }
-        let told = turn.tell(Telling::Made);
+        let told = turn.tell(TurnUpdate::Made);
         self.put_made(made)?;
         Ok(Some(told))
     }
@@ -296,7 +302,7 @@ impl Device {
     }
 
     /// Asks for the rest of an answer.
-    pub(crate) async fn ask_rest(&mut self, turn: &TurnId) -> Result<Option<Told>, Error> {
+    pub(crate) async fn ask_rest(&mut self, turn: &TurnId) -> Result<Option<TurnEvent>, Error> {
         let mut from = self.turns.find(turn).map_or(0, |one| one.words.len());
         loop {
             let Some(one) = self.turns.find(turn) else { return Ok(None) };
@@ -372,19 +378,20 @@ impl Device {
 
 /// What was found out and made around an answer, as the second part of a letter has it: the frames that a device would have heard,
 /// one per line.
-#[derive(Default)]
 struct More {
     about: Option<About>,
+    /// Whole, where nothing else was said.
+    finish: Finish,
     made: Option<PostProcessingCompleted>,
 }
 
 impl More {
     fn read(lines: &str, chat: &ChatId, turn: &TurnId) -> Self {
-        let mut more = Self::default();
+        let mut more = Self { about: None, finish: Finish::Whole, made: None };
         for line in lines.lines() {
             match ServerFrame::read(line.as_bytes()).map(|frame| frame.event) {
                 Ok(ServerEvent::AiTypingEnded(ended)) if (&ended.chat, &ended.turn) == (chat, turn) => {
-                    more.about = Some(ended.about);
+                    (more.about, more.finish) = (Some(ended.about), ended.finish);
                 }
                 Ok(ServerEvent::PostProcessingCompleted(made))
                     if (&made.chat, &made.turn) == (chat, turn) =>
@@ -399,9 +406,9 @@ impl More {
 }
 
 /// Whether somebody still waits for an answer.
-enum Wish {
-    Waited,
-    GivenUp,
+enum AskerState {
+    Waits,
+    GaveUp,
 }
 
 /// Fields of a chat that has no title: title, icon and category.

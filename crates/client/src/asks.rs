@@ -10,7 +10,7 @@
 //! A question of which nothing was heard is asked again on the next socket: it is the same turn, and only who asks on a socket may give
 //! its history there.
 //!
-//! Words leave the device in clear in these two events and in what [`wishes`](crate::wishes) gives by consent, and only for a turn that this device began on this socket and that has
+//! Words leave the device in clear in these two events and in what [`data_requests`](crate::data_requests) gives by consent, and only for a turn that this device began on this socket and that has
 //! no answer yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the
 //! one that was verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
 
@@ -27,13 +27,14 @@ use confidant_chat_protocol::{
 use confidant_display::debug_without_content;
 
 use crate::chats::path;
+use crate::data_requests::{Consent, note, switch_of};
 use crate::device::Device;
 use crate::error::Error;
+use crate::kept::CACHE;
 use crate::queue::{Act, Note, To, Wanted};
 use crate::room::Room;
 use crate::state::Question;
-use crate::turns::{Asked, Awaited, Awaiting, Stage, Telling, Told, Turn};
-use crate::wishes::{Consent, note, switch_of};
+use crate::turns::{Asked, Awaited, Awaiting, Stage, Turn, TurnEvent, TurnUpdate};
 
 /// What goes with a question.
 #[derive(Clone, PartialEq, Eq)]
@@ -153,6 +154,9 @@ impl Device {
         if self.is_off(switch_of(Given::Settings), &off) {
             options.available.clear();
         }
+        if self.is_off(FOCUS, &off) {
+            options.focus = None;
+        }
         AskOptions { off, ..options }
     }
 
@@ -264,7 +268,7 @@ impl Device {
         self.tell(ClientEvent::CancelAiTask(cancel)).await
     }
 
-    /// The person's word on a tool ([`Telling::Approval`]).
+    /// The person's word on a tool ([`TurnUpdate::Approval`]).
     pub async fn decide(
         &mut self,
         chat: &ChatId,
@@ -281,7 +285,7 @@ impl Device {
     }
 
     /// What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`,
-    /// `suggestions`, or a tool by its name.
+    /// `suggestions`, `cache`, or a tool by its name.
     #[must_use]
     pub fn switched_off(&self) -> Vec<String> {
         let body = self.data(SETTINGS, OFF).ok().flatten();
@@ -421,7 +425,7 @@ impl Device {
     }
 
     fn begun(&mut self, turn: &TurnId, ahead: u32) {
-        if let Some(told) = self.turns.find(turn).map(|one| one.tell(Telling::Begun(ahead))) {
+        if let Some(told) = self.turns.find(turn).map(|one| one.tell(TurnUpdate::Begun(ahead))) {
             self.turns.told.push_back(told);
         }
     }
@@ -471,10 +475,14 @@ impl Device {
             count: claim.count,
             before: claim.before,
             after: claim.after,
-            keep: if question.is_kept && self.is_cached(chat) { Keep::Cache } else { Keep::Turn },
+            keep: if question.is_kept && self.is_cached(chat) && !is_off(CACHE) {
+                Keep::Cache
+            } else {
+                Keep::Turn
+            },
             history: false,
             titled: room.field(&title).is_some(),
-            focus: question.focus.clone(),
+            focus: question.focus.clone().filter(|_| !is_off(FOCUS)),
             off: texts(&off)?,
             available: texts(available)?,
             given: List::new(given.map(piece).collect::<Result<_, Error>>()?)?,
@@ -531,12 +539,15 @@ impl Device {
 
     /// The server asks for the words before a question. Anything but an open question of this device, on this socket, for the
     /// branch that it named, at most twice: `unasked`, and nothing leaves.
-    pub(crate) async fn give_history(&mut self, asked: &RequestChatHistory) -> Result<Option<Told>, Error> {
+    pub(crate) async fn give_history(
+        &mut self,
+        asked: &RequestChatHistory,
+    ) -> Result<Option<TurnEvent>, Error> {
         let socket = self.socket_number;
         let turn = self.turns.find(&asked.turn);
         let turn = turn.filter(|turn| turn.may_give(&asked.chat, &asked.message, socket));
         let turn = turn.ok_or(Refused::Unasked)?;
-        let (branch, told) = (turn.branch.clone(), turn.tell(Telling::History(turn.branch.len())));
+        let (branch, told) = (turn.branch.clone(), turn.tell(TurnUpdate::History(turn.branch.len())));
         let heard = self.rooms.get(&asked.chat).and_then(|room| heard(room, &branch));
         let Some(heard) = heard else {
             // Changed on another device since: it is not the branch that was named, so nothing is given.
@@ -632,6 +643,8 @@ fn texts<const EACH: usize, const MANY: usize>(names: &[String]) -> Result<List<
 /// The account data that has what the person switched off: its kind and name.
 const SETTINGS: &str = "settings";
 const OFF: &str = "off";
+/// What switches focus modes off.
+const FOCUS: &str = "focus";
 /// How often a question that the server lost is asked again without the person.
 const AGAIN: u8 = 5;
 /// Replies that one chat may wait for.

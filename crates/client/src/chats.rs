@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use confidant_chat_format::{ChatId, EmbedId, FieldName, ItemId, Message, MessageId, Refused, Role};
 use confidant_chat_protocol::limits::{MAX_DRAFT, MAX_EMBED, MAX_MESSAGE, MAX_RECORD};
 use confidant_display::debug_without_content;
+use confidant_seal::sealed_len;
 
 use crate::device::Device;
 use crate::error::Error;
 use crate::plan::{TITLE, text};
-use crate::queue::{Act, Answer, Base, Copy, Note, To, Waiting, What};
+use crate::queue::{Act, Answer, Base, ConflictedCopy, Note, OperationKind, To, WaitingOperation};
 use crate::room::Room;
 
 /// A message as a person sees it.
@@ -123,10 +124,10 @@ impl Device {
 
     /// A new chat. It is stored by the next [`Device::flush`].
     pub fn new_chat(&mut self, title: Option<&str>) -> Result<ChatId, Error> {
+        sized(title.map_or(0, |title| text(title).len()), MAX_RECORD)?;
         let chat = ChatId::random();
         self.state.queue.append(&chat, Act::Create);
         if let Some(title) = title {
-            sized(text(title).len(), MAX_RECORD)?;
             self.state.queue.set_field(&chat, &field(TITLE)?, title.to_owned(), Base::Nothing);
         }
         self.save()?;
@@ -323,33 +324,35 @@ impl Device {
 
     /// What waits to be stored, in the order in which it is sent.
     #[must_use]
-    pub fn waiting(&self) -> Vec<Waiting> {
+    pub fn waiting(&self) -> Vec<WaitingOperation> {
         self.state.queue.waiting()
     }
 
     /// What lost against another device, for a person to look at.
     #[must_use]
-    pub fn copies(&self) -> &[Copy] {
+    pub fn copies(&self) -> &[ConflictedCopy] {
         &self.state.queue.copies
     }
 
     /// Writes a copy again, over what is there now; a message that is gone becomes a new one. The copy goes.
     pub fn use_copy(&mut self, number: u64) -> Result<(), Error> {
         let copy = self.state.queue.copies.iter().find(|copy| copy.number == number).cloned();
-        let Copy { chat, what, text, .. } = copy.ok_or(Error::NoSuchMessage)?;
+        let ConflictedCopy { chat, what, text, .. } = copy.ok_or(Error::NoSuchMessage)?;
         let text = text.unwrap_or_default();
         match (chat, what) {
-            (Some(chat), What::Edit(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
+            (Some(chat), OperationKind::Edit(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
                 self.edit(&chat, &id, &text)?;
             }
-            (Some(chat), What::Edit(_) | What::Message(_)) => drop(self.say(&chat, &text)?),
-            (Some(chat), What::Delete(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
+            (Some(chat), OperationKind::Edit(_) | OperationKind::Message(_)) => drop(self.say(&chat, &text)?),
+            (Some(chat), OperationKind::Delete(id)) if self.chat(&chat)?.messages.contains_key(&id) => {
                 self.delete(&chat, &id)?;
             }
-            (Some(chat), What::Field(name)) => self.set_field(&chat, name.as_str(), &text)?,
-            (Some(chat), What::Draft) => self.set_draft(&chat, Some(&text))?,
-            (Some(chat), What::Embed(_)) => drop(self.add_embed(&chat, &text)?),
-            (None, What::Data(kind, name)) => self.set_data(kind.as_str(), name.as_str(), Some(&text))?,
+            (Some(chat), OperationKind::Field(name)) => self.set_field(&chat, name.as_str(), &text)?,
+            (Some(chat), OperationKind::Draft) => self.set_draft(&chat, Some(&text))?,
+            (Some(chat), OperationKind::Embed(_)) => drop(self.add_embed(&chat, &text)?),
+            (None, OperationKind::Data(kind, name)) => {
+                self.set_data(kind.as_str(), name.as_str(), Some(&text))?
+            }
             _ => {}
         }
         self.discard_copy(number)
@@ -516,8 +519,7 @@ pub(crate) fn field(name: &str) -> Result<FieldName, Refused> {
 }
 
 pub(crate) fn sized(bytes: usize, most: usize) -> Result<(), Error> {
-    // The envelope adds a header and a tag.
-    if bytes + 64 <= most { Ok(()) } else { Err(Error::TooLarge) }
+    if sealed_len(bytes) <= most { Ok(()) } else { Err(Error::TooLarge) }
 }
 
 /// Ancestors that a message on another branch remembers, in case its parent goes.

@@ -27,7 +27,7 @@ pub enum Error {
         retry_ms: Option<u64>,
     },
     /// The server cannot be reached, or the connection ended before the answer.
-    #[error("the server cannot be reached; hint: what was written is kept; try again when it is there")]
+    #[error("the server cannot be reached; hint: what you wrote is kept; try again when the server is back")]
     Offline,
     /// The session ended.
     #[error("this device was logged out ({}); hint: log in again", .0.name())]
@@ -36,15 +36,15 @@ pub enum Error {
     #[error("this device is not logged in; hint: log in")]
     NotLoggedIn,
     /// The server's answer is not one of the protocol.
-    #[error("the server's answer cannot be read; hint: update this program, or check the server's address")]
+    #[error("the server's answer is not valid; hint: update this program, or check the server's address")]
     Unexpected,
     /// The account key is being replaced on another device.
     #[error(
-        "another device is replacing the account key; hint: what was written is kept; try again in ten minutes"
+        "another device is replacing the account key; hint: what you wrote is kept; try again in ten minutes"
     )]
     Frozen,
     /// What was written is larger than the server takes.
-    #[error("this is too large to be stored; hint: make it shorter, or split it")]
+    #[error("this is too large to store; hint: shorten it or split it")]
     TooLarge,
     /// There is no such chat on this device.
     #[error("there is no such chat; hint: sync first, or load older chats")]
@@ -53,14 +53,14 @@ pub enum Error {
     #[error("there is no such message; hint: sync first")]
     NoSuchMessage,
     /// These files are another device's or another account's.
-    #[error("there is a device in this folder already; hint: forget it first, or use another folder")]
+    #[error("this folder already has a device; hint: delete that device first, or use another folder")]
     Occupied,
     /// The device's files cannot be read or written.
     #[error("the device's files cannot be used: {0}; hint: check the folder's owner and the free space")]
     Files(String),
     /// The device's files do not open.
     #[error(
-        "the device's files do not open; hint: use the key they were made with, or log in anew in an empty folder"
+        "the device's files cannot be decrypted; hint: use the key they were made with, or log in again with an empty folder"
     )]
     Damaged,
 }
@@ -103,12 +103,12 @@ fn hint_of(error: ErrorName) -> &'static str {
         ErrorName::Content(Refused::AccountMissing) => {
             "the server has lost the keys of this account: ask its operator for a code to restore it"
         }
-        ErrorName::Content(Refused::Conflict) => "sync, then do it again",
-        ErrorName::Content(_) => "sync, then do it again; if it stays, ask the server's operator",
+        ErrorName::Content(Refused::Conflict) => "sync, then try again",
+        ErrorName::Content(_) => "sync, then try again; if the error stays, ask the server's operator",
         ErrorName::Request(Failure::Rate) => "wait, then try again",
         ErrorName::Request(Failure::Unauthorised) => "log in again",
         ErrorName::Request(Failure::TooLarge | Failure::TooMany) => "make it smaller, or delete something",
-        ErrorName::Request(Failure::NotFound) => "sync first",
+        ErrorName::Request(Failure::NotFound) => "sync, then try again",
         ErrorName::Request(Failure::Malformed | Failure::StaleClient) => "update this program",
         ErrorName::Request(Failure::Stopping | Failure::Unavailable) => "try again later",
     }

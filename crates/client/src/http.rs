@@ -50,7 +50,8 @@ impl Http {
     }
 }
 
-fn builder(origin: &Origin) -> reqwest::ClientBuilder {
+/// How a server is reached: no redirect, no cookie, no certificate that is wrong; and no proxy for one on this machine.
+pub fn builder(origin: &Origin) -> reqwest::ClientBuilder {
     let mut builder =
         Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none()).referer(false);
     // Somebody else in the process may have installed one already, which is as good.

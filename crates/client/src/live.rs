@@ -16,7 +16,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::room::{Delta, Room, Want};
 use crate::state::{Piece, open_data};
-use crate::turns::{Told, is_told};
+use crate::turns::{TurnEvent, is_told};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub enum News {
     Account,
     /// Devices or sessions changed.
     Devices,
-    /// Something came of a turn. After [`Telling::Ended`](crate::Telling::Ended) and
-    /// [`Telling::Made`](crate::Telling::Made), [`Device::flush`] stores it.
-    Turn(Told),
+    /// Something came of a turn. After [`TurnUpdate::Ended`](crate::TurnUpdate::Ended) and
+    /// [`TurnUpdate::Made`](crate::TurnUpdate::Made), [`Device::flush`] stores it.
+    Turn(TurnEvent),
     /// Nothing that this device did not know.
     Nothing,
 }
@@ -76,7 +76,7 @@ impl Device {
     }
 
     /// What came of turns since the last [`Device::listen`], without waiting: found out by a sync or a flush.
-    pub fn told(&mut self) -> Option<Told> {
+    pub fn told(&mut self) -> Option<TurnEvent> {
         self.turns.told.pop_front()
     }
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Text};
 use zeroize::Zeroizing;
 
-use crate::queue::{Act, Answer, Base, Pending, To, Why, words};
+use crate::queue::{Act, Answer, Base, LossReason, Pending, To, words};
 use crate::room::Room;
 use crate::state::Piece;
 
@@ -24,7 +24,7 @@ use crate::state::Piece;
 pub(crate) enum Decision {
     Do,
     Done,
-    Lose(Why),
+    Lose(LossReason),
 }
 
 /// What a write changes in a chat.
@@ -56,7 +56,7 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
             | Act::Reply { .. }
             | Act::GiveUp { .. }
             | Act::Made { .. } => Decision::Done,
-            _ => Decision::Lose(Why::ChatDeleted),
+            _ => Decision::Lose(LossReason::ChatDeleted),
         };
     };
     match act {
@@ -66,7 +66,7 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
         Act::Append { .. } | Act::Embed { .. } | Act::DeleteChat => Decision::Do,
         Act::Edit { id, body, base } => match room.message(id) {
             Some(message) => against(Some(&message.body), Some(body), *base),
-            None => Decision::Lose(Why::Deleted),
+            None => Decision::Lose(LossReason::Deleted),
         },
         Act::Delete { id, base } => match room.message(id) {
             Some(message) => against(Some(&message.body), None, *base),
@@ -136,7 +136,7 @@ fn against(now: Option<&str>, mine: Option<&str>, base: Base) -> Decision {
     match () {
         () if now == mine => Decision::Done,
         () if is_base => Decision::Do,
-        () => Decision::Lose(Why::Changed),
+        () => Decision::Lose(LossReason::Changed),
     }
 }
 

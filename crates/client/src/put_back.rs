@@ -31,7 +31,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::files::{Cabinet, Files};
 use crate::plan::{Change, LARGEST, remove, text};
-use crate::queue::{What, Why};
+use crate::queue::{LossReason, OperationKind};
 use crate::room::{Draft, Room, Slot};
 use crate::state::{Piece, State};
 use crate::sync::{NONE, Phase, note};
@@ -58,7 +58,7 @@ pub struct PutBack {
 /// Words of mine that came too late.
 struct Late {
     chat: Option<ChatId>,
-    what: What,
+    what: OperationKind,
     text: Option<String>,
 }
 
@@ -270,7 +270,11 @@ impl Device {
         late: &mut Vec<Late>,
     ) -> Result<(), Error> {
         let (Some(room), Some(draft)) = (self.rooms.get(&mine.id), &mine.draft) else { return Ok(()) };
-        let copy = || Late { chat: Some(mine.id.clone()), what: What::Draft, text: Some(draft.body.clone()) };
+        let copy = || Late {
+            chat: Some(mine.id.clone()),
+            what: OperationKind::Draft,
+            text: Some(draft.body.clone()),
+        };
         match &room.draft {
             Some(there) if there.body == draft.body => return Ok(()),
             // Another device typed something, or threw it away, since.
@@ -313,7 +317,7 @@ impl Device {
         }
         let copy = || Late {
             chat: None,
-            what: What::Data(mine.kind.clone(), mine.name.clone()),
+            what: OperationKind::Data(mine.kind.clone(), mine.name.clone()),
             text: mine.body.clone(),
         };
         if expected >= mine.rev {
@@ -350,7 +354,7 @@ impl Device {
             self.save_room(chat)?;
         }
         for Late { chat, what, text } in late {
-            self.state.queue.keep_copy(chat, what, text, Why::Changed);
+            self.state.queue.keep_copy(chat, what, text, LossReason::Changed);
         }
         let state = there.state;
         (self.state.book, self.state.data, self.account) = (state.book, state.data, there.account);
@@ -471,11 +475,15 @@ fn json_of(slot: &Slot, is_there: impl Fn(&MessageId) -> bool) -> Option<Zeroizi
 fn late_item(mine: &Room, item: &ItemId) -> Option<Late> {
     let slot = mine.items.get(item)?.item.as_ref()?;
     let (what, words) = match (item, slot) {
-        (ItemId::Message(id), Item::Message(message)) => (What::Edit(id.clone()), Some(message.body.clone())),
-        (ItemId::Field(name), slot) => {
-            (What::Field(name.clone()), text_of(Some(slot)).map(ToOwned::to_owned))
+        (ItemId::Message(id), Item::Message(message)) => {
+            (OperationKind::Edit(id.clone()), Some(message.body.clone()))
         }
-        (ItemId::Embed(id), slot) => (What::Embed(id.clone()), text_of(Some(slot)).map(ToOwned::to_owned)),
+        (ItemId::Field(name), slot) => {
+            (OperationKind::Field(name.clone()), text_of(Some(slot)).map(ToOwned::to_owned))
+        }
+        (ItemId::Embed(id), slot) => {
+            (OperationKind::Embed(id.clone()), text_of(Some(slot)).map(ToOwned::to_owned))
+        }
         (ItemId::Message(_), Item::Text(_)) => return None,
     };
     Some(Late { chat: Some(mine.id.clone()), what, text: words })

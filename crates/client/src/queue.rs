@@ -190,22 +190,22 @@ impl Act {
         }
     }
 
-    fn what(&self) -> What {
+    fn what(&self) -> OperationKind {
         match self {
-            Self::Create => What::Create,
-            Self::Append { id, .. } => What::Message(id.clone()),
-            Self::Edit { id, .. } => What::Edit(id.clone()),
-            Self::Delete { id, .. } => What::Delete(id.clone()),
-            Self::Field { name, .. } => What::Field(name.clone()),
-            Self::Embed { id, .. } => What::Embed(id.clone()),
-            Self::Leaf { id } => What::Branch(id.clone()),
-            Self::DeleteChat => What::DeleteChat,
-            Self::Draft { .. } => What::Draft,
-            Self::Data { kind, name, .. } => What::Data(kind.clone(), name.clone()),
-            Self::Retry { message, .. } => What::Retry(message.clone()),
-            Self::Reply { id, .. } => What::Reply(id.clone()),
-            Self::GiveUp { reply } => What::GiveUp(reply.clone()),
-            Self::Made { .. } | Self::Suggest { .. } => What::Made,
+            Self::Create => OperationKind::Create,
+            Self::Append { id, .. } => OperationKind::Message(id.clone()),
+            Self::Edit { id, .. } => OperationKind::Edit(id.clone()),
+            Self::Delete { id, .. } => OperationKind::Delete(id.clone()),
+            Self::Field { name, .. } => OperationKind::Field(name.clone()),
+            Self::Embed { id, .. } => OperationKind::Embed(id.clone()),
+            Self::Leaf { id } => OperationKind::Branch(id.clone()),
+            Self::DeleteChat => OperationKind::DeleteChat,
+            Self::Draft { .. } => OperationKind::Draft,
+            Self::Data { kind, name, .. } => OperationKind::Data(kind.clone(), name.clone()),
+            Self::Retry { message, .. } => OperationKind::Retry(message.clone()),
+            Self::Reply { id, .. } => OperationKind::Reply(id.clone()),
+            Self::GiveUp { reply } => OperationKind::GiveUp(reply.clone()),
+            Self::Made { .. } | Self::Suggest { .. } => OperationKind::Made,
         }
     }
 }
@@ -231,7 +231,7 @@ impl Pending {
 /// What an operation is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum What {
+pub enum OperationKind {
     /// A new chat.
     Create,
     /// A new message.
@@ -265,7 +265,7 @@ pub enum What {
 /// Why something lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Why {
+pub enum LossReason {
     /// Another device changed the same thing first.
     Changed,
     /// Another device deleted it.
@@ -279,45 +279,45 @@ pub enum Why {
 /// An operation that waits to be stored, as a person sees it.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiting {
+pub struct WaitingOperation {
     /// Its number in the queue.
     pub number: u64,
     /// The chat; none for account data.
     pub chat: Option<ChatId>,
     /// What it is about.
-    pub what: What,
+    pub what: OperationKind,
     /// What was written, if anything was.
     pub text: Option<String>,
     /// Whether it was sent and not answered: it may be stored already.
     pub is_sent: bool,
 }
 
-debug_without_content!(Waiting { number, is_sent });
+debug_without_content!(WaitingOperation { number, is_sent });
 
 /// A conflicted copy: what this device wrote, and another device was first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Copy {
+pub struct ConflictedCopy {
     /// Its number.
     pub number: u64,
     /// The chat; none for account data.
     pub chat: Option<ChatId>,
     /// What it is about.
-    pub what: What,
+    pub what: OperationKind,
     /// What was written here.
     pub text: Option<String>,
     /// Why it lost.
-    pub why: Why,
+    pub why: LossReason,
 }
 
-debug_without_content!(Copy { number, why });
+debug_without_content!(ConflictedCopy { number, why });
 
 /// The queue and the copies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Queue {
     next: u64,
     pub(crate) ops: Vec<Pending>,
-    pub(crate) copies: Vec<Copy>,
+    pub(crate) copies: Vec<ConflictedCopy>,
 }
 
 impl Queue {
@@ -474,7 +474,7 @@ impl Queue {
     }
 
     /// This operation lost: it becomes a copy, with the last words of whatever was based on it.
-    pub(crate) fn lost(&mut self, n: u64, why: Why) {
+    pub(crate) fn lost(&mut self, n: u64, why: LossReason) {
         let Some(at) = self.ops.iter().position(|op| op.n == n) else { return };
         let op = self.ops.remove(at);
         let (mut text, mut is_kept) = (op.act.text().map(ToOwned::to_owned), is_worth_a_copy(&op.act));
@@ -493,14 +493,20 @@ impl Queue {
             }
         }
         if is_kept {
-            self.copies.push(Copy { number: op.n, chat: op.chat, what: op.act.what(), text, why });
+            self.copies.push(ConflictedCopy { number: op.n, chat: op.chat, what: op.act.what(), text, why });
         }
     }
 
     /// Keeps words that came too late, and never waited here.
-    pub(crate) fn keep_copy(&mut self, chat: Option<ChatId>, what: What, text: Option<String>, why: Why) {
+    pub(crate) fn keep_copy(
+        &mut self,
+        chat: Option<ChatId>,
+        what: OperationKind,
+        text: Option<String>,
+        why: LossReason,
+    ) {
         self.next += 1;
-        self.copies.push(Copy { number: self.next, chat, what, text, why });
+        self.copies.push(ConflictedCopy { number: self.next, chat, what, text, why });
     }
 
     /// Notes which head an attempt would make. Kept before it is sent.
@@ -517,8 +523,8 @@ impl Queue {
         self.done(&done);
     }
 
-    pub(crate) fn waiting(&self) -> Vec<Waiting> {
-        let waiting = |op: &Pending| Waiting {
+    pub(crate) fn waiting(&self) -> Vec<WaitingOperation> {
+        let waiting = |op: &Pending| WaitingOperation {
             number: op.n,
             chat: op.chat.clone(),
             what: op.act.what(),
@@ -588,7 +594,7 @@ mod tests {
         stored.confirm(&chat(), &[mark(1)]);
         assert_eq!(stored.ops[0].act.base(), Some(Base::Words(words("one"))));
         // Lost: one copy, with the last words.
-        queue.lost(1, Why::ChatDeleted);
+        queue.lost(1, LossReason::ChatDeleted);
         assert!(queue.ops.is_empty());
         assert_eq!(queue.copies.len(), 1);
         assert_eq!(queue.copies[0].text.as_deref(), Some("two"));
@@ -600,7 +606,7 @@ mod tests {
         queue.edit(&chat(), &message(1), "mine 1".to_owned(), Base::of(Some("old")));
         queue.note_sent(&[1], mark(7));
         queue.edit(&chat(), &message(1), "mine 2".to_owned(), Base::of(Some("old")));
-        queue.lost(1, Why::Changed);
+        queue.lost(1, LossReason::Changed);
         assert!(queue.ops.is_empty());
         assert_eq!(queue.copies[0].text.as_deref(), Some("mine 2"));
     }
@@ -617,7 +623,7 @@ mod tests {
         queue.note_sent(&[1], mark(3));
         queue.delete(&chat(), &message(1), Base::of(Some("old")));
         assert_eq!(queue.ops[1].act.base(), Some(Base::Op(1)));
-        queue.lost(1, Why::Changed);
+        queue.lost(1, LossReason::Changed);
         assert!(queue.ops.is_empty() && queue.copies.is_empty(), "what was to be deleted leaves no copy");
     }
 
@@ -632,7 +638,7 @@ mod tests {
         queue.note_sent(&[3], mark(1));
         queue.append(&chat(), new(1, "one"));
         queue.delete_chat(&chat());
-        let what: Vec<What> = queue.waiting().into_iter().map(|op| op.what).collect();
-        assert_eq!(what, [What::Create, What::DeleteChat]);
+        let what: Vec<OperationKind> = queue.waiting().into_iter().map(|op| op.what).collect();
+        assert_eq!(what, [OperationKind::Create, OperationKind::DeleteChat]);
     }
 }

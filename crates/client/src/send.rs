@@ -18,7 +18,7 @@ use confidant_chat_protocol::{
 use crate::device::Device;
 use crate::error::Error;
 use crate::plan::{Decision, batch, change, decide, decide_data, suggestions, text};
-use crate::queue::{Act, Pending, Why};
+use crate::queue::{Act, LossReason, Pending};
 use crate::room::Draft;
 use crate::state::Piece;
 use crate::write::{Built, NOTHING, padded};
@@ -90,7 +90,10 @@ impl Device {
     }
 
     async fn send_next(&mut self, first: &Pending, most: usize) -> Result<Outcome, Error> {
-        let Some(chat) = first.chat.clone() else { return self.send_data(first).await };
+        let Some(chat) = first.chat.clone() else {
+            let sent = self.send_data(first).await;
+            return sent.or_else(|error| self.lost_for_good(first, error));
+        };
         if self.is_listed(&chat) && !self.rooms.contains_key(&chat) {
             self.refresh_chat(&chat).await?;
         }
@@ -99,6 +102,7 @@ impl Device {
             Decision::Lose(why) => return self.resolved(first.n, Some(why)),
             Decision::Do => {}
         }
+        let is_write = !matches!(first.act, Act::DeleteChat | Act::Draft { .. });
         let sent = match &first.act {
             Act::DeleteChat => self.send_deletion(first, &chat).await,
             Act::Draft { body, .. } => self.send_draft(first, &chat, body.as_deref()).await,
@@ -110,15 +114,22 @@ impl Device {
                 self.refresh_account().await?;
                 if self.is_listed(&chat) { Err(error) } else { Ok(Outcome::Next) }
             }
-            Err(error) => match refused_for_good(&error) {
-                Some(name) => self.resolved(first.n, Some(Why::Refused(name.to_owned()))),
-                None => Err(error),
-            },
+            // One of several is refused, perhaps not the first: each by itself.
+            Err(error) if is_write && most > 1 && refused_for_good(&error).is_some() => Ok(Outcome::Conflict),
+            Err(error) => self.lost_for_good(first, error),
             sent => sent,
         }
     }
 
-    fn resolved(&mut self, n: u64, lost: Option<Why>) -> Result<Outcome, Error> {
+    /// What is refused however often it is sent becomes a copy, so that it holds up nothing; any other error stays one.
+    fn lost_for_good(&mut self, first: &Pending, error: Error) -> Result<Outcome, Error> {
+        match refused_for_good(&error) {
+            Some(name) => self.resolved(first.n, Some(LossReason::Refused(name.to_owned()))),
+            None => Err(error),
+        }
+    }
+
+    fn resolved(&mut self, n: u64, lost: Option<LossReason>) -> Result<Outcome, Error> {
         match lost {
             Some(why) => self.state.queue.lost(n, why),
             None => self.state.queue.done(&[n]),
@@ -149,8 +160,9 @@ impl Device {
         self.state.queue.done(&numbers);
         self.rooms.insert(chat.clone(), after);
         self.take_own_list(book, seq)?;
-        self.save()?;
+        // The chat first: what waits behind this in the queue is decided by what the chat has, after a kill between the two, too.
         self.save_room(chat)?;
+        self.save()?;
         Ok(Outcome::Next)
     }
 
@@ -219,8 +231,8 @@ impl Device {
             (room.draft_v, room.draft) = (rev, draft);
         }
         self.take_own_list(None, seq)?;
-        self.resolved(first.n, None)?;
         self.save_room(chat)?;
+        self.resolved(first.n, None)?;
         Ok(Outcome::Next)
     }
 
@@ -247,13 +259,7 @@ impl Device {
         let event = self.data_event((&kind, &name), body.as_deref(), expected, rev)?;
         self.state.queue.note_sent(&[first.n], mark_of(rev, None));
         self.save()?;
-        let (seq, event) = match self.request_one(event).await {
-            Err(error) => match refused_for_good(&error) {
-                Some(name) => return self.resolved(first.n, Some(Why::Refused(name.to_owned()))),
-                None => return Err(error),
-            },
-            answer => answer?,
-        };
+        let (seq, event) = self.request_one(event).await?;
         match event {
             ServerEvent::DataUpdated(_) => {}
             ServerEvent::WriteConflict(there) => {
@@ -315,9 +321,9 @@ impl Device {
             _ if needs_key => return Err(Error::Frozen),
             // Sent before this flush: it was stored then.
             Act::Append { .. } | Act::Embed { .. } if attempts > 1 => None,
-            Act::Append { .. } | Act::Embed { .. } => Some(Why::Deleted),
+            Act::Append { .. } | Act::Embed { .. } => Some(LossReason::Deleted),
             Act::Retry { .. } | Act::Reply { .. } | Act::GiveUp { .. } | Act::Made { .. } => None,
-            _ => Some(Why::Changed),
+            _ => Some(LossReason::Changed),
         };
         self.resolved(first.n, lost).map(drop)
     }

@@ -131,13 +131,15 @@ impl Device {
     }
 
     /// Chats older than those on this device; whether there are still older ones.
+    ///
+    /// The oldest one here may have been loaded by itself, because somebody opened it: what lies between is asked for by the
+    /// account's own list, once nothing older is left.
     pub async fn load_older(&mut self, limit: u32) -> Result<Synced, Error> {
         self.connect().await?;
         let oldest = self.rooms.values().min_by_key(|room| (room.updated_at, &room.id));
         let request = LoadMoreChats { before: oldest.map(|room| room.id.clone()), limit };
         let frames = self.request(ClientEvent::LoadMoreChats(request)).await?;
-        let (mut chats, mut synced): (BTreeMap<ChatId, Vec<ChatSent>>, _) = Default::default();
-        let synced: &mut Synced = &mut synced;
+        let (mut chats, mut synced): (BTreeMap<ChatId, Vec<ChatSent>>, Synced) = Default::default();
         for frame in frames {
             let ServerEvent::LoadMoreChatsResponse(part) = frame.event else { return Err(Error::Unexpected) };
             synced.older = part.older;
@@ -148,14 +150,47 @@ impl Device {
         if !chats.keys().all(|chat| self.is_listed(chat)) {
             self.refresh_account().await?;
         }
+        let mut missing = Vec::new();
+        if !synced.older {
+            (missing, synced.older) = self.between(limit, &mut chats).await?;
+        }
         self.complete(&mut chats).await?;
         for (chat, parts) in chats {
-            self.take_chat(&chat, parts, synced)?;
+            self.take_chat(&chat, parts, &mut synced)?;
             self.save_room(&chat)?;
         }
         self.state.older = synced.older;
         self.save()?;
-        Ok(synced.clone())
+        // One that is not there went meanwhile, or is kept back: the account's own list says which.
+        if !missing.is_empty() {
+            self.refresh_account().await?;
+        }
+        if missing.iter().any(|chat| self.is_listed(chat)) {
+            Err(Refused::Withheld.into())
+        } else {
+            Ok(synced)
+        }
+    }
+
+    /// Adds chats that are listed and neither here nor among these. Gives those that the server does not have, and whether
+    /// there are more than `limit`.
+    async fn between(
+        &mut self,
+        limit: u32,
+        chats: &mut BTreeMap<ChatId, Vec<ChatSent>>,
+    ) -> Result<(Vec<ChatId>, bool), Error> {
+        let mut between = self.listed();
+        between.retain(|chat| !self.rooms.contains_key(chat) && !chats.contains_key(chat));
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = between.len() > limit;
+        between.truncate(limit);
+        for batch in between.chunks(MAX_BATCH) {
+            let have = batch.iter().map(|chat| (chat.clone(), NONE)).collect();
+            let (found, _) = self.fetch_as_sent(have).await?;
+            chats.extend(found);
+        }
+        between.retain(|chat| !chats.contains_key(chat));
+        Ok((between, has_more))
     }
 
     /// Loads one chat that is listed and not on this device yet, or what changed in one that is. Says that it is shown.

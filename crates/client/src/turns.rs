@@ -16,7 +16,7 @@ use confidant_chat_protocol::{ErrorName, Finish, Given, ServerEvent};
 use confidant_display::debug_without_content;
 
 use crate::asks::GivenText;
-use crate::wishes::Wish;
+use crate::data_requests::DataRequest;
 
 /// A question that was asked: where its answer will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,24 +30,24 @@ pub struct Asked {
     pub reply: MessageId,
 }
 
-/// What came of a turn.
+/// Something that happened in a turn.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Told {
+pub struct TurnEvent {
     /// The chat.
     pub chat: ChatId,
     /// The turn.
     pub turn: TurnId,
-    /// What.
-    pub what: Telling,
+    /// What happened.
+    pub what: TurnUpdate,
 }
 
-debug_without_content!(Told);
+debug_without_content!(TurnEvent);
 
-/// What came of a turn.
+/// What happened in a turn.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Telling {
+pub enum TurnUpdate {
     /// It runs, or waits for so many before it.
     Begun(u32),
     /// The server had not the words before the question, and got so many messages.
@@ -63,7 +63,7 @@ pub enum Telling {
     },
     /// The server asks for something that only this device has, and nothing was given yet: [`Device::give`](crate::Device::give) does,
     /// within some seconds.
-    Wish(Box<Wish>),
+    DataRequest(Box<DataRequest>),
     /// The server asked for something that is switched on for this chat, and got this.
     Gave(Vec<GivenText>),
     /// A tool may only work if the person allows it: [`Device::decide`](crate::Device::decide).
@@ -76,7 +76,7 @@ pub enum Telling {
     Made,
 }
 
-debug_without_content!(Telling);
+debug_without_content!(TurnUpdate);
 
 /// A tool that waits for the person's word.
 #[derive(Clone, PartialEq, Eq)]
@@ -234,8 +234,8 @@ impl Turn {
             && matches!(self.stage, Stage::Asked | Stage::Answering)
     }
 
-    pub(crate) fn tell(&self, what: Telling) -> Told {
-        Told { chat: self.chat.clone(), turn: self.turn.clone(), what }
+    pub(crate) fn tell(&self, what: TurnUpdate) -> TurnEvent {
+        TurnEvent { chat: self.chat.clone(), turn: self.turn.clone(), what }
     }
 }
 
@@ -244,7 +244,7 @@ impl Turn {
 pub(crate) struct Turns {
     all: Vec<Turn>,
     /// What happened outside [`Device::listen`](crate::Device::listen).
-    pub(crate) told: VecDeque<Told>,
+    pub(crate) told: VecDeque<TurnEvent>,
 }
 
 debug_without_content!(Turns);
@@ -287,7 +287,7 @@ impl Turns {
     pub(crate) fn fail(&mut self, turn: &TurnId, error: ErrorName) {
         if let Some(one) = self.find_mut(turn) {
             one.stage = Stage::Over(error);
-            let told = one.tell(Telling::Failed(error));
+            let told = one.tell(TurnUpdate::Failed(error));
             self.told.push_back(told);
         }
     }

@@ -61,7 +61,9 @@ pub enum GraphError {
     #[error("the concept graph took too long; hint: raise concepts.graph_timeout_ms or look at its server")]
     TimedOut,
     /// It gave something back that is no concept.
-    #[error("the concept graph holds something that is no concept ({0}); hint: check what else writes to it")]
+    #[error(
+        "the concept graph contains something that is not a concept ({0}); hint: check what else writes to it"
+    )]
     Malformed(&'static str),
     /// What was to be imported is no RDF, or no concepts.
     #[error("{what}; hint: {hint}")]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! chats ──Ask──▶ EngineAnswerer ──▶ WebSessions ──▶ Session::turn ─▶ Outbound
-//!       ◀─Said── (one task a turn) ◀──────────────────────────────────┘
+//!       ◀─AnswerEvent── (one task a turn) ◀───────────────────────────┘
 //!                                  ◀── follow: turns of other processes, word by word where there is a Redis, and their end from the log
 //! ```
 //!
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_chat_format::{AccountId, ChatId, Digest, Kind, Transcript, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKind, TurnId};
 use confidant_chat_protocol::{ErrorName, Failure, Finish, Given, Keep, RefusedSent};
 use confidant_chats::answerer::{
-    Answer, Answerer, Approval, Ask, Branch, Have, Kept, Made, Place, Said, Telling, Wants,
+    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Place, Wants,
 };
 use confidant_display::{Hinted as _, debug_without_content};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
@@ -27,8 +27,8 @@ use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
 use confidant_engine::turn::{
-    CarryOut, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece, SaidBy,
-    Standing, SwitchedOff, Turn, Wanted, Wish,
+    CarryOut, DataRequest, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece,
+    SaidBy, Standing, SwitchedOff, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use parking_lot::Mutex;
@@ -101,14 +101,14 @@ impl EngineAnswerer {
         turn: TurnId,
         begin: impl FnOnce(&Session) -> Turn + Send + 'static,
         asked: Option<(Digest, Transcript)>,
-    ) -> Telling {
+    ) -> AnswerStream {
         let (sender, receiver) = mpsc::channel(64);
         let (sessions, shared, place) = (self.sessions.clone(), Arc::clone(&self.shared), place.clone());
         let keep = self.kept_where(place.keep);
         tokio::spawn(async move {
             let session = match sessions.open(place.account.as_str(), place.chat.as_str(), keep).await {
                 Ok(session) => session,
-                Err(error) => return drop(sender.send(Said::Failed(refused(error))).await),
+                Err(error) => return drop(sender.send(AnswerEvent::Failed(refused(error))).await),
             };
             if place.keep == Keep::Turn {
                 shared.lock().held.insert(whose(&place), session.clone());
@@ -117,7 +117,7 @@ impl EngineAnswerer {
             let mut turn = begin(&session);
             while let Some(event) = next(&mut turn, &mut words, &sender).await {
                 if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
-                    let transcript = transcript.then(Kind::Assistant, &answer.content);
+                    let transcript = transcript.then(TranscriptKind::Assistant, &answer.content);
                     shared.lock().stand(whose(&place), digest, transcript);
                 }
                 if let Some(said) = said(event) {
@@ -158,7 +158,7 @@ impl Answerer for EngineAnswerer {
         Ok(Have::There(Kept { messages, digest, transcript }))
     }
 
-    fn answer(&self, ask: Ask) -> Telling {
+    fn answer(&self, ask: Ask) -> AnswerStream {
         let (place, asked) = (ask.place.clone(), (ask.claim.after, ask.transcript));
         self.tell(&place, ask.turn.clone(), move |session| session.turn(request(ask)), Some(asked))
     }
@@ -168,7 +168,7 @@ impl Answerer for EngineAnswerer {
         place: &Place,
         turn: &TurnId,
         digest: &Digest,
-    ) -> Result<Option<Telling>, RefusedSent> {
+    ) -> Result<Option<AnswerStream>, RefusedSent> {
         let session = self.session(place)?;
         let claimed = session.claimed(turn.as_str()).await.map_err(refused)?.map(|claim| claim.after);
         let named = match claimed {
@@ -186,7 +186,38 @@ impl Answerer for EngineAnswerer {
         Ok(Some(receiver))
     }
 
-    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> Telling {
+    async fn left(&self, place: &Place, turn: &TurnId) -> Result<Left, RefusedSent> {
+        match self.session(place)?.standing(turn.as_str()).await {
+            Ok(Standing::Ended(Ending::Answer(answer))) => Ok(Left::Answer(Box::new(answered(answer)))),
+            Ok(Standing::Running | Standing::Decided | Standing::Ended(Ending::Approval(_))) => {
+                Ok(Left::Runs)
+            }
+            Ok(Standing::Failed(_)) | Err(Error::Erased | Error::AnswerGone) => Ok(Left::Nothing),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    async fn decided_elsewhere(&self, place: &Place, turn: &TurnId, approval: &str) -> AnswerStream {
+        // What is kept for one turn is in this process's memory, and decided here.
+        let session = match self.session(place) {
+            Ok(session) if place.keep == Keep::Cache => session,
+            _ => return std::future::pending().await,
+        };
+        loop {
+            tokio::time::sleep(LOOK_FOR_WORD).await;
+            // What cannot be read now is looked at again.
+            match session.standing(turn.as_str()).await {
+                Ok(Standing::Ended(Ending::Approval(still))) if still.approval_id == approval => {}
+                Ok(_) | Err(Error::Erased | Error::AnswerGone) => break,
+                Err(_) => {}
+            }
+        }
+        let (sender, receiver) = mpsc::channel(64);
+        tokio::spawn(follow(session, turn.clone(), sender));
+        receiver
+    }
+
+    fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> AnswerStream {
         let decision = if allow { Decision::Approve } else { Decision::Deny };
         let (approval, by) = (approval.to_owned(), Decider::Person(place.account.as_str().to_owned()));
         let decide = move |session: &Session| session.decide(&approval, decision, by, CarryOut::Here);
@@ -220,7 +251,7 @@ async fn words_of(session: &Session, turn: &TurnId, is_asked: bool) -> Option<Fo
 async fn next(
     turn: &mut Turn,
     words: &mut Option<Following>,
-    sender: &mpsc::Sender<Said>,
+    sender: &mpsc::Sender<AnswerEvent>,
 ) -> Option<Outbound> {
     loop {
         let Some(following) = words else { return turn.next().await };
@@ -232,14 +263,14 @@ async fn next(
                     Some(Outbound::Delta { .. }) => {
                         // It runs for whoever asked here, from its first word on.
                         *words = None;
-                        let _gone = sender.send(Said::Anew).await;
+                        let _gone = sender.send(AnswerEvent::Anew).await;
                     }
                     _ => *words = None,
                 }
                 return event;
             }
             followed = following.hear() => match followed {
-                Followed::Begun => Some(Said::Anew),
+                Followed::Begun => Some(AnswerEvent::Anew),
                 Followed::Event(event @ (Outbound::Delta { .. } | Outbound::Progress { .. })) => said(event),
                 // How it ends is told by the turn itself.
                 Followed::Event(_) => None,
@@ -252,7 +283,7 @@ async fn next(
 }
 
 /// Tells a turn that was begun before, in any process: its words as they come, where they can be heard, and its end in any case.
-async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
+async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<AnswerEvent>) {
     let mut words = session.follow(turn.as_str());
     // The end is heard with all that the turn knows of it; the log knows less.
     let first = if words.is_some() { FIRST } else { Duration::ZERO };
@@ -266,9 +297,9 @@ async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
             }
         };
         let said = match followed {
-            Some(Followed::Begun) => Some(Said::Anew),
+            Some(Followed::Begun) => Some(AnswerEvent::Anew),
             Some(Followed::Event(Outbound::Final(answer))) => {
-                let _gone = sender.send(Said::Final(Box::new(answered(answer)))).await;
+                let _gone = sender.send(AnswerEvent::Final(Box::new(answered(answer)))).await;
                 return hear_out(words, &sender).await;
             }
             // The process that said so may be gone, and the turn may be taken up: the log knows.
@@ -296,7 +327,7 @@ async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<Said>) {
 }
 
 /// What was made of an answer comes after it.
-async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<Said>) {
+async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<AnswerEvent>) {
     let (Some(mut words), until) = (words, Instant::now() + AFTERWARDS) else { return };
     while let Ok(followed) = timeout_at(until, words.hear()).await {
         match followed {
@@ -314,12 +345,15 @@ async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<Said>) {
 }
 
 /// How a turn ended, as the log has it.
-fn end(ended: Result<Standing, Error>, failure: Option<Error>) -> Said {
+fn end(ended: Result<Standing, Error>, failure: Option<Error>) -> AnswerEvent {
     match (ended, failure) {
-        (Ok(Standing::Ended(Ending::Answer(answer))), _) => Said::Final(Box::new(answered(answer))),
-        (Ok(Standing::Ended(Ending::Approval(approval))), _) => Said::Approval(Box::new(asks(*approval))),
-        (Ok(_), Some(error)) | (Err(error), _) => Said::Failed(refused(error)),
-        (Ok(_), None) => Said::Failed(failed("the turn ended without an answer", "ask again")),
+        (Ok(Standing::Ended(Ending::Answer(answer))), _) => AnswerEvent::Final(Box::new(answered(answer))),
+        (Ok(Standing::Ended(Ending::Approval(approval))), _) => {
+            AnswerEvent::Approval(Box::new(asks(*approval)))
+        }
+        (Ok(Standing::Failed(reason)), _) if reason == Error::Cancelled.code() => AnswerEvent::Stopped,
+        (Ok(_), Some(error)) | (Err(error), _) => AnswerEvent::Failed(refused(error)),
+        (Ok(_), None) => AnswerEvent::Failed(failed("the turn ended without an answer", "ask again")),
     }
 }
 
@@ -331,7 +365,7 @@ fn request(ask: Ask) -> TurnRequest {
         before: digest(ask.claim.before),
         after: digest(ask.claim.after),
     };
-    let history = ask.history.map(|branch| History { said: lines(branch), head: claim.head() });
+    let history = ask.history.map(|branch| History { said: lines(branch), head: claim.head() }.newest());
     let (profile, settings) = profile(ask.settings);
     TurnRequest {
         request_id: Some(ask.turn.as_str().to_owned()),
@@ -397,26 +431,27 @@ fn off(names: Vec<String>) -> SwitchedOff {
     off
 }
 
-fn said(event: Outbound) -> Option<Said> {
+fn said(event: Outbound) -> Option<AnswerEvent> {
     Some(match event {
-        Outbound::Progress { text } => Said::Progress(text.into_owned()),
-        Outbound::Delta { text, .. } => Said::Delta(text),
-        Outbound::Final(answer) => Said::Final(Box::new(answered(answer))),
-        Outbound::Approval(approval) => Said::Approval(Box::new(asks(*approval))),
-        Outbound::Error(error) => Said::Failed(refused(error)),
+        Outbound::Progress { text } => AnswerEvent::Progress(text.into_owned()),
+        Outbound::Delta { text, .. } => AnswerEvent::Delta(text),
+        Outbound::Final(answer) => AnswerEvent::Final(Box::new(answered(answer))),
+        Outbound::Approval(approval) => AnswerEvent::Approval(Box::new(asks(*approval))),
+        Outbound::Error(Error::Cancelled) => AnswerEvent::Stopped,
+        Outbound::Error(error) => AnswerEvent::Failed(refused(error)),
         // Named with the answer.
         Outbound::SettingsWanted { .. } => return None,
-        Outbound::Wanted(wanted) => Said::Wants(Box::new(wants(*wanted))),
-        Outbound::Enriched(made) => Said::Made(Box::new(made_of(*made))),
+        Outbound::Wanted(wanted) => AnswerEvent::Wants(Box::new(wants(*wanted))),
+        Outbound::Enriched(made) => AnswerEvent::Made(Box::new(made_of(*made))),
     })
 }
 
 /// What a turn wants of the device that asked, and the way back for it.
 fn wants(mut wanted: Wanted) -> Wants {
-    let (what, names, query) = match &wanted.wish {
-        Wish::Settings(names) => (Given::Settings, names.clone(), None),
-        Wish::PastChats(tags) => (Given::Summary, tags.clone(), None),
-        Wish::Search(words) => (Given::Search, Vec::new(), Some(words.clone())),
+    let (what, names, query) = match &wanted.data_request {
+        DataRequest::Settings(names) => (Given::Settings, names.clone(), None),
+        DataRequest::PastChats(tags) => (Given::Summary, tags.clone(), None),
+        DataRequest::Search(words) => (Given::Search, Vec::new(), Some(words.clone())),
     };
     let (reply, given) = oneshot::channel::<Vec<(String, String)>>();
     tokio::spawn(async move {
@@ -424,7 +459,7 @@ fn wants(mut wanted: Wanted) -> Wants {
             pieces = given => pieces.ok(),
             () = wanted.closed() => None,
         };
-        // Nothing given: the wish is dropped here, and the turn goes on.
+        // Nothing given: the request is dropped here, and the turn goes on.
         if let Some(pieces) = pieces {
             wanted.give(pieces.into_iter().map(|(name, text)| Piece { name, text }).collect());
         }
@@ -492,23 +527,23 @@ fn made_of(made: Enrichment) -> Made {
     }
 }
 
-const fn kind(by: SaidBy) -> Kind {
+const fn kind(by: SaidBy) -> TranscriptKind {
     match by {
-        SaidBy::User => Kind::User,
-        SaidBy::Assistant => Kind::Assistant,
-        SaidBy::Tool => Kind::Tool,
-        SaidBy::Summary => Kind::Summary,
-        SaidBy::Quoted => Kind::Quoted,
+        SaidBy::User => TranscriptKind::User,
+        SaidBy::Assistant => TranscriptKind::Assistant,
+        SaidBy::Tool => TranscriptKind::Tool,
+        SaidBy::Summary => TranscriptKind::Summary,
+        SaidBy::Quoted => TranscriptKind::Quoted,
     }
 }
 
-const fn by(kind: Kind) -> SaidBy {
+const fn by(kind: TranscriptKind) -> SaidBy {
     match kind {
-        Kind::User => SaidBy::User,
-        Kind::Assistant => SaidBy::Assistant,
-        Kind::Tool => SaidBy::Tool,
-        Kind::Summary => SaidBy::Summary,
-        Kind::Quoted => SaidBy::Quoted,
+        TranscriptKind::User => SaidBy::User,
+        TranscriptKind::Assistant => SaidBy::Assistant,
+        TranscriptKind::Tool => SaidBy::Tool,
+        TranscriptKind::Summary => SaidBy::Summary,
+        TranscriptKind::Quoted => SaidBy::Quoted,
     }
 }
 
@@ -517,6 +552,8 @@ fn refused(error: Error) -> RefusedSent {
     let name = match &error {
         Error::Busy => Failure::Rate,
         Error::History(_) => return confidant_chat_format::Refused::Conflict.into(),
+        // Of what a device asks, only its size depends on the server's settings.
+        Error::Invalid { .. } => Failure::TooLarge,
         _ => Failure::Unavailable,
     };
     let (what, hint) = error.what_and_hint("try again");
@@ -529,6 +566,8 @@ fn failed(what: &str, hint: &str) -> RefusedSent {
 
 /// Chats whose transcript is remembered.
 const STANDS: usize = 10_000;
+/// How often it is looked whether a tool was decided at another gateway.
+const LOOK_FOR_WORD: Duration = Duration::from_secs(2);
 /// How often a turn that runs elsewhere is looked at in the log,
 const LOOK: Duration = Duration::from_millis(500);
 /// and where its words are heard as well.
@@ -559,5 +598,15 @@ mod tests {
         let off = off(vec!["settings".to_owned(), "similar".to_owned(), "search".to_owned()]);
         assert!(off.settings && off.profile && off.past_chats && off.has_tool("memory.search"));
         assert_eq!(may_ask(&[Given::Search]), MayAsk { search: true, ..MayAsk::default() });
+    }
+
+    #[test]
+    fn a_question_that_is_too_long_for_the_server_is_said_to_be_so() {
+        let error =
+            Error::Invalid { what: "the query is longer than 9 bytes".into(), hint: "shorten it".into() };
+        let told = refused(error);
+        assert_eq!(told.error, ErrorName::Request(Failure::TooLarge));
+        assert_eq!(refused(Error::Busy).error, ErrorName::Request(Failure::Rate));
+        assert_eq!(refused(Error::RequestReused).error, ErrorName::Request(Failure::Unavailable));
     }
 }

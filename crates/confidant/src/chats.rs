@@ -41,7 +41,7 @@ use confidant_engine::rights::Derived;
 use confidant_engine::storage::PostgresSettings;
 use confidant_engine::storage::{DataPlace, PostgresAddress};
 use confidant_engine::{Actor, Engine, Error, TenantId, UserId};
-use confidant_http::{Beside, Gauge, Router};
+use confidant_http::{Component, Gauge, Router};
 use confidant_page::Page;
 use serde_json::Value;
 
@@ -203,7 +203,7 @@ impl Stored {
 
 /// The routes of chats; none where there are none.
 pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
-    let Some(service) = &opened.chats else { return Router::new() };
+    let Some(service) = &opened.chats else { return page(loaded, &[]).console_router() };
     let origins = service.settings().origins.clone();
     let page = page(loaded, &origins);
     let settings = Settings {
@@ -215,7 +215,7 @@ pub(crate) fn router(loaded: &Loaded, opened: &Opened) -> Router {
 }
 
 /// The page: the one in this program, or that of a folder.
-fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
+pub(crate) fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
     let mut page = Page::built();
     if let Some(folder) = &loaded.config.web.page_folder {
         page = page.in_folder(folder.clone());
@@ -226,15 +226,15 @@ fn page(loaded: &Loaded, origins: &[Origin]) -> Page {
 }
 
 /// How chats are, for `/readyz` and `/metrics`.
-pub(crate) fn beside(opened: &Opened) -> Vec<Arc<dyn Beside>> {
-    opened.chats.iter().map(|service| Arc::new(Part(service.clone())) as Arc<dyn Beside>).collect()
+pub(crate) fn components(opened: &Opened) -> Vec<Arc<dyn Component>> {
+    opened.chats.iter().map(|service| Arc::new(Part(service.clone())) as Arc<dyn Component>).collect()
 }
 
 #[derive(Debug)]
 struct Part(Service);
 
 #[async_trait]
-impl Beside for Part {
+impl Component for Part {
     fn name(&self) -> &'static str {
         "chats"
     }
@@ -263,7 +263,7 @@ impl Beside for Part {
 
 /// Does what is due: now, and once a minute. Between, it tells other gateways what happens here, and hears from them.
 pub(crate) async fn keep(service: Service) {
-    tokio::join!(service.listen(), look_after(&service));
+    tokio::join!(service.listen(), look_after(&service), look_after_answers(&service));
 }
 
 async fn look_after(service: &Service) {
@@ -273,6 +273,21 @@ async fn look_after(service: &Service) {
         ticks.tick().await;
         if let Err(refused) = service.upkeep().await {
             tracing::warn!(reason = refused.error.name(), "the upkeep of chats failed; it is tried again");
+        }
+    }
+}
+
+/// Leaves letters of answers whose process went before a device had them.
+async fn look_after_answers(service: &Service) {
+    let mut ticks = tokio::time::interval(service.answers_due().max(Duration::from_millis(100)));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(refused) = service.look_after_answers().await {
+            tracing::warn!(
+                reason = refused.error.name(),
+                "answers on their way to the mailbox could not be looked after; it is tried again"
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::channels::Channels;
-use crate::config::{ChatsPlace, DEFAULT_TENANT, Loaded, StoreKind};
+use crate::config::{ChatsPlace, DEFAULT_TENANT, KeyringUrl, Loaded, StoreKind};
 use crate::files::{self, Made};
 use crate::open::{self, Opened, Purpose};
 use crate::output::note;
@@ -92,15 +92,16 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let chatting = opened.chats.clone().map(|service| tokio::spawn(crate::chats::keep(service)));
     let http = config.server.http();
     let mcp = Mount::new(served::ready(&opened), config.server.hosts(), http.max_body_bytes)?;
-    let beside = crate::chats::beside(&opened);
-    let standing = http::Standing { beside, channels: channels.health(), damaged: opened.damaged.clone() };
-    let beside = crate::chats::router(loaded, &opened);
+    let components = crate::chats::components(&opened);
+    let (damaged, stores) = (opened.damaged.clone(), Some(stores(loaded)));
+    let standing = http::Standing { components, channels: channels.health(), damaged, stores };
+    let other_routes = crate::chats::router(loaded, &opened);
     let mut until = stopped;
     let shutdown = Box::pin(async move { drop(until.changed().await) });
     // Before anybody can ask for an account.
-    tell_first_code(&opened).await;
+    tell_first_code(&opened, address).await;
     let mut server =
-        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, beside, shutdown));
+        tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, other_routes, shutdown));
     warn_of_plain_http(address);
     note(&format!("listening on http://{address}"));
     tracing::info!(server.listen = %address, model.name = engine.model_name(), "started");
@@ -120,9 +121,18 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
         result = wind_down(&engine, channels, server, recovering, config.server.shutdown_grace) => result,
         () = signals.next() => Err(anyhow!("stopped at once by a second signal; hint: the next start resumes the turns that were running")),
     };
+    if let Some(chats) = opened.chats.as_ref().filter(|_| ended.is_ok()) {
+        chats.let_go(LAST_BYTES).await;
+    }
     listening.abort();
     opened.stop_tools().await;
     ended
+}
+
+/// What data and keys are kept in, by name.
+fn stores(loaded: &Loaded) -> http::Stores {
+    let data = loaded.config.store.url.name();
+    http::Stores { data, keyring: loaded.config.keyring.url.as_ref().map_or(data, KeyringUrl::name) }
 }
 
 /// Opens a gateway, waiting for what it needs.
@@ -249,18 +259,28 @@ fn check_chats(loaded: &mut Loaded, role: Role) -> anyhow::Result<()> {
              postgres://…, or web.enabled = false"
         ));
     }
+    note(
+        "this gateway has no chats that only their owner can open, since gateways share those in a PostgreSQL only; set web.url \
+         to postgres://… to have them, or web.enabled = false",
+    );
     loaded.config.web.turn_off();
     Ok(())
 }
 
 /// Prints the code that the first account needs, while there is none. It is not in the log.
-async fn tell_first_code(opened: &Opened) {
+async fn tell_first_code(opened: &Opened, address: SocketAddr) {
     let Some(chats) = &opened.chats else { return };
+    let here = if address.ip().is_unspecified() {
+        SocketAddr::from(([127, 0, 0, 1], address.port()))
+    } else {
+        address
+    };
     match chats.count_accounts().await {
         Ok(1..) => {}
         Ok(0) => match chats.first_code().await {
             Ok(code) => note(&format!(
-                "chats that only their owner can open: nobody has an account yet; the first one needs this code, today: {}",
+                "chats that only their owner can open: nobody has an account yet; open http://{here} in a browser, and register; \
+                 the first account needs this code, today: {}",
                 code.as_str()
             )),
             Err(refused) => {
@@ -282,7 +302,7 @@ fn warn_of_plain_http(address: SocketAddr) {
     }
 }
 
-async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow!(
             "{address} is in use; hint: is a server running already? Choose another with server.listen or --listen"
@@ -398,18 +418,18 @@ async fn sweep(engine: Engine, every: Duration) {
     }
 }
 
-struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

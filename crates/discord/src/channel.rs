@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_channel::{
-    Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
-    Route, Stop, Trouble, Vault,
+    Channel, Document, Finding, Intake, Manners, Measure, MessageId, Nonce, Outgoing, OutgoingKind, Pace,
+    Private, Route, Stop, Trouble, Vault,
 };
 use confidant_display::debug_without_content;
 use confidant_engine::Scope;
@@ -302,10 +302,10 @@ debug_without_content!(Discord { label: settings.label });
 
 /// What tells a message of ours that is no answer, or not a whole one, from an answer: Discord keeps and gives back no other
 /// word of ours. That links in it are shown without a preview is nobody's loss.
-fn mark(kind: Kind) -> MessageFlags {
+fn mark(kind: OutgoingKind) -> MessageFlags {
     match kind {
-        Kind::Answer => MessageFlags::empty(),
-        Kind::Draft | Kind::Question | Kind::Notice => MessageFlags::SUPPRESS_EMBEDS,
+        OutgoingKind::Answer => MessageFlags::empty(),
+        OutgoingKind::Draft | OutgoingKind::Question | OutgoingKind::Notice => MessageFlags::SUPPRESS_EMBEDS,
     }
 }
 

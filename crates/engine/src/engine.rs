@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use confidant_model::{Model, ModelError, Models};
+use confidant_model::{Model, ModelError, Models, Sampling};
 use confidant_redact::{Options as RedactOptions, Redactor};
 use confidant_seal::{Kid, Scope, TenantId};
 use futures_util::future::BoxFuture;
@@ -338,6 +338,12 @@ impl Engine {
     #[must_use]
     pub fn model_name(&self) -> &str {
         self.inner.staff.model.name()
+    }
+
+    /// The first thing in `sampling` that a model that may answer here cannot do. A gateway does not know: its workers answer.
+    #[must_use]
+    pub fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
+        self.inner.gateway.get().map_or_else(|| self.inner.staff.models.refuses(sampling), |_| None)
     }
 
     /// The models that may answer, and the small one.

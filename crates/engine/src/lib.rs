@@ -57,7 +57,7 @@ pub use ledger::{access, audit, rights, storage};
 
 pub use about::{About, FocusChange};
 pub use confidant_seal::{ChannelName, MasterKey, PlaceId, Scope, ScopeError, TenantId, ThreadId, UserId};
-pub use counts::Counts;
+pub use counts::{Counts, TurnTimes};
 pub use engine::{Engine, Parts, Stopped, WeakEngine};
 pub use error::{Error, OpenError, StoreError, Tampering};
 pub use fence::{Fence, is_invisible};

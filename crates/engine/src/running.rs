@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -33,7 +33,7 @@ impl Running {
             return Err(Error::Stopping);
         }
         let id = running.next.fetch_add(1, Ordering::Relaxed);
-        let done = Done { inner: Arc::clone(inner), id };
+        let done = Done { inner: Arc::clone(inner), id, began: Instant::now() };
         let mut tasks = running.tasks.lock();
         let task = tokio::spawn(async move {
             let _done = done;
@@ -95,11 +95,14 @@ impl Running {
 struct Done {
     inner: Arc<Inner>,
     id: u64,
+    began: Instant,
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
         let running = &self.inner.running;
+        // Before it is off the list: whoever sees none running sees how long each took.
+        self.inner.ledger.counters.took.add(self.began.elapsed());
         running.tasks.lock().remove(&self.id);
         running.fewer.notify_waiters();
     }

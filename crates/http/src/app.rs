@@ -9,6 +9,7 @@ use confidant_engine::Engine;
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_mcp::Mount;
 
+use crate::console::Watch;
 use crate::error::ApiError;
 use crate::known::Known;
 use crate::limits::Limits;
@@ -26,9 +27,11 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Tokens that were looked up, for when the store is away.
     pub(crate) known: Known,
-    /// How what is beside the engine is.
+    /// The state of the parts apart from the engine.
     pub(crate) standing: Standing,
     pub(crate) metrics: Metrics,
+    /// What the administrator's page is told that takes longer to find out.
+    pub(crate) watch: Watch,
     pub(crate) clock: SystemClock,
     /// `/openapi.json`, written once.
     pub(crate) description: Bytes,
@@ -39,6 +42,11 @@ pub(crate) struct Shared {
 pub(crate) type App = Arc<Shared>;
 
 impl Shared {
+    /// Milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now().0
+    }
+
     /// Seconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         self.clock.now().0 / 1000
@@ -74,6 +82,7 @@ pub(crate) fn shared(
         known: Known::new(),
         metrics: Metrics::new(engine.clone(), &standing),
         standing,
+        watch: Watch::new(SystemClock.now()),
         clock: SystemClock,
         description,
         stopping: AtomicBool::new(false),

@@ -23,6 +23,8 @@ pub(super) struct AuditParams {
     after: Option<String>,
     /// How many at most: 100 if missing, 1000 at most.
     limit: Option<usize>,
+    /// The newest records instead, of all lanes and oldest first, on one page. Among many of other tenants, a few may be missing.
+    newest: bool,
 }
 
 /// A page of the audit log.
@@ -92,6 +94,17 @@ pub(super) async fn list(
     Params(params): Params<AuditParams>,
 ) -> Result<Response, ApiError> {
     let limit = params.limit.unwrap_or(100).clamp(1, 1000);
+    if params.newest {
+        if params.after.is_some() {
+            let hint = "give one of them";
+            return Err(ApiError::invalid("`newest` and `after` cannot be given together", hint));
+        }
+        let lines = app.detached(async move { administrator.audit_tail(&tenant, limit).await }).await?;
+        return reply(&AuditRecords {
+            records: lines.into_iter().map(AuditRecord::from).collect(),
+            next: None,
+        });
+    }
     let after = params.after.as_deref().map(cursor).transpose()?;
     let page = app.detached(async move { administrator.audit_page(&tenant, after, limit).await }).await?;
     let next = page.next.map(|at| format!("{}.{}.{}", at.lane.number(), at.after, at.until));

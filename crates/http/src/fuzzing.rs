@@ -15,6 +15,11 @@ pub fn chat_request(bytes: &[u8]) -> Result<(String, usize), String> {
     openai::wanted(bytes).map_err(words)
 }
 
+/// A request for embeddings: how many texts, and whether the numbers are to be packed.
+pub fn embeddings_request(bytes: &[u8]) -> Result<(usize, bool), String> {
+    openai::wanted_embeddings(bytes).map_err(words)
+}
+
 fn words(error: ApiError) -> String {
     let param = error.param.as_deref().unwrap_or_default();
     format!("{} {} {} {param}", error.code, error.message, error.hint)

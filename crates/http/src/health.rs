@@ -89,7 +89,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Response, ApiError>
     if !app.engine.has_worker().await {
         return Err(Error::NoWorker.into());
     }
-    for part in &app.standing.beside {
+    for part in &app.standing.components {
         if let Err(trouble) = part.ping().await {
             let (what, hint) = parted(&trouble).unwrap_or((&trouble, "run `confidant doctor`"));
             let message = format!("{} cannot be reached: {what}", part.name());

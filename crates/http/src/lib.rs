@@ -16,6 +16,7 @@ mod audit;
 mod auth;
 mod body;
 mod chat;
+mod console;
 mod context;
 mod crowded;
 mod decisions;
@@ -72,13 +73,13 @@ use error::{ApiError, Form};
 pub use axum::Router;
 pub use confidant_listener::PlaceLimits;
 pub use settings::HttpSettings;
-pub use standing::{Beside, Damage, Gauge, Part, Standing};
+pub use standing::{Component, Damage, Gauge, Part, Standing, Stores};
 pub use waiting::serve_waiting;
 
 /// Serves until `shutdown` resolves; then accepts nothing more and finishes what is under way.
 ///
-/// `beside` has routes of others: they are counted and logged like ours, on connections of the same count, but nothing here
-/// decides who may ask them. It has no fallback of its own, and no path of ours.
+/// `other_routes` belong to others: they are counted and logged like ours, on connections of the same count, but nothing here
+/// decides who may ask them. They have no fallback of their own, and no path of ours.
 ///
 /// Boxed, both: what answers requests is compiled here, where it is built for speed.
 pub fn serve(
@@ -87,10 +88,10 @@ pub fn serve(
     settings: HttpSettings,
     mcp: Mount,
     standing: Standing,
-    beside: Router,
+    other_routes: Router,
     shutdown: BoxFuture<'static, ()>,
 ) -> BoxFuture<'static, ()> {
-    let (router, app) = build(engine, settings, Some(mcp), standing, beside);
+    let (router, app) = build(engine, settings, Some(mcp), standing, other_routes);
     let shutdown = async move {
         shutdown.await;
         app.stopping.store(true, Ordering::Relaxed);
@@ -126,7 +127,7 @@ fn build(
     settings: HttpSettings,
     mcp: Option<Mount>,
     standing: Standing,
-    beside: Router,
+    other_routes: Router,
 ) -> (Router, App) {
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
@@ -145,6 +146,7 @@ fn build(
         .routes(routes!(person::export))
         .routes(routes!(person::erase))
         .routes(routes!(openai::complete))
+        .routes(routes!(openai::embed))
         .routes(routes!(openai::models))
         .routes(routes!(openai::model))
         .routes(routes!(chat::chat))
@@ -155,6 +157,7 @@ fn build(
         .routes(routes!(context::candidates))
         .routes(routes!(context::approve))
         .routes(routes!(audit::list))
+        .routes(routes!(console::show))
         .routes(routes!(metrics::metrics));
     let (open, open_paths) = open.split_for_parts();
     let (guarded, guarded_paths) = guarded.split_for_parts();
@@ -163,12 +166,12 @@ fn build(
     description.merge(guarded_paths);
     let description = serde_json::to_vec(&description).unwrap_or_default().into();
     let app = shared(engine, settings, mcp, standing, description);
-    let router = around(guarded.route("/mcp", any(mcp::answer)), open, beside, &app);
+    let router = around(guarded.route("/mcp", any(mcp::answer)), open, other_routes, &app);
     (router, app)
 }
 
 /// Routes that want a token, routes that do not, and routes of others, with everything around them.
-fn around(guarded: Router<App>, open: Router<App>, beside: Router, app: &App) -> Router {
+fn around(guarded: Router<App>, open: Router<App>, other_routes: Router, app: &App) -> Router {
     guarded
         .route_layer(middleware::from_fn_with_state(Arc::clone(app), auth::guard))
         .merge(open)
@@ -177,7 +180,7 @@ fn around(guarded: Router<App>, open: Router<App>, beside: Router, app: &App) ->
         .layer(middleware::from_fn(same_host))
         .layer(middleware::map_response(kept_nowhere))
         .with_state(Arc::clone(app))
-        .merge(beside)
+        .merge(other_routes)
         .layer(middleware::from_fn(render_errors))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observe))
 }

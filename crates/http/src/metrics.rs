@@ -26,7 +26,7 @@ use super::app::App;
 use super::auth::Operator;
 use super::error::ApiError;
 use super::openapi::Failures;
-use super::standing::{Beside, Standing};
+use super::standing::{Component, Standing};
 
 /// The counts of one server.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Metrics {
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, durations.clone());
         registry.register_collector(Box::new(Turns(engine)));
         registry.register_collector(Box::new(Channels(standing.channels.clone())));
-        registry.register_collector(Box::new(Parts(standing.beside.clone())));
+        registry.register_collector(Box::new(Parts(standing.components.clone())));
         Self { registry, requests, durations }
     }
 
@@ -88,9 +88,9 @@ pub(super) fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// What parts beside the engine count, read at each scrape.
+/// What components count, read at each scrape.
 #[derive(Debug)]
-struct Parts(Vec<Arc<dyn Beside>>);
+struct Parts(Vec<Arc<dyn Component>>);
 
 impl Collector for Parts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {

@@ -1,10 +1,11 @@
 //! A drop-in for OpenAI clients, with memory.
 //!
 //! Memory is kept per `user`, or per session named in `X-Confidant-Session`, which goes first; a user's own token means
-//! that user. Without any of them a turn goes without memory. The client sends only what is new: its last message is the
-//! query, the ones before it are used for this answer and not kept. What cannot be honoured is refused by name rather
-//! than ignored, unless ignoring it changes nothing.
+//! that user. Without any of them, or with `X-Confidant-Memory: off`, a turn goes without memory. The client sends only what
+//! is new: its last message is the query, the ones before it are used for this answer and not kept. What cannot be honoured
+//! is refused by name rather than ignored, unless ignoring it changes nothing.
 
+mod embeddings;
 mod request;
 mod stream;
 
@@ -26,6 +27,10 @@ use super::openapi::OpenAiFailures;
 use super::wire::{Approval, Metadata};
 use request::{ChatRequest, Wanted};
 
+#[cfg(feature = "fuzzing")]
+pub(super) use embeddings::wanted as wanted_embeddings;
+pub(super) use embeddings::{__path_embed, embed};
+
 /// What a body asks for: the query, and how many messages came before it.
 #[cfg(feature = "fuzzing")]
 pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
@@ -43,6 +48,7 @@ pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
     post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
     params(
         ("X-Confidant-Session" = Option<String>, Header, description = "The session to remember in; takes precedence over `user`"),
+        ("X-Confidant-Memory" = Option<String>, Header, description = "`off`: this request is answered without memory, whoever sends it; nothing is recalled or kept"),
         ("Idempotency-Key" = Option<String>, Header, description = "The turn's request_id: a retry gets the recorded answer"),
     ),
     request_body = ChatRequest,
@@ -58,6 +64,10 @@ pub(super) async fn complete(
     Json(body): Json<ChatRequest>,
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
+    if let Some(name) = app.engine.refuses(&wanted.sampling) {
+        let message = format!("the model that answers here does not support `{name}`");
+        return Err(ApiError::invalid(message, "leave it out").at(name));
+    }
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
     let Wanted { query, instructions, brought, sampling, streaming, .. } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
@@ -84,6 +94,9 @@ async fn memory(
     headers: &HeaderMap,
     user: Option<&str>,
 ) -> Result<Option<Session>, ApiError> {
+    if is_memory_off(headers)? {
+        return Ok(None);
+    }
     let scope = if let Some(id) = header_text(headers, SESSION)? {
         caller.scope(id).map_err(|error| error.at("X-Confidant-Session"))?
     } else if let Some(user) = user {
@@ -95,6 +108,21 @@ async fn memory(
         return Ok(None);
     };
     caller.session(Permission::Talk, scope).await.map(Some)
+}
+
+/// Whether the client wants to be answered as if nobody knew them.
+fn is_memory_off(headers: &HeaderMap) -> Result<bool, ApiError> {
+    let value = header_text(headers, MEMORY)?.unwrap_or("on").trim();
+    // Taken for a misspelling of the other, either would be remembered or forgotten against somebody's will.
+    match value {
+        _ if value.eq_ignore_ascii_case("off") => Ok(true),
+        _ if value.eq_ignore_ascii_case("on") => Ok(false),
+        _ => Err(ApiError::invalid(
+            "the header X-Confidant-Memory is neither `on` nor `off`",
+            "use `off`, or leave it out",
+        )
+        .at("X-Confidant-Memory")),
+    }
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> {
@@ -256,18 +284,27 @@ pub(super) struct ModelObject {
 }
 
 impl ModelObject {
-    fn of(app: &App) -> Self {
-        Self { id: app.engine.model_name().to_owned(), object: "model", created: 0, owned_by: "confidant" }
+    /// The model that answers, then the one that makes embeddings, if there is one.
+    fn all(app: &App) -> Vec<Self> {
+        let model = app.engine.models().default_model();
+        let mut names = vec![app.engine.model_name()];
+        names.extend(model.embedding_model().filter(|name| *name != app.engine.model_name()));
+        let object =
+            |id: &str| Self { id: id.to_owned(), object: "model", created: 0, owned_by: "confidant" };
+        names.into_iter().map(object).collect()
     }
 }
 
 /// List the models
 #[utoipa::path(
     get, path = "/v1/models", operation_id = "list_models", tag = "openai", security(("bearer" = [])),
-    responses((status = 200, description = "The model that answers here", body = ModelList), OpenAiFailures)
+    responses(
+        (status = 200, description = "The model that answers here, and the one that makes embeddings if there is one", body = ModelList),
+        OpenAiFailures
+    )
 )]
 pub(super) async fn models(State(app): State<App>, _: Caller) -> Result<Response, ApiError> {
-    reply(&ModelList { object: "list", data: vec![ModelObject::of(&app)] })
+    reply(&ModelList { object: "list", data: ModelObject::all(&app) })
 }
 
 /// Show a model
@@ -281,10 +318,11 @@ pub(super) async fn model(
     _: Caller,
     id: Result<Path<String>, axum::extract::rejection::PathRejection>,
 ) -> Result<Response, ApiError> {
-    if id.is_ok_and(|Path(id)| id == app.engine.model_name()) {
-        return reply(&ModelObject::of(&app));
+    let named = id.ok().and_then(|Path(id)| ModelObject::all(&app).into_iter().find(|model| model.id == id));
+    if let Some(model) = named {
+        return reply(&model);
     }
-    let hint = "GET /v1/models names the model that answers here";
+    let hint = "GET /v1/models names the models that there are here";
     let error = ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "there is no such model", hint);
     Err(error.at("model"))
 }

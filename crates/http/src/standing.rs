@@ -1,4 +1,4 @@
-//! How what is beside the engine is, for `/readyz`.
+//! The state of the parts apart from the engine, for `/readyz`.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use confidant_channel::Health;
 use serde::Serialize;
 
-/// Something beside the engine without which a server is not ready.
+/// A part of the server, apart from the engine, that has to answer before the server is ready.
 #[async_trait]
-pub trait Beside: Send + Sync + std::fmt::Debug {
+pub trait Component: Send + Sync + std::fmt::Debug {
     /// What it is called, such as `chats`.
     fn name(&self) -> &'static str;
     /// Whether it answers; else what is wrong, and what to do.
@@ -28,15 +28,26 @@ pub struct Gauge {
     pub value: u64,
 }
 
-/// How what is beside the engine is.
+/// The state of the parts apart from the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// Parts that are asked how they are.
-    pub beside: Vec<Arc<dyn Beside>>,
+    /// Asked at each `/readyz` and each scrape.
+    pub components: Vec<Arc<dyn Component>>,
     /// The channels.
     pub channels: Health,
     /// Parts of the data that cannot be opened.
     pub damaged: Vec<Damage>,
+    /// What data and keys are kept in, where that is known.
+    pub stores: Option<Stores>,
+}
+
+/// What data and keys are kept in: `sqlite`, `redis`, `postgres` or `memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Stores {
+    /// Conversations.
+    pub data: &'static str,
+    /// Their keys.
+    pub keyring: &'static str,
 }
 
 /// A part that cannot be opened.

@@ -2,6 +2,7 @@
 
 mod access;
 mod approvals;
+mod console;
 mod described;
 mod input;
 mod openai;

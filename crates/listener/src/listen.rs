@@ -214,7 +214,7 @@ mod tests {
         let mut client = says(address, &request).await;
         let mut reply = String::new();
         let read = client.read_to_string(&mut reply);
-        tokio::time::timeout(Duration::from_secs(20), read).await.expect("an answer in time").unwrap();
+        tokio::time::timeout(Duration::from_secs(60), read).await.expect("an answer in time").unwrap();
         reply
     }
 
@@ -229,7 +229,7 @@ mod tests {
         // The first ones had to make room.
         let mut rest = Vec::new();
         let ended = silent[0].read_to_end(&mut rest);
-        let ended = tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it was ended");
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it was ended");
         assert!(rest.is_empty(), "{ended:?}");
     }
 
@@ -248,7 +248,7 @@ mod tests {
         }
         // One that is not at work yet would have to make room.
         let all = at_work.acquire_many(3);
-        drop(tokio::time::timeout(Duration::from_secs(20), all).await.expect("all are at work").unwrap());
+        drop(tokio::time::timeout(Duration::from_secs(60), all).await.expect("all are at work").unwrap());
         assert!(asks(address, "/healthz").await.starts_with("HTTP/1.1 200"));
         let refused = asks(address, "/other").await;
         assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("too many"), "{refused}");
@@ -261,7 +261,7 @@ mod tests {
         for begun in ["", "GET /healthz HT"] {
             let mut client = says(address, begun).await;
             let mut rest = Vec::new();
-            let ended = tokio::time::timeout(Duration::from_secs(20), client.read_to_end(&mut rest)).await;
+            let ended = tokio::time::timeout(Duration::from_secs(60), client.read_to_end(&mut rest)).await;
             assert!(ended.is_ok() && rest.is_empty(), "{begun:?}");
         }
     }
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(sockets[0].read_u8().await.unwrap(), b'b');
         drop(sockets);
         let ended = async { while !asks(address, "/other").await.starts_with("HTTP/1.1 404") {} };
-        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the places are free again");
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the places are free again");
     }
 
     #[tokio::test]
@@ -363,7 +363,7 @@ mod tests {
         stop.send(()).unwrap();
         let mut last = String::new();
         let read = client.read_to_string(&mut last);
-        tokio::time::timeout(Duration::from_secs(20), read).await.expect("it was told").unwrap();
+        tokio::time::timeout(Duration::from_secs(60), read).await.expect("it was told").unwrap();
         assert_eq!(last, "bye");
         server.await.unwrap();
     }

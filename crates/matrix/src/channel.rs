@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_channel::{
-    Channel, Document, Finding, Intake, Kind, Manners, Measure, MessageId, Nonce, Outgoing, Pace, Private,
-    Route, Stop, Trouble, Vault,
+    Channel, Document, Finding, Intake, Manners, Measure, MessageId, Nonce, Outgoing, OutgoingKind, Pace,
+    Private, Route, Stop, Trouble, Vault,
 };
 use confidant_display::debug_without_content;
 use confidant_engine::Scope;
@@ -179,6 +179,8 @@ impl Matrix {
             }
         }
         let made = client.create_dm(user).await.map_err(|error| trouble::of_message(&error))?;
+        // Whoever looked while it was being made saw nobody in it: whom keys are shared with is asked anew.
+        made.mark_members_missing();
         Ok((made, Private::Elsewhere))
     }
 
@@ -302,7 +304,7 @@ impl Channel for Matrix {
         let place = Place::of(route)?;
         let room = self.room_of(&place.room)?;
         let id = EventId::parse(&message.0).map_err(|_| Trouble::Gone)?;
-        if outgoing.kind != Kind::Draft {
+        if outgoing.kind != OutgoingKind::Draft {
             // A server takes an edit of something that was removed, and nobody would see it.
             let there = room.event(&id, None).await.map_err(|error| trouble::of_message(&error))?;
             if is_taken_back(there.raw().json().get()) {

@@ -1,6 +1,6 @@
 //! What we send, as events: text with its HTML, what it answers, and which kind of message of ours it is. Pure.
 
-use confidant_channel::{Kind, Nonce, Outgoing};
+use confidant_channel::{Nonce, Outgoing, OutgoingKind};
 use matrix_sdk::ruma::{EventId, OwnedTransactionId};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn edit(outgoing: &Outgoing<'_>, message: &EventId) -> Value {
 
 fn words(outgoing: &Outgoing<'_>) -> Value {
     // Other bots leave notices alone.
-    let kind = if outgoing.kind == Kind::Notice { "m.notice" } else { "m.text" };
+    let kind = if outgoing.kind == OutgoingKind::Notice { "m.notice" } else { "m.text" };
     let mut content = json!({ "msgtype": kind, "body": outgoing.text });
     content[OURS] = json!(name(outgoing.kind));
     if let Some(html) = html::of(outgoing.text).filter(|html| html.len() <= MOST_HTML) {
@@ -53,12 +53,12 @@ fn words(outgoing: &Outgoing<'_>) -> Value {
 }
 
 /// Kinds as the field of ours names them.
-fn name(kind: Kind) -> &'static str {
+fn name(kind: OutgoingKind) -> &'static str {
     match kind {
-        Kind::Draft => "draft",
-        Kind::Answer => ANSWER,
-        Kind::Question => QUESTION,
-        Kind::Notice => "notice",
+        OutgoingKind::Draft => "draft",
+        OutgoingKind::Answer => ANSWER,
+        OutgoingKind::Question => QUESTION,
+        OutgoingKind::Notice => "notice",
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn outgoing(text: &str, kind: Kind, part: usize) -> Outgoing<'_> {
+    fn outgoing(text: &str, kind: OutgoingKind, part: usize) -> Outgoing<'_> {
         let nonce = Nonce::from_bytes([7; 16]);
         Outgoing { text, kind, nonce, part, first: part == 0, again: false }
     }
@@ -111,17 +111,17 @@ mod tests {
 
     #[test]
     fn a_reply_says_what_it_answers_and_tells_only_who_asked() {
-        let said = message(&outgoing("**yes**", Kind::Answer, 0), &place(false));
+        let said = message(&outgoing("**yes**", OutgoingKind::Answer, 0), &place(false));
         let expected = json!({
             "msgtype": "m.text", "body": "**yes**", "confidant.kind": "answer",
             "format": "org.matrix.custom.html", "formatted_body": "<strong>yes</strong>",
             "m.mentions": { "user_ids": ["@a:x"] }, "m.relates_to": { "m.in_reply_to": { "event_id": "$q" } },
         });
         assert_eq!(said, expected);
-        let second = message(&outgoing("more", Kind::Answer, 1), &place(false));
+        let second = message(&outgoing("more", OutgoingKind::Answer, 1), &place(false));
         assert_eq!((&second["m.relates_to"], &second["m.mentions"]), (&Value::Null, &json!({})));
         for (part, fallback) in [(0, false), (1, true)] {
-            let said = message(&outgoing("x", Kind::Notice, part), &place(true));
+            let said = message(&outgoing("x", OutgoingKind::Notice, part), &place(true));
             assert_eq!(said["msgtype"], "m.notice");
             let relation = json!({ "rel_type": "m.thread", "event_id": "$root", "is_falling_back": fallback,
                 "m.in_reply_to": { "event_id": "$q" } });
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn an_edit_is_the_whole_text_once_and_fits_an_event() {
         let long = "\u{1f980}\"<\n".repeat(15_000 / 7);
-        let edited = edit(&outgoing(&long, Kind::Draft, 0), event_id!("$m"));
+        let edited = edit(&outgoing(&long, OutgoingKind::Draft, 0), event_id!("$m"));
         assert_eq!(edited["m.new_content"]["body"], long.as_str());
         assert_eq!(edited["m.new_content"]["confidant.kind"], "draft");
         assert_eq!(edited["m.relates_to"], json!({ "rel_type": "m.replace", "event_id": "$m" }));
@@ -144,11 +144,11 @@ mod tests {
     fn names_are_the_same_for_the_same_and_others_for_others() {
         let name = |text, kind| edit_transaction(&outgoing(text, kind, 0));
         assert_eq!(transaction(Nonce::from_bytes([7; 16])).as_str(), "07".repeat(12));
-        assert_eq!(name("a", Kind::Draft), name("a", Kind::Draft));
-        assert_ne!(name("a", Kind::Draft), name("b", Kind::Draft));
+        assert_eq!(name("a", OutgoingKind::Draft), name("a", OutgoingKind::Draft));
+        assert_ne!(name("a", OutgoingKind::Draft), name("b", OutgoingKind::Draft));
         assert_ne!(
-            name("a", Kind::Draft),
-            name("a", Kind::Answer),
+            name("a", OutgoingKind::Draft),
+            name("a", OutgoingKind::Answer),
             "a draft that is the answer is settled, too"
         );
     }

@@ -2,6 +2,7 @@
 //! left is left.
 
 use confidant_channel::Trouble;
+use matrix_sdk::ruma::events::room::member::MembershipState;
 use matrix_sdk::{Room, RoomMemberships};
 
 use crate::people::People;
@@ -43,6 +44,18 @@ pub(crate) async fn is_alone(room: &Room) -> bool {
     if room.active_members_count() > 1 {
         return false;
     }
-    // The count may lag behind; the list is asked for.
-    room.members(RoomMemberships::ACTIVE).await.is_ok_and(|members| members.len() <= 1)
+    // The count may lag behind; the list is asked for. Not of a room that this account made: those that it invites come last, and whoever
+    // asks before that takes it for a room of nobody else, also when the keys of a message are shared.
+    let is_own = room.creators().is_none_or(|made| made.iter().any(|user| user == room.own_user_id()));
+    let members = if is_own {
+        room.members_no_sync(RoomMemberships::all()).await
+    } else {
+        room.members(RoomMemberships::all()).await
+    };
+    members.is_ok_and(|members| {
+        let (here, gone): (Vec<_>, Vec<_>) = members.iter().partition(|member| {
+            matches!(member.membership(), MembershipState::Join | MembershipState::Invite)
+        });
+        here.len() <= 1 && !gone.is_empty()
+    })
 }

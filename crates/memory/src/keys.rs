@@ -345,11 +345,9 @@ impl Keys {
         let row = self.named_row()?;
         let (kid, sealed) = match row {
             Some(row) => row,
+            // Where there are keys there was one, and another would hide them all; unless somebody has just made both.
+            None if !owner_rows(&self.lock())?.is_empty() => self.named_row()?.ok_or_else(refused)?,
             None => {
-                // Where there are keys there was one, and another would hide them all.
-                if !owner_rows(&self.lock())?.is_empty() {
-                    return Err(refused());
-                }
                 let roots = self.roots(None)?;
                 let root = roots.current();
                 let sealed = wrap(root, "", NAMES, &root.kid().to_string(), &Key::random());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use confidant_display::debug_without_content;
 
-use super::Model;
+use super::{Model, Sampling};
 
 /// The models of an engine. Whatever name is asked for, there is one that answers.
 #[derive(Clone, Debug)]
@@ -84,6 +84,12 @@ impl Models {
     /// All that may answer, the default first.
     pub fn all(&self) -> impl Iterator<Item = &ChosenModel> {
         std::iter::once(&self.default).chain(&self.others)
+    }
+
+    /// The first thing in `sampling` that one of those who may answer cannot do.
+    #[must_use]
+    pub fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
+        self.all().find_map(|chosen| chosen.model.refuses(sampling))
     }
 
     /// What preparing may choose from, the default first.

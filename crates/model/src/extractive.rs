@@ -12,7 +12,7 @@ mod text;
 
 use async_trait::async_trait;
 
-use super::{Answer, BlockLine, Deltas, Model, ModelError, Prompt, Role, Voice};
+use super::{Answer, BlockLine, Deltas, Model, ModelError, Prompt, Role, Sampling, Voice};
 use evidence::{Quote, Saying, Source};
 use question::{Intent, Question};
 
@@ -38,6 +38,11 @@ impl Model for Extractive {
         let text = answer(prompt);
         text.split_inclusive(' ').for_each(deltas);
         Ok(Answer { text, calls: Vec::new(), model: NAME.to_owned(), usage: None })
+    }
+
+    fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
+        let stop = (!sampling.stop.is_empty()).then_some("stop");
+        stop.or_else(|| sampling.penalty()).or_else(|| sampling.format.as_ref().map(|_| "response_format"))
     }
 
     async fn check(&self) -> Result<(), ModelError> {

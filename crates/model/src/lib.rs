@@ -5,6 +5,7 @@
 //! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
 
 mod choice;
+mod embedding;
 mod extractive;
 #[cfg(feature = "remote")]
 mod remote;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use confidant_redact::Fence;
 
 pub use choice::{ChosenModel, Models, OfferedModel};
+pub use embedding::{Embedded, Embedding, EmbeddingInput};
 pub use extractive::Extractive;
 #[cfg(feature = "remote")]
 pub use remote::{FormStyle, Provider, Remote, RemoteSettings, RemoteSetupError};
@@ -37,6 +39,24 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     async fn fill(&self, form: &Form) -> Result<Value, ModelError> {
         let _ = form;
         Err(ModelError::NoForms)
+    }
+
+    /// The first thing in `sampling` that the model cannot do, by the name that `OpenAI` gives it. What changes nothing where
+    /// it is not known, such as a seed, is not among them.
+    fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
+        let _ = sampling;
+        None
+    }
+
+    /// The name of the model that makes embeddings at the same server, if one is set up.
+    fn embedding_model(&self) -> Option<&str> {
+        None
+    }
+
+    /// Makes an embedding of each input, in their order.
+    async fn embed(&self, embedding: &Embedding) -> Result<Embedded, ModelError> {
+        let _ = embedding;
+        Err(ModelError::NoEmbeddings)
     }
 
     /// Whether the model can be reached now, without asking it anything.
@@ -185,7 +205,7 @@ pub enum Role {
 }
 
 /// How to answer; unset fields leave the choice to the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// Randomness, 0 for none.
     pub temperature: Option<f64>,
@@ -193,6 +213,46 @@ pub struct Sampling {
     pub top_p: Option<f64>,
     /// The most tokens an answer may have.
     pub max_tokens: Option<u32>,
+    /// Words before which the answer ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// The same for the same answer, as far as the provider can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// How much to avoid what was said at all, -2 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// How much to avoid what was said often, -2 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// What form the answer has; unset means text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<AnswerFormat>,
+}
+
+/// A form of answers other than text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFormat {
+    /// Any JSON object.
+    Json,
+    /// JSON that fits a schema.
+    Schema(AnswerSchema),
+}
+
+/// A schema that an answer is to fit.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerSchema {
+    /// Its name: letters, digits, dashes and underscores.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema.
+    pub schema: Value,
+    /// Whether the provider holds the model to it; unset leaves that to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
 }
 
 /// A finished answer.
@@ -245,9 +305,21 @@ pub enum ModelError {
     /// It cannot fill in forms.
     #[error("this model cannot fill in forms; set processing.model to one that can call functions")]
     NoForms,
+    /// It makes no embeddings.
+    #[error("this model makes no embeddings; set model.embedding_model to one that its server has")]
+    NoEmbeddings,
     /// A worker that is not one of ours said so, and not why.
     #[error("the worker that answers reported an error; look at its log")]
     Elsewhere,
+}
+
+impl Sampling {
+    /// The first penalty that is asked for.
+    pub(crate) fn penalty(&self) -> Option<&'static str> {
+        let asks = |penalty: Option<f64>| penalty.is_some_and(|penalty| penalty != 0.0);
+        let presence = asks(self.presence_penalty).then_some("presence_penalty");
+        presence.or_else(|| asks(self.frequency_penalty).then_some("frequency_penalty"))
+    }
 }
 
 impl Default for Prompt {
@@ -296,6 +368,8 @@ impl Block {
 
 debug_without_content!(Prompt { blocks: blocks.len(), history: history.len() });
 debug_without_content!(ToolCall { name });
+debug_without_content!(Sampling { temperature, top_p, max_tokens });
+debug_without_content!(AnswerFormat, AnswerSchema);
 debug_without_content!(Form { name });
 debug_without_content!(Step { calls: calls.len() });
 debug_without_content!(Block { label });

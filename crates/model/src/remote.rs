@@ -19,8 +19,12 @@ use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Calling, Deltas, Form, Model, ModelError, Prompt, Sampling, ToolCall, Usage};
+use super::{
+    Answer, AnswerFormat, Calling, Deltas, Embedded, Embedding, Form, Model, ModelError, Prompt, Sampling,
+    ToolCall, Usage,
+};
 
+mod embeddings;
 mod messages;
 
 use messages::{Names, filled, flatten, form_request};
@@ -56,6 +60,8 @@ pub struct RemoteSettings {
     pub sampling: Sampling,
     /// How the server is asked to fill in forms.
     pub forms: FormStyle,
+    /// The model that makes embeddings, as the server knows it; unset means that none are made.
+    pub embedding_model: Option<String>,
 }
 
 /// How a server is asked for a structured reply.
@@ -82,6 +88,9 @@ pub enum RemoteSetupError {
     /// The key holds a character that no header may hold.
     #[error("the model's API key holds characters that cannot be sent; check its variable for line breaks")]
     BadKey,
+    /// A model for embeddings of a provider that makes none.
+    #[error("model.embedding_model is set, but Anthropic makes no embeddings; leave it out")]
+    NoEmbeddings,
     /// No client, which on every known system means no root certificates.
     #[error("no TLS client could be made; install the system's root certificates (ca-certificates)")]
     NoTls,
@@ -95,6 +104,8 @@ pub struct Remote {
     /// The same connections as `client`, for probes.
     http: reqwest::Client,
     probe: Url,
+    /// The model for embeddings and where it is asked, if there is one.
+    embeddings: Option<(String, Url)>,
 }
 
 impl Remote {
@@ -108,6 +119,11 @@ impl Remote {
         }
         let base = address(settings.base_url.as_deref().unwrap_or(default_address(settings.provider)))?;
         let probe = base.join(probe_path(settings.provider)).map_err(|_| RemoteSetupError::BadAddress)?;
+        let embeddings = settings.embedding_model.clone().map(|model| {
+            let address = embeddings::address(settings.provider, &base);
+            address.map(|address| (model, address)).ok_or(RemoteSetupError::NoEmbeddings)
+        });
+        let embeddings = embeddings.transpose()?;
         let http = http_client(&base, settings.timeout)?;
         let client = genai::Client::builder()
             .with_reqwest(http.clone())
@@ -118,7 +134,7 @@ impl Remote {
             endpoint: Endpoint::from_owned(String::from(base)),
             model: ModelIden::new(adapter(settings.provider), settings.model.clone()),
         };
-        Ok(Self { settings, target, client, http, probe })
+        Ok(Self { settings, target, client, http, probe, embeddings })
     }
 
     /// The options of one request: what the prompt asks for, else what the settings say.
@@ -131,10 +147,15 @@ impl Remote {
         options.temperature = asked.temperature.or(default.temperature);
         options.top_p = asked.top_p.or(default.top_p);
         options.max_tokens = asked.max_tokens.or(default.max_tokens);
+        options.stop_sequences.clone_from(&asked.stop);
+        if self.settings.provider != Provider::OpenAi {
+            options.seed = asked.seed.and_then(|seed| u64::try_from(seed).ok());
+            options.response_format = asked.format.as_ref().map(messages::answer_format);
+        }
         match (self.settings.provider, &self.settings.api_key) {
             // `genai` cuts endings such as `-high` and `-max` off a name and takes them for an effort.
             (Provider::OpenAi, _) => {
-                options.with_extra_body(serde_json::json!({ "model": self.settings.model }))
+                options.with_extra_body(messages::openai_options(&self.settings.model, asked))
             }
             // It also knows no key for Ollama, though one behind a proxy may want it.
             (Provider::Ollama, Some(key)) => options.with_extra_headers(bearer(key)),
@@ -227,7 +248,8 @@ impl Model for Remote {
     }
 
     async fn fill(&self, form: &Form) -> Result<serde_json::Value, ModelError> {
-        let sampling = Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(form.max_tokens) };
+        let sampling =
+            Sampling { temperature: Some(0.0), max_tokens: Some(form.max_tokens), ..Sampling::default() };
         let options = self.options(&sampling);
         let options = match self.settings.forms {
             FormStyle::Function => {
@@ -239,6 +261,30 @@ impl Model for Remote {
         };
         let request = form_request(form, self.settings.forms);
         filled(self.ask(request, &options, &|_| {}).await?)
+    }
+
+    fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
+        let provider = self.settings.provider;
+        if provider == Provider::OpenAi {
+            return None;
+        }
+        let is_known = match sampling.format {
+            None => true,
+            // `genai` has no way to ask these for one or the other.
+            Some(AnswerFormat::Json) => provider == Provider::Ollama,
+            Some(AnswerFormat::Schema(_)) => provider != Provider::Ollama,
+        };
+        sampling.penalty().or_else(|| (!is_known).then_some("response_format"))
+    }
+
+    fn embedding_model(&self) -> Option<&str> {
+        self.embeddings.as_ref().map(|(model, _)| model.as_str())
+    }
+
+    async fn embed(&self, embedding: &Embedding) -> Result<Embedded, ModelError> {
+        let (model, url) = self.embeddings.as_ref().ok_or(ModelError::NoEmbeddings)?;
+        let (key, limit) = (self.settings.api_key.as_ref(), self.settings.timeout);
+        embeddings::ask(&self.http, url.clone(), key, limit, (model, embedding)).await
     }
 
     async fn check(&self) -> Result<(), ModelError> {

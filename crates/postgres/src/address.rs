@@ -1,6 +1,7 @@
 //! Where a PostgreSQL is.
 
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -10,6 +11,8 @@ use tokio_postgres::config::{Host, SslMode};
 pub struct PostgresAddress {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
+    /// A connection is waited for at least that long.
+    pub(crate) patience: Duration,
 }
 
 /// How far the connection is protected.
@@ -49,7 +52,7 @@ impl PostgresAddress {
             Some(_) => return Err(refused("sslmode is neither disable nor verify-full")),
         };
         config.ssl_mode(if tls == Tls::No { SslMode::Disable } else { SslMode::Require });
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, patience: Duration::ZERO })
     }
 
     /// The same address with this password, unless it has one.
@@ -58,6 +61,15 @@ impl PostgresAddress {
         if self.config.get_password().is_none() {
             self.config.password(password);
         }
+        self
+    }
+
+    /// The same address for tests, which want an answer however busy their machine is: a connection is waited for at least
+    /// that long.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn waited_for(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -89,7 +101,7 @@ fn is_local(config: &Config) -> bool {
 
 impl PartialEq for PostgresAddress {
     fn eq(&self, other: &Self) -> bool {
-        self.tls == other.tls && self.config == other.config
+        (self.tls, self.patience) == (other.tls, other.patience) && self.config == other.config
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 
 use super::error::PostgresError;
-use super::pool::{ANSWER, CONNECT, Pool, Result, failure, timed_out};
+use super::pool::{ANSWER, Pool, Result, failure, timed_out};
 
 /// Says something to everybody who listens. Dropping it ends the ear as well.
 pub struct Voice {
@@ -57,7 +57,7 @@ impl Pool {
                 }
             }
         };
-        let client = match timeout(CONNECT, connecting).await {
+        let client = match timeout(self.connecting(), connecting).await {
             Ok(made) => made.map_err(|error: tokio_postgres::Error| failure(&error))?,
             Err(_) => return Err(timed_out()),
         };

@@ -23,8 +23,8 @@ use super::tls::MakeTls;
 
 pub(crate) type Result<T> = std::result::Result<T, PostgresError>;
 
-/// The longest that connecting may take.
-pub(crate) const CONNECT: Duration = Duration::from_secs(3);
+/// The longest that connecting may take, unless the address is waited for longer.
+const CONNECT: Duration = Duration::from_secs(3);
 /// How often a connection that nobody uses is asked whether it stands, and how long the network may leave what was sent
 /// unacknowledged: without an end to that, a server that vanished is waited for by the quarter of an hour.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
@@ -56,6 +56,8 @@ pub struct Pool {
     pub(crate) tls: Option<MakeTls>,
     permits: Semaphore,
     idle: Mutex<Vec<Connected>>,
+    /// What every limit on a connection is at least.
+    patience: Duration,
     pub(crate) schema: String,
 }
 
@@ -109,8 +111,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn new(what: For) -> Self {
-        let patience = if what == For::Reading { READ_PATIENCE } else { WRITE_PATIENCE };
+    fn new(patience: Duration) -> Self {
         Self { deadline: Instant::now() + patience, pause: SHORTEST_PAUSE, followed: false }
     }
 
@@ -153,7 +154,8 @@ impl Pool {
         // Where several hosts are given, one that is silent leaves time for the next.
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
         let each = if hosts > 1 { READ_PATIENCE / hosts } else { CONNECT };
-        config.options(&options).application_name("confidant").connect_timeout(each);
+        let patience = link.address.patience;
+        config.options(&options).application_name("confidant").connect_timeout(each.max(patience));
         config.keepalives(true).keepalives_idle(ASKED_EVERY).keepalives_interval(ASKED_EVERY / 5);
         config.keepalives_retries(3).tcp_user_timeout(UNACKNOWLEDGED);
         let tls = match link.address.tls {
@@ -167,7 +169,19 @@ impl Pool {
             })?),
         };
         let permits = Semaphore::new(link.connections.max(1));
-        Ok(Self { config, tls, permits, idle: Mutex::default(), schema: link.schema.clone() })
+        let schema = link.schema.clone();
+        Ok(Self { config, tls, permits, idle: Mutex::default(), patience, schema })
+    }
+
+    /// How long something is tried.
+    pub(crate) fn patience(&self, what: For) -> Patience {
+        let patience = if what == For::Reading { READ_PATIENCE } else { WRITE_PATIENCE };
+        Patience::new(patience.max(self.patience))
+    }
+
+    /// The longest that connecting may take.
+    pub(crate) fn connecting(&self) -> Duration {
+        CONNECT.max(self.patience)
     }
 
     /// Runs a statement and gives its rows.
@@ -182,7 +196,7 @@ impl Pool {
         sql: &'static str,
         args: Args<'_>,
     ) -> Result<std::result::Result<Vec<Row>, Error>> {
-        let (mut patience, mut sent) = (Patience::new(what), false);
+        let (mut patience, mut sent) = (self.patience(what), false);
         loop {
             let cause = match self.once(patience.deadline, sql, args).await? {
                 Ok(rows) => return Ok(Ok(rows)),
@@ -202,7 +216,7 @@ impl Pool {
 
     /// A connection of its own, for what is more than one statement.
     pub async fn connect_apart(&self) -> Result<Client> {
-        match timeout(CONNECT, self.connect()).await {
+        match timeout(self.connecting(), self.connect()).await {
             Ok(made) => made.map_err(|error| failure(&error)),
             Err(_) => Err(timed_out()),
         }
@@ -257,11 +271,13 @@ impl Pool {
         let idle = self.lock().pop();
         let connected = match idle.filter(|idle| !idle.client.is_closed()) {
             Some(connected) => connected,
-            None => match timeout_at(deadline.min(Instant::now() + CONNECT), self.connect()).await {
-                Ok(Ok(client)) => Connected { client, statements: HashMap::new() },
-                Ok(Err(error)) => return Ok(Err(Cause::Unsent(error))),
-                Err(_) => return Ok(Err(Cause::Unanswered)),
-            },
+            None => {
+                match timeout_at(deadline.min(Instant::now() + self.connecting()), self.connect()).await {
+                    Ok(Ok(client)) => Connected { client, statements: HashMap::new() },
+                    Ok(Err(error)) => return Ok(Err(Cause::Unsent(error))),
+                    Err(_) => return Ok(Err(Cause::Unanswered)),
+                }
+            }
         };
         Ok(Ok(Lent { connected, _permit }))
     }

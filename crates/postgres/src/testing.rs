@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "for tests only")]
 
+use std::time::Duration;
+
 use crate::{Link, PostgresAddress};
 
 /// The server that a variable names, for tables in this schema. Without such a server nothing is tested, which is said, and is
@@ -23,5 +25,7 @@ pub fn link(variable: &str, schema: String) -> Option<Link> {
         return None;
     };
     let ca = ca.ok().map(|path| std::fs::read(path).unwrap());
-    Some(Link { address: PostgresAddress::parse(&url).unwrap(), ca, schema, connections: 4 })
+    // What a turn would rather do without is what is tested here, and many tests share few cores.
+    let address = PostgresAddress::parse(&url).unwrap().waited_for(Duration::from_secs(60));
+    Some(Link { address, ca, schema, connections: 4 })
 }

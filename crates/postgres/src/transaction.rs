@@ -45,7 +45,7 @@ impl Pool {
     /// others have committed before it.
     #[must_use]
     pub fn tries(&self, what: For) -> Tries<'_> {
-        Tries { pool: self, what, patience: Patience::new(what) }
+        Tries { pool: self, what, patience: self.patience(what) }
     }
 }
 
@@ -188,7 +188,8 @@ impl Failed {
     }
 }
 
-type Answer<'a> = Pin<Box<dyn Future<Output = std::result::Result<Vec<Row>, Error>> + Send + 'a>>;
+type Answer<'a, R = Vec<Row>, E = Error> =
+    Pin<Box<dyn Future<Output = std::result::Result<R, E>> + Send + 'a>>;
 
 impl Connected {
     /// Prepares what this connection does not know yet.
@@ -223,14 +224,21 @@ impl Connected {
     }
 }
 
-/// Begins all of them in this order, then waits for each. One that fails at once was not sent: those after it, a commit among
-/// them, are not sent either.
-async fn in_order(mut answers: Vec<Answer<'_>>) -> std::result::Result<Vec<Vec<Row>>, Error> {
+/// Begins all of them in this order, then waits for each. One that fails at once is the last one: those after it, a commit among
+/// them, are not sent.
+///
+/// Its error is not always what went wrong: where others run meanwhile, a statement may have failed and been answered before the next
+/// one is looked at for the first time, and that one then fails for coming after it. So the first error in this order counts.
+async fn in_order<R, E>(mut answers: Vec<Answer<'_, R, E>>) -> std::result::Result<Vec<R>, E> {
     let mut done = Vec::with_capacity(answers.len());
+    let mut failed = None;
     for answer in &mut answers {
         match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
             Poll::Ready(Ok(rows)) => done.push(Some(rows)),
-            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Ready(Err(error)) => {
+                failed = Some(error);
+                break;
+            }
             Poll::Pending => done.push(None),
         }
     }
@@ -241,5 +249,50 @@ async fn in_order(mut answers: Vec<Answer<'_>>) -> std::result::Result<Vec<Vec<R
             None => answer.await?,
         });
     }
-    Ok(all)
+    failed.map_or(Ok(all), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// An answer that is there when it is asked for so often.
+    fn answer(
+        looks: usize,
+        answer: std::result::Result<u8, &'static str>,
+        begun: &Arc<AtomicUsize>,
+    ) -> Answer<'static, u8, &'static str> {
+        let begun = Arc::clone(begun);
+        let mut looked = 0;
+        Box::pin(poll_fn(move |context| {
+            begun.fetch_add(usize::from(looked == 0), Ordering::SeqCst);
+            looked += 1;
+            if looked > looks {
+                return Poll::Ready(answer);
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+
+    #[tokio::test]
+    async fn of_several_errors_the_first_statements_counts() {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let answers = vec![
+            answer(2, Ok(1), &begun),
+            answer(2, Err("taken"), &begun),
+            // Answered before it is looked at for the first time.
+            answer(0, Err("in a failed transaction"), &begun),
+            answer(0, Ok(4), &begun),
+        ];
+        assert_eq!(in_order(answers).await, Err("taken"));
+        assert_eq!(begun.load(Ordering::SeqCst), 3, "what comes after a failure is not sent");
+        let answers = vec![answer(3, Ok(1), &begun), answer(0, Err("not sent"), &begun)];
+        assert_eq!(in_order(answers).await, Err("not sent"));
+        let answers = vec![answer(3, Ok(1), &begun), answer(0, Ok(2), &begun), answer(1, Ok(3), &begun)];
+        assert_eq!(in_order(answers).await, Ok(vec![1, 2, 3]));
+    }
 }

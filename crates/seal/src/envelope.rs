@@ -330,6 +330,12 @@ pub(crate) fn padded_len(data: usize) -> usize {
     (len + mask) & !mask
 }
 
+/// How long what is sealed will be, for this much data: for callers with a limit on it.
+#[must_use]
+pub fn sealed_len(data: usize) -> usize {
+    BODY + padded_len(data) + AEAD_TAG
+}
+
 /// How long the data in `plain` is, if it is padded as we pad.
 fn unpadded_len(plain: &[u8]) -> Option<usize> {
     let (len, rest) = plain.split_first_chunk::<LENGTH>()?;

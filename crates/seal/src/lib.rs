@@ -55,7 +55,7 @@ mod scope;
 #[doc(hidden)]
 pub mod vectors;
 
-pub use envelope::{Context, OpenFailed, Opened, Sealed, Suite, open, seal};
+pub use envelope::{Context, OpenFailed, Opened, Sealed, Suite, open, seal, sealed_len};
 pub use key::{Key, KeyError, Kid, MasterKey, Tag};
 pub use keyring::{
     Roots, root_of, unwrap_named_key, unwrap_scope, unwrap_session_key, wrap_named_key, wrap_scope,

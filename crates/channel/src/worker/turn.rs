@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use tokio::time::Instant;
 
 use super::{Job, Left, event_of, pause, request_id};
-use crate::channel::{Keeping, Kind, Trouble};
+use crate::channel::{Keeping, OutgoingKind, Trouble};
 use crate::commands::{self, Command};
 use crate::inbox::{Body, InboxError, Waits, rows};
 use crate::pace::Pacer;
@@ -265,7 +265,7 @@ impl Job<'_> {
             text.push_str("\n\n");
             text.push_str(note);
         }
-        if let Err(trouble) = self.reply.tell(Kind::Answer, &text).await {
+        if let Err(trouble) = self.reply.tell(OutgoingKind::Answer, &text).await {
             return Ok(self.left(&trouble));
         }
         Ok(Left::Finished)
@@ -280,7 +280,9 @@ impl Job<'_> {
             Some(before) => waits = before,
             None => {
                 self.note(&waits, rows::note_waits).await?;
-                if let Err(trouble) = self.reply.tell_as(&waits.approval_id, Kind::Question, question).await {
+                if let Err(trouble) =
+                    self.reply.tell_as(&waits.approval_id, OutgoingKind::Question, question).await
+                {
                     return Ok(self.left(&trouble));
                 }
                 waits.messages = self.reply.messages().to_vec();
@@ -334,7 +336,7 @@ impl Job<'_> {
 
     /// Says something about the conversation.
     pub(super) async fn notice(&mut self, text: &str) -> Result<Left, InboxError> {
-        match self.reply.tell(Kind::Notice, text).await {
+        match self.reply.tell(OutgoingKind::Notice, text).await {
             Ok(()) => Ok(Left::Finished),
             Err(trouble) => Ok(self.left(&trouble)),
         }

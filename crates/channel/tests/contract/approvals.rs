@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_channel::{Event, Kind, MessageId, Taken};
+use confidant_channel::{Event, MessageId, OutgoingKind, Taken};
 use confidant_engine::approval::{Approver, Decider, Decision};
 use confidant_engine::model::ToolSpec;
 use confidant_engine::tools::{
@@ -51,7 +51,7 @@ fn asking(rig: &Rig, tools: &Arc<Deletes>, approvers: Vec<Approver>) -> impl FnO
 
 /// The code of the question that is asked last.
 async fn asked(rig: &Rig, questions: usize) -> String {
-    let is_question = |one: &crate::rig::Shown| one.kind == Kind::Question;
+    let is_question = |one: &crate::rig::Shown| one.kind == OutgoingKind::Question;
     rig.world.until(|shown| shown.iter().filter(|one| is_question(one)).count() >= questions).await;
     let shown = rig.world.shown.lock().unwrap();
     let question = shown.iter().rfind(|one| is_question(one)).unwrap().text().to_owned();
@@ -364,7 +364,8 @@ async fn a_sign_on_a_question_decides_also_on_one_that_was_a_draft_before() {
     asked(&rig, 1).await;
     bot.idle().await;
     let help = 0;
-    let question = rig.world.shown.lock().unwrap().iter().position(|one| one.kind == Kind::Question).unwrap();
+    let question =
+        rig.world.shown.lock().unwrap().iter().position(|one| one.kind == OutgoingKind::Question).unwrap();
     assert_eq!(bot.take(points("s1", "alice", "approve", help)).await, Taken::Nothing);
     bot.take(points("s2", "mallory", "approve", question)).await;
     bot.idle().await;

@@ -1,6 +1,6 @@
 //! Whose memory it is, what stays in it, and what goes.
 
-use confidant_channel::{Edited, Event, Kind, Removed, Taken};
+use confidant_channel::{Edited, Event, OutgoingKind, Removed, Taken};
 use confidant_engine::{Actor, UserId};
 
 use crate::rig::{CONCURRENCY, Rig, person, says, tenant, whispers};
@@ -22,7 +22,7 @@ async fn nothing_is_readable_in_the_folder_at_any_moment() {
     rig.world.room.lock().unwrap().push(("222".to_owned(), "marker-in-the-room".to_owned()));
     bot.take(says("event-1790", "user-4711", "marker-being-answered")).await;
     bot.take(says("event-1791", "user-4711", "marker-that-waits-its-turn")).await;
-    rig.world.until(|shown| shown.iter().any(|one| one.kind == Kind::Draft)).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.kind == OutgoingKind::Draft)).await;
     for marker in ["marker-", "event-179", "user-4711", "hall-8833", "bot-1"] {
         assert!(!rig.has(marker), "{marker} in the middle");
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use confidant_channel::{Event, Kind, Said, Taken, Trouble};
+use confidant_channel::{Event, OutgoingKind, Said, Taken, Trouble};
 
 use crate::rig::{Rig, Shown, says};
 
@@ -25,7 +25,7 @@ async fn each_event_is_answered_once_however_often_and_in_whatever_order_it_come
     for n in events {
         bot.feed(says(&format!("e{n}"), &format!("u{}", n % 9), &format!("question {n}")));
     }
-    rig.world.until(|shown| shown.iter().filter(|one| one.kind == Kind::Answer).count() >= 200).await;
+    rig.world.until(|shown| shown.iter().filter(|one| one.kind == OutgoingKind::Answer).count() >= 200).await;
     bot.idle().await;
     let answers = answers(&rig.world.shown.lock().unwrap());
     assert_eq!(answers.len(), 200);
@@ -60,12 +60,14 @@ async fn killed_in_the_middle_of_an_answer_it_is_answered_once_in_the_same_messa
     bot.take(says("e1", "u", "tell me a story")).await;
     // The first half is shown, the rest is not there yet.
     rig.world
-        .until(|shown| shown.iter().any(|one| one.kind == Kind::Draft && one.text().starts_with("noted")))
+        .until(|shown| {
+            shown.iter().any(|one| one.kind == OutgoingKind::Draft && one.text().starts_with("noted"))
+        })
         .await;
     bot.kill().await;
     rig.model.open();
     let bot = rig.start().await;
-    rig.world.until(|shown| shown.iter().any(|one| one.kind == Kind::Answer)).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.kind == OutgoingKind::Answer)).await;
     bot.idle().await;
     assert_eq!(rig.world.texts(), ["noted: tell me a story"]);
     assert_eq!(bot.transcript("u").await, ["human:tell me a story", "ai:noted: tell me a story"]);
@@ -94,7 +96,7 @@ async fn killed_between_a_send_and_its_note_nothing_is_sent_twice() {
         let own: Vec<&Shown> = shown.iter().filter(|one| one.reply_to == format!("a{part}")).collect();
         let told: Vec<&str> = own.iter().flat_map(|one| one.text().split(' ')).collect();
         assert_eq!(told.len(), 100, "part {part}, swallowed {swallowed}: {own:#?}");
-        assert!(own.iter().all(|one| one.kind == Kind::Answer));
+        assert!(own.iter().all(|one| one.kind == OutgoingKind::Answer));
         bot.stop().await;
     }
 }
@@ -117,7 +119,7 @@ async fn a_stop_in_the_middle_neither_loses_nor_doubles() {
     bot.stop().await;
     opening.await.unwrap();
     let bot = rig.start().await;
-    rig.world.until(|shown| shown.iter().filter(|one| one.kind == Kind::Answer).count() >= 20).await;
+    rig.world.until(|shown| shown.iter().filter(|one| one.kind == OutgoingKind::Answer).count() >= 20).await;
     bot.idle().await;
     let answers = answers(&rig.world.shown.lock().unwrap());
     assert!(answers.len() == 20 && answers.values().all(|texts| texts.len() == 1), "{answers:#?}");
@@ -139,7 +141,7 @@ async fn a_platform_that_is_away_is_tried_again_and_a_room_that_is_gone_is_not()
             clock.advance(Duration::from_secs(1));
         }
     });
-    rig.world.until(|shown| shown.iter().any(|one| one.kind == Kind::Answer)).await;
+    rig.world.until(|shown| shown.iter().any(|one| one.kind == OutgoingKind::Answer)).await;
     bot.idle().await;
     rig.world.troubles.lock().unwrap().extend([Trouble::Gone, Trouble::Gone, Trouble::Gone]);
     bot.take(says("e2", "u", "are you there")).await;

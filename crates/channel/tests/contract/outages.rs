@@ -1,6 +1,6 @@
 //! Promise 8 in a channel: with the store away, people are answered without memory and told so.
 
-use confidant_channel::Kind;
+use confidant_channel::OutgoingKind;
 use rusqlite::Connection;
 
 use crate::rig::{Rig, says};
@@ -32,7 +32,7 @@ async fn promise_8_people_are_answered_while_the_store_is_away() {
     // Somebody who is known, and somebody who is not.
     bot.take(says("e2", "u", "marker-said-while-away")).await;
     bot.take(says("e3", "v", "marker-of-a-stranger")).await;
-    rig.world.until(|shown| shown.iter().filter(|one| one.kind == Kind::Answer).count() == 3).await;
+    rig.world.until(|shown| shown.iter().filter(|one| one.kind == OutgoingKind::Answer).count() == 3).await;
     bot.idle().await;
     let texts = rig.world.texts();
     for (at, said) in [(1, "marker-said-while-away"), (2, "marker-of-a-stranger")] {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(crate) struct Shown {
     pub(crate) room: String,
     pub(crate) texts: Vec<String>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OutgoingKind,
     pub(crate) reply_to: String,
 }
 

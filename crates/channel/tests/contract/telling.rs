@@ -1,6 +1,6 @@
 //! How things are told: growing, in parts, and privately where that matters.
 
-use confidant_channel::Kind;
+use confidant_channel::OutgoingKind;
 
 use crate::rig::{CONCURRENCY, Rig, says};
 
@@ -15,7 +15,10 @@ async fn an_answer_grows_in_one_message_and_long_ones_go_on_in_more() {
     bot.idle().await;
     {
         let shown = rig.world.shown.lock().unwrap();
-        assert_eq!((shown.len(), shown[0].kind, shown[0].text()), (1, Kind::Answer, "noted: hello there"));
+        assert_eq!(
+            (shown.len(), shown[0].kind, shown[0].text()),
+            (1, OutgoingKind::Answer, "noted: hello there")
+        );
     }
     let code: String = (0..60).map(|n| format!("line {n}\n")).collect();
     *rig.model.answer.lock().unwrap() = Some(format!("See:\n```text\n{code}```\nThat is all."));

@@ -341,11 +341,11 @@ fn transcript() -> TranscriptCase {
     let (key, chat) = (counting(0x50), chat(1));
     let mut at = Transcript::start();
     let said = [
-        (Kind::User, "what is this? \u{1f44b}"),
-        (Kind::Assistant, "a wave: \u{1f44b}"),
-        (Kind::Tool, ""),
-        (Kind::Summary, "They waved."),
-        (Kind::Quoted, "somebody said so"),
+        (TranscriptKind::User, "what is this? \u{1f44b}"),
+        (TranscriptKind::Assistant, "a wave: \u{1f44b}"),
+        (TranscriptKind::Tool, ""),
+        (TranscriptKind::Summary, "They waved."),
+        (TranscriptKind::Quoted, "somebody said so"),
     ];
     let lines = said.into_iter().zip(1..).map(|((kind, text), n)| {
         at = at.then(kind, text);

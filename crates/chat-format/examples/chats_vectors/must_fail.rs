@@ -216,27 +216,33 @@ fn bad_envelopes() -> Vec<BadEnvelope> {
 /// A proof moved to where it does not belong: the words are quoted.
 fn bad_transcripts() -> Vec<BadTranscript> {
     let (key, here) = (counting(0x50), chat(1));
-    let before = Transcript::start().then(Kind::User, "may I?");
-    let other_branch = Transcript::start().then(Kind::User, "must I?");
-    let proof = before.then(Kind::Assistant, "yes").prove(&key, &here, &message_id(2), Kind::Assistant);
-    let case = |name: &str, to: &ChatId, at: &Transcript, id: u8, kind: Kind, text: &str| BadTranscript {
-        name: name.to_owned(),
-        account_key: key_hex(&key),
-        chat: to.to_string(),
-        before: hex(at.digest().as_bytes()),
-        id: message_id(id).to_string(),
-        kind: kind.byte(),
-        text: text.to_owned(),
-        proof: hex(proof.as_bytes()),
-        adopted: 5,
-        transcript: hex(at.then(Kind::Quoted, text).digest().as_bytes()),
-    };
+    let before = Transcript::start().then(TranscriptKind::User, "may I?");
+    let other_branch = Transcript::start().then(TranscriptKind::User, "must I?");
+    let proof = before.then(TranscriptKind::Assistant, "yes").prove(
+        &key,
+        &here,
+        &message_id(2),
+        TranscriptKind::Assistant,
+    );
+    let case =
+        |name: &str, to: &ChatId, at: &Transcript, id: u8, kind: TranscriptKind, text: &str| BadTranscript {
+            name: name.to_owned(),
+            account_key: key_hex(&key),
+            chat: to.to_string(),
+            before: hex(at.digest().as_bytes()),
+            id: message_id(id).to_string(),
+            kind: kind.byte(),
+            text: text.to_owned(),
+            proof: hex(proof.as_bytes()),
+            adopted: 5,
+            transcript: hex(at.then(TranscriptKind::Quoted, text).digest().as_bytes()),
+        };
     vec![
-        case("moved to another chat", &chat(2), &before, 2, Kind::Assistant, "yes"),
-        case("moved to another branch", &here, &other_branch, 2, Kind::Assistant, "yes"),
-        case("moved to another message", &here, &before, 3, Kind::Assistant, "yes"),
-        case("moved to another kind", &here, &before, 2, Kind::Tool, "yes"),
-        case("under other words", &here, &before, 2, Kind::Assistant, "yes!"),
+        case("moved to another chat", &chat(2), &before, 2, TranscriptKind::Assistant, "yes"),
+        case("moved to another branch", &here, &other_branch, 2, TranscriptKind::Assistant, "yes"),
+        case("moved to another message", &here, &before, 3, TranscriptKind::Assistant, "yes"),
+        case("moved to another kind", &here, &before, 2, TranscriptKind::Tool, "yes"),
+        case("under other words", &here, &before, 2, TranscriptKind::Assistant, "yes!"),
     ]
 }
 

@@ -64,7 +64,8 @@ one per line.
   same JSON as raw DEFLATE (RFC 1951). Unpacked, they have the limit of a frame.
 - `GET /chats/events` is for networks that let no socket pass: a session shown as with a POST (a browser's request has
   `Sec-Fetch-Site: same-origin` in place of `Origin`), `ready` as the first event, then news. What was missed before is not sent again; a
-  device compares `ready.seq` with its own.
+  device compares `ready.seq` with its own. The answer's header `Confidant-Stream` has a number. A POST to `/chats/events` of the same
+  session that sends it back counts as sent on that stream: then it may ask for an answer, whose words come there.
 - The server pings a socket that is quiet, and cuts off one that does not answer or does not read.
 - A device that finds a gap in `seq` asks with `sync_status_request`.
 
@@ -85,7 +86,7 @@ fn frames(out: &mut String, book: &mut Book) {
     for (close, doc) in CloseCode::ALL {
         let _ = writeln!(out, "| {} | {} |", close.code(), doc.trim());
     }
-    out.push_str("| 1002, 1007 | The bytes are no WebSocket messages, or no UTF-8. |\n\n");
+    out.push_str("| 1002, 1007 | The bytes are not WebSocket messages, or not UTF-8. |\n\n");
 }
 
 /// Gives the types that are described with an event, and where.

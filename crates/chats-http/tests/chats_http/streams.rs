@@ -108,6 +108,47 @@ async fn news_come_as_server_sent_events_until_the_session_ends() {
 }
 
 #[tokio::test]
+async fn what_is_posted_on_a_stream_is_told_to_the_others_only() {
+    let world = World::new().await;
+    let (mut ana, session) = world.register("ana").await;
+    let mut stream = Stream::open(&world, &world.program(Some(&session))).await;
+    let mut other = Stream::open(&world, &world.program(Some(&session))).await;
+    let number = |stream: &Stream| stream.headers["confidant-stream"].to_str().unwrap().to_owned();
+    assert_ne!(number(&stream), number(&other));
+    for one in [&mut stream, &mut other] {
+        assert!(matches!(one.frame().await.1.event, ServerEvent::Ready(_)));
+    }
+    let post = async |number: &str, event| {
+        let mut headers = world.program(Some(&session));
+        headers.push(("confidant-stream".to_owned(), number.to_owned()));
+        let frame = ClientFrame { id: 1, event }.write().unwrap();
+        world.send(Method::POST, "/chats/events", &headers, frame).await
+    };
+    let written = |ana: &mut crate::device::Person| {
+        ClientEvent::EncryptedChatMetadata(ana.write(&ChatId::random(), 10))
+    };
+    for mine in [number(&stream), number(&other)] {
+        let frames = post(&mine, written(&mut ana)).await.frames();
+        assert!(matches!(frames[0].event, ServerEvent::EncryptedMetadataStored(_)), "{frames:?}");
+    }
+    // The first hears of the second one's write only, and the other way round.
+    let (first, second) = (next_update(&mut stream).await, next_update(&mut other).await);
+    assert!(first > second, "{first} {second}");
+    assert_eq!(post("x", written(&mut ana)).await.refusal(), (400, "malformed"));
+    assert_eq!(post("77777", written(&mut ana)).await.refusal(), (503, "unavailable"));
+    world.is_unharmed(&session).await;
+}
+
+/// The number of the next change to a chat.
+async fn next_update(stream: &mut Stream) -> u64 {
+    loop {
+        if let (Some(seq), ServerFrame { event: ServerEvent::ChatUpdated(_), .. }) = stream.frame().await {
+            return seq;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stream_needs_a_session_and_our_own_page() {
     let world = World::new().await;
     let (_, session) = world.register("ana").await;

@@ -1,18 +1,22 @@
 //! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before. Words that begin with `want` say what it
-//! asks the device for; what was given stands behind the answer.
+//! asks the device for; what was given stands behind the answer. `approve me` waits for a word on a tool. A turn that is cancelled is said to its
+//! end at once, but `stop me` stops.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_chat_format::{ChatId, Claim, Digest, Kind, MessageId, Transcript, TurnId};
+use confidant_chat_format::{ChatId, Claim, Digest, MessageId, Refused, Transcript, TranscriptKind, TurnId};
 use confidant_chat_protocol::{Finish, Given, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::{Answer, Answerer, Approval, Ask, Have, Kept, Line, Made, Place, Said, Telling, Wants};
+use super::{
+    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Place, Wants,
+};
 
 /// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.
 #[derive(Clone)]
@@ -21,6 +25,12 @@ pub struct MemoryAnswerer {
     begun: Arc<Mutex<BTreeMap<TurnId, (Digest, Begun)>>>,
     /// What turns that run have said: clones are other gateways, which can follow them.
     running: Arc<Mutex<BTreeMap<TurnId, Spoken>>>,
+    /// Tools that wait for a word.
+    undecided: Arc<Mutex<BTreeMap<TurnId, Digest>>>,
+    /// One turn of a chat at a time, at whichever gateway.
+    lines_up: Arc<Mutex<HashMap<ChatId, Arc<tokio::sync::Mutex<()>>>>>,
+    /// Turns that were cancelled.
+    stopped: Arc<Mutex<BTreeSet<TurnId>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -40,6 +50,9 @@ impl Default for MemoryAnswerer {
             chats: Arc::default(),
             begun: Arc::default(),
             running: Arc::default(),
+            undecided: Arc::default(),
+            lines_up: Arc::default(),
+            stopped: Arc::default(),
             pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
         }
     }
@@ -80,7 +93,7 @@ impl MemoryAnswerer {
         (begun.len(), begun.values().filter(|(_, begun)| begun.borrow().is_some()).count())
     }
 
-    fn say(&self, ask: Ask) -> Telling {
+    fn say(&self, ask: Ask) -> AnswerStream {
         let (done, begun) = watch::channel(None);
         let before = match self.begun.lock().entry(ask.turn.clone()) {
             Entry::Occupied(there) => Some(there.get().1.clone()),
@@ -97,7 +110,14 @@ impl MemoryAnswerer {
         let spoken = watch::Sender::new(String::new());
         self.running.lock().insert(ask.turn.clone(), (ask.claim.after, spoken.clone()));
         tokio::spawn(async move {
-            let _gone = sender.send(Said::Progress("thinking".to_owned())).await;
+            let line = Arc::clone(this.lines_up.lock().entry(ask.place.chat.clone()).or_default());
+            let _turn = line.lock().await;
+            if !this.knows(&ask) {
+                this.begun.lock().remove(&ask.turn);
+                this.running.lock().remove(&ask.turn);
+                return drop(sender.send(AnswerEvent::Failed(Refused::Conflict.into())).await);
+            }
+            let _gone = sender.send(AnswerEvent::Progress("thinking".to_owned())).await;
             if let Some(branch) = &ask.history {
                 let Claim { count: messages, before: digest, .. } = ask.claim;
                 let kept = Kept { messages, digest, transcript: branch.transcript };
@@ -109,31 +129,66 @@ impl MemoryAnswerer {
             for piece in text.split_inclusive(' ') {
                 let Ok(permit) = this.pace.acquire().await else { return };
                 permit.forget();
+                if ask.text.contains("stop me") && this.stopped.lock().contains(&ask.turn) {
+                    this.begun.lock().remove(&ask.turn);
+                    this.running.lock().remove(&ask.turn);
+                    return drop(sender.send(AnswerEvent::Stopped).await);
+                }
                 spoken.send_modify(|spoken| spoken.push_str(piece));
-                let _gone = sender.send(Said::Delta(piece.to_owned())).await;
+                let _gone = sender.send(AnswerEvent::Delta(piece.to_owned())).await;
             }
             let answer = this.commit(&ask, text);
             done.send_replace(Some(answer.clone()));
             this.running.lock().remove(&ask.turn);
             drop(spoken);
-            let _gone = sender.send(Said::Final(Box::new(answer))).await;
+            let _gone = sender.send(AnswerEvent::Final(Box::new(answer))).await;
             let made = Made {
                 follow_ups: vec!["and then?".to_owned()],
                 summary: Some("in short".to_owned()),
                 ..Made::default()
             };
-            let _gone = sender.send(Said::Made(Box::new(made))).await;
+            let _gone = sender.send(AnswerEvent::Made(Box::new(made))).await;
+        });
+        receiver
+    }
+
+    /// Whether it has the branch that a question goes on with: another turn may have been faster.
+    fn knows(&self, ask: &Ask) -> bool {
+        let chats = self.chats.lock();
+        let kept = chats.get(&ask.place.chat).map(|(_, kept)| (kept.messages, kept.digest));
+        ask.history.is_some() || ask.claim.count == 0 || kept == Some((ask.claim.count, ask.claim.before))
+    }
+
+    /// Tells a turn that was begun elsewhere.
+    fn follow(&self, turn: &TurnId, begun: Begun) -> AnswerStream {
+        let running = self.running.lock().get(turn).cloned();
+        let Some((_, spoken)) = running else { return awaited(begun) };
+        let (sender, receiver) = mpsc::channel(16);
+        let mut spoken = spoken.subscribe();
+        tokio::spawn(async move {
+            let (mut told, mut runs) = (0, sender.send(AnswerEvent::Anew).await.is_ok());
+            while runs {
+                let words = spoken.borrow_and_update().clone();
+                let _gone = sender.send(AnswerEvent::Delta(words[told..].to_owned())).await;
+                told = words.len();
+                runs = spoken.changed().await.is_ok();
+            }
+            let said = begun
+                .borrow()
+                .clone()
+                .map_or(AnswerEvent::Stopped, |answer| AnswerEvent::Final(Box::new(answer)));
+            let _gone = sender.send(said).await;
         });
         receiver
     }
 
     fn commit(&self, ask: &Ask, text: String) -> Answer {
-        let transcript = ask.transcript.then(Kind::Assistant, &text);
+        let transcript = ask.transcript.then(TranscriptKind::Assistant, &text);
         let kept = Kept { messages: ask.claim.count + 2, digest: ask.claim.after, transcript };
         let line = |kind, text: &str| Line { id: MessageId::random(), kind, text: text.to_owned() };
         let mut chats = self.chats.lock();
         let (lines, stands) = chats.entry(ask.place.chat.clone()).or_insert_with(|| (Vec::new(), kept));
-        lines.extend([line(Kind::User, &ask.text), line(Kind::Assistant, &text)]);
+        lines.extend([line(TranscriptKind::User, &ask.text), line(TranscriptKind::Assistant, &text)]);
         *stands = kept;
         drop(chats);
         Answer {
@@ -152,19 +207,32 @@ impl MemoryAnswerer {
 }
 
 /// The answer of a turn that was begun elsewhere, once it is there.
-fn awaited(mut begun: Begun) -> Telling {
+fn awaited(mut begun: Begun) -> AnswerStream {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let answer = begun.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
         if let Some(answer) = answer {
-            let _gone = sender.send(Said::Final(Box::new(answer))).await;
+            let _gone = sender.send(AnswerEvent::Final(Box::new(answer))).await;
         }
     });
     receiver
 }
 
+/// A tool that waits for a word.
+fn undecided() -> AnswerStream {
+    let (sender, receiver) = mpsc::channel(1);
+    let approval = Approval {
+        id: "1".to_owned(),
+        tool: "rm".to_owned(),
+        input: "{}".to_owned(),
+        why: "it deletes".to_owned(),
+    };
+    let _gone = sender.try_send(AnswerEvent::Approval(Box::new(approval)));
+    receiver
+}
+
 /// Asks the device for what the words say, `want settings`, `want summary` or `want search`, whatever it allowed; what it gave, in brackets.
-async fn want(ask: &Ask, sender: &mpsc::Sender<Said>) -> String {
+async fn want(ask: &Ask, sender: &mpsc::Sender<AnswerEvent>) -> String {
     let mut given = String::new();
     let mut words = ask.text.split_whitespace();
     while words.any(|word| word == "want") {
@@ -178,7 +246,8 @@ async fn want(ask: &Ask, sender: &mpsc::Sender<Said>) -> String {
             Given::Summary => (vec!["tides".to_owned()], None),
             Given::Search => (Vec::new(), Some("tides".to_owned())),
         };
-        let _gone = sender.send(Said::Wants(Box::new(Wants { what: *what, names, query, reply }))).await;
+        let _gone =
+            sender.send(AnswerEvent::Wants(Box::new(Wants { what: *what, names, query, reply }))).await;
         let pieces = receiver.await.unwrap_or_default();
         let pieces: Vec<String> = pieces.iter().map(|(name, text)| format!("{name}={text}")).collect();
         given.push_str(&format!(" [{}]", pieces.join("; ")));
@@ -192,44 +261,51 @@ impl Answerer for MemoryAnswerer {
         Ok(self.chats.lock().get(&place.chat).map_or(Have::Missing, |(_, kept)| Have::There(*kept)))
     }
 
-    fn answer(&self, ask: Ask) -> Telling {
+    fn answer(&self, ask: Ask) -> AnswerStream {
         if ask.text.contains("approve me") {
-            let (sender, receiver) = mpsc::channel(1);
-            let approval = Approval {
-                id: "1".to_owned(),
-                tool: "rm".to_owned(),
-                input: "{}".to_owned(),
-                why: "it deletes".to_owned(),
-            };
-            let _gone = sender.try_send(Said::Approval(Box::new(approval)));
-            return receiver;
+            self.undecided.lock().insert(ask.turn, ask.claim.after);
+            return undecided();
         }
         self.say(ask)
     }
 
-    async fn again(&self, _: &Place, turn: &TurnId, digest: &Digest) -> Result<Option<Telling>, RefusedSent> {
-        let running = self.running.lock().get(turn).cloned();
+    async fn again(
+        &self,
+        _: &Place,
+        turn: &TurnId,
+        digest: &Digest,
+    ) -> Result<Option<AnswerStream>, RefusedSent> {
+        if self.undecided.lock().get(turn).is_some_and(|after| after == digest) {
+            return Ok(Some(undecided()));
+        }
         let begun = self.begun.lock().get(turn).filter(|(after, _)| after == digest).cloned();
-        let Some((_, begun)) = begun else { return Ok(None) };
-        let Some((_, spoken)) = running else { return Ok(Some(awaited(begun))) };
-        let (sender, receiver) = mpsc::channel(16);
-        let mut spoken = spoken.subscribe();
-        tokio::spawn(async move {
-            let (mut told, mut runs) = (0, sender.send(Said::Anew).await.is_ok());
-            while runs {
-                let words = spoken.borrow_and_update().clone();
-                let _gone = sender.send(Said::Delta(words[told..].to_owned())).await;
-                told = words.len();
-                runs = spoken.changed().await.is_ok();
-            }
-            let answer = begun.borrow().clone();
-            let Some(answer) = answer else { return };
-            let _gone = sender.send(Said::Final(Box::new(answer))).await;
-        });
-        Ok(Some(receiver))
+        Ok(begun.map(|(_, begun)| self.follow(turn, begun)))
     }
 
-    fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> Telling {
+    async fn left(&self, _: &Place, turn: &TurnId) -> Result<Left, RefusedSent> {
+        if self.undecided.lock().contains_key(turn) {
+            return Ok(Left::Runs);
+        }
+        let begun = self.begun.lock().get(turn).cloned();
+        Ok(match begun.map(|(_, begun)| begun.borrow().clone()) {
+            Some(Some(answer)) => Left::Answer(Box::new(answer)),
+            Some(None) => Left::Runs,
+            None => Left::Nothing,
+        })
+    }
+
+    async fn decided_elsewhere(&self, _: &Place, turn: &TurnId, _: &str) -> AnswerStream {
+        loop {
+            let begun = self.begun.lock().get(turn).cloned();
+            if let Some((_, begun)) = begun {
+                return self.follow(turn, begun);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn decide(&self, place: &Place, turn: &TurnId, _: &str, allow: bool) -> AnswerStream {
+        self.undecided.lock().remove(turn);
         let text = if allow { "allowed" } else { "denied" };
         let nothing = Digest::of(b"");
         self.say(Ask {
@@ -253,6 +329,7 @@ impl Answerer for MemoryAnswerer {
     async fn cancel(&self, _: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
         let runs = self.running.lock().contains_key(turn);
         if runs {
+            self.stopped.lock().insert(turn.clone());
             self.pace.add_permits(1_000);
         }
         Ok(runs)

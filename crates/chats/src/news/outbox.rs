@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::wire::Message;
-use crate::service::Happened;
+use crate::service::AccountEvent;
 
 /// What waits.
 pub(super) struct Outbox {
@@ -70,7 +70,7 @@ impl Outbox {
     }
 
     /// Something happened. Never waits.
-    pub(super) fn push(&self, account: &AccountId, happened: &Happened) {
+    pub(super) fn push(&self, account: &AccountId, happened: &AccountEvent) {
         let text = Message::Happened(account.clone(), happened.clone()).write();
         let mut waiting = self.waiting.lock();
         let has_room = |text: &String| waiting.bytes + text.len() <= BYTES && waiting.queue.len() < MESSAGES;
@@ -104,7 +104,7 @@ impl Outbox {
     pub(super) fn batch(&self) -> Vec<Post> {
         let mut waiting = self.waiting.lock();
         for account in std::mem::take(&mut waiting.missed) {
-            if let Some(text) = Message::Happened(account, Happened::Missed).write() {
+            if let Some(text) = Message::Happened(account, AccountEvent::Missed).write() {
                 waiting.add(text);
             }
         }
@@ -146,11 +146,11 @@ mod tests {
     use confidant_chat_protocol::{DevicesChanged, LogoutReason, ServerEvent, ServerFrame};
 
     use super::*;
-    use crate::service::Which;
+    use crate::service::SessionFilter;
 
-    fn news(seq: u64) -> Happened {
+    fn news(seq: u64) -> AccountEvent {
         let event = ServerEvent::DevicesChanged(DevicesChanged {});
-        Happened::Frames(vec![ServerFrame { re: None, seq: Some(seq), event }])
+        AccountEvent::Frames(vec![ServerFrame { re: None, seq: Some(seq), event }])
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         for seq in 0..MESSAGES as u64 + 10 {
             outbox.push(&many, &news(seq));
         }
-        let ended = Happened::Ended { which: Which::All, reason: LogoutReason::Erased };
+        let ended = AccountEvent::Ended { which: SessionFilter::All, reason: LogoutReason::Erased };
         outbox.push(&few, &ended);
         let mut texts = Vec::new();
         while !outbox.is_empty() {

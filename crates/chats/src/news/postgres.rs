@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::outbox::Outbox;
 use super::senders::{Heard, Senders};
 use super::wire::{Gateway, Message, pieces, read_piece};
-use crate::service::{Happened, News, NewsCounts, Service, WeakService};
+use crate::service::{AccountEvent, News, NewsCounts, Service, WeakService};
 use crate::store::Result;
 use crate::vault::{Tag, Vault};
 
@@ -159,7 +159,7 @@ enum Taken {
 
 #[async_trait]
 impl News for PostgresNews {
-    fn happened(&self, account: &AccountId, happened: &Happened) {
+    fn happened(&self, account: &AccountId, happened: &AccountEvent) {
         self.outbox.push(account, happened);
     }
 

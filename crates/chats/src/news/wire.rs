@@ -21,7 +21,7 @@ use confidant_chat_format::{AccountId, DeviceId, Digest};
 use confidant_chat_protocol::{Body as _, ForceLogout, ServerEvent, ServerFrame};
 use confidant_seal::Tag;
 
-use crate::service::{Happened, Which};
+use crate::service::{AccountEvent, SessionFilter};
 
 /// Which gateway says something: new with every start.
 pub(super) type Gateway = [u8; 16];
@@ -41,7 +41,7 @@ pub(super) struct Piece<'a> {
 /// What a gateway says.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
-    Happened(AccountId, Happened),
+    Happened(AccountId, AccountEvent),
     Check,
     Ping,
 }
@@ -96,19 +96,19 @@ impl Message {
             Self::Ping => return Some("ping".to_owned()),
         };
         let mut text = match happened {
-            Happened::Frames(_) => format!("frames {account}"),
-            Happened::Ended { which, .. } => format!("ended {account} {}", write_which(which)),
-            Happened::Missed => format!("missed {account}"),
+            AccountEvent::Frames(_) => format!("frames {account}"),
+            AccountEvent::Ended { which, .. } => format!("ended {account} {}", write_which(which)),
+            AccountEvent::Missed => format!("missed {account}"),
         };
         let reason;
         let frames = match happened {
-            Happened::Frames(frames) => &frames[..],
-            Happened::Ended { reason: why, .. } => {
+            AccountEvent::Frames(frames) => &frames[..],
+            AccountEvent::Ended { reason: why, .. } => {
                 let event = ServerEvent::ForceLogout(ForceLogout { reason: *why });
                 reason = [ServerFrame { re: None, seq: None, event }];
                 &reason[..]
             }
-            Happened::Missed => &[],
+            AccountEvent::Missed => &[],
         };
         for frame in frames {
             let json = String::from_utf8(frame.write().ok()?).ok()?;
@@ -136,16 +136,16 @@ impl Message {
                 if frames.is_empty() || frames.iter().any(|frame| frame.re.is_some()) {
                     return None;
                 }
-                Self::Happened(account, Happened::Frames(frames))
+                Self::Happened(account, AccountEvent::Frames(frames))
             }
             ("ended", Some(account), Some(which), None) => {
                 let Some(ServerFrame { event: ServerEvent::ForceLogout(why), .. }) = frames.next()? else {
                     return None;
                 };
-                let ended = Happened::Ended { which: read_which(which)?, reason: why.reason };
+                let ended = AccountEvent::Ended { which: read_which(which)?, reason: why.reason };
                 Self::Happened(account, ended)
             }
-            ("missed", Some(account), None, None) => Self::Happened(account, Happened::Missed),
+            ("missed", Some(account), None, None) => Self::Happened(account, AccountEvent::Missed),
             ("check", None, ..) => Self::Check,
             ("ping", None, ..) => Self::Ping,
             _ => return None,
@@ -154,26 +154,26 @@ impl Message {
     }
 }
 
-fn write_which(which: &Which) -> String {
+fn write_which(which: &SessionFilter) -> String {
     let digest = |digest: &Digest| URL_SAFE_NO_PAD.encode(digest.as_bytes());
     match which {
-        Which::All => "all".to_owned(),
-        Which::AllBut(session) => format!("but:{}", digest(session)),
-        Which::Session(session) => format!("session:{}", digest(session)),
-        Which::Device(device) => format!("device:{device}"),
+        SessionFilter::All => "all".to_owned(),
+        SessionFilter::AllBut(session) => format!("but:{}", digest(session)),
+        SessionFilter::Session(session) => format!("session:{}", digest(session)),
+        SessionFilter::Device(device) => format!("device:{device}"),
     }
 }
 
-fn read_which(text: &str) -> Option<Which> {
+fn read_which(text: &str) -> Option<SessionFilter> {
     let digest = |text: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         Some(Digest::from_bytes(bytes.try_into().ok()?))
     };
     Some(match text.split_once(':') {
-        None if text == "all" => Which::All,
-        Some(("but", session)) => Which::AllBut(digest(session)?),
-        Some(("session", session)) => Which::Session(digest(session)?),
-        Some(("device", device)) => Which::Device(DeviceId::parse(device).ok()?),
+        None if text == "all" => SessionFilter::All,
+        Some(("but", session)) => SessionFilter::AllBut(digest(session)?),
+        Some(("session", session)) => SessionFilter::Session(digest(session)?),
+        Some(("device", device)) => SessionFilter::Device(DeviceId::parse(device).ok()?),
         _ => return None,
     })
 }
@@ -222,27 +222,28 @@ mod tests {
         let chat = confidant_chat_format::ChatId::random();
         let event = ServerEvent::ChatDeleted(ChatDeleted { chat });
         let frame = ServerFrame { re: None, seq: Some(7), event };
-        let frames = Happened::Frames(vec![frame.clone(), frame.clone()]);
+        let frames = AccountEvent::Frames(vec![frame.clone(), frame.clone()]);
         let text = spelled(&Message::Happened(account.clone(), frames));
-        let Some(Message::Happened(who, Happened::Frames(read))) = Message::read(&text) else { panic!() };
+        let Some(Message::Happened(who, AccountEvent::Frames(read))) = Message::read(&text) else { panic!() };
         assert_eq!((who, read), (account.clone(), vec![frame.clone(), frame]));
         let whiches = [
-            Which::All,
-            Which::AllBut(Digest::of(b"a")),
-            Which::Session(Digest::of(b"b")),
-            Which::Device(DeviceId::random()),
+            SessionFilter::All,
+            SessionFilter::AllBut(Digest::of(b"a")),
+            SessionFilter::Session(Digest::of(b"b")),
+            SessionFilter::Device(DeviceId::random()),
         ];
         for which in whiches {
-            let ended = Happened::Ended { which: which.clone(), reason: LogoutReason::Rotated };
+            let ended = AccountEvent::Ended { which: which.clone(), reason: LogoutReason::Rotated };
             let text = spelled(&Message::Happened(account.clone(), ended));
-            let Some(Message::Happened(_, Happened::Ended { which: read, reason })) = Message::read(&text)
+            let Some(Message::Happened(_, AccountEvent::Ended { which: read, reason })) =
+                Message::read(&text)
             else {
                 panic!("{text}")
             };
             assert_eq!((read, reason), (which, LogoutReason::Rotated));
         }
         assert_eq!(
-            spelled(&Message::Happened(account.clone(), Happened::Missed)),
+            spelled(&Message::Happened(account.clone(), AccountEvent::Missed)),
             format!("missed {account}")
         );
         assert_eq!(spelled(&Message::Check), "check");

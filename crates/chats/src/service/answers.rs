@@ -6,6 +6,7 @@
 //! resume_ai_task ──────────┘          ▼                     a turn of another gateway is followed ─▶ Answerer::again
 //!                               heard by the sockets that can name the branch's digest
 //!                          nobody stored it within a minute ─▶ a letter in the mailbox
+//!                          this process goes before that ────▶ the same, by whoever finds its mark ─▶ [marks]
 //! ```
 //!
 //! - Words are in memory here, for as long as a turn runs and until its answer is stored; never in the store.
@@ -17,6 +18,7 @@
 
 mod drive;
 mod history;
+mod marks;
 pub(super) mod running;
 
 use std::sync::Arc;
@@ -24,12 +26,12 @@ use std::sync::Arc;
 use confidant_chat_format::{AccountId, ChatId, Digest};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiResponseStorageConfirmed, AiTaskInitiated, CancelAiTask, ChatHistory,
-    ChatMessageAdded, ClientData, DecideAiTask, Keep, LetterSent, MessageQueued, PendingAiResponse, Piece,
-    ResumeAiTask, ServerEvent,
+    ChatMessageAdded, ClientData, DecideAiTask, Keep, MessageQueued, Piece, ResumeAiTask, ServerEvent,
 };
 
 use super::Inner;
 use super::frames::Step;
+use super::letters::waits;
 use super::refusals::{Answer, malformed, not_found, too_fast};
 use super::socket::Peer;
 use crate::answerer::Place;
@@ -62,7 +64,7 @@ impl Inner {
         let wanted = running.listen_as_asker(seat);
         let ahead = begun.as_ref().map_or(0, |(before, _)| before.len());
         if let Some((before, history)) = begun {
-            tokio::spawn(drive::drive(Arc::clone(self), running, ask.clone(), before, history));
+            self.answers.run(drive::drive(Arc::clone(self), running, ask.clone(), before, history));
         }
         let (chat, turn) = (ask.chat, ask.turn);
         let begun = match u32::try_from(ahead) {
@@ -88,7 +90,7 @@ impl Inner {
     pub(crate) fn hear_data(&self, peer: &Peer, data: ClientData) -> Answer<Vec<Step>> {
         let ClientData { chat, turn, what, pieces } = data;
         let running = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat);
-        let reply = running.ok_or_else(not_found)?.take_wish(peer.seat, what)?;
+        let reply = running.ok_or_else(not_found)?.take_data_sender(peer.seat, what)?;
         let piece = |piece: Piece| (piece.name.as_str().to_owned(), piece.text.as_str().to_owned());
         // The turn may have gone on without it.
         let _late = reply.send(pieces.into_vec().into_iter().map(piece).collect());
@@ -112,15 +114,28 @@ impl Inner {
         }
         // Somebody else's chat is none.
         self.store.chat(&peer.account, &chat, Have::ALL).await?;
+        // The mark first: it goes with the letter.
+        let mark = self.find_mark(&peer.account, &chat, &turn).await?;
+        let mark = mark.filter(|mark| Digest::of(mark.after.as_bytes()) == Digest::of(after.as_bytes()));
         if let Some(letter) = self.letter_for(&peer.account, &chat, &turn).await? {
-            let LetterSent { chat, turn, reply, letter, more, .. } = letter;
-            let waits = PendingAiResponse { chat, turn, reply, letter, more };
-            return Ok(vec![Step::event(ServerEvent::PendingAiResponse(waits))]);
+            return Ok(vec![Step::event(waits(letter))]);
         }
         let answerer = self.answers.answerer()?;
-        let place = Place { account: peer.account.clone(), chat, keep: Keep::Cache };
-        let telling = answerer.again(&place, &turn, &after).await?.ok_or_else(not_found)?;
-        let running = Running::again(place, &turn, after, message.zip(reply));
+        let keep = mark.as_ref().map_or(Keep::Cache, |mark| mark.keep);
+        let place = Place { account: peer.account.clone(), chat, keep };
+        let telling = answerer.again(&place, &turn, &after).await?;
+        // Its words are in the memory of another process: then its letter is waited for.
+        if telling.is_none() && mark.as_ref().is_none_or(|mark| !mark.is_held) {
+            return Err(not_found());
+        }
+        let (asked_at, ids) = match mark {
+            Some(mark) => (Some(mark.asked_at), Some((mark.message, mark.reply))),
+            None => (None, message.zip(reply)),
+        };
+        let running = Running::again(place, &turn, after, ids);
+        if let Some(transcript) = asked_at {
+            running.asked_at(transcript);
+        }
         running.listen(seat);
         let taken = {
             let mut all = self.answers.running.lock();
@@ -135,7 +150,15 @@ impl Inner {
             taken
         };
         let Some(taken) = taken else {
-            tokio::spawn(drive::hear(Arc::clone(self), running, telling));
+            match telling {
+                Some(telling) => {
+                    if asked_at.is_some() {
+                        self.take_in_hand(&running).await;
+                    }
+                    self.answers.run(drive::hear(Arc::clone(self), running, telling));
+                }
+                None => self.answers.run(marks::wait_for_letter(Arc::clone(self), running)),
+            }
             return Ok(vec![Step::event(initiated)]);
         };
         // Another device has taken it up meanwhile.
@@ -166,7 +189,7 @@ impl Inner {
             return Err(not_found());
         }
         let telling = self.answers.answerer()?.decide(&running.place, &turn, approval.as_str(), allow);
-        tokio::spawn(drive::hear(Arc::clone(self), running, telling));
+        self.answers.run(drive::hear(Arc::clone(self), running, telling));
         Ok(vec![Step::event(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }))])
     }
 

@@ -10,7 +10,7 @@ use confidant_chat_protocol::{
 };
 use confidant_seal::{Suite, Tag};
 
-use super::hub::Which;
+use super::hub::SessionFilter;
 use super::identity::{Known, Proven};
 use super::record::{AccountRecord, Credential};
 use super::refusals::{Answer, conflict, login_refused, malformed};
@@ -66,7 +66,7 @@ impl Inner {
             Err(_) => Digest::ZERO,
         };
         let answer = self.change(&known, &record, OtherSessions::End(kept)).await?;
-        self.hub.end(&known.account, &Which::AllBut(kept), LogoutReason::Changed);
+        self.hub.end(&known.account, &SessionFilter::AllBut(kept), LogoutReason::Changed);
         self.witness(&known.account, Act::Recovered).await;
         Ok(answer)
     }

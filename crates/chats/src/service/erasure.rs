@@ -12,7 +12,7 @@
 use confidant_chat_format::AccountId;
 use confidant_chat_protocol::{Erase, Erased, LogoutReason, RefusedSent, Text};
 
-use super::hub::Which;
+use super::hub::SessionFilter;
 use super::identity::Proven;
 use super::refusals::{Answer, not_found};
 use super::{Answered, Caller, Cookie, Inner, Service};
@@ -27,7 +27,7 @@ impl Service {
             Err(StoreError::NotFound) => return Ok(store::Erased::default()),
             marked => marked?,
         }
-        this.hub.end(account, &Which::All, LogoutReason::Erased);
+        this.hub.end(account, &SessionFilter::All, LogoutReason::Erased);
         let erased = this.erase_rows(account).await?;
         this.scrub().await;
         Ok(erased)
@@ -55,7 +55,7 @@ impl Inner {
         // Nobody of this process writes meanwhile, and whoever waited for it finds no account.
         let room = self.hub.room(account);
         let _turn = room.turn().await;
-        self.hub.end(account, &Which::All, LogoutReason::Erased);
+        self.hub.end(account, &SessionFilter::All, LogoutReason::Erased);
         let receipt = self.vault.destroy_account(account).await?;
         Ok((receipt, self.erase_rows(account).await?))
     }

@@ -11,9 +11,9 @@ use confidant_chat_protocol::{
 use confidant_display::debug_without_content;
 
 use super::identity::Proven;
-use super::refusals::{Answer, not_found};
+use super::refusals::{Answer, not_found, unavailable};
 use super::socket::Peer;
-use super::sync::{ChatsStep, Kind};
+use super::sync::{ChatsStep, SendReason};
 use super::witness::Act;
 use super::{Answered, Body, Caller, Service};
 use crate::store::{Session, StoreError};
@@ -153,7 +153,7 @@ impl Service {
         let nothing = Versions { messages_v: 0, title_v: 0, draft_v: 0 };
         for chats in state.lines.chunks(limits::MAX_BATCH) {
             let todo = chats.iter().map(|line| (line.chat.clone(), nothing.clone()));
-            steps.push(Step::Chats(ChatsStep::new(Kind::Export, todo)));
+            steps.push(Step::Chats(ChatsStep::new(SendReason::Export, todo)));
             steps.push(Step::Safety(chats.iter().map(|line| line.chat.clone()).collect()));
         }
         steps.push(Step::Letters(None));
@@ -161,12 +161,21 @@ impl Service {
         Ok(Frames::new(self.clone(), peer, None, steps))
     }
 
-    /// A frame without a socket.
+    /// A frame without a socket. One that names a stream of its session is answered as on a socket: what comes later comes there.
     pub(crate) async fn posted(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
         let this = &self.inner;
         let session = this.session(caller).await?;
         let ClientFrame { id, event } = ClientFrame::read(body)?;
-        let peer = Peer { account: session.account, device: session.device, session: session.id, seat: None };
+        let is_there = |number| this.hub.is_of(&session.account, session.id, number);
+        if caller.stream.is_some_and(|number| !is_there(number)) {
+            return Err(unavailable("the stream of news is over, or at another gateway"));
+        }
+        let peer = Peer {
+            account: session.account,
+            device: session.device,
+            session: session.id,
+            seat: caller.stream,
+        };
         let steps = this.handle(&peer, event).await?;
         let frames = Box::new(Frames::new(self.clone(), peer, Some(id), steps));
         Ok(Answered { body: Body::Frames(frames), session: None })

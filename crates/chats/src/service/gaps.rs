@@ -18,17 +18,17 @@ use confidant_chat_protocol::{DevicesChanged, ServerEvent, ServerFrame};
 use tokio::time::{Instant, sleep};
 
 use super::Inner;
-use super::hub::{Room, Tends};
+use super::hub::{GapFiller, Room};
 use super::refusals::Answer;
 use crate::store::{Changed, StoreError};
 
-impl Tends for Inner {
-    fn tend(self: Arc<Self>, account: AccountId, room: Arc<Room>) {
-        tokio::spawn(tend(Arc::downgrade(&self), account, room));
+impl GapFiller for Inner {
+    fn fill_gaps(self: Arc<Self>, account: AccountId, room: Arc<Room>) {
+        tokio::spawn(fill_gaps(Arc::downgrade(&self), account, room));
     }
 }
 
-async fn tend(service: Weak<Inner>, account: AccountId, room: Arc<Room>) {
+async fn fill_gaps(service: Weak<Inner>, account: AccountId, room: Arc<Room>) {
     let mut waits: Option<(u64, Instant)> = None;
     while let Some((from, to)) = room.missing() {
         let since = match waits {

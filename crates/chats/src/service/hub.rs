@@ -25,23 +25,23 @@ use tokio::sync::mpsc;
 use super::order::Order;
 
 /// Hears of every change that this process made.
-pub(crate) type Tell = Arc<dyn Fn(&AccountId, &Happened) + Send + Sync>;
+pub(crate) type TellOthers = Arc<dyn Fn(&AccountId, &AccountEvent) + Send + Sync>;
 
-/// Looks for news that do not come.
-pub(crate) trait Tends: Send + Sync {
+/// Looks for changes of other gateways that have not arrived.
+pub(crate) trait GapFiller: Send + Sync {
     /// Looks after what is missing in a room until nothing is.
-    fn tend(self: Arc<Self>, account: AccountId, room: Arc<Room>);
+    fn fill_gaps(self: Arc<Self>, account: AccountId, room: Arc<Room>);
 }
 
-/// What happened, for an account's sockets.
+/// Something that an account's sockets hear of.
 #[derive(Clone, Debug)]
-pub enum Happened {
+pub enum AccountEvent {
     /// These frames are news.
     Frames(Vec<ServerFrame>),
     /// Sessions ended.
     Ended {
         /// Which.
-        which: Which,
+        which: SessionFilter,
         /// Why.
         reason: LogoutReason,
     },
@@ -51,7 +51,7 @@ pub enum Happened {
 
 /// Which sessions of an account.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum SessionFilter {
     /// All.
     All,
     /// All but the one with this hash of its id.
@@ -62,9 +62,9 @@ pub enum Which {
     Device(DeviceId),
 }
 
-debug_without_content!(Which(..));
+debug_without_content!(SessionFilter(..));
 
-impl Which {
+impl SessionFilter {
     fn is(&self, member: &Member) -> bool {
         match self {
             Self::All => true,
@@ -79,8 +79,8 @@ impl Which {
 pub(crate) struct Hub {
     rooms: Mutex<HashMap<AccountId, Arc<Room>>>,
     next: AtomicU64,
-    others: Option<Tell>,
-    service: Weak<dyn Tends>,
+    others: Option<TellOthers>,
+    service: Weak<dyn GapFiller>,
 }
 
 debug_without_content!(Hub);
@@ -96,12 +96,12 @@ pub(crate) struct Room {
 struct Seated {
     members: Vec<Member>,
     /// Used where there are other gateways: alone, the turn is order enough.
-    order: Order<Told>,
+    order: Order<OutgoingFrame>,
 }
 
 /// A frame, and the socket that does not get it.
 #[derive(Debug)]
-struct Told {
+struct OutgoingFrame {
     frame: Arc<ServerFrame>,
     except: Option<u64>,
 }
@@ -139,8 +139,8 @@ impl Drop for Seat {
 }
 
 impl Seated {
-    fn deliver(&mut self, told: Vec<Told>) {
-        for Told { frame, except } in told {
+    fn deliver(&mut self, told: Vec<OutgoingFrame>) {
+        for OutgoingFrame { frame, except } in told {
             self.members.retain(|member| {
                 Some(member.number) == except || member.queue.try_send(Arc::clone(&frame)).is_ok()
             });
@@ -166,7 +166,7 @@ impl Room {
         if seated.members.is_empty() {
             return seated.dismiss();
         }
-        let told = seated.order.take(seq, Told { frame, except });
+        let told = seated.order.take(seq, OutgoingFrame { frame, except });
         seated.deliver(told);
         if seated.order.count() > HELD {
             seated.dismiss();
@@ -187,7 +187,7 @@ impl Room {
     }
 
     /// Whether something is missing that nobody looks after. The caller does from now on.
-    fn must_tend(&self) -> bool {
+    fn must_fill_gaps(&self) -> bool {
         let order = &mut self.seated.lock().order;
         let must = order.missing().is_some() && !order.is_tended;
         order.is_tended |= must;
@@ -196,7 +196,7 @@ impl Room {
 }
 
 impl Hub {
-    pub(crate) fn new(others: Option<Tell>, service: Weak<dyn Tends>) -> Self {
+    pub(crate) fn new(others: Option<TellOthers>, service: Weak<dyn GapFiller>) -> Self {
         Self { rooms: Mutex::default(), next: AtomicU64::new(1), others, service }
     }
 
@@ -230,13 +230,13 @@ impl Hub {
             let told = seated.order.begin(seq);
             seated.deliver(told);
             drop(seated);
-            self.tend(account, &seat.room);
+            self.fill_gaps(account, &seat.room);
         }
     }
 
     /// Tells every socket but one.
     pub(crate) fn publish(&self, account: &AccountId, except: Option<u64>, frames: Vec<ServerFrame>) {
-        let happened = Happened::Frames(frames);
+        let happened = AccountEvent::Frames(frames);
         if let Some(others) = &self.others {
             others(account, &happened);
         }
@@ -244,8 +244,8 @@ impl Hub {
     }
 
     /// Ends sockets.
-    pub(crate) fn end(&self, account: &AccountId, which: &Which, reason: LogoutReason) {
-        let happened = Happened::Ended { which: which.clone(), reason };
+    pub(crate) fn end(&self, account: &AccountId, which: &SessionFilter, reason: LogoutReason) {
+        let happened = AccountEvent::Ended { which: which.clone(), reason };
         if let Some(others) = &self.others {
             others(account, &happened);
         }
@@ -270,25 +270,32 @@ impl Hub {
         room.is_some_and(|room| room.seated.lock().members.iter().any(|member| member.number == number))
     }
 
+    /// Whether this socket of this process is still there, and of this session.
+    pub(crate) fn is_of(&self, account: &AccountId, session: Digest, number: u64) -> bool {
+        let room = self.rooms.lock().get(account).cloned();
+        let is_it = |member: &Member| member.number == number && member.session == session;
+        room.is_some_and(|room| room.seated.lock().members.iter().any(is_it))
+    }
+
     /// Tells the sockets of this process what another one did.
-    pub(crate) fn hear(&self, account: &AccountId, happened: &Happened) {
+    pub(crate) fn hear(&self, account: &AccountId, happened: &AccountEvent) {
         self.tell(account, None, happened);
     }
 
-    fn tell(&self, account: &AccountId, except: Option<u64>, happened: &Happened) {
+    fn tell(&self, account: &AccountId, except: Option<u64>, happened: &AccountEvent) {
         let Some(room) = self.rooms.lock().get(account).cloned() else { return };
         match happened {
-            Happened::Frames(frames) => {
+            AccountEvent::Frames(frames) => {
                 for frame in frames {
                     let (seq, frame) = (frame.seq, Arc::new(frame.clone()));
                     match seq.filter(|_| self.others.is_some()) {
                         Some(seq) => room.tell_in_order(seq, frame, except),
-                        None => room.seated.lock().deliver(vec![Told { frame, except }]),
+                        None => room.seated.lock().deliver(vec![OutgoingFrame { frame, except }]),
                     }
                 }
-                self.tend(account, &room);
+                self.fill_gaps(account, &room);
             }
-            Happened::Ended { which, reason } => room.seated.lock().members.retain(|member| {
+            AccountEvent::Ended { which, reason } => room.seated.lock().members.retain(|member| {
                 let ends = which.is(member);
                 if ends {
                     // Set once: the first reason is the one.
@@ -296,7 +303,7 @@ impl Hub {
                 }
                 !ends
             }),
-            Happened::Missed => room.dismiss(),
+            AccountEvent::Missed => room.dismiss(),
         }
     }
 
@@ -304,16 +311,16 @@ impl Hub {
     pub(crate) fn expect(&self, account: &AccountId, seq: u64) {
         let Some(room) = self.rooms.lock().get(account).cloned() else { return };
         room.seated.lock().order.expect(seq);
-        self.tend(account, &room);
+        self.fill_gaps(account, &room);
     }
 
     /// Has somebody look after what is missing, if anything is.
-    fn tend(&self, account: &AccountId, room: &Arc<Room>) {
+    fn fill_gaps(&self, account: &AccountId, room: &Arc<Room>) {
         if self.others.is_some()
-            && room.must_tend()
+            && room.must_fill_gaps()
             && let Some(service) = self.service.upgrade()
         {
-            service.tend(account.clone(), Arc::clone(room));
+            service.fill_gaps(account.clone(), Arc::clone(room));
         }
     }
 

@@ -16,7 +16,9 @@
 use confidant_chat_format::{
     AccountId, ChatId, Letter, Message, MessageId, PublicKey, Refused, Role, Text, TurnId,
 };
-use confidant_chat_protocol::{Blob, LetterSent, LettersWaiting, List, ServerEvent, limits as wire};
+use confidant_chat_protocol::{
+    Blob, LetterSent, LettersWaiting, List, PendingAiResponse, ServerEvent, limits as wire,
+};
 
 use super::Inner;
 use super::identity::Known;
@@ -113,6 +115,12 @@ impl Inner {
         let event = LettersWaiting { letters: List::new(letters)?, more };
         Ok((ServerEvent::LettersWaiting(event), last))
     }
+}
+
+/// A letter, as whoever takes up its turn is told of it.
+pub(crate) fn waits(letter: LetterSent) -> ServerEvent {
+    let LetterSent { chat, turn, reply, letter, more, .. } = letter;
+    ServerEvent::PendingAiResponse(PendingAiResponse { chat, turn, reply, letter, more })
 }
 
 fn sent(row: LetterRow) -> Answer<LetterSent> {

@@ -9,7 +9,7 @@ use confidant_chat_protocol::{
 };
 use confidant_seal::{Key, Sealed};
 
-use super::hub::Which;
+use super::hub::SessionFilter;
 use super::identity::Proven;
 use super::refusals::{Answer, login_refused};
 use super::rows::seal_label;
@@ -157,14 +157,14 @@ impl Inner {
             Ok(()) | Err(StoreError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        self.hub.end(account, &Which::Session(id), LogoutReason::Revoked);
+        self.hub.end(account, &SessionFilter::Session(id), LogoutReason::Revoked);
         Ok(())
     }
 
     /// Removes a device and ends its sockets.
     pub(crate) async fn drop_device(&self, account: &AccountId, device: &DeviceId) -> Answer<()> {
         self.store.revoke_device(account, device).await?;
-        self.hub.end(account, &Which::Device(device.clone()), LogoutReason::Revoked);
+        self.hub.end(account, &SessionFilter::Device(device.clone()), LogoutReason::Revoked);
         Ok(())
     }
 

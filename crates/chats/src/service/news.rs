@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use confidant_chat_format::AccountId;
 
 use super::WeakService;
-use super::hub::Happened;
+use super::hub::AccountEvent;
 
 /// Hears of every change that this process made, and says what others made.
 #[async_trait]
 pub trait News: Send + Sync + std::fmt::Debug {
     /// Something happened to an account. Does not wait: it is called while others wait for their turn.
-    fn happened(&self, account: &AccountId, happened: &Happened);
+    fn happened(&self, account: &AccountId, happened: &AccountEvent);
 
     /// Tells others what happened here, and this service what happened there ([`super::Service::hear`]), for as long as the
     /// service lives. After news may have been lost, it asks for [`super::Service::catch_up`].

@@ -140,8 +140,7 @@ impl Service {
     }
 
     async fn issue_code(&self, kind: CodeKind, valid: Duration) -> Answer<Zeroizing<String>> {
-        let digits = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let code = Zeroizing::new(digits);
+        let code = Zeroizing::new(hex::encode(random::<16>().as_slice()));
         let (key, expires_at) = (code_key(&code), self.inner.now().plus(valid));
         self.inner
             .store

@@ -30,7 +30,7 @@ use confidant_seal::{Key, Tag};
 use zeroize::Zeroizing;
 
 use super::credentials::{check_set, taken};
-use super::hub::Which;
+use super::hub::SessionFilter;
 use super::identity::{Known, Proven, is_signer};
 use super::login::On;
 use super::record::{AccountRecord, Credential};
@@ -71,8 +71,7 @@ impl Service {
     ) -> Result<Zeroizing<String>, RefusedSent> {
         let this = &*self.inner;
         this.lost(account).await?;
-        let digits = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let code = Zeroizing::new(digits);
+        let code = Zeroizing::new(hex::encode(random::<16>().as_slice()));
         let (key, expires_at) = (code_key(&code), this.now().plus(valid));
         let carries = this.restore_tag(account).as_bytes().to_vec();
         this.store
@@ -178,7 +177,7 @@ impl Inner {
             Err(StoreError::Conflict { .. }) => return Err(conflict()),
             restored => restored?,
         }
-        self.hub.end(&account, &Which::All, LogoutReason::Changed);
+        self.hub.end(&account, &SessionFilter::All, LogoutReason::Changed);
         drop(turn);
         // An erasure may have come between the look and the transaction: it wins.
         if self.vault.was_destroyed(&account).await? {

@@ -13,7 +13,7 @@ use confidant_chat_protocol::{
 use confidant_seal::{Kid, Sealed};
 
 use super::credentials::{check_set, next_rev, taken};
-use super::hub::Which;
+use super::hub::SessionFilter;
 use super::identity::{Known, Proven};
 use super::record::AccountRecord;
 use super::refusals::{Answer, conflict, malformed, not_found, unavailable};
@@ -38,7 +38,7 @@ impl Inner {
             now: self.now(),
         };
         let frozen = self.store.begin_rotation(begin).await?;
-        self.hub.end(&known.account, &Which::AllBut(session.id), LogoutReason::Rotated);
+        self.hub.end(&known.account, &SessionFilter::AllBut(session.id), LogoutReason::Rotated);
         let rings = self.count_rings(&known.account).await?;
         Answered::json(&RotationBegun { generation, rings, expires_at: frozen.until.0 })
     }
@@ -199,7 +199,7 @@ impl Inner {
         let _turn = room.turn().await;
         let account_rev = self.store.commit_rotation(commit).await?;
         self.vault.raise(account, account_rev).await?;
-        self.hub.end(account, &Which::AllBut(session.id), LogoutReason::Rotated);
+        self.hub.end(account, &SessionFilter::AllBut(session.id), LogoutReason::Rotated);
         self.publish_account(account).await?;
         self.witness(account, Act::KeyRotated).await;
         Answered::json(&AccountChanged { account_rev, generation })

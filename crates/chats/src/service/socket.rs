@@ -23,7 +23,7 @@ use confidant_display::debug_without_content;
 use tokio::time::Instant;
 
 use super::frames::{Frames, Step};
-use super::hub::{Seat, Which};
+use super::hub::{Seat, SessionFilter};
 use super::rate::{Bucket, Rate};
 use super::refusals::{malformed, too_fast};
 use super::{Caller, Inner, Network, Service, hashed};
@@ -91,6 +91,15 @@ impl Socket {
     #[must_use]
     pub fn network(&self) -> Network {
         self.network
+    }
+
+    /// Its number in this process, once it is open: see [`Caller::stream`].
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match &self.state {
+            State::Open(open) => Some(open.seat.number),
+            State::Waiting | State::Closed(_) => None,
+        }
     }
 
     /// A frame of the client. `Ok`: what to send now; long answers come from [`Socket::news`]. Wait for its end: a write that is
@@ -290,7 +299,7 @@ impl Inner {
     pub(crate) async fn check_sockets(&self) -> Result<(), RefusedSent> {
         for (account, session) in self.hub.sessions() {
             if self.store.session(session, self.now()).await?.is_none() {
-                self.hub.end(&account, &Which::Session(session), LogoutReason::Expired);
+                self.hub.end(&account, &SessionFilter::Session(session), LogoutReason::Expired);
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ use crate::store::{self, AccountList, AccountRow, ChatLine, Have, HaveList, Mill
 /// Chats that are sent, frame by frame.
 #[derive(Clone, Debug)]
 pub(crate) struct ChatsStep {
-    kind: Kind,
+    reason: SendReason,
     /// The chats, with what the device has of each.
     todo: VecDeque<(ChatId, Versions)>,
     /// How far the first of them has been sent.
@@ -32,7 +32,7 @@ pub(crate) struct ChatsStep {
 
 /// Why chats are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SendReason {
     /// A phase of a sync.
     Phase(Phase),
     /// They were asked for.
@@ -44,22 +44,24 @@ pub(crate) enum Kind {
 }
 
 impl ChatsStep {
-    pub(crate) fn new(kind: Kind, todo: impl IntoIterator<Item = (ChatId, Versions)>) -> Self {
-        Self { kind, todo: todo.into_iter().collect(), at: None }
+    pub(crate) fn new(reason: SendReason, todo: impl IntoIterator<Item = (ChatId, Versions)>) -> Self {
+        Self { reason, todo: todo.into_iter().collect(), at: None }
     }
 
     fn event(&self, chats: Vec<ChatSent>, missing: Vec<ChatId>, more: bool) -> Answer<ServerEvent> {
         let chats = List::new(chats)?;
-        Ok(match self.kind {
-            Kind::Phase(Phase::LastChat) => ServerEvent::PhaseOne(ChatsSent { chats, more }),
-            Kind::Phase(Phase::Recent) => ServerEvent::PhaseTwo(ChatsSent { chats, more }),
-            Kind::Phase(_) => ServerEvent::PhaseThree(ChatsSent { chats, more }),
-            Kind::Batch | Kind::Export => ServerEvent::ChatContentBatchResponse(ChatContentBatchResponse {
-                chats,
-                missing: List::new(missing)?,
-                more,
-            }),
-            Kind::Older(older) => {
+        Ok(match self.reason {
+            SendReason::Phase(Phase::LastChat) => ServerEvent::PhaseOne(ChatsSent { chats, more }),
+            SendReason::Phase(Phase::Recent) => ServerEvent::PhaseTwo(ChatsSent { chats, more }),
+            SendReason::Phase(_) => ServerEvent::PhaseThree(ChatsSent { chats, more }),
+            SendReason::Batch | SendReason::Export => {
+                ServerEvent::ChatContentBatchResponse(ChatContentBatchResponse {
+                    chats,
+                    missing: List::new(missing)?,
+                    more,
+                })
+            }
+            SendReason::Older(older) => {
                 ServerEvent::LoadMoreChatsResponse(LoadMoreChatsResponse { chats, more, older })
             }
         })
@@ -110,7 +112,7 @@ impl Inner {
                     todo.push((line.chat, have));
                 }
             }
-            steps.push(Step::Chats(ChatsStep::new(Kind::Phase(*phase), todo)));
+            steps.push(Step::Chats(ChatsStep::new(SendReason::Phase(*phase), todo)));
         }
         steps.push(Step::event(state.complete(request.phase)));
         Ok(steps)
@@ -195,7 +197,7 @@ impl Inner {
     }
 
     pub(crate) fn batch(request: RequestChatContentBatch) -> Vec<Step> {
-        vec![Step::Chats(ChatsStep::new(Kind::Batch, request.chats.into_map()))]
+        vec![Step::Chats(ChatsStep::new(SendReason::Batch, request.chats.into_map()))]
     }
 
     pub(crate) async fn older(&self, peer: &Peer, request: LoadMoreChats) -> Answer<Vec<Step>> {
@@ -211,7 +213,7 @@ impl Inner {
         let older = lines.len() > limit;
         lines.truncate(limit);
         let todo = lines.into_iter().map(|line| (line.chat, NOTHING));
-        Ok(vec![Step::Chats(ChatsStep::new(Kind::Older(older), todo))])
+        Ok(vec![Step::Chats(ChatsStep::new(SendReason::Older(older), todo))])
     }
 
     /// As many chats as fit into a frame, and what is left.
@@ -221,7 +223,7 @@ impl Inner {
         step: &ChatsStep,
     ) -> Answer<(ServerEvent, Option<ChatsStep>)> {
         let mut rest = step.clone();
-        let embeds = if rest.kind == Kind::Export { Embeds::Sent } else { Embeds::Left };
+        let embeds = if rest.reason == SendReason::Export { Embeds::Sent } else { Embeds::Left };
         let (mut chats, mut missing, mut left) = (Vec::new(), Vec::new(), FRAME);
         while let Some((chat, have)) = rest.todo.front() {
             let room = (left, chats.is_empty());
@@ -245,7 +247,7 @@ impl Inner {
             rest.todo.pop_front();
         }
         let more = !rest.todo.is_empty();
-        if !more && rest.kind == Kind::Phase(Phase::Rest) {
+        if !more && rest.reason == SendReason::Phase(Phase::Rest) {
             self.loaded(&peer.account, &peer.device).await;
         }
         Ok((step.event(chats, missing, more)?, more.then_some(rest)))

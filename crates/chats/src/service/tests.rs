@@ -41,6 +41,7 @@ macro_rules! mounted {
             mod checks;
             mod keys;
             mod letters;
+            mod marks;
             mod safety;
             mod sockets;
             mod syncing;
@@ -195,7 +196,7 @@ impl<H: Home> World<H> {
     }
 
     pub(super) fn caller(&self, session: Option<&SessionSecrets>) -> Caller {
-        Caller { origin: origin(), network: network("192.0.2.1"), session: session.cloned() }
+        Caller { origin: origin(), network: network("192.0.2.1"), session: session.cloned(), stream: None }
     }
 
     pub(super) async fn post_as<A: WireBody>(
@@ -621,5 +622,5 @@ pub(super) fn name(frames: &[ServerFrame]) -> String {
 
 /// The next news, which is there.
 pub(super) async fn news(socket: &mut Socket) -> ServerFrame {
-    tokio::time::timeout(Duration::from_secs(20), socket.news()).await.expect("no news").unwrap()
+    tokio::time::timeout(Duration::from_secs(60), socket.news()).await.expect("no news").unwrap()
 }

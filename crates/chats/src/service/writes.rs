@@ -21,8 +21,8 @@ pub(crate) enum Outcome {
     Conflict(WriteConflict),
 }
 
-/// How a write is told to others.
-enum Telling {
+/// What an account's other sockets are told of a write.
+enum WriteEvent {
     Updated,
     Deleted(Box<DeleteMessage>),
 }
@@ -33,15 +33,20 @@ impl Inner {
     }
 
     pub(crate) async fn write(&self, peer: &Peer, write: EncryptedChatMetadata) -> Answer<Outcome> {
-        self.write_as(peer, write, Telling::Updated).await
+        self.write_as(peer, write, WriteEvent::Updated).await
     }
 
     pub(crate) async fn delete_message(&self, peer: &Peer, delete: DeleteMessage) -> Answer<Vec<Step>> {
         let write = delete.clone().into();
-        Ok(step(self.write_as(peer, write, Telling::Deleted(Box::new(delete))).await?))
+        Ok(step(self.write_as(peer, write, WriteEvent::Deleted(Box::new(delete))).await?))
     }
 
-    async fn write_as(&self, peer: &Peer, write: EncryptedChatMetadata, telling: Telling) -> Answer<Outcome> {
+    async fn write_as(
+        &self,
+        peer: &Peer,
+        write: EncryptedChatMetadata,
+        event: WriteEvent,
+    ) -> Answer<Outcome> {
         let room = self.hub.room(&peer.account);
         let _turn = room.turn().await;
         let stored = self.to_store(peer, &write).await?;
@@ -63,7 +68,7 @@ impl Inner {
             updated_at: delta.chat.updated_at.0,
         };
         if self.hub.has_others(&peer.account, peer.seat) {
-            self.tell_write(peer, write, &delta, written, telling).await?;
+            self.tell_write(peer, write, &delta, written, event).await?;
         }
         Ok(Outcome::Stored(answer, written.seq))
     }
@@ -114,12 +119,12 @@ impl Inner {
         write: EncryptedChatMetadata,
         delta: &ChatDelta,
         written: Written,
-        telling: Telling,
+        event: WriteEvent,
     ) -> Answer<()> {
         let has_list = write.manifest.is_some();
-        let event = match telling {
-            Telling::Updated => updated(write, delta)?,
-            Telling::Deleted(delete) => ServerEvent::MessageDeleted(MessageDeleted {
+        let event = match event {
+            WriteEvent::Updated => updated(write, delta)?,
+            WriteEvent::Deleted(delete) => ServerEvent::MessageDeleted(MessageDeleted {
                 chat: delete.chat,
                 message: delete.message,
                 embeds: delete.embeds,

@@ -8,8 +8,11 @@
 //! Rows go over as they are: ids, revisions, sealed bytes. Only the numbers by which a back end joins its own tables are made
 //! anew. What a table is, is said once, and both back ends make their statements from it.
 //!
+//! A copy that was cut off goes on: what it has brought over is the beginning of what there is, row by row in the same order.
+//! Anything else at the destination is somebody's, and nothing is copied.
+//!
 //! Easy to get wrong: copying while somebody writes. Each page is one consistent view, and the pages together are not: stop
-//! every gateway first. A copy that was cut off is not resumed: remove what it has made, and begin again.
+//! every gateway first.
 
 #[cfg(test)]
 mod tests;
@@ -21,16 +24,32 @@ use confidant_display::debug_without_content;
 
 use super::{Result, StoreError};
 
-/// Copies everything into a store that has nothing. Returns how many rows there were. [`StoreError::NotEmpty`] if there is
-/// something in it.
+/// Copies everything into a store that has nothing, or what an earlier copy of the same has brought there. Returns how many rows
+/// there are. [`StoreError::NotEmpty`] if anything else is in it; then nothing is written.
 pub async fn copy(from: &dyn Copied, to: &dyn Copied) -> Result<u64> {
-    if !to.is_empty().await? {
-        return Err(StoreError::NotEmpty);
-    }
     let (mut rows, mut place) = (0, Place::default());
-    while let Some(part) = next(from, &mut place).await? {
+    let (mut there, mut is_beginning) = (Place::default(), true);
+    while let Some(mut part) = next(from, &mut place).await? {
         rows += u64::try_from(part.rows.len()).unwrap_or(u64::MAX);
+        if is_beginning && let Some(brought) = next(to, &mut there).await? {
+            let is_part = (brought.table, &brought.account) == (part.table, &part.account);
+            if !is_part || !part.rows.starts_with(&brought.rows) {
+                return Err(StoreError::NotEmpty);
+            }
+            part.rows.drain(..brought.rows.len());
+            if part.rows.is_empty() {
+                continue;
+            }
+        }
+        // From here on, nothing may be there.
+        if is_beginning && next(to, &mut there).await?.is_some() {
+            return Err(StoreError::NotEmpty);
+        }
+        is_beginning = false;
         to.put_rows(&part).await?;
+    }
+    if is_beginning && next(to, &mut there).await?.is_some() {
+        return Err(StoreError::NotEmpty);
     }
     Ok(rows)
 }
@@ -38,8 +57,6 @@ pub async fn copy(from: &dyn Copied, to: &dyn Copied) -> Result<u64> {
 /// A store that can be copied.
 #[async_trait]
 pub trait Copied: Send + Sync + std::fmt::Debug {
-    /// Whether there is no row at all.
-    async fn is_empty(&self) -> Result<bool>;
     /// Ids of accounts after this one, in order, some of them; none at the end.
     async fn accounts_after(&self, after: &str) -> Result<Vec<String>>;
     /// Rows of a table after this key, in the order of their keys, some of them; none at the end. The account is empty where
@@ -125,7 +142,7 @@ pub struct Table {
     pub(crate) name: &'static str,
     pub(crate) of: Of,
     /// What orders the rows of one owner, or of one chat.
-    pub(crate) key: &'static [(&'static str, Kind)],
+    pub(crate) key: &'static [(&'static str, KeyType)],
     /// The rest.
     pub(crate) columns: &'static [&'static str],
     /// How many rows are read at once.
@@ -147,9 +164,9 @@ pub(crate) enum Of {
     Nobody,
 }
 
-/// What a key is made of.
+/// The type of a column of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum KeyType {
     Number,
     Text,
     Bytes,
@@ -175,17 +192,17 @@ impl Table {
     }
 
     /// What orders the rows of one owner.
-    fn keys(&self) -> Vec<(&'static str, Kind)> {
-        let chat = matches!(self.of, Of::Chat | Of::Items).then_some(("chat", Kind::Text));
+    fn keys(&self) -> Vec<(&'static str, KeyType)> {
+        let chat = matches!(self.of, Of::Chat | Of::Items).then_some(("chat", KeyType::Text));
         chat.into_iter().chain(self.key.iter().copied()).collect()
     }
 
     /// A key before all others.
     fn least(&self) -> Vec<Cell> {
         let least = |(_, kind)| match kind {
-            Kind::Number => Cell::Number(i64::MIN),
-            Kind::Text => Cell::Text(String::new()),
-            Kind::Bytes => Cell::Bytes(Vec::new()),
+            KeyType::Number => Cell::Number(i64::MIN),
+            KeyType::Text => Cell::Text(String::new()),
+            KeyType::Bytes => Cell::Bytes(Vec::new()),
         };
         self.keys().into_iter().map(least).collect()
     }
@@ -343,23 +360,24 @@ impl Statement {
 const fn table(
     name: &'static str,
     of: Of,
-    key: &'static [(&'static str, Kind)],
+    key: &'static [(&'static str, KeyType)],
     columns: &'static [&'static str],
     page: i64,
 ) -> Table {
     Table { name, of, key, columns, page }
 }
 
-const RING: &[(&str, Kind)] = &[("container", Kind::Text), ("kind", Kind::Number), ("n", Kind::Number)];
-const SHELF: &[(&str, Kind)] = &[("shelf", Kind::Number)];
-const REV: &[(&str, Kind)] = &[("rev", Kind::Number)];
-const ITEM: &[(&str, Kind)] = &[("item", Kind::Text)];
+const RING: &[(&str, KeyType)] =
+    &[("container", KeyType::Text), ("kind", KeyType::Number), ("n", KeyType::Number)];
+const SHELF: &[(&str, KeyType)] = &[("shelf", KeyType::Number)];
+const REV: &[(&str, KeyType)] = &[("rev", KeyType::Number)];
+const ITEM: &[(&str, KeyType)] = &[("item", KeyType::Text)];
 /// Rows of a page; and of one whose rows may be large.
 const SMALL: i64 = 500;
 const LARGE: i64 = 8;
 
 /// Every table, those first that others refer to.
-pub(crate) static TABLES: [Table; 25] = [
+pub(crate) static TABLES: [Table; 26] = [
     table(
         "accounts",
         Of::Accounts,
@@ -367,7 +385,7 @@ pub(crate) static TABLES: [Table; 25] = [
         &["login", "rev", "generation", "epoch", "seq", "dropped", "frozen_until", "erasing", "record"],
         1,
     ),
-    table("credentials", Of::Account, &[("tag", Kind::Bytes)], &[], SMALL),
+    table("credentials", Of::Account, &[("tag", KeyType::Bytes)], &[], SMALL),
     table("rings", Of::Account, RING, &["kid", "subs", "born", "sealed"], SMALL),
     table("rotations", Of::Account, &[], &["wrap"], 1),
     table("staged", Of::Account, RING, &["kid", "subs", "sealed"], SMALL),
@@ -375,11 +393,11 @@ pub(crate) static TABLES: [Table; 25] = [
     table("floors", Of::Account, SHELF, &["rev", "hash", "envelope"], LARGE),
     table("manifests", Of::Account, &[], &["rev", "chain", "hash", "envelope"], 1),
     table("list_steps", Of::Account, REV, &["live", "chain", "hash"], SMALL),
-    table("data", Of::Account, &[("kind", Kind::Text), ("name", Kind::Text)], &["rev", "envelope"], 64),
+    table("data", Of::Account, &[("kind", KeyType::Text), ("name", KeyType::Text)], &["rev", "envelope"], 64),
     table(
         "chats",
         Of::Account,
-        &[("chat", Kind::Text)],
+        &[("chat", KeyType::Text)],
         &[
             "rev",
             "title_v",
@@ -396,7 +414,7 @@ pub(crate) static TABLES: [Table; 25] = [
         ],
         64,
     ),
-    table("deleted_chats", Of::Account, &[("chat", Kind::Text)], &[], SMALL),
+    table("deleted_chats", Of::Account, &[("chat", KeyType::Text)], &[], SMALL),
     table("items", Of::Items, ITEM, &["hash", "rev", "put_at", "seq", "bytes"], LARGE),
     table("steps", Of::Chat, REV, &["live", "chain", "hash"], SMALL),
     table("tombstones", Of::Chat, ITEM, &["removed_at"], SMALL),
@@ -404,40 +422,53 @@ pub(crate) static TABLES: [Table; 25] = [
     table(
         "letters",
         Of::Account,
-        &[("chat", Kind::Text), ("turn", Kind::Text)],
+        &[("chat", KeyType::Text), ("turn", KeyType::Text)],
         &["reply", "left_at", "letter", "more"],
         LARGE,
     ),
-    table("safety", Of::Account, &[("chat", Kind::Text)], &["rev", "sealed"], SMALL),
-    table("feed", Of::Account, &[("seq", Kind::Number)], &["what", "name"], SMALL),
+    table(
+        "marks",
+        Of::Account,
+        &[("chat", KeyType::Text), ("turn", KeyType::Text)],
+        &["asked_at", "look_at", "held", "sealed"],
+        SMALL,
+    ),
+    table("safety", Of::Account, &[("chat", KeyType::Text)], &["rev", "sealed"], SMALL),
+    table("feed", Of::Account, &[("seq", KeyType::Number)], &["what", "name"], SMALL),
     table(
         "devices",
         Of::Account,
-        &[("device", Kind::Text)],
+        &[("device", KeyType::Text)],
         &["label", "created_at", "seen_day", "cursor"],
         SMALL,
     ),
     table(
         "sessions",
         Of::Account,
-        &[("id", Kind::Bytes)],
+        &[("id", KeyType::Bytes)],
         &["secret", "device", "epoch", "created_at", "expires_at", "seen_day"],
         SMALL,
     ),
     table(
         "codes",
         Of::Nobody,
-        &[("kind", Kind::Number), ("key", Kind::Bytes)],
+        &[("kind", KeyType::Number), ("key", KeyType::Bytes)],
         &["account", "login", "carries", "expires_at"],
         64,
     ),
-    table("pairings", Of::Nobody, &[("id", Kind::Bytes)], &["account", "offer", "answer", "expires_at"], 64),
+    table(
+        "pairings",
+        Of::Nobody,
+        &[("id", KeyType::Bytes)],
+        &["account", "offer", "answer", "expires_at"],
+        64,
+    ),
     table(
         "attempts",
         Of::Nobody,
-        &[("login", Kind::Bytes), ("network", Kind::Bytes)],
+        &[("login", KeyType::Bytes), ("network", KeyType::Bytes)],
         &["failures", "last"],
         SMALL,
     ),
-    table("unscrubbed", Of::Nobody, &[("id", Kind::Bytes)], &[], SMALL),
+    table("unscrubbed", Of::Nobody, &[("id", KeyType::Bytes)], &[], SMALL),
 ];

@@ -64,7 +64,7 @@ pub enum StoreError {
     /// The connection broke while something was being written.
     #[error(
         "the connection to the store was lost during a write, which may or may not have succeeded; \
-         hint: load again; if it is not there, repeat"
+         hint: load again; repeat it if it is missing"
     )]
     Uncertain,
     /// Somebody wants to copy into a store that has something.

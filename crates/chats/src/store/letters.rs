@@ -21,7 +21,7 @@ use super::{Millis, Result, limits};
 /// Letters.
 #[async_trait]
 pub trait Letters: Send + Sync + std::fmt::Debug {
-    /// Keeps a letter for a turn, unless its reply is stored already, or was. If the account has [`limits::LETTERS`] already, the oldest
+    /// Keeps a letter for a turn, whose mark goes, unless its reply is stored already, or was. If the account has [`limits::LETTERS`] already, the oldest
     /// goes. A chat that is not there: `not-found`.
     async fn put_letter(&self, put: PutLetter) -> Result<Kept>;
     /// Adds what came after the answer, sealed likewise; the first stays. No letter for this turn: `not-found`.
@@ -42,7 +42,7 @@ pub trait Letters: Send + Sync + std::fmt::Debug {
         after: Option<(ChatId, TurnId)>,
         bytes: usize,
     ) -> Result<Vec<LetterRow>>;
-    /// Removes a letter; says whether there was one. Once more is no error.
+    /// Removes a letter, and the mark of its turn; says whether there was one. Once more is no error.
     async fn take_letter(&self, account: &AccountId, chat: &ChatId, turn: &TurnId) -> Result<bool>;
 }
 

@@ -25,6 +25,8 @@ pub const ENTRY_BYTES: usize = 2 * wire::MAX_KEY;
 pub const LETTER_BYTES: usize = wire::MAX_MESSAGE;
 /// What came after an answer, sealed likewise.
 pub const MORE_BYTES: usize = wire::MAX_RECORD;
+/// The mark of an answer that is on its way, sealed by the server.
+pub const MARK_BYTES: usize = 1 << 10;
 /// A chat's safety row, sealed by the server.
 pub const SAFETY_BYTES: usize = 4 << 10;
 /// An account's sealed record, or what a one-use code carries.
@@ -54,12 +56,14 @@ pub const DEVICES: u32 = wire::MAX_DEVICES as u32;
 pub const SESSIONS: u32 = wire::MAX_DEVICES as u32;
 /// Letters of an account. One more, and the oldest goes.
 pub const LETTERS: u32 = wire::MAX_LETTERS as u32;
+/// Marks of an account. One more, and the oldest goes.
+pub const MARKS: u32 = LETTERS;
 /// Rows that one call of a list returns.
 pub const PAGE: usize = wire::MAX_CHANGES;
 
 /// How long rings stay frozen for a rotation that is neither committed nor abandoned.
 pub const FREEZE: Duration = Duration::from_secs(600);
-/// How long a letter waits.
+/// How long a letter waits; and a mark, for its letter.
 pub const LETTER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a pairing slot is open.
 pub const PAIRING: Duration = Duration::from_secs(120);

@@ -8,6 +8,7 @@
 //!  Lists      floors, manifest, account data                Upkeep     expiry, scrubbing, checking
 //!  Chats      writes, drafts, deletion, reading             Feed       what changed since, which chats come first
 //!  Letters    answers that wait for a device                Safety     what is remembered of a chat without its words
+//!  Marks      answers that are on their way
 //! ```
 //!
 //! - A write is one transaction: all of it happens, or none. The checks are made inside it.
@@ -30,6 +31,7 @@ mod feed;
 mod letters;
 pub mod limits;
 mod lists;
+mod marks;
 mod names;
 mod plan;
 #[cfg(feature = "postgres")]
@@ -63,6 +65,7 @@ pub use lists::{
     AccountList, DataRow, FloorPut, FloorRow, HaveList, ListPut, ListWrite, Lists, ManifestPut, ManifestRow,
     PutData,
 };
+pub use marks::{ClaimedMark, Hold, MarkRow, Marks, Pause, PutMark};
 pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 pub use safety::{PutSafety, Safety};
 pub use sessions::{Device, NewDevice, Session, Sessions};
@@ -70,19 +73,19 @@ pub use time::Millis;
 
 /// Everything that is kept of client-sealed chats.
 pub trait ChatStore:
-    Accounts + Rings + Lists + Chats + Feed + Letters + Safety + Sessions + Codes + Upkeep
+    Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Codes + Upkeep
 {
 }
 
-impl<T: Accounts + Rings + Lists + Chats + Feed + Letters + Safety + Sessions + Codes + Upkeep> ChatStore
-    for T
+impl<T: Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Codes + Upkeep>
+    ChatStore for T
 {
 }
 
 /// What keeps a store in order.
 #[async_trait]
 pub trait Upkeep: Send + Sync + std::fmt::Debug {
-    /// Removes what has expired: codes, pairing slots, sessions, letters, failed logins and rotations that nobody committed.
+    /// Removes what has expired: codes, pairing slots, sessions, letters, marks, failed logins and rotations that nobody committed.
     /// Returns how many rows went.
     async fn expire(&self, now: Millis) -> Result<u64>;
     /// Leaves nothing of erased rows behind in journals or pages. [`StoreError::Busy`] says that somebody still reads. This may

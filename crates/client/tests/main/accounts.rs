@@ -11,7 +11,19 @@ use confidant_client::{
 };
 
 use crate::devices::{bodies, until};
-use crate::world::{Between, MemoryFiles, Person, Through, World};
+use crate::world::{At, Between, MemoryFiles, Person, Through};
+
+crate::at_both! {
+    every_credential_opens_the_account_and_can_be_changed,
+    a_lost_password_is_replaced_by_the_recovery_code_once,
+    a_device_is_paired_by_digits_that_are_good_once,
+    devices_are_listed_labelled_and_revoked,
+    a_rotation_logs_others_out_and_everything_stays_readable,
+    a_rotation_is_taken_up_again_wherever_it_was_cut_off,
+    a_rotation_survives_a_kill_at_each_of_its_writes,
+    everything_comes_out_and_everything_goes,
+    news_of_a_rotation_do_not_hang_the_device_that_made_it,
+}
 
 fn password(text: &str) -> Credential {
     Credential::password("ana@example.org", text).unwrap()
@@ -27,9 +39,8 @@ pub(crate) fn code(secret: &[u8; 32], now: u64) -> Totp {
     Totp::parse(&format!("{:06}", number % 1_000_000)).unwrap()
 }
 
-#[tokio::test]
-async fn every_credential_opens_the_account_and_can_be_changed() {
-    let world = World::new().await;
+async fn every_credential_opens_the_account_and_can_be_changed(at: At) {
+    let world = at.world().await;
     let ana = Person::new();
     let credentials = vec![password("old words"), ana.recovery(), ana.passkey()];
     let files = MemoryFiles::new();
@@ -64,9 +75,8 @@ async fn every_credential_opens_the_account_and_can_be_changed() {
     log_in(password("new words")).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_lost_password_is_replaced_by_the_recovery_code_once() {
-    let world = World::new().await;
+async fn a_lost_password_is_replaced_by_the_recovery_code_once(at: At) {
+    let world = at.world().await;
     let ana = Person::new();
     let credentials = vec![ana.recovery(), password("forgotten")];
     let files = MemoryFiles::new();
@@ -92,9 +102,8 @@ async fn a_lost_password_is_replaced_by_the_recovery_code_once() {
     recovered.unwrap().sync(Phase::All).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_device_is_paired_by_digits_that_are_good_once() {
-    let world = World::new().await;
+async fn a_device_is_paired_by_digits_that_are_good_once(at: At) {
+    let world = at.world().await;
     let (mut old, ana) = world.ana().await;
     let chat = old.new_chat(Some("Trip")).unwrap();
     old.flush().await.unwrap();
@@ -122,9 +131,8 @@ async fn a_device_is_paired_by_digits_that_are_good_once() {
     assert_eq!(bodies(&old, &chat), ["from the new device"]);
 }
 
-#[tokio::test]
-async fn devices_are_listed_labelled_and_revoked() {
-    let world = World::new().await;
+async fn devices_are_listed_labelled_and_revoked(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     one.label("Laptop").await.unwrap();
     let mut two = world.second(&ana).await;
@@ -158,9 +166,8 @@ async fn until_logged_out(device: &mut Device) {
     tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect("it stays logged in");
 }
 
-#[tokio::test]
-async fn a_rotation_logs_others_out_and_everything_stays_readable() {
-    let world = World::new().await;
+async fn a_rotation_logs_others_out_and_everything_stays_readable(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(Some("Trip")).unwrap();
     let first = one.say(&chat, "before").unwrap();
@@ -211,10 +218,9 @@ impl Between for Loses {
     }
 }
 
-#[tokio::test]
-async fn a_rotation_is_taken_up_again_wherever_it_was_cut_off() {
+async fn a_rotation_is_taken_up_again_wherever_it_was_cut_off(at: At) {
     for path in ["/account/rotation/begin", "/account/rotation/stage", "/account/rotation/commit"] {
-        let world = World::new().await;
+        let world = at.world().await;
         let between = Arc::new(Loses { path, left: AtomicUsize::new(1) });
         let way: Arc<dyn Transport> = Arc::new(Through { inner: world.transport(), between });
         let files = MemoryFiles::new();
@@ -243,10 +249,9 @@ async fn a_rotation_is_taken_up_again_wherever_it_was_cut_off() {
     }
 }
 
-#[tokio::test]
-async fn a_rotation_survives_a_kill_at_each_of_its_writes() {
+async fn a_rotation_survives_a_kill_at_each_of_its_writes(at: At) {
     for writes in 0..8 {
-        let world = World::new().await;
+        let world = at.world().await;
         let files = MemoryFiles::new();
         let (mut one, ana) = world.ana_over(world.transport(), &files).await;
         let chat = one.new_chat(Some("Trip")).unwrap();
@@ -269,9 +274,8 @@ async fn a_rotation_survives_a_kill_at_each_of_its_writes() {
     }
 }
 
-#[tokio::test]
-async fn everything_comes_out_and_everything_goes() {
-    let world = World::new().await;
+async fn everything_comes_out_and_everything_goes(at: At) {
+    let world = at.world().await;
     let files = MemoryFiles::new();
     let (mut one, ana) = world.ana_over(world.transport(), &files).await;
     let chat = one.new_chat(Some("Trip")).unwrap();
@@ -317,9 +321,8 @@ async fn everything_comes_out_and_everything_goes() {
     assert_eq!(gone.unwrap_err().name(), "login-refused");
 }
 
-#[tokio::test]
-async fn news_of_a_rotation_do_not_hang_the_device_that_made_it() {
-    let world = World::new().await;
+async fn news_of_a_rotation_do_not_hang_the_device_that_made_it(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     one.sync(Phase::All).await.unwrap();
     one.rotate(&ana.recovery(), &[ana.recovery()]).await.unwrap();

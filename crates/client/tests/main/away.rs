@@ -130,7 +130,7 @@ impl Case {
 
     async fn act(&mut self) {
         let at = self.dice.below(2);
-        match self.dice.below(26) {
+        match self.dice.below(27) {
             0..=3 if self.asked.len() < QUESTIONS => self.ask(at),
             4 => self.retry(at),
             5..=9 => {
@@ -166,6 +166,7 @@ impl Case {
             22 => self.log_out_or_in(at).await,
             23 => self.cancel(at).await,
             24 => self.nobody_is_there().await,
+            25 => self.a_gateway_dies().await,
             _ if self.dice.one_in(3) => {
                 self.note(at, "the cache is lost");
                 self.two.answerer.forget();
@@ -305,6 +306,27 @@ impl Case {
         }
     }
 
+    /// In the middle of whatever it answers; whoever answers goes on. Others find what was asked there.
+    async fn a_gateway_dies(&mut self) {
+        let gateway = self.dice.below(2);
+        self.note(gateway, "the gateway dies");
+        self.two.kill(gateway);
+        for at in 0..2 {
+            if self.hands[at].way.at() == gateway {
+                self.device(at).disconnect();
+                if self.dice.one_in(2) {
+                    self.hands[at].way.turn();
+                }
+            }
+        }
+        if self.dice.one_in(2) {
+            self.two.answerer.let_say(50);
+            let a_while = if self.time == Time::Stands { 90_000 } else { 30 };
+            tokio::time::sleep(Duration::from_millis(a_while)).await;
+        }
+        self.two.look_after_answers().await;
+    }
+
     /// Both ask, and what they ask is sent at the same time.
     async fn both_at_once(&mut self) {
         if self.asked.len() + 1 >= QUESTIONS {
@@ -391,9 +413,15 @@ impl Case {
         if self.time == Time::Stands {
             // Whoever still held an answer has let it go.
             tokio::time::sleep(Duration::from_secs(600)).await;
+            self.two.world.pass(700_000);
+            self.two.look_after_answers().await;
             let account = self.device(0).account_id().clone();
             for letter in self.two.world.store().letters(&account, None, usize::MAX).await.unwrap() {
                 assert!(!messages.contains_key(&letter.reply), "a letter for an answer that is stored");
+            }
+            for asked in &self.asked {
+                let mark = self.two.world.store().mark(&account, &chat, &asked.turn).await.unwrap();
+                assert!(mark.is_none(), "an answer that came is looked for");
             }
         }
     }

@@ -3,9 +3,20 @@
 use std::time::Duration;
 
 use confidant_chat_format::{ChatId, Role};
-use confidant_client::{Device, Error, News, Phase, What, Why};
+use confidant_client::{Device, Error, LossReason, News, OperationKind, Phase};
 
-use crate::world::{MemoryFiles, World};
+use crate::world::{At, MemoryFiles};
+
+crate::at_both! {
+    what_one_device_writes_another_reads,
+    sync_comes_in_phases_and_older_chats_on_demand,
+    drafts_data_embeds_and_branches_are_shared,
+    messages_written_offline_on_two_devices_both_survive,
+    what_loses_is_a_copy_that_the_person_sees,
+    a_device_opens_again_without_the_server,
+    many_messages_go_in_few_writes_and_come_in_order,
+    whatever_this_device_accepts_can_be_stored,
+}
 
 /// Applies news until this one came.
 pub(crate) async fn until(device: &mut Device, mut is_it: impl FnMut(&News) -> bool) {
@@ -17,9 +28,8 @@ pub(crate) fn bodies(device: &Device, chat: &ChatId) -> Vec<String> {
     device.chat(chat).unwrap().branch.into_iter().map(|message| message.body).collect()
 }
 
-#[tokio::test]
-async fn what_one_device_writes_another_reads() {
-    let world = World::new().await;
+async fn what_one_device_writes_another_reads(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     one.sync(Phase::All).await.unwrap();
     let chat = one.new_chat(Some("Trip")).unwrap();
@@ -57,9 +67,8 @@ async fn what_one_device_writes_another_reads() {
     assert_eq!(one.chat(&chat).unwrap_err(), Error::NoSuchChat);
 }
 
-#[tokio::test]
-async fn sync_comes_in_phases_and_older_chats_on_demand() {
-    let world = World::new().await;
+async fn sync_comes_in_phases_and_older_chats_on_demand(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let mut chats = Vec::new();
     for n in 0..105 {
@@ -91,11 +100,18 @@ async fn sync_comes_in_phases_and_older_chats_on_demand() {
     three.open_chat(&chats[3]).await.unwrap();
     assert_eq!(three.chat(&chats[3]).unwrap().title(), Some("chat 3"));
     assert_eq!(three.open_chat(&ChatId::random()).await.unwrap_err(), Error::NoSuchChat);
+    // The oldest one, which somebody opened, does not hide those between it and the newest.
+    three.open_chat(&chats[1]).await.unwrap();
+    let synced = three.sync(Phase::All).await.unwrap();
+    assert_eq!((three.chats().len(), synced.older), (102, true));
+    let older = three.load_older(2).await.unwrap();
+    assert_eq!((older.changed.len(), older.older), (2, true));
+    let older = three.load_older(2).await.unwrap();
+    assert_eq!((older.changed.len(), older.older, three.chats().len()), (1, false, 105));
 }
 
-#[tokio::test]
-async fn drafts_data_embeds_and_branches_are_shared() {
-    let world = World::new().await;
+async fn drafts_data_embeds_and_branches_are_shared(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(None).unwrap();
     let embed = one.add_embed(&chat, "| a | table |").unwrap();
@@ -131,9 +147,8 @@ async fn drafts_data_embeds_and_branches_are_shared() {
     assert_eq!(bodies(&one, &chat), ["I see"]);
 }
 
-#[tokio::test]
-async fn messages_written_offline_on_two_devices_both_survive() {
-    let world = World::new().await;
+async fn messages_written_offline_on_two_devices_both_survive(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(None).unwrap();
     one.say(&chat, "start").unwrap();
@@ -155,9 +170,8 @@ async fn messages_written_offline_on_two_devices_both_survive() {
     assert!(one.copies().is_empty() && two.copies().is_empty());
 }
 
-#[tokio::test]
-async fn what_loses_is_a_copy_that_the_person_sees() {
-    let world = World::new().await;
+async fn what_loses_is_a_copy_that_the_person_sees(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let chat = one.new_chat(Some("Trip")).unwrap();
     let ids: Vec<_> = (0..4).map(|n| one.say(&chat, &format!("message {n}")).unwrap()).collect();
@@ -190,12 +204,12 @@ async fn what_loses_is_a_copy_that_the_person_sees() {
     assert_eq!(
         copies,
         [
-            (What::Edit(ids[0].clone()), text("two"), Why::Changed),
-            (What::Edit(ids[1].clone()), text("two as well"), Why::Deleted),
-            (What::Delete(ids[2].clone()), None, Why::Changed),
-            (What::Field(field("title")), text("Two"), Why::Changed),
-            (What::Draft, text("two's"), Why::Changed),
-            (What::Data(field("settings"), field("theme")), text("blue"), Why::Changed),
+            (OperationKind::Edit(ids[0].clone()), text("two"), LossReason::Changed),
+            (OperationKind::Edit(ids[1].clone()), text("two as well"), LossReason::Deleted),
+            (OperationKind::Delete(ids[2].clone()), None, LossReason::Changed),
+            (OperationKind::Field(field("title")), text("Two"), LossReason::Changed),
+            (OperationKind::Draft, text("two's"), LossReason::Changed),
+            (OperationKind::Data(field("settings"), field("theme")), text("blue"), LossReason::Changed),
         ]
     );
     one.sync(Phase::All).await.unwrap();
@@ -221,12 +235,11 @@ async fn what_loses_is_a_copy_that_the_person_sees() {
     two.say(&chat, "too late").unwrap();
     two.flush().await.unwrap();
     let last = two.copies().last().unwrap();
-    assert_eq!((last.text.as_deref(), &last.why), (Some("too late"), &Why::ChatDeleted));
+    assert_eq!((last.text.as_deref(), &last.why), (Some("too late"), &LossReason::ChatDeleted));
 }
 
-#[tokio::test]
-async fn a_device_opens_again_without_the_server() {
-    let world = World::new().await;
+async fn a_device_opens_again_without_the_server(at: At) {
+    let world = at.world().await;
     let files = MemoryFiles::new();
     let (mut one, _) = world.ana_over(world.transport(), &files).await;
     let chat = one.new_chat(Some("canary title")).unwrap();
@@ -251,9 +264,8 @@ async fn a_device_opens_again_without_the_server() {
     assert_eq!(Device::open(other).unwrap_err(), Error::Damaged);
 }
 
-#[tokio::test]
-async fn many_messages_go_in_few_writes_and_come_in_order() {
-    let world = World::new().await;
+async fn many_messages_go_in_few_writes_and_come_in_order(at: At) {
+    let world = at.world().await;
     let (mut one, ana) = world.ana().await;
     let words: Vec<String> = (0..250).map(|n| format!("message {n}")).collect();
     let bodies_of: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -272,4 +284,38 @@ async fn many_messages_go_in_few_writes_and_come_in_order() {
     assert_eq!(one.say(&chats[0], &"x".repeat(300_000)).unwrap_err(), Error::TooLarge);
     assert_eq!(one.say_all(&chats[0], &["fine", &"x".repeat(300_000)]).unwrap_err(), Error::TooLarge);
     assert!(one.waiting().is_empty(), "all or nothing");
+}
+
+/// The most bytes that `takes` accepts, between these.
+fn largest(mut fits: usize, mut fails: usize, mut takes: impl FnMut(usize) -> bool) -> usize {
+    assert!(takes(fits) && !takes(fails));
+    while fails - fits > 1 {
+        let middle = usize::midpoint(fits, fails);
+        *(if takes(middle) { &mut fits } else { &mut fails }) = middle;
+    }
+    fits
+}
+
+async fn whatever_this_device_accepts_can_be_stored(at: At) {
+    let world = at.world().await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(None).unwrap();
+    one.flush().await.unwrap();
+    let data = largest(1_000, 80_000, |n| one.set_data("settings", "note", Some(&"d".repeat(n))).is_ok());
+    one.set_data("settings", "note", Some(&"d".repeat(data))).unwrap();
+    let title = largest(1_000, 80_000, |n| one.set_field(&chat, "title", &"t".repeat(n)).is_ok());
+    one.set_field(&chat, "title", &"t".repeat(title)).unwrap();
+    let draft = largest(1_000, 200_000, |n| one.set_draft(&chat, Some(&"e".repeat(n))).is_ok());
+    one.set_draft(&chat, Some(&"e".repeat(draft))).unwrap();
+    let mut fresh = world.second(&ana).await;
+    let said = largest(1_000, 300_000, |n| fresh.say(&chat, &"m".repeat(n)).is_ok());
+    one.say(&chat, &"m".repeat(said)).unwrap();
+    one.flush().await.unwrap();
+    assert!(one.waiting().is_empty() && one.copies().is_empty());
+    let two = world.second(&ana).await;
+    let seen = two.chat(&chat).unwrap();
+    assert_eq!(two.data("settings", "note").unwrap().map(|text| text.len()), Some(data));
+    assert_eq!(seen.title().map(str::len), Some(title));
+    assert_eq!(seen.draft.map(|text| text.len()), Some(draft));
+    assert_eq!(bodies(&two, &chat), ["m".repeat(said)]);
 }

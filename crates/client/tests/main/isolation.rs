@@ -20,11 +20,13 @@ use confidant_chat_protocol::{
     Body as _, Bytes, Challenge, ChallengeRequest, ClientEvent, ClientFrame, CredentialKind, LoginRequest,
     ROUTES, ServerEvent, ServerFrame, SessionOpened, Signed, SignerName, Text, Who,
 };
+use confidant_chats::answerer::MemoryAnswerer;
 use confidant_chats::service::{Body, Caller, Cookie, SessionSecrets};
-use confidant_client::{Device, Phase, Transport};
+use confidant_client::{Device, Phase, Transport, TurnUpdate};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::asks::{answered, hear, is_end, is_made, plain};
 use crate::on_both_stores;
 use crate::place::Place;
 use crate::rows::{Kept, Row, is_id, markers};
@@ -32,6 +34,7 @@ use crate::world::{Between, MemoryFiles, Passes, Person, Through, World, network
 
 on_both_stores! {
     promise_1_nobody_reaches_another_account,
+    a_stolen_session_hears_no_word,
 }
 
 /// So often everything is tried with other values.
@@ -43,7 +46,8 @@ async fn promise_1_nobody_reaches_another_account(place: Place) {
     let ana = Inhabited::make(&world, "ana@example.org").await;
     let mut listening = ben.devices.into_iter().next().unwrap();
     listening.sync(Phase::All).await.unwrap();
-    while tokio::time::timeout(Duration::ZERO, listening.listen()).await.is_ok() {}
+    // What others of Ben's did may still be on its way.
+    while tokio::time::timeout(Duration::from_millis(500), listening.listen()).await.is_ok() {}
     let before = world.kept.rows_of(&ben.account).await;
     let target = Target::of(&before);
     let mut asking = Session::open(&world, &ana.person.code).await;
@@ -68,6 +72,82 @@ async fn promise_1_nobody_reaches_another_account(place: Place) {
     assert!(heard.is_err(), "Ben heard of what Ana did");
     listening.sync(Phase::All).await.unwrap();
     assert_eq!(words(&listening), ben.words);
+}
+
+/// Somebody has both secrets of a session of Ana's, and nothing else: no account key, no credential. Her words are in the
+/// server's memory for the next answer, and an answer is being made.
+async fn a_stolen_session_hears_no_word(place: Place) {
+    let answerer = MemoryAnswerer::default();
+    let world = World::answering_at(place, &answerer).await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(Some("marzipan title")).unwrap();
+    answered(&mut one, &chat, "marzipan kept").await;
+    answerer.hold();
+    let asked = one.ask(&chat, "marzipan running words", &plain()).unwrap();
+    one.flush().await.unwrap();
+    answerer.let_say(1);
+    hear(&mut one, &asked.turn, |what| matches!(what, TurnUpdate::Words { .. })).await;
+    assert!(
+        answerer.lines(&chat).iter().any(|line| line.text.contains("marzipan")),
+        "the server has the words"
+    );
+    let rows = world.kept.rows_of(one.account_id().as_str()).await;
+    let target = Target { turns: vec![asked.turn.as_str().to_owned()], ..Target::of_some(&rows) };
+
+    // The thief listens, from before the words on.
+    let mut thief = Session::open(&world, &ana.code).await;
+    thief.signs = RecoveryCode::random();
+    let caller = thief.caller(thief.secrets.clone());
+    let (mut ear, _) = world.service.connect_session(&caller, None).await.unwrap();
+    let mut heard = String::new();
+    for seed in 0..ROUNDS {
+        for ask in made_up(seed) {
+            // What changes something may end the answer, or the session: it is tried when the answer is there. A proof by
+            // somebody else changes nothing.
+            if is_question(&ask) || matches!(ask.who, Who::Proof(_)) {
+                heard += &thief.ask(&target.aim(&ask, seed)).await.text;
+            }
+        }
+    }
+    assert_eq!(one.awaited().len(), 1, "the answer is still being made");
+    answerer.let_say(100);
+    hear(&mut one, &asked.turn, is_end).await;
+    one.flush().await.unwrap();
+    hear(&mut one, &asked.turn, is_made).await;
+    while let Ok(frame) = tokio::time::timeout(Duration::from_millis(500), ear.news()).await {
+        match frame {
+            Ok(frame) => heard += &String::from_utf8(frame.write().unwrap()).unwrap(),
+            Err(_) => break,
+        }
+    }
+    for seed in 0..ROUNDS {
+        for ask in made_up(seed) {
+            heard += &thief.ask(&target.aim(&ask, seed)).await.text;
+        }
+    }
+    assert!(heard.contains(chat.as_str()), "the thief hears what happens");
+    for word in ["marzipan", "known="] {
+        assert!(!heard.contains(word), "the thief heard {word}");
+    }
+}
+
+/// Whether a request changes nothing of the account.
+fn is_question(ask: &Ask) -> bool {
+    const ASKS: [&str; 9] = [
+        "ping",
+        "request_data",
+        "request_chat_content_batch",
+        "request_embed",
+        "request_devices",
+        "phased_sync_request",
+        "load_more_chats",
+        "sync_status_request",
+        "resume_ai_task",
+    ];
+    match ask.path {
+        EVENTS => ASKS.iter().any(|event| ask.json.contains(&format!("\"{event}\""))),
+        path => path != "/account/logout" && !matches!(ask.who, Who::Proof(_)),
+    }
 }
 
 async fn unchanged(kept: &Kept, account: &str, before: &[Row]) {
@@ -197,10 +277,18 @@ struct Target {
     twins: BTreeMap<String, String>,
     /// What must not come back: ids, and whatever is sealed.
     markers: Vec<String>,
+    /// Turns that run; no row has their ids.
+    turns: Vec<String>,
 }
 
 impl Target {
     fn of(rows: &[Row]) -> Self {
+        let target = Self::of_some(rows);
+        assert_eq!(target.ids.keys().collect::<Vec<_>>(), ["acct", "chat", "dev", "emb", "msg"]);
+        target
+    }
+
+    fn of_some(rows: &[Row]) -> Self {
         let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let texts = rows.iter().flat_map(|row| row.texts().chain([row.account.as_str()]));
         for text in texts.filter(|text| is_id(text)) {
@@ -209,7 +297,6 @@ impl Target {
                 of_kind.push(text.to_owned());
             }
         }
-        assert_eq!(ids.keys().collect::<Vec<_>>(), ["acct", "chat", "dev", "emb", "msg"]);
         // A chat's shelf follows from its id, and is told in requests: the twin is on the same one.
         let shelf = |id: &str| ChatId::parse(id).ok().map(|chat| Shelf::of(&chat));
         let fresh = |id: &String| loop {
@@ -219,7 +306,7 @@ impl Target {
             }
         };
         let twins = ids.values().flatten().map(fresh).collect();
-        Self { ids, twins, markers: markers(rows) }
+        Self { ids, twins, markers: markers(rows), turns: Vec::new() }
     }
 
     /// The request with ids of the account wherever there is one, and with revisions that may be the right ones.
@@ -254,6 +341,9 @@ impl Target {
 
     /// An id of the account in the place of this one.
     fn pick(&self, text: &str, count: &mut usize) -> Option<String> {
+        if let Some(turn) = self.turns.first().filter(|_| kind(text) == "turn") {
+            return Some(turn.clone());
+        }
         let ids = is_id(text).then(|| self.ids.get(kind(text)))??;
         *count += 1;
         Some(ids[*count % ids.len()].clone())
@@ -287,19 +377,22 @@ struct Found {
 struct Session<'a> {
     world: &'a World,
     code: RecoveryCode,
+    /// What it signs with: the same, but for a thief's.
+    signs: RecoveryCode,
     secrets: Option<SessionSecrets>,
 }
 
 impl<'a> Session<'a> {
     async fn open(world: &'a World, code: &RecoveryCode) -> Self {
-        let mut session = Self { world, code: code.clone(), secrets: None };
+        let mut session = Self { world, code: code.clone(), signs: code.clone(), secrets: None };
         session.log_in().await;
         session
     }
 
     async fn log_in(&mut self) {
         let request = LoginRequest { kind: CredentialKind::Recovery, device: None };
-        let body = self.sign(Purpose::Login, String::from_utf8(request.write().unwrap()).unwrap()).await;
+        let json = String::from_utf8(request.write().unwrap()).unwrap();
+        let body = self.sign(&self.code, Purpose::Login, json).await;
         let caller = self.caller(None);
         let answered = self.world.service.answer("/account/login", &caller, &body).await.unwrap();
         let (Body::Json(json), Some(Cookie::Set { id, .. })) = (answered.body, answered.session) else {
@@ -309,18 +402,23 @@ impl<'a> Session<'a> {
         self.secrets = Some(SessionSecrets { id, secret: *opened.session.dangerously_expose_bytes() });
     }
 
-    fn caller(&self, session: Option<SessionSecrets>) -> Caller {
-        Caller { origin: origin(), network: network(), session }
+    /// Whether it is the person; a thief's proofs end nothing.
+    fn signs_for_itself(&self) -> bool {
+        self.signs.credential_id() == self.code.credential_id()
     }
 
-    /// Signs any JSON at all with this person's own credential.
-    async fn sign(&self, purpose: Purpose, json: String) -> Vec<u8> {
+    fn caller(&self, session: Option<SessionSecrets>) -> Caller {
+        Caller { origin: origin(), network: network(), session, stream: None }
+    }
+
+    /// Signs any JSON at all with a credential.
+    async fn sign(&self, code: &RecoveryCode, purpose: Purpose, json: String) -> Vec<u8> {
         let ask = ChallengeRequest { purpose }.write().unwrap();
         let answered =
             self.world.service.answer("/account/challenge", &self.caller(None), &ask).await.unwrap();
         let Body::Json(challenge) = answered.body else { panic!("frames") };
         let challenge = Challenge::read(&challenge).unwrap().challenge;
-        let id = self.code.credential_id();
+        let id = code.credential_id();
         let statement = Statement {
             origin: &origin(),
             purpose,
@@ -328,7 +426,7 @@ impl<'a> Session<'a> {
             challenge: challenge.dangerously_expose_bytes(),
             body: json.as_bytes(),
         };
-        let proof = Bytes(Root::from_recovery(&self.code).prove(&statement));
+        let proof = Bytes(Root::from_recovery(code).prove(&statement));
         let body = Text::new(json).unwrap();
         let signer = SignerName::Credential(id.clone());
         Signed { body, challenge, signer, proof, totp: None }.write().unwrap()
@@ -336,7 +434,7 @@ impl<'a> Session<'a> {
 
     async fn ask(&mut self, ask: &Ask) -> Found {
         let body = match ask.who {
-            Who::Proof(purpose) => self.sign(purpose, ask.json.clone()).await,
+            Who::Proof(purpose) => self.sign(&self.signs, purpose, ask.json.clone()).await,
             Who::Session | Who::Anybody => ask.json.clone().into_bytes(),
         };
         let caller = self.caller(self.secrets.clone());
@@ -350,7 +448,7 @@ impl<'a> Session<'a> {
         };
         // Some of what she asks for ends her own session, or has to wait.
         self.world.pass(60_000);
-        if ask.path != EVENTS {
+        if ask.path != EVENTS && !is_question(ask) && self.signs_for_itself() {
             self.log_in().await;
         }
         found

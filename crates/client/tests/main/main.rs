@@ -18,6 +18,7 @@ mod place;
 mod restore;
 mod rows;
 mod stolen;
+mod strangers;
 mod world;
 
 /// One named test per function and back end that chats have.
@@ -40,3 +41,24 @@ macro_rules! on_both_stores {
     };
 }
 pub(crate) use on_both_stores;
+
+/// One named test on one server over `SQLite`, and one on two gateways over `PostgreSQL`.
+macro_rules! at_both {
+    ($($test:ident),* $(,)?) => {
+        mod one_server {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::world::At::OneServer).await;
+            })*
+        }
+        mod two_gateways {
+            $(#[tokio::test]
+            async fn $test() {
+                if $crate::world::At::TwoGateways.is_there() {
+                    super::$test($crate::world::At::TwoGateways).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use at_both;

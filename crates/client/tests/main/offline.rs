@@ -5,11 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use confidant_chat_format::{ChatId, MessageId};
 use confidant_chat_protocol::{ServerEvent, ServerFrame};
-use confidant_client::{Device, Error, Phase, Transport, Why};
+use confidant_client::{Device, Error, LossReason, Phase, Transport};
 
 use crate::convergence::Weather;
 use crate::devices::bodies;
-use crate::world::{Between, MemoryFiles, Passes, Person, Through, World};
+use crate::world::{At, Between, MemoryFiles, Passes, Person, Through, World};
+
+crate::at_both! {
+    what_was_done_is_not_done_twice_when_its_answer_is_lost,
+    what_another_device_did_to_it_meanwhile_stays,
+    what_waits_while_keys_are_frozen_is_sent_afterwards,
+    a_chat_larger_than_a_frame_and_ahead_of_its_floor_comes_whole,
+}
 
 struct Scene {
     world: World,
@@ -23,8 +30,8 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new() -> Self {
-        let world = World::new().await;
+    async fn new(at: At) -> Self {
+        let world = at.world().await;
         let (weather, files) = (Arc::new(Weather::default()), MemoryFiles::new());
         let way = Arc::new(Through { inner: world.transport(), between: Arc::clone(&weather) });
         let (mut one, ana) = world.ana_over(way, &files).await;
@@ -58,8 +65,7 @@ impl Scene {
     }
 }
 
-#[tokio::test]
-async fn what_was_done_is_not_done_twice_when_its_answer_is_lost() {
+async fn what_was_done_is_not_done_twice_when_its_answer_is_lost(at: At) {
     type Act = fn(&mut Scene);
     let acts: Vec<(&str, Act)> = vec![
         ("a message", |scene| drop(scene.one.say(&scene.chat, "new").unwrap())),
@@ -75,7 +81,7 @@ async fn what_was_done_is_not_done_twice_when_its_answer_is_lost() {
     ];
     for (what, act) in acts {
         for restarts in [false, true] {
-            let mut scene = Scene::new().await;
+            let mut scene = Scene::new(at).await;
             act(&mut scene);
             scene.lose_answer().await;
             let count = |device: &Device| {
@@ -99,10 +105,9 @@ async fn what_was_done_is_not_done_twice_when_its_answer_is_lost() {
     }
 }
 
-#[tokio::test]
-async fn what_another_device_did_to_it_meanwhile_stays() {
+async fn what_another_device_did_to_it_meanwhile_stays(at: At) {
     // Edited on top of an edit whose answer was lost: no copy, since whoever wrote it saw the first.
-    let mut scene = Scene::new().await;
+    let mut scene = Scene::new(at).await;
     for n in [0, 1] {
         scene.one.edit(&scene.chat, &scene.ids[n], "one").unwrap();
         scene.lose_answer().await;
@@ -139,7 +144,7 @@ async fn what_another_device_did_to_it_meanwhile_stays() {
     scene.settle().await;
     assert_eq!(bodies(&scene.one, &scene.chat).len(), 3);
     let copy = &scene.one.copies()[0];
-    assert_eq!((copy.text.as_deref(), &copy.why), (Some("edited too late"), &Why::Deleted));
+    assert_eq!((copy.text.as_deref(), &copy.why), (Some("edited too late"), &LossReason::Deleted));
     // A chat whose answer was lost, with a message that was deleted there: it is not put back.
     let chat = scene.one.new_chat(None).unwrap();
     let id = scene.one.say(&chat, "gone").unwrap();
@@ -162,15 +167,14 @@ async fn what_another_device_did_to_it_meanwhile_stays() {
     assert_eq!(scene.one.chats(), scene.two.chats());
 }
 
-#[tokio::test]
-async fn what_waits_while_keys_are_frozen_is_sent_afterwards() {
+async fn what_waits_while_keys_are_frozen_is_sent_afterwards(at: At) {
     struct NoStaging;
     impl Between for NoStaging {
         fn reaches(&self, path: &str) -> bool {
             path != "/account/rotation/stage"
         }
     }
-    let mut scene = Scene::new().await;
+    let mut scene = Scene::new(at).await;
     let way = Arc::new(Through { inner: scene.world.transport(), between: Arc::new(NoStaging) });
     let mut third = scene.world.second_over(way, &scene.ana).await;
     assert_eq!(
@@ -187,8 +191,7 @@ async fn what_waits_while_keys_are_frozen_is_sent_afterwards() {
     assert_eq!(scene.one.chat(&chat).unwrap().title(), Some("Later"));
 }
 
-#[tokio::test]
-async fn a_chat_larger_than_a_frame_and_ahead_of_its_floor_comes_whole() {
+async fn a_chat_larger_than_a_frame_and_ahead_of_its_floor_comes_whole(at: At) {
     /// Counts parts of chats that are not the last.
     #[derive(Default)]
     struct Counts(AtomicUsize);
@@ -200,7 +203,7 @@ async fn a_chat_larger_than_a_frame_and_ahead_of_its_floor_comes_whole() {
             vec![frame]
         }
     }
-    let mut scene = Scene::new().await;
+    let mut scene = Scene::new(at).await;
     let large = "x".repeat(240_000);
     let words: Vec<String> = (0..24).map(|n| format!("{n} {large}")).collect();
     for part in words.chunks(2) {

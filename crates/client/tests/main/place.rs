@@ -38,7 +38,7 @@ impl Place {
             return None;
         };
         let schema = format!("test_{}_client", DeviceId::random().as_str());
-        let address = PostgresAddress::parse(&url).unwrap();
+        let address = PostgresAddress::parse(&url).unwrap().waited_for(std::time::Duration::from_secs(60));
         Some(Self::Schema(Box::new(Link { address, ca: None, schema, connections: 4 })))
     }
 

@@ -20,6 +20,7 @@ use confidant_client::{
 };
 use parking_lot::Mutex;
 
+use crate::gateways::Gateways;
 use crate::place::Place;
 use crate::rows::Kept;
 
@@ -33,16 +34,56 @@ pub(crate) struct World {
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) kept: Kept,
     place: Place,
+    gateways: Option<Gateways>,
+}
+
+/// Which servers a test uses.
+#[derive(Clone, Copy)]
+pub(crate) enum At {
+    /// One, over `SQLite`.
+    OneServer,
+    /// Two gateways over one `PostgreSQL`: each device comes to the other one than the device before it.
+    TwoGateways,
+}
+
+impl At {
+    /// Whether there is what they need; skips are told, and are errors where all must be there.
+    pub(crate) fn is_there(self) -> bool {
+        matches!(self, Self::OneServer) || Place::postgres_at("CONFIDANT_TEST_POSTGRES").is_some()
+    }
+
+    pub(crate) async fn world(self) -> World {
+        match self {
+            Self::OneServer => World::new().await,
+            Self::TwoGateways => {
+                let place = Place::postgres_at("CONFIDANT_TEST_POSTGRES");
+                World::of_two_gateways(place.expect("a PostgreSQL, which `is_there` has looked for")).await
+            }
+        }
+    }
 }
 
 impl World {
+    async fn of_two_gateways(place: Place) -> Self {
+        let mut world = Self::at(place).await;
+        let gateways = Gateways::over(&world, Hooks::default, std::time::Duration::from_secs(60)).await;
+        world.service = gateways.first().clone();
+        world.gateways = Some(gateways);
+        world
+    }
+
     pub(crate) async fn new() -> Self {
         Self::at(Place::sqlite()).await
     }
 
     /// One that answers.
     pub(crate) async fn answering(answerer: &MemoryAnswerer) -> Self {
-        Self::with(Place::sqlite(), answers(answerer)).await
+        Self::answering_at(Place::sqlite(), answerer).await
+    }
+
+    /// One that answers, and keeps chats there.
+    pub(crate) async fn answering_at(place: Place, answerer: &MemoryAnswerer) -> Self {
+        Self::with(place, answers(answerer)).await
     }
 
     /// A server that keeps chats there.
@@ -55,7 +96,7 @@ impl World {
         let now = Arc::new(AtomicU64::new(NOW));
         let service = serve(&kept, &vault, &now, hooks);
         let first = service.first_code().await.unwrap().to_string();
-        Self { service, now, first, vault, kept, place }
+        Self { service, now, first, vault, kept, place, gateways: None }
     }
 
     /// The same server once more, as it is now: from here on the two go different ways.
@@ -87,7 +128,7 @@ impl World {
         let (vault, now) = (Arc::clone(&self.vault), Arc::clone(&self.now));
         let kept = place.open().await;
         let service = serve(&kept, &vault, &now, hooks);
-        Self { service, now, first: self.first.clone(), vault, kept, place }
+        Self { service, now, first: self.first.clone(), vault, kept, place, gateways: None }
     }
 
     /// From here on devices come to another gateway of the same server.
@@ -141,7 +182,7 @@ impl World {
     }
 
     pub(crate) fn transport(&self) -> Arc<Local> {
-        Local::to(&self.service)
+        Local::to(self.gateways.as_ref().map_or(&self.service, Gateways::next))
     }
 
     /// A gateway of the same installation: a service of its own, over the same rows, keys and time.
@@ -344,7 +385,7 @@ impl Transport for Local {
         body: Vec<u8>,
     ) -> Result<Posted, TransportError> {
         let session = session.map(|keys| SessionSecrets { id: keys.id, secret: keys.secret });
-        let caller = Caller { origin: self.origin.clone(), network: network(), session };
+        let caller = Caller { origin: self.origin.clone(), network: network(), session, stream: None };
         let answered = self.service.answer(path, &caller, &body).await;
         let answered = answered.map_err(|refused| TransportError::Refused(Box::new(refused)))?;
         let body = match answered.body {

@@ -171,7 +171,7 @@ fn malformed() -> GraphError {
 fn failed(error: &Error) -> GraphError {
     match error {
         Error::InvalidConfig | Error::UrlParseError(_) | Error::UnsupportedScheme(_) => GraphError::Input {
-            what: "concepts.graph_url is no address of a graph server".to_owned(),
+            what: "concepts.graph_url is not the address of a graph server".to_owned(),
             hint: "use bolt://host:7687, or bolt+s:// with TLS",
         },
         Error::ConnectionTimedOut => GraphError::TimedOut,

@@ -16,7 +16,7 @@ use crate::output::{self, counted, note};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-An account is erased as the person that it is: `confidant person erase acct_…`.
+To erase an account, erase it as a person: `confidant person erase acct_…`.
 
 Examples:
   confidant account invite
@@ -26,15 +26,15 @@ Examples:
 pub(super) enum AccountCommand {
     /// Print a code that lets one person register
     Invite(InviteArgs),
-    /// Say how many accounts there are
+    /// Count the accounts
     Count(CountArgs),
-    /// Print a code that lets a device put back an account that was lost, or does not open any more
+    /// Print a code with which a device restores an account that was lost or no longer opens
     Restore(RestoreArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct InviteArgs {
-    /// How long the code is good
+    /// How long the code is valid
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
     days: u64,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(super) struct RestoreArgs {
     /// The account, as its owner's device names it (`confidant chat --server URL --restore`)
     #[arg(value_name = "ACCT")]
     account: String,
-    /// How long the code is good
+    /// How long the code is valid
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
     hours: u64,
     #[command(flatten)]
@@ -72,7 +72,7 @@ async fn invite(args: &InviteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let service = service(opened)?;
     if service.count_accounts().await.map_err(said)? == 0 {
         return Err(anyhow!(
-            "nobody has an account yet, and the first one needs another code; hint: `confidant serve` prints it when it starts"
+            "nobody has an account yet, and the first account needs another code; hint: `confidant serve` prints that code when it starts"
         ));
     }
     let code = service.invite(Duration::from_secs(args.days * 86_400)).await.map_err(said)?;
@@ -80,7 +80,7 @@ async fn invite(args: &InviteArgs, opened: &Opened) -> anyhow::Result<Outcome> {
         output::json(&serde_json::json!({ "invite": code.as_str(), "days": args.days }))?;
     } else {
         output::line(&code)?;
-        note(&format!("good once, for {}; give it to one person only", counted(args.days, "day")));
+        note(&format!("valid once, for {}; give it to one person only", counted(args.days, "day")));
     }
     Ok(Outcome::Done)
 }
@@ -105,18 +105,18 @@ async fn count(args: &CountArgs, opened: &Opened) -> anyhow::Result<Outcome> {
 async fn restore(args: &RestoreArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     let service = service(opened)?;
     let account = AccountId::parse(&args.account).map_err(|_| {
-        anyhow!("this is not the id of an account; hint: it begins with acct_ and has 26 digits after it")
+        anyhow!("this is not the id of an account; hint: it begins with acct_, followed by 26 characters")
     })?;
     match service.find_account(&account).await.map_err(said)? {
         Found::Alive => {
             return Err(anyhow!(
-                "this account is alive, so no code can replace it; hint: its owner logs in with the password or the recovery code; \
-                 if the chats are older than they were: confidant doctor --accept-restore"
+                "this account still opens, so it cannot be restored; hint: its owner logs in with the password or the recovery code; \
+                 if you restored older chats on purpose: confidant doctor --accept-restore"
             ));
         }
         Found::Erased => {
             return Err(anyhow!(
-                "this account was erased, and stays so; hint: its owner can register a new one"
+                "this account was erased and cannot be restored; hint: its owner can register a new one"
             ));
         }
         Found::Locked | Found::Missing => {}
@@ -127,7 +127,7 @@ async fn restore(args: &RestoreArgs, opened: &Opened) -> anyhow::Result<Outcome>
     } else {
         output::line(&code)?;
         note(&format!(
-            "good once, for {}, and for this account only; give it to its owner and to nobody else: \
+            "valid once, for {}, and for this account only; give it to the owner and to nobody else: \
              confidant chat --server URL --login NAME --restore CODE",
             counted(args.hours, "hour")
         ));

@@ -1,6 +1,7 @@
 //! `confidant doctor`: looks at everything and says what to do about what is wrong. Changes nothing by itself.
 
 mod beside;
+mod ready;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -29,11 +30,15 @@ use crate::output::{self, Paint, counted, note};
 #[command(after_help = "\
 Examples:
   confidant doctor
+  confidant doctor --ready             is the server on this machine ready? For health checks of containers
   confidant doctor --accept-restore    after restoring a backup of confidant.db on purpose")]
 pub(super) struct DoctorArgs {
     /// Accept the data as it is now, as after restoring a backup
     #[arg(long)]
     accept_restore: bool,
+    /// Ask a running server whether it is ready, and look at nothing else [default: server.listen]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["accept_restore", "json"])]
+    ready: Option<Option<SocketAddr>>,
     #[command(flatten)]
     output: JsonArg,
 }
@@ -76,6 +81,10 @@ impl Check {
 }
 
 pub(super) async fn run(args: &DoctorArgs, loaded: Result<Loaded, ConfigError>) -> anyhow::Result<Outcome> {
+    if let Some(address) = args.ready {
+        return ready::ask(address.map_or_else(|| loaded.map(|loaded| loaded.config.server.listen), Ok)?)
+            .await;
+    }
     let mut checks = Vec::new();
     match loaded {
         Err(error) => checks.push(Check::fail("settings", &error.to_string())),

@@ -11,11 +11,13 @@ mod doctor;
 mod hidden;
 mod keys;
 mod lines;
+mod manual;
 mod markdown;
 #[cfg(feature = "matrix")]
 mod matrix;
 mod mcp;
 mod memory;
+mod page;
 mod person;
 mod redact;
 mod remote;
@@ -71,9 +73,11 @@ enum Command {
     /// Export or erase everything about a person
     #[command(subcommand)]
     Person(person::PersonCommand),
-    /// Invite people to have chats that only they can open; count accounts
+    /// Invite people to chats that only they can open; count accounts, restore lost ones
     #[command(subcommand)]
     Account(account::AccountCommand),
+    /// Serve the page of chats from this machine, so that you need not trust the server's code
+    Page(page::PageArgs),
     /// Make, rotate and check master keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -115,6 +119,10 @@ enum Command {
     /// Print every setting with its default, as a confidant.toml; or those in use, and where each came from
     #[command(after_help = "Examples:\n  confidant config > confidant.toml\n  confidant config --effective")]
     Config(ConfigArgs),
+    /// Print a script that completes commands and options in your shell
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(manual::ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -133,7 +141,12 @@ impl Cli {
         use session::SessionCommand::{Approve, Deny};
         matches!(
             self.command,
-            Some(Command::Serve(_) | Command::Chat(_) | Command::Session(Approve(_) | Deny(_)))
+            Some(
+                Command::Serve(_)
+                    | Command::Chat(_)
+                    | Command::Page(_)
+                    | Command::Session(Approve(_) | Deny(_))
+            )
         )
     }
 }
@@ -151,6 +164,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         }
         Command::Keys(keys::KeysCommand::Generate(args)) => return keys::generate(&args),
         Command::Redact(args) => return redact::run(&args),
+        Command::Completions(args) => return manual::completions(&args, Cli::command()),
+        Command::Man(args) => return manual::man(&args, Cli::command()),
         Command::Tools(tools::ToolsCommand::Keep(args)) => return tools::keep(&args),
         _ => {}
     }
@@ -175,6 +190,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Chat(args) => Box::pin(chat::run(args, &loaded)),
         Command::Session(command) => Box::pin(session::run(command, &loaded)),
         Command::Person(command) => Box::pin(person::run(command, &loaded)),
+        Command::Page(args) => Box::pin(page::run(args, &loaded)),
         Command::Account(command) => Box::pin(account::run(command, &loaded)),
         Command::Keys(command) => Box::pin(keys::run(command, &loaded)),
         Command::Store(command) => Box::pin(store::run(command, &loaded)),
@@ -188,7 +204,11 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Matrix(command) => Box::pin(matrix::run(command, &loaded)),
         #[cfg(not(feature = "matrix"))]
         Command::Matrix { .. } => return Err(crate::channels::without_matrix()),
-        Command::Doctor(_) | Command::Redact(_) | Command::Config(_) => return Ok(Outcome::Done),
+        Command::Doctor(_)
+        | Command::Redact(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Man(_) => return Ok(Outcome::Done),
     };
     running.await
 }

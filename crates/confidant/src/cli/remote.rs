@@ -37,28 +37,28 @@ pub(super) struct ServerArgs {
     /// Use an account at the server with this address
     #[arg(long, value_name = "URL", conflicts_with_all = ["user", "room", "once", "room_line", "room_context"])]
     pub(super) server: Option<String>,
-    /// Who you are there
+    /// Your login name on that server
     #[arg(long, value_name = "NAME", requires = "server")]
     login: Option<String>,
-    /// Make an account, with the code that the server printed at its start, or an invitation
+    /// Make an account, with an invitation or the code that the server printed at its start
     #[arg(long, value_name = "CODE", requires = "login", num_args = 0..=1)]
     register: Option<Option<String>>,
-    /// Add this device to an account by another device: shows digits to type there, after /pair
+    /// Add this device to an account: shows digits to type on another device, after /pair
     #[arg(long, requires = "server", conflicts_with_all = ["login", "register"])]
     pair: bool,
-    /// Log in with the recovery code in place of the password
+    /// Log in with the recovery code instead of the password
     #[arg(long, requires = "login", conflicts_with = "register")]
     recover: bool,
-    /// Put an account back that the server lost, by its operator's code; without one, say what to ask for
+    /// Restore an account that the server lost, with the operator's code; without one, print what to ask for
     #[arg(long, value_name = "CODE", requires = "server", conflicts_with_all = ["register", "pair", "recover"], num_args = 0..=1)]
     restore: Option<Option<String>>,
-    /// With --restore: throw away what the server still has of the account
+    /// With --restore: discard what the server still has of the account
     #[arg(long, requires = "restore")]
     anew: bool,
-    /// The folder of this device's files [default: one per server in your data folder]
+    /// The folder for this device's files [default: one per server in your data folder]
     #[arg(long, value_name = "FOLDER", requires = "server")]
     device: Option<PathBuf>,
-    /// Do this and end; may be repeated; /help lists what can be done
+    /// Run this command and exit; may be repeated; /help lists the commands
     #[arg(long = "do", value_name = "COMMAND", requires = "server")]
     commands: Vec<String>,
 }
@@ -74,7 +74,7 @@ struct Remote<'a> {
     /// What a tool waits for.
     question: Option<asking::Question>,
     /// What the server asks for, the first of it shown.
-    wishes: VecDeque<giving::Asked>,
+    data_requests: VecDeque<giving::Asked>,
     /// Whether somebody is there to be asked.
     consent: Consent,
     /// When a connection that is gone is made again.
@@ -98,7 +98,7 @@ pub(super) async fn run(
     loaded: &Loaded,
 ) -> anyhow::Result<Outcome> {
     let origin = Origin::parse(server.trim_end_matches('/')).map_err(|_| {
-        anyhow!("--server is not the address of a server; hint: write it as browsers do, such as https://chat.example.org")
+        anyhow!("--server is not a server's address; hint: write it as in a browser, such as https://chat.example.org")
     })?;
     let folder = folder(args, origin.as_str(), loaded)?;
     let transport = Http::new(origin)?;
@@ -112,7 +112,7 @@ pub(super) async fn run(
     let device = match (Device::open(setup.clone())?, &args.register, args.pair) {
         (Some(_), Some(_), _) | (Some(_), _, true) => {
             return Err(anyhow!(
-                "{} is the device of an account already; hint: leave out --register and --pair, or name another folder with --device",
+                "{} already belongs to an account; hint: leave out --register and --pair, or choose another folder with --device",
                 folder.display()
             ));
         }
@@ -126,7 +126,7 @@ pub(super) async fn run(
         }
         (None, ..) if args.restore.is_some() => {
             return Err(anyhow!(
-                "there is no device in {}; hint: name the folder of a device that has the account with --device",
+                "{} contains no device; hint: with --device, choose the folder of a device that has the account",
                 folder.display()
             ));
         }
@@ -142,7 +142,7 @@ pub(super) async fn run(
         login: args.login.clone(),
         json: form.json,
         question: None,
-        wishes: VecDeque::new(),
+        data_requests: VecDeque::new(),
         consent,
         again: again::Again::new(),
         ends: !args.commands.is_empty(),
@@ -178,7 +178,7 @@ fn folder(args: &ServerArgs, server: &str, loaded: &Loaded) -> anyhow::Result<Pa
         return Ok(folder.clone());
     }
     let home =
-        loaded.data_home.as_ref().context("there is no home folder; hint: name a folder with --device")?;
+        loaded.data_home.as_ref().context("there is no home folder; hint: choose a folder with --device")?;
     let name: String = server
         .trim_start_matches("https://")
         .trim_start_matches("http://")
@@ -202,8 +202,17 @@ async fn register(
         Credential::password(login.as_str(), password.expose_secret())?,
         Credential::Recovery(recovery.clone()),
     ];
-    note("making the account; the password is stretched first, which takes a moment");
-    let device = Device::register(setup, Registration { login, credentials, code }).await?;
+    note("making the account; deriving a key from the password takes a moment");
+    let device = match Device::register(setup, Registration { login, credentials, code }).await {
+        // The server does not tell which: a stranger would learn who has an account.
+        Err(Error::Denied { error, .. }) if error.name() == "login-refused" => {
+            return Err(anyhow!(
+                "the server refused to make this account (login-refused); hint: the code may be wrong or used, or the name taken; \
+                 a server without accounts prints a code at its start, and `confidant account invite` makes others"
+            ));
+        }
+        made => made?,
+    };
     let text = recovery.dangerously_to_text();
     if form.json {
         output::line(&serde_json::json!({ "recovery_code": text.as_str() }).to_string())?;
@@ -221,7 +230,7 @@ async fn log_in(setup: Setup, args: &ServerArgs, loaded: &Loaded) -> anyhow::Res
         Credential::Recovery(recovery(loaded)?)
     } else {
         let login = args.login.as_deref().ok_or_else(|| {
-            anyhow!("nobody is logged in on this device; hint: --login NAME, with --register CODE for a new account; or --pair")
+            anyhow!("nobody is logged in on this device; hint: add --login NAME (and --register CODE for a new account), or --pair")
         })?;
         password(login, loaded)?
     };
@@ -240,7 +249,7 @@ async fn with_totp<T>(
                 && io::stdin().is_terminal() =>
         {
             note(
-                "refused; if the account asks for a code of an authenticator, type it; else end with Ctrl-C",
+                "refused; if the account needs a code from an authenticator app, type it; otherwise press Ctrl-C",
             );
             let code = hidden::ask("Code: ", "nothing else")?;
             Ok(attempt(&credential.with_totp(code.expose_secret().trim())?).await?)
@@ -253,7 +262,7 @@ async fn pair(setup: &Setup) -> anyhow::Result<Device> {
     let offer = Offer::make(setup.clone()).await?;
     output::line(&offer.dangerously_to_text())?;
     note(
-        "on a device of the account, type /pair and these digits, within two minutes; nobody else may see them",
+        "on a device of the account, type /pair and these digits within two minutes; let nobody else see them",
     );
     loop {
         tokio::time::sleep(PAIRING).await;
@@ -265,9 +274,11 @@ async fn pair(setup: &Setup) -> anyhow::Result<Device> {
 }
 
 fn login_of(login: Option<&str>) -> anyhow::Result<Login> {
-    let login = login.ok_or_else(|| anyhow!("who are you there? hint: --login NAME"))?;
+    let login = login.ok_or_else(|| anyhow!("the login name is missing; hint: add --login NAME"))?;
     Login::parse(login).map_err(|_| {
-        anyhow!("this cannot be a login; hint: use letters, digits and .-_@, in lower case, without spaces")
+        anyhow!(
+            "this is not a valid login name; hint: use lower-case letters, digits and .-_@, without spaces"
+        )
     })
 }
 
@@ -279,7 +290,7 @@ fn new_password(loaded: &Loaded) -> anyhow::Result<SecretString> {
     if io::stdin().is_terminal() {
         let again = hidden::ask("The same again: ", "CHAT_PASSWORD_FILE")?;
         if again.expose_secret() != password.expose_secret() {
-            return Err(anyhow!("these are two passwords; hint: try again"));
+            return Err(anyhow!("the two passwords differ; hint: try again"));
         }
     }
     Ok(password)
@@ -300,7 +311,7 @@ fn recovery(loaded: &Loaded) -> anyhow::Result<RecoveryCode> {
         None => hidden::ask("Recovery code: ", "CHAT_RECOVERY_CODE_FILE")?,
     };
     RecoveryCode::parse(code.expose_secret().trim())
-        .map_err(|_| anyhow!("this is no recovery code; hint: type all of it, as it was shown"))
+        .map_err(|_| anyhow!("this is not a recovery code; hint: type all of it, as it was shown"))
 }
 
 impl Remote<'_> {
@@ -354,7 +365,7 @@ impl Remote<'_> {
         let waiting = self.device.waiting().len();
         if waiting > 0 {
             note(&format!(
-                "offline: {} kept on this device until the server can be reached; /queue shows what waits",
+                "offline: {} kept on this device until the server can be reached; /queue shows them",
                 if waiting == 1 { "1 change is".to_owned() } else { format!("{waiting} changes are") }
             ));
         }
@@ -364,7 +375,7 @@ impl Remote<'_> {
         let copies = self.device.copies().len();
         if copies > 0 {
             note(&format!(
-                "{} of yours came after another device's; /queue shows what you wrote",
+                "another device was first: {} of yours became copies; /queue shows them",
                 counted(copies as u64, "change")
             ));
         }
@@ -410,7 +421,7 @@ impl Remote<'_> {
     async fn erase(self, by: &Credential) -> anyhow::Result<()> {
         let receipt = self.device.erase(by).await?;
         output::line(&receipt)?;
-        note("erased; this is the receipt: the server's operator can check it");
+        note("erased; this is the receipt, which the server's operator can check");
         Ok(())
     }
 
@@ -437,7 +448,7 @@ impl Remote<'_> {
             News::Gone(chats) => {
                 note(&format!("{} deleted on another device", counted(chats.len() as u64, "chat")))
             }
-            News::Devices => note("a device came or went; /devices lists them"),
+            News::Devices => note("a device was added or removed; /devices lists them"),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use confidant_engine::audit::Action;
 use confidant_engine::keys::KeySource as _;
 use confidant_engine::model::Extractive;
 use confidant_engine::storage::{
-    DataPlace, Imported, KeyringPlace, RedisAddress, Way, copy, import_checkpoints,
+    DataPlace, Imported, KeyringPlace, RedisAddress, Way, copy, import_checkpoints, is_copied,
 };
 use confidant_engine::{Actor, Engine, Parts, Storage, TenantId};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,10 +80,13 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         _ => Keys::choose(loaded)?,
     });
     prepare(&from, &to).await?;
-    // First: what says that a copy is complete is written with the conversations.
-    let chats = chats::copy(&from.0, &to.0).await?;
     let (source, target) =
         (Storage::open(&from.0, from.1.as_ref()).await?, Storage::open(&to.0, to.1.as_ref()).await?);
+    // First: what says that a copy is complete is written with the conversations. Once it says so, chats go on there.
+    let chats = match is_copied(&source, &target).await? {
+        false => chats::copy(&from.0, &to.0).await?,
+        true => Copied::None,
+    };
     let bar = progress_bar("copying {bar:30} {pos}/{len} sessions, {eta} left");
     let progress = |done, all| {
         bar.set_length(all);
@@ -105,8 +108,8 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
     }
     if chats == Copied::There {
         return Err(anyhow!(
-            "there were chats at the destination before this copy, so none were copied; hint: if an earlier copy was \
-             interrupted, remove chats.db or the schema of chats there, then run this again"
+            "there are other chats at the destination, so none were copied; hint: if an earlier copy was interrupted and the \
+             source changed since, remove chats.db or the schema of chats there, then run this again"
         ));
     }
     // Everything is opened once where it is now: keys, logs, and the chain of the audit log.

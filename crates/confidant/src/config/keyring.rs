@@ -24,6 +24,17 @@ pub(crate) enum KeyringUrl {
     Postgres(PostgresAddress),
 }
 
+impl KeyringUrl {
+    /// What it is called, without its address.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Redis(_) => "redis",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+}
+
 impl TryFrom<String> for KeyringUrl {
     type Error = String;
 

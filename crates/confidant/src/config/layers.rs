@@ -90,9 +90,9 @@ impl Layers {
     }
 
     fn into_config(self) -> Result<Config, ConfigError> {
-        self.table.try_into().map_err(|error: toml::de::Error| ConfigError {
+        read(self.table).map_err(|(_, message)| ConfigError {
             source_name: "configuration".to_owned(),
-            what: without_value(error.message()),
+            what: without_value(&message),
             hint: EXAMPLE_HINT.to_owned(),
         })
     }
@@ -206,18 +206,22 @@ fn try_value(source: &str, path: &[&str], value: &Value) -> Result<(), ConfigErr
 
 /// Whether these settings would be accepted alone; if not, says why, naming `key` in `source`.
 fn try_on(source: &str, table: Table, key: &str) -> Result<(), ConfigError> {
-    let Err(error) = serde_path_to_error::deserialize::<_, Config>(Value::Table(table)) else {
-        return Ok(());
-    };
+    let Err((path, message)) = read(table) else { return Ok(()) };
     // What stands deeper than the key is named, too.
-    let path = error.path().to_string();
     let key = if path.starts_with(key) { &path } else { key };
-    Err(worded(source, error.inner().message(), key))
+    Err(worded(source, &message, key))
 }
 
 /// Serde's message about settings that are not accepted.
 fn refusal(table: Table) -> Option<String> {
-    Some(table.try_into::<Config>().err()?.message().to_owned())
+    Some(read(table).err()?.1)
+}
+
+/// Reads settings; if they are refused, where and why. The only place that does: every other way to deserialise them would
+/// compile all sections once more.
+fn read(table: Table) -> Result<Config, (String, String)> {
+    serde_path_to_error::deserialize(Value::Table(table))
+        .map_err(|error| (error.path().to_string(), error.inner().message().to_owned()))
 }
 
 fn worded(source: &str, message: &str, key: &str) -> ConfigError {

@@ -21,6 +21,8 @@ pub(crate) struct ModelSection {
     timeout: Duration,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
+    /// The model of the same server that makes embeddings, for `/v1/embeddings`.
+    embedding_model: Option<String>,
     /// What it is good at, for choosing among several.
     #[serde(deserialize_with = "strengths")]
     pub(super) strengths: Vec<String>,
@@ -61,8 +63,13 @@ impl ModelSection {
             base_url: self.base_url.clone(),
             api_key: key.cloned(),
             timeout: self.timeout,
-            sampling: Sampling { temperature: self.temperature, top_p: None, max_tokens: self.max_tokens },
+            sampling: Sampling {
+                temperature: self.temperature,
+                max_tokens: self.max_tokens,
+                ..Sampling::default()
+            },
             forms,
+            embedding_model: self.embedding_model.clone().filter(|model| !model.trim().is_empty()),
         };
         let remote = Remote::new(settings).map_err(|error| {
             let message = error.to_string();
@@ -106,6 +113,7 @@ impl Default for ModelSection {
             timeout: Duration::from_secs(60),
             temperature: None,
             max_tokens: None,
+            embedding_model: None,
             strengths: Vec::new(),
             cost: 1.0,
         }

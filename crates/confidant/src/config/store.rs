@@ -129,6 +129,18 @@ pub(crate) enum StoreKind {
     Postgres(PostgresAddress),
 }
 
+impl StoreKind {
+    /// What it is called, without its address.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Memory => "memory",
+            Self::Redis(_) => "redis",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+}
+
 impl Default for StoreKind {
     fn default() -> Self {
         Self::Sqlite(None)

@@ -46,6 +46,9 @@ pub(crate) struct WebSection {
     /// How long an answer waits for what it asked a device for.
     #[serde(rename = "ask_device_seconds", deserialize_with = "seconds::some")]
     asks: Duration,
+    /// How long an answer waits for a device to store it, before it goes to the mailbox.
+    #[serde(rename = "unstored_seconds", deserialize_with = "seconds::some")]
+    unstored: Duration,
 }
 
 impl Default for WebSection {
@@ -65,6 +68,7 @@ impl Default for WebSection {
             ai_cache_lives: WebCache::default().lives,
             page_folder: None,
             asks: WebCache::default().asks,
+            unstored: Duration::from_secs(60),
         }
     }
 }
@@ -180,6 +184,7 @@ impl WebSection {
             },
             session: Duration::from_secs(u64::from(self.session_days.max(1)) * 86_400),
             read_ahead: self.sync_cache_chats,
+            unstored: self.unstored,
             ..Settings::new(first)
         })
     }

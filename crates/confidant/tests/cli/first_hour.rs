@@ -16,6 +16,20 @@ fn bare_it_prints_help_and_touches_nothing() {
 }
 
 #[test]
+fn manual_pages_and_completions_need_no_settings() {
+    let home = Home::new();
+    fs::write(home.path("confidant.toml"), "this is no setting").unwrap();
+    assert!(home.run(&["completions", "bash"]).done().out.contains("complete -F _confidant"));
+    assert!(home.run(&["man"]).done().out.contains(".TH confidant 1"));
+    let written = home.run(&["man", "share/man1"]).done();
+    assert!(written.out.is_empty() && written.err.contains("manual pages in share/man1"), "{}", written.err);
+    assert!(fs::read_to_string(home.path("share/man1/confidant-keys-rotate.1")).unwrap().contains(".TH"));
+    home.run(&["man", "confidant.toml"]).failed("confidant.toml cannot be written", "check its folder");
+    let wrong = home.run(&["completions", "dos"]);
+    assert!(wrong.code == 2 && wrong.err.contains("possible values: bash"), "{}", wrong.err);
+}
+
+#[test]
 fn every_setting_says_where_it_came_from() {
     let home = Home::new()
         .set("CONFIDANT_HISTORY__TOKEN_BUDGET", "7000")

@@ -151,7 +151,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(home: &Home) -> Self {
-        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Self::start_as(home, "all")
+    }
+
+    /// Only a gateway, say.
+    pub(crate) fn start_as(home: &Home, role: &str) -> Self {
+        let mut command = home.command(&["serve", "--role", role, "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let rest = Some(BufReader::new(child.stderr.take().unwrap()));
         let mut server = Self { child, address: String::new(), rest, said: String::new() };
@@ -173,6 +178,11 @@ impl Server {
         let mut said = std::mem::take(&mut self.said);
         self.rest.take().unwrap().read_to_string(&mut said).unwrap();
         (code, said)
+    }
+
+    /// What it said up to now.
+    pub(crate) fn said(&self) -> &str {
+        &self.said
     }
 
     /// Reads what it says until a line has this word.

@@ -7,6 +7,7 @@
 
 mod approvals;
 mod chat;
+mod chats;
 mod erasure;
 mod first_hour;
 mod home;

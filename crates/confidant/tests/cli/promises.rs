@@ -43,9 +43,9 @@ use crate::rows::Kept;
 
 /// Where a server keeps conversations and keys.
 pub(crate) struct Place {
-    home: Home,
+    pub(crate) home: Home,
     /// The tests' PostgreSQL and a schema there.
-    schema: Option<(String, String)>,
+    pub(crate) schema: Option<(String, String)>,
     /// Devices and backups.
     elsewhere: tempfile::TempDir,
 }
@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// A folder for a device or a backup.
-    fn folder(&self, name: &str) -> PathBuf {
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
         let folder = self.elsewhere.path().join(name);
         fs::create_dir_all(&folder).unwrap();
         folder
@@ -128,19 +128,19 @@ impl Place {
 /// A server as a process; what it says goes to a file in its folder.
 pub(crate) struct Serving {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Serving {
     /// Starts it on a port that is free, and waits until it listens.
-    fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Place) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
         Self::start_at(place, address)
     }
 
-    fn start_at(place: &Place, address: SocketAddr) -> Self {
+    pub(crate) fn start_at(place: &Place, address: SocketAddr) -> Self {
         let log = File::options().create(true).append(true).open(log_of(place)).unwrap();
         let before = said(place).len();
         let mut command = place.home.command(&["serve", "--listen", &address.to_string()]);
@@ -163,7 +163,7 @@ impl Serving {
     }
 
     /// Asks it to stop, and waits until it has.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert!(self.child.wait().unwrap().success());
@@ -176,7 +176,7 @@ impl Serving {
     }
 
     /// A device's way to it, which notes the session.
-    fn setup(&self, folder: &Path) -> (Setup, Arc<Tapped>) {
+    pub(crate) fn setup(&self, folder: &Path) -> (Setup, Arc<Tapped>) {
         let way = Arc::new(Tapped { inner: Http::new(self.origin()).unwrap(), session: Mutex::default() });
         let setup = Setup {
             transport: Arc::<Tapped>::clone(&way),
@@ -187,7 +187,7 @@ impl Serving {
         (setup, way)
     }
 
-    async fn register(
+    pub(crate) async fn register(
         &self,
         place: &Place,
         login: &str,

@@ -57,6 +57,24 @@ fn a_url_and_a_key_are_enough() {
     home.run(&["session", "list"]).nothing_found();
 }
 
+/// Each gateway would have chats of its own, and a person would find theirs at one of them only.
+#[test]
+fn gateways_without_a_common_database_have_no_chats_and_say_so() {
+    let Some(home) = on_redis() else { return };
+    let home = home.set("CHECKPOINT_ENCRYPTION_KEY", KEY);
+    let gateway = Server::start_as(&home, "gateway");
+    assert!(gateway.said().contains("this gateway has no chats"), "{}", gateway.said());
+    assert!(gateway.said().contains("set web.url to postgres://…"), "{}", gateway.said());
+    assert!(!gateway.ask("POST /account/prelogin", "", r#"{"login": "ana"}"#).starts_with("HTTP/1.1 200"));
+    drop(gateway);
+    assert!(!home.data("chats.db").exists());
+    let home = home.set("CONFIDANT_WEB__ENABLED", "true");
+    home.run(&["serve", "--role", "gateway", "--listen", "127.0.0.1:0"]).failed(
+        "gateways share chats in a PostgreSQL only",
+        "set web.url to postgres://…, or web.enabled = false",
+    );
+}
+
 #[test]
 fn several_servers_share_sessions_and_follow_a_rotation() {
     let Some(home) = on_redis() else { return };

@@ -32,6 +32,22 @@ fn a_server_starts_serves_and_stops_in_good_order() {
 }
 
 #[test]
+fn a_health_check_needs_no_other_program() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let before = fs::read_dir(home.path("confidant-data")).unwrap().count();
+    let asked = home.run(&["doctor", "--ready", &server.address]).done();
+    assert_eq!(asked.out, format!("the server on {} is ready\n", server.address));
+    // By its settings, where it listens on every address.
+    let port = server.address.rsplit(':').next().unwrap();
+    let home = home.set("CONFIDANT_SERVER__LISTEN", &format!("0.0.0.0:{port}"));
+    assert_eq!(home.run(&["doctor", "--ready"]).done().out, asked.out);
+    assert_eq!(fs::read_dir(home.path("confidant-data")).unwrap().count(), before);
+    server.stop();
+    home.run(&["doctor", "--ready"]).failed("no server answers on 127.0.0.1:", "confidant serve");
+}
+
+#[test]
 fn a_running_server_follows_a_rotation() {
     let home = Home::with_alice();
     let server = Server::start(&home);
@@ -102,7 +118,7 @@ fn a_turn_that_a_stop_cuts_off_is_taken_up_at_the_next_start() {
     home.variables.clear();
     let server = Server::start(&home);
     // As soon as it has been taken up; the server does that beside its work.
-    let answered = (0..200).any(|_| {
+    let answered = (0..3000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         home.run(&["session", "show", "cli:db:main:alice"]).out.contains("2 messages")
     });

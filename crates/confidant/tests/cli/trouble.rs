@@ -53,6 +53,38 @@ fn a_damaged_graph_stops_neither_talking_nor_erasing() {
     assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("\"part\":\"concepts\""), "{ready}");
 }
 
+/// The same for chats that only their owner can open.
+#[test]
+fn a_damaged_database_of_chats_stops_neither_talking_nor_erasing() {
+    let home = Home::with_alice();
+    let server = Server::start(&home);
+    let token = fs::read_to_string(home.data("admin.token")).unwrap();
+    let (ready, metrics) = (server.ask("GET /readyz", "", ""), server.ask("GET /metrics", token.trim(), ""));
+    assert!(ready.starts_with("HTTP/1.1 200") && !ready.contains("damaged"), "{ready}");
+    assert!(metrics.contains("\nconfidant_chats_sockets 0\n"), "{metrics}");
+    assert_eq!(server.stop().0, 0);
+    for beside in ["chats.db-wal", "chats.db-shm"] {
+        let _ = fs::remove_file(home.data(beside));
+    }
+    assert!(home.data("chats.db").exists());
+    fs::write(home.data("chats.db"), vec![0x55; 8192]).unwrap();
+    let answer = home.alice("What is my name?").done();
+    assert!(answer.out.contains("Alice"), "{}", answer.out);
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.code == 2 && doctor.out.contains("fail  chats: "), "{}", doctor.out);
+    let server = Server::start(&home);
+    assert!(server.said().contains("chats.db"), "{}", server.said());
+    let ready = server.ask("GET /readyz", "", "");
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("\"part\":\"chats\""), "{ready}");
+    let asked = server.ask("POST /account/prelogin", "", r#"{"login": "ana"}"#);
+    assert!(!asked.starts_with("HTTP/1.1 200"), "{asked}");
+    drop(server);
+    // Nobody can say what is in there of whom.
+    home.run(&["person", "erase", "alice"]).failed("there is no receipt", "erase again");
+    home.run(&["session", "list"]).nothing_found();
+    assert_eq!(fs::read(home.data("chats.db")).unwrap(), vec![0x55; 8192], "left as it is");
+}
+
 /// The same for one that a newer program wrote.
 #[test]
 fn a_graph_of_a_newer_version_stops_no_conversation_and_is_left_alone() {
@@ -202,7 +234,9 @@ fn the_printed_settings_are_settings() {
 #[test]
 fn every_command_has_help_with_examples() {
     let home = Home::new();
-    for command in ["", "serve", "chat", "session", "person", "keys", "audit", "token", "doctor", "config"] {
+    for command in
+        ["", "serve", "chat", "page", "session", "person", "keys", "audit", "token", "doctor", "config"]
+    {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
         let help = home.run(&arguments).done().out;
         assert!(help.contains("Usage: confidant") && help.contains("Example"), "{command}: {help}");

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::store::random_id;
-use crate::turn::{Ending, Errand, Final, Gateway, Outbound, Outlet, Wanted, Wish};
+use crate::turn::{DataRequest, Ending, Errand, Final, Gateway, Outbound, Outlet, Wanted};
 
 /// The gateway of an engine.
 #[derive(Debug)]
@@ -227,20 +227,29 @@ impl BusGateway {
                         return Went::Ended(outcome);
                     }
                 }
-                Heard::Wants(number, wish) => self.pass_wish(&replies.name, number, wish, outlet),
+                Heard::Wants(number, data_request) => {
+                    self.pass_data_request(&replies.name, number, data_request, outlet)
+                }
                 Heard::Queued | Heard::Accepted | Heard::Alive | Heard::Done => {}
             }
         }
     }
 
     /// Passes on what a turn wants of the person's device, and what that gives.
-    fn pass_wish(self: &Arc<Self>, attempt: &str, number: u64, wish: Wish, outlet: &Outlet) {
-        let (wanted, given) = Wanted::new(wish);
+    fn pass_data_request(
+        self: &Arc<Self>,
+        attempt: &str,
+        number: u64,
+        data_request: DataRequest,
+        outlet: &Outlet,
+    ) {
+        let (wanted, given) = Wanted::new(data_request);
         outlet.send(Outbound::Wanted(Box::new(wanted)));
         let (gateway, attempt) = (Arc::clone(self), attempt.to_owned());
         tokio::spawn(async move {
             // Longer than any turn waits for it.
-            let given = timeout(WISH, given).await.ok().and_then(Result::ok).unwrap_or_default();
+            let given =
+                timeout(LONGEST_DATA_REQUEST, given).await.ok().and_then(Result::ok).unwrap_or_default();
             let call = Call { attempt, ..gateway.call() };
             let json = wire::give(number, given, call);
             let payload = gateway.seals.close(&Way::Requests.name(), json);
@@ -461,6 +470,6 @@ const FIRST_WORD: u32 = 6;
 /// How often a gateway looks whether a worker of ours has a plain request: while the claim of one that died still stands.
 const LOOK: Duration = Duration::from_secs(RUNNING.as_secs() / 3);
 const AFTERWARDS: Duration = Duration::from_secs(60);
-const WISH: Duration = Duration::from_secs(60);
+const LONGEST_DATA_REQUEST: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -1,7 +1,7 @@
 //! The words of running turns on a Redis, for every process of an installation.
 //!
 //! ```text
-//! Outlet ─▶ Telling ─▶ a task: pieces of some 40 ms ─▶ sealed ─▶ Buffers::add        one round trip for each
+//! Outlet ─▶ RelayTap ─▶ a task: pieces of some 40 ms ─▶ sealed ─▶ Buffers::add        one round trip for each
 //!                                                                     │
 //! Session::follow ◀── opened ◀── Buffers::read ◀──────────────────────┘
 //!
@@ -32,7 +32,7 @@ use crate::ledger::session::{self, Session};
 use crate::ledger::storage::RedisSettings;
 use crate::ledger::web_scope::{Keep, keep};
 use crate::store::redis::{Added, Buffers, Ear};
-use crate::turn::{Outbound, Relay, Tap, Told};
+use crate::turn::{Outbound, Relay, RelayedTurn, Tap};
 
 impl Engine {
     /// Lets the other processes on this Redis hear the turns of chats that run here, word by word, and hears theirs. Does not connect
@@ -51,11 +51,11 @@ struct BusRelay {
 }
 
 impl Relay for BusRelay {
-    fn tell(&self, told: Told) -> Box<dyn Tap> {
+    fn tell(&self, turn: RelayedTurn) -> Box<dyn Tap> {
         let (pieces, receiver) = mpsc::unbounded_channel();
-        let request_id = told.request_id.clone();
-        tokio::spawn(write(Arc::clone(&self.buffers), told, receiver));
-        Box::new(Telling { request_id, pieces })
+        let request_id = turn.request_id.clone();
+        tokio::spawn(write(Arc::clone(&self.buffers), turn, receiver));
+        Box::new(RelayTap { request_id, pieces })
     }
 
     fn buffers(&self) -> &Arc<Buffers> {
@@ -72,21 +72,21 @@ impl Relay for BusRelay {
     }
 }
 
-/// A turn that is told.
-struct Telling {
+/// Hears a turn, and passes it on to the task that writes its buffer.
+struct RelayTap {
     request_id: String,
     pieces: mpsc::UnboundedSender<Piece>,
 }
 
-debug_without_content!(Telling);
+debug_without_content!(RelayTap);
 
-/// What is told.
+/// A part of what a turn says.
 enum Piece {
     Words(String),
     Event(Zeroizing<Vec<u8>>),
 }
 
-impl Tap for Telling {
+impl Tap for RelayTap {
     fn say(&self, event: &Outbound) {
         let piece = match event {
             Outbound::Delta { text, .. } => Some(Piece::Words(text.clone())),
@@ -98,8 +98,8 @@ impl Tap for Telling {
 }
 
 /// Adds what is told to the turn's buffer, until all of it is there or the buffer is somebody else's.
-async fn write(buffers: Arc<Buffers>, told: Told, mut pieces: mpsc::UnboundedReceiver<Piece>) {
-    let Told { scope, key, request_id, silenced } = told;
+async fn write(buffers: Arc<Buffers>, turn: RelayedTurn, mut pieces: mpsc::UnboundedReceiver<Piece>) {
+    let RelayedTurn { scope, key, request_id, silenced } = turn;
     let turn = Key::random();
     let first = seal(
         &key.derive(LABEL),

@@ -30,8 +30,8 @@ use crate::ledger::audit::Actor;
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 use crate::turn::{
-    Ending, Enrichment, Errand, Final, History, MayAsk, MemoryState, Metadata, Outbound, PastChat, Piece,
-    Question, Restore, SafetyRecord, Spoken, SwitchedOff, TurnRequest, Wish,
+    DataRequest, Ending, Enrichment, Errand, Final, History, MayAsk, MemoryState, Metadata, Outbound,
+    PastChat, Piece, Question, Restore, SafetyRecord, Spoken, SwitchedOff, TurnRequest,
 };
 
 /// One attempt to ask for something.
@@ -55,7 +55,7 @@ pub(super) enum Asked {
     },
     /// To cancel what the same call asked for: a turn without memory, whose name may not be unique.
     CallOff,
-    /// To hand a turn what it wanted of a device: which wish, and what was given.
+    /// To hand a turn what it wanted of a device: which request, and what was given.
     Give {
         number: u64,
         pieces: Vec<Piece>,
@@ -120,7 +120,7 @@ struct Ours {
     audience: Option<Audience>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     epoch: Option<Epoch>,
-    /// What a device gives for a turn that this call asked for, by the number of the wish.
+    /// What a device gives for a turn that this call asked for, by the number of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gives: Option<(u64, Vec<Piece>)>,
     #[serde(flatten)]
@@ -168,7 +168,7 @@ impl Given {
         Self {
             instructions: request.instructions.clone(),
             brought: said.collect(),
-            sampling: request.sampling,
+            sampling: request.sampling.clone(),
             profile: request.profile.clone(),
             focus: request.focus.clone(),
             past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
@@ -433,7 +433,7 @@ pub(super) enum Heard {
     Alive,
     Event(Outbound),
     /// The turn wants something of the person's device, under this number.
-    Wants(u64, Wish),
+    Wants(u64, DataRequest),
     /// There are no more messages.
     Done,
 }
@@ -508,8 +508,8 @@ fn said(heard: &Heard, ours: bool) -> Option<(&'static str, Cow<'_, str>, Value)
         Heard::Accepted => only_ours("accepted"),
         Heard::Alive => only_ours("alive"),
         Heard::Done => only_ours("done"),
-        Heard::Wants(number, wish) => {
-            let metadata = json!({ "number": number, "wish": wish });
+        Heard::Wants(number, data_request) => {
+            let metadata = json!({ "number": number, "wish": data_request });
             ours.then_some(("wanted", Cow::Borrowed(""), metadata))
         }
         Heard::Event(event) => said_of(event, ours),
@@ -552,8 +552,8 @@ pub(super) fn read_response(json: &[u8]) -> Option<Response> {
         "alive" => return Some(Response { request_id, attempt, heard: Heard::Alive }),
         "done" => return Some(Response { request_id, attempt, heard: Heard::Done }),
         "wanted" => {
-            let wish = serde_json::from_value(metadata.get("wish")?.clone()).ok()?;
-            let heard = Heard::Wants(metadata.get("number")?.as_u64()?, wish);
+            let data_request = serde_json::from_value(metadata.get("wish")?.clone()).ok()?;
+            let heard = Heard::Wants(metadata.get("number")?.as_u64()?, data_request);
             return Some(Response { request_id, attempt, heard });
         }
         "progress" => Outbound::Progress { text: Cow::Owned(content) },
@@ -681,6 +681,7 @@ fn model_error(text: &str) -> ModelError {
         ModelError::Malformed,
         ModelError::CutOff,
         ModelError::NoForms,
+        ModelError::NoEmbeddings,
         ModelError::Elsewhere,
     ];
     let status = text.split_whitespace().find_map(|word| word.trim_end_matches(';').parse().ok());

@@ -32,7 +32,7 @@ pub struct Worker {
 }
 
 /// Who waits for what a device gives: by call and number.
-type Wishes = HashMap<(String, u64), oneshot::Sender<Vec<Piece>>>;
+type DataRequests = HashMap<(String, u64), oneshot::Sender<Vec<Piece>>>;
 
 #[derive(Debug)]
 struct Desk {
@@ -44,10 +44,10 @@ struct Desk {
     lines: Lines,
     /// Turns without memory, by the call that asked for them: only its gateway can cancel one.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
-    /// What turns want of devices, by their call and the number of the wish.
-    wishes: Mutex<Wishes>,
-    /// The number of the next wish: none comes twice, so that nothing that is late is taken for another.
-    next_wish: AtomicU64,
+    /// What turns want of devices, by their call and the number of the request.
+    data_requests: Mutex<DataRequests>,
+    /// The number of the next request for data: none comes twice, so that nothing that is late is taken for another.
+    next_data_request: AtomicU64,
 }
 
 impl Engine {
@@ -62,9 +62,10 @@ impl Engine {
                 tokio::spawn(late::tell(Arc::clone(&link), seals.clone(), self.notices()));
             }
             let room = Arc::new(Semaphore::new(settings.turns.max(1)));
-            let (lines, calls, wishes) = (Lines::default(), Mutex::default(), Mutex::default());
-            let (engine, next_wish) = (self.clone(), AtomicU64::new(0));
-            let desk = Desk { engine, link, seals, settings, room, lines, calls, wishes, next_wish };
+            let (lines, calls, data_requests) = (Lines::default(), Mutex::default(), Mutex::default());
+            let (engine, next_data_request) = (self.clone(), AtomicU64::new(0));
+            let desk =
+                Desk { engine, link, seals, settings, room, lines, calls, data_requests, next_data_request };
             let desk = Arc::new(desk);
             Ok(Worker { desk, requests })
         })
@@ -163,11 +164,12 @@ impl Desk {
                 let called_off = call.and_then(|call| self.calls().get(&call.attempt).cloned());
                 called_off.iter().for_each(|turn| turn.notify_one());
             }
-            // Only the worker that runs the turn has the wish.
+            // Only the worker that runs the turn has the request.
             Asked::Give { number, pieces } => {
-                let wish = call.and_then(|call| self.wishes.lock().remove(&(call.attempt, number)));
+                let data_request =
+                    call.and_then(|call| self.data_requests.lock().remove(&(call.attempt, number)));
                 // The turn may have gone on without it.
-                let _late = wish.map(|wish| wish.send(pieces));
+                let _late = data_request.map(|data_request| data_request.send(pieces));
             }
             Asked::Turn(mut errand) => {
                 self.date(&mut errand, call.is_some()).await;
@@ -342,7 +344,7 @@ impl Reply<'_> {
                     let waiting = std::iter::once(event).chain(std::iter::from_fn(|| turn.waiting()));
                     let waiting = waiting.inspect(|event| waits |= matches!(event, Outbound::Approval(_)));
                     let mut said = joined(waiting, &mut pieces);
-                    said.iter_mut().for_each(|said| self.note_wish(said));
+                    said.iter_mut().for_each(|said| self.note_data_request(said));
                     self.say(&said).await;
                 }
                 _ = beats.tick() => self.beat().await,
@@ -351,16 +353,16 @@ impl Reply<'_> {
     }
 
     /// Keeps the way back for what a turn wants; what its call has no name for gets nothing.
-    fn note_wish(&self, said: &mut Heard) {
+    fn note_data_request(&self, said: &mut Heard) {
         let (Heard::Event(Outbound::Wanted(_)), Some(attempt)) = (&said, &self.attempt) else { return };
         let Heard::Event(Outbound::Wanted(wanted)) = std::mem::replace(said, Heard::Alive) else { return };
-        let (wish, answer) = wanted.parted();
-        let mut wishes = self.desk.wishes.lock();
+        let (data_request, answer) = wanted.parted();
+        let mut data_requests = self.desk.data_requests.lock();
         // Those whose turn went on without.
-        wishes.retain(|_, answer| !answer.is_closed());
-        let number = self.desk.next_wish.fetch_add(1, Ordering::Relaxed);
-        wishes.insert((attempt.clone(), number), answer);
-        *said = Heard::Wants(number, wish);
+        data_requests.retain(|_, answer| !answer.is_closed());
+        let number = self.desk.next_data_request.fetch_add(1, Ordering::Relaxed);
+        data_requests.insert((attempt.clone(), number), answer);
+        *said = Heard::Wants(number, data_request);
     }
 
     async fn beat(&self) {

@@ -102,6 +102,17 @@ pub fn copy<'a>(
     })
 }
 
+/// Whether an earlier copy of this source to this destination was finished: then it is in use, and what is kept beside conversations
+/// is its own affair as well.
+pub fn is_copied<'a>(from: &'a Storage, to: &'a Storage) -> BoxFuture<'a, Result<bool, OpenError>> {
+    Box::pin(async move {
+        match from.keys.root().await? {
+            Some(root) => is_complete(from, to, root).await,
+            None => Ok(false),
+        }
+    })
+}
+
 /// Whether the destination is a finished copy of this source: it was done, and has the source's own keys.
 async fn is_complete(from: &Storage, to: &Storage, root: Kid) -> Result<bool, OpenError> {
     let marked = to.keys.named(MARK).await?.map(|(_, found)| found);

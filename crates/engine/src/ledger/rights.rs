@@ -4,6 +4,7 @@
 //! how an end is made final and proved.
 
 mod administrator;
+mod census;
 mod erasure;
 mod owned;
 mod receipt;
@@ -27,6 +28,7 @@ use crate::ledger::session::{self, Session, Wrote};
 pub use administrator::{
     Administrator, AuditCursor, AuditEnd, AuditPage, ReceiptProof, SessionSummary, Verified,
 };
+pub use census::{Census, Kept};
 pub(crate) use erasure::Whose;
 use erasure::{Subject, erase};
 pub use receipt::Receipt;

@@ -403,6 +403,14 @@ pub(crate) const AFTER_APPROVAL: Duration = Duration::from_secs(86_400);
 
 /// Opens a session's log from the store, afresh.
 pub(crate) async fn open(session: &Session) -> Result<Option<(Log, Option<Owner>)>, Error> {
+    let outcome = look(session).await;
+    if matches!(outcome, Err(Error::Tampered(_))) {
+        session.inner.ledger.counters.unopened.add();
+    }
+    outcome
+}
+
+async fn look(session: &Session) -> Result<Option<(Log, Option<Owner>)>, Error> {
     let Session { inner, scope, names, .. } = session;
     for _ in 0..OPENING_TRIES {
         // The key first: its anchor must not be newer than the log that is held against it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::error::{OpenError, StoreError};
-pub use crate::ledger::copy::{Copied, copy};
+pub use crate::ledger::copy::{Copied, copy, is_copied};
 pub use crate::ledger::headroom::{Headroom, RoomLent};
 pub use crate::ledger::legacy::{Imported, LeftBecause, LeftRow, Way, import_checkpoints};
 use crate::store::memory::{MemoryKeys, MemoryStore};

@@ -85,6 +85,22 @@ impl Session {
     }
 }
 
+impl History {
+    /// Without its oldest messages, where there are more than a log takes. Where it stands is what its client said all the same: no prompt has room
+    /// for so much, and a chat that has become long is answered like any other.
+    #[must_use]
+    pub fn newest(mut self) -> Self {
+        let mut bytes = 0;
+        let fits = |one: &&Said| {
+            bytes += one.text.len();
+            bytes <= MOST_BYTES
+        };
+        let kept = self.said.iter().rev().take(MOST_MESSAGES).take_while(fits).count();
+        self.said.drain(..self.said.len() - kept);
+        self
+    }
+}
+
 /// What a log knows of harm.
 pub(super) fn safety_of(log: &Checkpoint) -> SafetyRecord {
     let about = log.about();
@@ -106,7 +122,10 @@ pub(super) async fn look(session: &Session, held: &mut Held<'_>, inbound: &Inbou
     match held.log().await {
         Ok(_) => Ok(()),
         Err(Error::Tampered(_)) if brings_all(inbound) => make_way(session, held).await,
-        Err(Error::Tampered(_)) => Err(Error::History(Lacks::Unreadable)),
+        Err(Error::Tampered(_)) => {
+            session.inner.ledger.counters.history_asked.add();
+            Err(Error::History(Lacks::Unreadable))
+        }
         Err(error) => Err(error),
     }
 }
@@ -120,10 +139,16 @@ pub(super) fn needed(
     let Some(claim) = inbound.request.claim else { return Ok(None) };
     let stands = log.and_then(Checkpoint::head);
     let is_blank = || log.is_none_or(|log| log.all().all(|one| one.request_id == inbound.request_id));
-    if stands == Some(claim.head()) || (claim.count == 0 && stands.is_none() && is_blank()) {
+    let counters = &session.inner.ledger.counters;
+    if stands == Some(claim.head()) {
+        counters.history_known.add();
+        return Ok(None);
+    }
+    if claim.count == 0 && stands.is_none() && is_blank() {
         return Ok(None);
     }
     if !brings_all(inbound) {
+        counters.history_asked.add();
         return Err(Error::History(if stands.is_some() { Lacks::Differs } else { Lacks::Missing }));
     }
     let nothing = || History { said: Vec::new(), head: claim.head() };
@@ -273,6 +298,23 @@ mod tests {
                 ("m5", "m5!", vec![ReplyFrom::Quoted]),
             ]
         );
+    }
+
+    #[test]
+    fn of_a_history_that_is_too_long_the_newest_messages_are_taken() {
+        let head = Head { count: 9, digest: Digest::from_bytes([1; 32]) };
+        let third = "x".repeat(MOST_BYTES / 3);
+        let named = |n: usize| format!("m{n}");
+        let long = |n| Said { text: third.clone(), ..said(SaidBy::User, &named(n)) };
+        let newest = |said: Vec<Said>| {
+            let history = History { said, head }.newest();
+            assert!(history.head == head && adopted(&history, Millis(1)).is_ok());
+            history.said.into_iter().map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(newest((0..5).map(long).collect()), ["m2", "m3", "m4"]);
+        let many: Vec<Said> = (0..MOST_MESSAGES + 2).map(|n| said(SaidBy::User, &named(n))).collect();
+        assert_eq!(newest(many), (2..MOST_MESSAGES + 2).map(named).collect::<Vec<_>>());
+        assert_eq!(newest(vec![said(SaidBy::User, "m0")]), ["m0"], "what fits stays whole");
     }
 
     #[test]

@@ -17,11 +17,11 @@ use confidant_display::debug_without_content;
 use confidant_model::Step;
 use parking_lot::Mutex;
 
+use super::data_request::{DataRequest, MayAsk, Piece, Wanted};
 use super::outbound::Outbound;
 use super::outlet::Outlet;
 use super::remember;
 use super::request::TurnRequest;
-use super::wish::{MayAsk, Piece, Wanted, Wish};
 use crate::approval::{Current, Work};
 
 /// What one turn may ask for, and has asked for.
@@ -92,7 +92,7 @@ impl Asking {
         if names.is_empty() {
             return Vec::new();
         }
-        self.ask(Wish::Settings(names.to_vec()), outlet, |piece| names.contains(&piece.name)).await
+        self.ask(DataRequest::Settings(names.to_vec()), outlet, |piece| names.contains(&piece.name)).await
     }
 
     /// Past chats that have to do with these tags, where a conversation begins.
@@ -100,40 +100,45 @@ impl Asking {
         if tags.is_empty() || !self.begins {
             return Vec::new();
         }
-        self.ask(Wish::PastChats(tags.to_vec()), outlet, |_| true).await
+        self.ask(DataRequest::PastChats(tags.to_vec()), outlet, |_| true).await
     }
 
     /// What the person's chats say about these words. `None` if nobody could be asked, or was asked before.
     pub(super) async fn search(&self, words: &str, outlet: &Outlet) -> Option<Vec<Piece>> {
-        if words.trim().is_empty() || !self.is_open(&Wish::Search(String::new())) {
+        if words.trim().is_empty() || !self.is_open(&DataRequest::Search(String::new())) {
             return None;
         }
-        Some(self.ask(Wish::Search(words.to_owned()), outlet, |_| true).await)
+        Some(self.ask(DataRequest::Search(words.to_owned()), outlet, |_| true).await)
     }
 
-    fn is_open(&self, wish: &Wish) -> bool {
+    fn is_open(&self, data_request: &DataRequest) -> bool {
         let so_far = self.so_far.lock();
-        let (may, was_asked) = match wish {
-            Wish::Settings(_) => (self.may.settings, so_far.settings),
-            Wish::PastChats(_) => (self.may.past_chats, so_far.past_chats),
-            Wish::Search(_) => (self.may.search, so_far.search),
+        let (may, was_asked) = match data_request {
+            DataRequest::Settings(_) => (self.may.settings, so_far.settings),
+            DataRequest::PastChats(_) => (self.may.past_chats, so_far.past_chats),
+            DataRequest::Search(_) => (self.may.search, so_far.search),
         };
         may && !was_asked && so_far.pieces < MOST_PIECES && so_far.bytes < MOST_BYTES
     }
 
-    async fn ask(&self, wish: Wish, outlet: &Outlet, is_it: impl Fn(&Piece) -> bool) -> Vec<Piece> {
-        if !self.is_open(&wish) {
+    async fn ask(
+        &self,
+        data_request: DataRequest,
+        outlet: &Outlet,
+        is_it: impl Fn(&Piece) -> bool,
+    ) -> Vec<Piece> {
+        if !self.is_open(&data_request) {
             return Vec::new();
         }
         {
             let mut so_far = self.so_far.lock();
-            match wish {
-                Wish::Settings(_) => so_far.settings = true,
-                Wish::PastChats(_) => so_far.past_chats = true,
-                Wish::Search(_) => so_far.search = true,
+            match data_request {
+                DataRequest::Settings(_) => so_far.settings = true,
+                DataRequest::PastChats(_) => so_far.past_chats = true,
+                DataRequest::Search(_) => so_far.search = true,
             }
         }
-        let (wanted, given) = Wanted::new(wish);
+        let (wanted, given) = Wanted::new(data_request);
         outlet.send(Outbound::Wanted(Box::new(wanted)));
         let given = tokio::time::timeout(self.wait, given).await;
         let mut given = given.ok().and_then(Result::ok).unwrap_or_default();
@@ -198,17 +203,17 @@ mod tests {
     }
 
     /// Somebody who gives this to whatever is asked for.
-    fn giving(pieces: Vec<Piece>) -> (Outlet, tokio::task::JoinHandle<Vec<Wish>>) {
+    fn giving(pieces: Vec<Piece>) -> (Outlet, tokio::task::JoinHandle<Vec<DataRequest>>) {
         let (events, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
-            let mut wishes = Vec::new();
+            let mut data_requests = Vec::new();
             while let Some(event) = receiver.recv().await {
                 if let Outbound::Wanted(wanted) = event {
-                    wishes.push(wanted.wish.clone());
+                    data_requests.push(wanted.data_request.clone());
                     wanted.give(pieces.clone());
                 }
             }
-            wishes
+            data_requests
         });
         (Outlet::new(Some(events)), task)
     }
@@ -227,8 +232,11 @@ mod tests {
         assert!(given == [piece("z", "z")], "{given:?}");
         assert_eq!(asking.search("tides", &outlet).await, None, "nothing more may be given");
         drop(outlet);
-        let wishes = task.await.unwrap();
-        assert!(wishes == [Wish::Settings(names.to_vec()), Wish::PastChats(vec!["tides".to_owned()])]);
+        let data_requests = task.await.unwrap();
+        assert!(
+            data_requests
+                == [DataRequest::Settings(names.to_vec()), DataRequest::PastChats(vec!["tides".to_owned()])]
+        );
     }
 
     #[tokio::test]

@@ -177,7 +177,10 @@ fn start<F>(
 where
     F: Future<Output = Result<Ending, Error>> + Send + 'static,
 {
-    match scope::inbound(request, audience, &inner.ledger.settings) {
+    // A gateway's workers answer, and look for themselves.
+    let answers = inner.gateway.get().is_none().then_some(&inner.staff.models);
+    let checked = scope::inbound(request, audience, &inner.ledger.settings);
+    match checked.and_then(|inbound| scope::can_be_answered(inbound, answers)) {
         Ok(inbound) => {
             let request_id = inbound.request_id.clone();
             spawn(inner, scope, request_id, |outlet| run(inbound, outlet))

@@ -22,7 +22,7 @@ type Key = (Option<Tag>, String);
 /// A turn's own end of it.
 #[derive(Clone, Debug)]
 pub(super) struct Cancel {
-    wish: watch::Receiver<bool>,
+    signal: watch::Receiver<bool>,
     entered: Arc<Entered>,
 }
 
@@ -71,8 +71,8 @@ impl Drop for Entered {
 
 impl Cancels {
     pub(super) fn enter(&self, scope: Option<Tag>, request_id: &str) -> Cancel {
-        let (sender, wish) = watch::channel(false);
-        Cancel { wish, entered: Arc::new(self.list((scope, request_id.to_owned()), sender)) }
+        let (sender, signal) = watch::channel(false);
+        Cancel { signal, entered: Arc::new(self.list((scope, request_id.to_owned()), sender)) }
     }
 
     /// Lets the turn of this task be cancelled by another name too, for as long as the guard lives: whoever decides goes
@@ -126,13 +126,13 @@ pub(super) async fn or<T>(work: impl Future<Output = T>) -> Result<T, Error> {
     let Ok(mut cancel) = CANCEL.try_with(Cancel::clone) else { return Ok(work.await) };
     tokio::select! {
         biased;
-        Ok(_) = cancel.wish.wait_for(|cancelled| *cancelled) => Err(Error::Cancelled),
+        Ok(_) = cancel.signal.wait_for(|cancelled| *cancelled) => Err(Error::Cancelled),
         done = work => Ok(done),
     }
 }
 
 /// Goes on unless the turn is cancelled: for places where what is under way must not be dropped.
 pub(super) fn check() -> Result<(), Error> {
-    let cancelled = CANCEL.try_with(|cancel| *cancel.wish.borrow()).unwrap_or(false);
+    let cancelled = CANCEL.try_with(|cancel| *cancel.signal.borrow()).unwrap_or(false);
     if cancelled { Err(Error::Cancelled) } else { Ok(()) }
 }

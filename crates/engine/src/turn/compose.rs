@@ -9,10 +9,10 @@ use confidant_model::tokens;
 use confidant_model::{Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, Voice, fresh_fence};
 use confidant_prepare::Prepared;
 
+use super::data_request::Piece;
 use super::draft::Draft;
 use super::recall::{MESSAGE_OVERHEAD, Quote, Recalled, RecalledExchange};
 use super::request::{Inbound, Restore, SwitchedOff};
-use super::wish::Piece;
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
 use crate::concepts::InScope;
@@ -245,7 +245,7 @@ pub(super) async fn compose(
         tools: offered.iter().map(|tool| tool.spec.clone()).collect(),
         calling: Calling::Free,
         steps: Vec::new(),
-        sampling: gathered.sampling,
+        sampling: gathered.sampling.clone(),
     }
 }
 

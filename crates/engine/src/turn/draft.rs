@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use confidant_prepare::RunningHarm;
 
+use super::data_request::Piece;
 use super::enrich::{Enrichment, Material};
 use super::outbound::{Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::wish::Piece;
 use crate::about::Note;
 use crate::approval::Work;
 use crate::concepts::InScope;

@@ -26,6 +26,7 @@ mod cancel;
 mod commit;
 mod compose;
 mod compress;
+mod data_request;
 mod draft;
 mod enrich;
 mod focus;
@@ -44,7 +45,6 @@ mod scope;
 mod share;
 mod spoken;
 mod told;
-mod wish;
 mod work;
 
 use std::borrow::Cow;
@@ -76,18 +76,18 @@ pub(crate) use after::resume::recover;
 pub use begin::Turn;
 pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
+pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
 pub use outbound::{
     ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
 };
 pub(crate) use outlet::Outlet;
-pub(crate) use relay::{Relay, Tap, Told};
+pub(crate) use relay::{Relay, RelayedTurn, Tap};
 pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
 pub use told::Lines;
-pub use wish::{MayAsk, Piece, Wanted, Wish};
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(
@@ -107,6 +107,7 @@ async fn run(
         return remote::run(gateway, session, inbound, (place, asked), outlet).await;
     }
     let mut held = Arrived::lock(place, asked, session, &inbound.request_id).await?;
+    let was_warm = held.warm().is_some();
     // Not before there is a place: the first time takes as long as some turns.
     inbound.tokens = tokens::count(&inbound.request.query);
     outlet.progress("🔍 Analyzing...");
@@ -125,6 +126,11 @@ async fn run(
         }
         Ok(accept::Accepted::Waits(request)) => Ok(Ending::Approval(request)),
         Ok(accept::Accepted::Now { resumed }) => {
+            match (was_warm, held.is_new()) {
+                (true, _) => inner.ledger.counters.warm.add(),
+                (false, false) => inner.ledger.counters.cold.add(),
+                (false, true) => {}
+            }
             if session.is_web() && held.is_new() {
                 end_older(session);
             }

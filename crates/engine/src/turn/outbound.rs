@@ -7,9 +7,9 @@ use confidant_model::Usage;
 use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
+use super::data_request::Wanted;
 use super::enrich::Enrichment;
 use super::safety::SafetyRecord;
-use super::wish::Wanted;
 use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
 use crate::concepts::{ConceptsOfTurn, ContextStatus};

@@ -133,7 +133,7 @@ impl<'p> Planner<'p> {
     pub(super) async fn new(
         inner: &'p Inner,
         (whose, session): (&Whose<'_>, Option<&Session>),
-        known: Known,
+        mut known: Known,
         gathered: &Gathered,
         settings: Vec<String>,
     ) -> Self {
@@ -141,6 +141,8 @@ impl<'p> Planner<'p> {
         allowed.retain(|tool| !gathered.off.has_tool(&tool.spec.name));
         let mut catalogue = inner.staff.instructions.catalogue(gathered.situation(inner, session, None));
         catalogue.focus_modes.retain(|mode| !gathered.off.has_focus_mode(&mode.id));
+        // Nor is one that was on before named by the tool that stops it.
+        known.focus.take_if(|focus| gathered.off.has_focus_mode(focus));
         let first_words = |text: &str| text.chars().take(LONGEST_HINT).collect::<String>();
         let skills = allowed.iter().map(|tool| (tool.spec.name.clone(), first_words(&tool.spec.description)));
         // The first is for everything else; more than that somebody has named, and then only those count.

@@ -20,7 +20,7 @@ use crate::store::redis::Buffers;
 /// Lets other processes hear turns that run here.
 pub(crate) trait Relay: Send + Sync + std::fmt::Debug {
     /// Tells a turn, from now on, to whoever can open its session.
-    fn tell(&self, told: Told) -> Box<dyn Tap>;
+    fn tell(&self, turn: RelayedTurn) -> Box<dyn Tap>;
     /// Nobody hears a turn of this session any more, and who tells one finds out.
     fn silence(&self, scope: Tag) -> BoxFuture<'_, ()>;
     /// Where what is told lies.
@@ -33,8 +33,8 @@ pub(crate) trait Tap: Send + Sync + std::fmt::Debug {
     fn say(&self, event: &Outbound);
 }
 
-/// A turn that is told.
-pub(crate) struct Told {
+/// A running turn whose words and events go to everybody who follows it.
+pub(crate) struct RelayedTurn {
     /// Its session.
     pub(crate) scope: Tag,
     /// The session's key.
@@ -45,4 +45,4 @@ pub(crate) struct Told {
     pub(crate) silenced: Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>,
 }
 
-debug_without_content!(Told);
+debug_without_content!(RelayedTurn);

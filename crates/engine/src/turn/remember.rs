@@ -5,8 +5,8 @@ use confidant_model::ToolSpec;
 use serde_json::{Value, json};
 
 use super::calls::text_of;
+use super::data_request::Piece;
 use super::request::Restore;
-use super::wish::Piece;
 use crate::audience::Audience;
 use crate::ledger::checkpoint::Checkpoint;
 use crate::ledger::entry::ReplyFrom;

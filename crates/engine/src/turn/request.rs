@@ -6,9 +6,9 @@ use confidant_display::debug_without_content;
 use confidant_model::{PromptMessage, Sampling};
 use serde::{Deserialize, Serialize};
 
+use super::data_request::MayAsk;
 use super::safety::SafetyRecord;
 use super::spoken::Spoken;
-use super::wish::MayAsk;
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;

@@ -1,5 +1,6 @@
 //! Stage 1: who asks what, and whether that is acceptable.
 
+use confidant_model::Models;
 use confidant_seal::Scope;
 
 use super::after::decide::{self, CarryOut, Meant};
@@ -47,6 +48,16 @@ pub(super) fn inbound(
     }
     SwitchedOff::strip(&mut request);
     Ok(Inbound { request_id, audience, tokens: 0, request })
+}
+
+/// Refuses what none of those who may answer could do: an answer that only looks like what was asked for helps nobody.
+pub(super) fn can_be_answered(inbound: Inbound, models: Option<&Models>) -> Result<Inbound, Error> {
+    match models.and_then(|models| models.refuses(&inbound.request.sampling)) {
+        Some(name) => {
+            Err(invalid(&format!("the model that answers here does not support `{name}`"), "leave it out"))
+        }
+        None => Ok(inbound),
+    }
 }
 
 /// Who reads the answer when the channel does not say: the narrowest that fits what it does say.

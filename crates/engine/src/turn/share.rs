@@ -10,7 +10,7 @@
 use futures_util::future::BoxFuture;
 
 use super::outlet::Outlet;
-use super::relay::Told;
+use super::relay::RelayedTurn;
 use crate::ledger::session::{Held, Session, open};
 use crate::ledger::web_scope::{Keep, keep};
 
@@ -19,7 +19,7 @@ pub(super) fn tell(session: &Session, held: &Held<'_>, request_id: &str, outlet:
     let Some(relay) = session.inner.relay.get() else { return };
     let Some(key) = held.key().filter(|_| keep(session.scope()) == Some(Keep::Stored)) else { return };
     let (silenced, name) = (session.clone(), request_id.to_owned());
-    let told = Told {
+    let told = RelayedTurn {
         scope: session.names.scope,
         key: key.clone(),
         request_id: request_id.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use confidant_engine::turn::{Final, MayAsk, Outbound, Piece, SwitchedOff, Turn, Wanted, Wish};
+use confidant_engine::turn::{DataRequest, Final, MayAsk, Outbound, Piece, SwitchedOff, Turn, Wanted};
 use confidant_engine::{HistoryLimits, TurnRequest};
 use serde_json::json;
 
@@ -27,12 +27,12 @@ fn piece(name: &str, text: &str) -> Piece {
 }
 
 /// Hears a turn out; what it wants is answered like this.
-async fn heard(mut turn: Turn, mut answer: impl FnMut(Wanted)) -> (Final, Vec<Wish>) {
-    let (mut wishes, mut last) = (Vec::new(), None);
+async fn heard(mut turn: Turn, mut answer: impl FnMut(Wanted)) -> (Final, Vec<DataRequest>) {
+    let (mut data_requests, mut last) = (Vec::new(), None);
     while let Some(event) = turn.next().await {
         match event {
             Outbound::Wanted(wanted) => {
-                wishes.push(wanted.wish.clone());
+                data_requests.push(wanted.data_request.clone());
                 answer(*wanted);
             }
             Outbound::Final(answer) => last = Some(answer),
@@ -40,7 +40,7 @@ async fn heard(mut turn: Turn, mut answer: impl FnMut(Wanted)) -> (Final, Vec<Wi
             _ => {}
         }
     }
-    (last.unwrap(), wishes)
+    (last.unwrap(), data_requests)
 }
 
 /// All that the model was told, in every prompt so far.
@@ -68,8 +68,11 @@ async fn settings_are_asked_for_by_name_and_go_into_this_prompt_only(place: Plac
     };
     // Of what is given, only what was asked for counts.
     let given = || vec![piece("city", "marker-cork-77"), piece("job", "marker-baker-78")];
-    let (answer, wishes) = heard(chat.turn(request), |wanted| wanted.give(given())).await;
-    assert!(wishes == [Wish::Settings(vec!["city".into(), "diet".into()])], "{wishes:?}");
+    let (answer, data_requests) = heard(chat.turn(request), |wanted| wanted.give(given())).await;
+    assert!(
+        data_requests == [DataRequest::Settings(vec!["city".into(), "diet".into()])],
+        "{data_requests:?}"
+    );
     assert_eq!(answer.metadata.requested_settings, ["diet"], "what was not given is named with the answer");
     s.engine.settle().await;
     let prompt = told(&s).pop().unwrap();
@@ -96,12 +99,15 @@ async fn a_chat_that_begins_is_told_of_similar_ones_once(place: Place) {
     };
     // Four are given: three are told of.
     let given = || (0..4).map(|n| piece(&format!("Chat {n}"), &format!("marker-tide-{n}"))).collect();
-    let (_, wishes) = heard(chat.turn(request(0)), |wanted| wanted.give(given())).await;
-    assert!(wishes == [Wish::PastChats(vec!["tides".into(), "sailing".into()])], "{wishes:?}");
+    let (_, data_requests) = heard(chat.turn(request(0)), |wanted| wanted.give(given())).await;
+    assert!(
+        data_requests == [DataRequest::PastChats(vec!["tides".into(), "sailing".into()])],
+        "{data_requests:?}"
+    );
     let prompt = told(&s).pop().unwrap();
     assert!(prompt.contains("Chat 2: marker-tide-2") && !prompt.contains("marker-tide-3"), "{prompt}");
-    let (_, wishes) = heard(chat.turn(request(1)), |wanted| wanted.give(given())).await;
-    assert!(wishes.is_empty(), "it goes on");
+    let (_, data_requests) = heard(chat.turn(request(1)), |wanted| wanted.give(given())).await;
+    assert!(data_requests.is_empty(), "it goes on");
     assert!(!told(&s).pop().unwrap().contains("marker-tide"));
     stop(s.engine).await;
 }
@@ -115,8 +121,8 @@ async fn a_search_looks_on_the_device_once_and_is_not_kept(place: Place) {
     let request =
         TurnRequest { asks: MayAsk { search: true, ..MayAsk::default() }, ..asks("t1", query, 0, 0, 1) };
     let given = || vec![piece("Trip", "marker-harbour-79")];
-    let (answer, wishes) = heard(chat.turn(request), |wanted| wanted.give(given())).await;
-    let [Wish::Search(words)] = wishes.as_slice() else { panic!("{wishes:?}") };
+    let (answer, data_requests) = heard(chat.turn(request), |wanted| wanted.give(given())).await;
+    let [DataRequest::Search(words)] = data_requests.as_slice() else { panic!("{data_requests:?}") };
     assert!(words == "harbour" || words == "the harbour", "{words}");
     assert_eq!(answer.content.matches("Trip: marker-harbour-79").count(), 1, "{}", answer.content);
     assert!(told(&s)[0].contains("memory.search"), "offered, though nothing is left out of the prompt");
@@ -143,14 +149,14 @@ async fn a_device_that_does_not_answer_holds_up_nothing(place: Place) {
     // Nothing is said: the turn goes on, and what comes later is not heard.
     let chat = chat(&s.engine, CHAT);
     let mut held = Vec::new();
-    let (answer, wishes) = heard(chat.turn(request(0)), |wanted| held.push(wanted)).await;
-    assert_eq!(wishes.len(), 3, "settings, similar chats, a search: {wishes:?}");
+    let (answer, data_requests) = heard(chat.turn(request(0)), |wanted| held.push(wanted)).await;
+    assert_eq!(data_requests.len(), 3, "settings, similar chats, a search: {data_requests:?}");
     assert!(answer.content.starts_with("Looking.") && answer.content.contains("done:"));
     held.into_iter().for_each(|wanted| wanted.give(vec![piece("city", "marker-late-80")]));
     // It is refused, or nobody hears of it: at once.
     s.small.says("prepare_turn", with(json!({ "relevant_app_settings_and_memories": ["city"] })));
-    let (_, wishes) = heard(chat.turn(request(1)), drop).await;
-    assert_eq!(wishes.len(), 2, "the chat has begun: {wishes:?}");
+    let (_, data_requests) = heard(chat.turn(request(1)), drop).await;
+    assert_eq!(data_requests.len(), 2, "the chat has begun: {data_requests:?}");
     drop(chat.turn(request(2)).finish().await.unwrap());
     assert!(!told(&s).concat().contains("marker-late-80"));
     stop(s.engine).await;
@@ -175,9 +181,9 @@ async fn what_is_off_is_not_asked_for_and_in_no_request(place: Place) {
         off,
         ..asks("t1", "call memory.search {\"query\": \"tides\"}", 0, 0, 1)
     };
-    let (answer, wishes) =
+    let (answer, data_requests) =
         heard(chat.turn(request), |wanted| wanted.give(vec![piece("zqtown", "Cork")])).await;
-    assert!(wishes.is_empty(), "{wishes:?}");
+    assert!(data_requests.is_empty(), "{data_requests:?}");
     assert!(answer.content.contains("there is no tool memory.search"), "{}", answer.content);
     let (schema, material) = s.small.asked("prepare_turn").pop().unwrap();
     assert!(!format!("{schema}{material}").contains("zqtown"), "{schema}");
@@ -199,15 +205,15 @@ async fn nobody_but_the_device_of_a_chat_is_asked(place: Place) {
         asks: ALL,
         ..says("call memory.search {\"query\": \"tides\"}")
     };
-    let (_, wishes) = heard(session(&s.engine, "http:r:main:alice").turn(request), drop).await;
-    assert!(wishes.is_empty(), "{wishes:?}");
+    let (_, data_requests) = heard(session(&s.engine, "http:r:main:alice").turn(request), drop).await;
+    assert!(data_requests.is_empty(), "{data_requests:?}");
     // A chat whose question allows nothing.
     let request = TurnRequest {
         available_settings: vec!["city".into()],
         ..asks("t1", "call memory.search {\"query\": \"tides\"}", 0, 0, 1)
     };
-    let (answer, wishes) = heard(chat(&s.engine, CHAT).turn(request), drop).await;
-    assert!(wishes.is_empty(), "{wishes:?}");
+    let (answer, data_requests) = heard(chat(&s.engine, CHAT).turn(request), drop).await;
+    assert!(data_requests.is_empty(), "{data_requests:?}");
     assert_eq!(answer.metadata.requested_settings, ["city"], "it is named, and a new turn can bring it");
     stop(s.engine).await;
 }

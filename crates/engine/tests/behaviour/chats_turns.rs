@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use confidant_engine::aspects::{Aspects, Instructions, Slot};
 use confidant_engine::head::HeadState;
 use confidant_engine::prepare::{Harm, SafetyAction};
 use confidant_engine::turn::{History, Said, SaidBy, SwitchedOff};
@@ -16,6 +17,7 @@ use crate::web::*;
 
 on_every_store! {
     what_is_switched_off_is_in_no_models_request,
+    a_focus_mode_that_is_off_is_in_no_models_request,
     a_turn_that_goes_on_after_a_kill_has_off_what_was_off,
     a_title_is_made_once_for_each_chat,
     a_chat_whose_first_answer_had_no_title_gets_one_later,
@@ -62,6 +64,57 @@ async fn what_is_switched_off_is_in_no_models_request(place: Place) {
         whole.contains("files.read") && !whole.contains("files.secret") && !whole.contains("files.write")
     );
     assert_eq!(s.small.asked("enrich_turn").len(), 1);
+    stop(s.engine).await;
+}
+
+/// Whether the last requests to either model name the focus mode, or say what the operator says of it.
+fn is_focused(s: &Setting) -> bool {
+    let prompts = s.default.prompts.lock().unwrap();
+    let prompt = prompts.last().unwrap();
+    let mut all = vec![prompt.system.clone()];
+    all.extend(prompt.tools.iter().map(|tool| format!("{} {}", tool.description, tool.schema)));
+    let (schema, material) = s.small.asked("prepare_turn").pop().unwrap();
+    all.extend([schema.to_string(), material]);
+    all.extend(s.small.systems.lock().unwrap().last().cloned());
+    let all = all.concat();
+    all.contains("web.research") || all.contains("Cite every source.")
+}
+
+async fn a_focus_mode_that_is_off_is_in_no_models_request(place: Place) {
+    let folder = place.file("instructions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = "---\nslot: focus\nfocus: web.research\nname: Research\n---\nCite every source.";
+    std::fs::write(folder.join("research.md"), file).unwrap();
+    let instructions = Instructions::open(folder);
+    let s = setting(&place, |parts| {
+        parts.aspects = Aspects::new(vec![instructions.aspect(Slot::Focus, None)]);
+        parts.instructions = instructions;
+    })
+    .await;
+    s.small.says("prepare_turn", with(json!({ "relevant_app_focus_modes": ["web.research"] })));
+    let chat = chat(&s.engine, CHAT);
+    let off = |names: &[&str]| SwitchedOff {
+        focus_modes: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..SwitchedOff::default()
+    };
+    let chosen = |n: u8, off| TurnRequest {
+        off,
+        focus: Some("web.research".to_owned()),
+        ..asks(&format!("t{n}"), "look it up", u64::from(n) * 2, n, n + 1)
+    };
+    let all = [off(&[]), off(&["*"]), off(&["web.research"]), off(&["plot.coup"])];
+    for (n, off) in (0_u8..).zip(all) {
+        chat.turn(chosen(n, off)).finish().await.unwrap();
+        assert_eq!(is_focused(&s), n == 0 || n == 3, "{n}");
+    }
+    // Nor one that was switched on in the conversation, by the tool that would end it.
+    let alice = session(&s.engine, "http:r:main:alice");
+    alice.turn(says("!focus web.research")).finish().await.unwrap();
+    for off in [off(&[]), off(&["*"])] {
+        let is_on = off == SwitchedOff::default();
+        alice.turn(TurnRequest { off, ..says("look it up") }).finish().await.unwrap();
+        assert_eq!(is_focused(&s), is_on);
+    }
     stop(s.engine).await;
 }
 

@@ -462,7 +462,7 @@ impl Model for Breaking {
 async fn whatever_the_model_does_the_log_stays_whole(place: Place) {
     let model: Arc<Breaking> = Arc::default();
     let mut parts = Parts::new(place.storage().await, keys(&[1]), Arc::clone(&model) as _);
-    parts.settings.answer_timeout = Duration::from_millis(100);
+    parts.settings.answer_timeout = Duration::from_secs(2);
     let engine = Engine::open(parts).await.unwrap();
     let alice = session(&engine, ID);
     for n in 0..5 {

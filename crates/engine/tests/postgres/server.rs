@@ -58,7 +58,7 @@ impl Breakable {
 
 /// Asks until there is an answer that was kept, as a client does that was told to send it again.
 pub(crate) async fn insist(engine: &Engine, id: &str, request: &str, query: &str) -> Final {
-    for _ in 0..200 {
+    for _ in 0..1200 {
         match session(engine, id).turn(says_as(request, query)).finish().await {
             Ok(answer) if answer.metadata.memory == MemoryState::Kept => return answer,
             Ok(_) => {}

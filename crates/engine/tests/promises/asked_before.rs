@@ -89,7 +89,7 @@ async fn promise_6_what_waits_when_another_process_erases_ends_with_it(place: Pl
         model.until(1).await;
         let waiting = session(&engine, ID).turn(says("two"));
         // It has taken its place and looked what time it is, which another process cannot know.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
         let receipt = erase(&other, way).await;
         // Somebody begins anew before the one that waits gets to write: it must not write into that, either.
         let anew = session(&other, ID).turn(says("begun"));

@@ -179,12 +179,12 @@ async fn promise_5_stopping_finishes_or_parks(place: Place) {
     model.until(1).await;
     let stopping = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.stop(Duration::from_secs(20)).await }
+        async move { engine.stop(Duration::from_secs(120)).await }
     });
     // A turn that comes before the stop hangs like the first; one that comes after is refused at once.
     loop {
         let late = session(&engine, "http:r:main:bob").turn(says("late")).finish();
-        match tokio::time::timeout(Duration::from_millis(20), late).await {
+        match tokio::time::timeout(Duration::from_millis(200), late).await {
             Err(_) => {}
             Ok(refused) => break assert!(matches!(refused, Err(Error::Stopping))),
         }

@@ -19,7 +19,7 @@ async fn engine_at(url: &str, model: &Arc<Recorder>) -> Engine {
 
 /// Asks until there is an answer, as a client does that was told to send it again.
 async fn insist(engine: &Engine, id: &str, request: &str, query: &str) -> Final {
-    for _ in 0..40 {
+    for _ in 0..1200 {
         match session(engine, id).turn(says_as(request, query)).finish().await {
             Ok(answer) if answer.metadata.memory == MemoryState::Kept => return answer,
             Ok(_) => {}

@@ -10,7 +10,7 @@ use confidant_engine::bus::{BusSettings, Speech};
 use confidant_engine::head::{Claim, Digest};
 use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
 use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
-use confidant_engine::turn::{CarryOut, Ending, MayAsk, MemoryState, Outbound, Piece, Wish};
+use confidant_engine::turn::{CarryOut, DataRequest, Ending, MayAsk, MemoryState, Outbound, Piece};
 use confidant_engine::{Actor, Engine, Error, Keep, Parts, Storage, TenantId, Turn, TurnRequest, UserId};
 
 use crate::proxy::Proxy;
@@ -103,7 +103,7 @@ async fn a_gateway_follows_the_workers_to_the_server_that_took_over() {
     let proxy = Proxy::to(old.port).await;
     let model = Recorder::new();
     let gateway = engine(&store, Arc::clone(&model) as _).await;
-    let settings = BusSettings { patience: Duration::from_secs(20), ..bus(&proxy.url()) };
+    let settings = BusSettings { patience: Duration::from_secs(60), ..bus(&proxy.url()) };
     gateway.become_gateway(settings).await.unwrap();
     let first = engine(&store, Arc::clone(&model) as _).await;
     let working = works(&first, &old.url()).await;
@@ -161,7 +161,7 @@ async fn a_bus_that_is_away_is_said_by_name_and_a_store_that_is_away_costs_memor
     let worker = engine(&store, Arc::clone(&model) as _).await;
     let _working = works(&worker, &meeting.url()).await;
     let gateway = engine(&store, Arc::clone(&model) as _).await;
-    let settings = BusSettings { patience: Duration::from_secs(1), ..bus(&meeting.url()) };
+    let settings = BusSettings { patience: Duration::from_secs(10), ..bus(&meeting.url()) };
     gateway.become_gateway(settings).await.unwrap();
     assert!(gateway.has_worker().await);
     let ann = session(&gateway, "http:r:main:ann");
@@ -181,7 +181,7 @@ async fn a_bus_that_is_away_is_said_by_name_and_a_store_that_is_away_costs_memor
 async fn a_full_worker_takes_the_next_turn_as_soon_as_it_has_room() {
     let Some(server) = Server::start(&[]) else { return };
     let model = Recorder::new();
-    let settings = || BusSettings { turns: 2, patience: Duration::from_secs(20), ..bus(&server.url()) };
+    let settings = || BusSettings { turns: 2, patience: Duration::from_secs(60), ..bus(&server.url()) };
     let worker = engine(&server, Arc::clone(&model) as _).await;
     let mut work = worker.become_worker(settings()).await.unwrap();
     let _working = tokio::spawn(async move { work.work().await });
@@ -300,7 +300,7 @@ async fn what_was_asked_before_an_erasure_ends_as_erased_though_its_worker_died(
         let Some(server) = Server::start(&[]) else { return };
         let settings = || BusSettings {
             speech,
-            patience: Duration::from_secs(20),
+            patience: Duration::from_secs(60),
             silence: Duration::from_secs(1),
             ..bus(&server.url())
         };
@@ -408,11 +408,11 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
             ..says_as(&format!("t{n}"), "What of the harbour?")
         };
         let mut turn = chat.turn(request);
-        let (mut wishes, mut answer) = (Vec::new(), None);
+        let (mut data_requests, mut answer) = (Vec::new(), None);
         while let Some(event) = turn.next().await {
             match event {
                 Outbound::Wanted(wanted) => {
-                    wishes.push(wanted.wish.clone());
+                    data_requests.push(wanted.data_request.clone());
                     if given {
                         let text = format!("marker-harbour-{n}");
                         wanted.give(vec![Piece { name: "Trip".to_owned(), text }]);
@@ -423,7 +423,7 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
                 _ => {}
             }
         }
-        assert!(wishes == [Wish::Search("harbour".to_owned())], "{wishes:?}");
+        assert!(data_requests == [DataRequest::Search("harbour".to_owned())], "{data_requests:?}");
         let answer = answer.unwrap();
         assert_eq!(answer.contains(&format!("Trip: marker-harbour-{n}")), given, "{answer}");
     }

@@ -68,7 +68,8 @@ async fn nothing_but_expiring_keys_remains_after_the_lifetime() {
     let session_keys =
         |server: &Server| server.keys().iter().filter(|(key, _)| !key.starts_with("confidant:")).count();
     server.wait_until(|server| session_keys(server) == 0);
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    // Before anything that waits for a sweep, which is a minute at most.
+    assert!(begun.elapsed() < Duration::from_secs(50));
     // What never expires is a closed list, and none of it is of a session.
     let system = ["format", "tokens", "lanes", "named", "anchors"];
     for (key, left) in server.keys() {
@@ -76,7 +77,8 @@ async fn nothing_but_expiring_keys_remains_after_the_lifetime() {
         let is_system = system.contains(&name)
             || name.strip_prefix("lane:{").is_some_and(|rest| rest.ends_with('}'))
             || name.strip_prefix("keys:{").is_some_and(|rest| rest.ends_with('}'));
-        assert!(left > 0 || is_system, "{name} has no lifetime");
+        // 0: it ends in this very millisecond.
+        assert!(left >= 0 || is_system, "{name} has no lifetime: {left}");
         // Key rows and their index wait for a sweep, a minute at most.
         assert!(!name.starts_with("keys:") || is_system || left <= 62_000, "{name} lives for {left} ms");
         assert!(
@@ -89,7 +91,7 @@ async fn nothing_but_expiring_keys_remains_after_the_lifetime() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_redis_ended_begins_anew_and_its_key_goes() {
     let Some(server) = Server::start(&[]) else { return };
-    let lifetimes = Lifetimes { place: Some(Duration::from_secs(1)), person: None };
+    let lifetimes = Lifetimes { place: Some(Duration::from_secs(4)), person: None };
     let engine = engine(&server, Settings { lifetimes, ..Settings::default() }).await;
     session(&engine, ROOM).turn(says("one")).finish().await.unwrap();
     session(&engine, "discord_conv:bob").turn(says("kept")).finish().await.unwrap();

@@ -93,7 +93,7 @@ impl Server {
 
     pub(crate) fn try_ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
         let client = redis::Client::open(self.url())?;
-        let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(60))?;
         let mut cmd = redis::Cmd::new();
         for word in words {
             cmd.arg(*word);
@@ -116,7 +116,7 @@ impl Server {
     pub(crate) fn wait_until(&self, holds: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
-            assert!(begun.elapsed() < Duration::from_secs(30), "it did not come about");
+            assert!(begun.elapsed() < Duration::from_secs(90), "it did not come about");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

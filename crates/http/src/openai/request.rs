@@ -1,7 +1,7 @@
 //! What an OpenAI client asks for, and what of it can be had.
 
 use confidant_display::debug_without_content;
-use confidant_engine::model::{PromptMessage, Role as MessageRole, Sampling};
+use confidant_engine::model::{AnswerFormat, AnswerSchema, PromptMessage, Role as MessageRole, Sampling};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -26,12 +26,19 @@ pub(crate) struct ChatRequest {
     top_p: Option<f64>,
     max_tokens: Option<u32>,
     max_completion_tokens: Option<u32>,
-    /// Only 1.
+    /// Only 1: memory keeps one answer to each message.
     #[schema(value_type = Option<u32>)]
     n: Option<Value>,
-    /// Only `{"type": "text"}`.
-    #[schema(value_type = Option<Object>)]
-    response_format: Option<Value>,
+    /// `text`, `json_object` or `json_schema`, as far as the model can.
+    response_format: Option<ResponseFormat>,
+    /// Where the answer ends: a text, or up to four.
+    stop: Option<Stop>,
+    /// The same for the same answer, as far as the model can.
+    seed: Option<i64>,
+    /// -2 to 2, if the model supports it.
+    presence_penalty: Option<f64>,
+    /// -2 to 2, if the model supports it.
+    frequency_penalty: Option<f64>,
     /// Must be empty.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Value>,
@@ -49,12 +56,6 @@ pub(crate) struct ChatRequest {
     #[schema(ignore)]
     logit_bias: Option<Value>,
     #[schema(ignore)]
-    stop: Option<Value>,
-    #[schema(ignore)]
-    presence_penalty: Option<Value>,
-    #[schema(ignore)]
-    frequency_penalty: Option<Value>,
-    #[schema(ignore)]
     modalities: Option<Value>,
     #[schema(ignore)]
     audio: Option<Value>,
@@ -62,6 +63,35 @@ pub(crate) struct ChatRequest {
     prediction: Option<Value>,
     #[schema(ignore)]
     web_search_options: Option<Value>,
+}
+
+/// Where an answer ends.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+enum Stop {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// What form the answer has.
+#[derive(Deserialize, ToSchema)]
+struct ResponseFormat {
+    /// `text`, `json_object` or `json_schema`.
+    #[serde(rename = "type")]
+    kind: String,
+    json_schema: Option<JsonSchema>,
+}
+
+/// The schema that the answer is to fit.
+#[derive(Deserialize, ToSchema)]
+struct JsonSchema {
+    /// Up to 64 letters, digits, dashes and underscores.
+    name: String,
+    description: Option<String>,
+    /// A JSON Schema.
+    #[schema(value_type = Option<Object>)]
+    schema: Option<Value>,
+    strict: Option<bool>,
 }
 
 /// What a stream has besides the answer.
@@ -116,12 +146,16 @@ pub(super) struct Wanted {
 
 impl ChatRequest {
     /// Checks the request; names the first parameter that cannot be honoured.
-    pub(super) fn into_wanted(self) -> Result<Wanted, ApiError> {
+    pub(super) fn into_wanted(mut self) -> Result<Wanted, ApiError> {
         if self.model.trim().is_empty() {
             return Err(bad("model", "`model` is empty", "use the name that GET /v1/models gives"));
         }
         self.refuse_what_cannot_be_honoured()?;
-        let sampling = self.sampling()?;
+        let sampling = Sampling {
+            stop: self.stop.take().map(Stop::into_texts).transpose()?.unwrap_or_default(),
+            format: self.response_format.take().map(ResponseFormat::into_format).transpose()?.flatten(),
+            ..self.sampling()?
+        };
         let streaming = self.stream.unwrap_or(false).then(|| self.stream_options.unwrap_or_default());
         let spoken = Spoken::of(self.messages)?;
         let Spoken { instructions, brought, query } = spoken;
@@ -137,23 +171,21 @@ impl ChatRequest {
             _ => false,
         };
         let is_no_choice = |value: &Value| matches!(value.as_str(), Some("none" | "auto"));
-        let is_text = |value: &Value| value.get("type").and_then(Value::as_str) == Some("text");
         let is_text_only =
             |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
         let never = |_: &Value| false;
-        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 16] = [
-            ("n", &self.n, &|n| n.as_u64() == Some(1)),
+        if self.n.as_ref().is_some_and(|n| n.as_u64() != Some(1)) {
+            let message = "`n` is not 1, but memory keeps one answer to each message";
+            return Err(bad("n", message, "leave it out, and send the request again for another answer"));
+        }
+        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 11] = [
             ("tools", &self.tools, &is_empty),
             ("tool_choice", &self.tool_choice, &is_no_choice),
             ("functions", &self.functions, &is_empty),
             ("function_call", &self.function_call, &is_no_choice),
-            ("response_format", &self.response_format, &is_text),
             ("logprobs", &self.logprobs, &|on| on == &Value::Bool(false)),
             ("top_logprobs", &self.top_logprobs, &is_zero),
             ("logit_bias", &self.logit_bias, &is_empty),
-            ("stop", &self.stop, &is_empty),
-            ("presence_penalty", &self.presence_penalty, &is_zero),
-            ("frequency_penalty", &self.frequency_penalty, &is_zero),
             ("modalities", &self.modalities, &is_text_only),
             ("audio", &self.audio, &never),
             ("prediction", &self.prediction, &never),
@@ -176,6 +208,13 @@ impl ChatRequest {
         if !within(self.top_p, 1.0) {
             return Err(bad("top_p", "`top_p` is out of range", "use 0 to 1"));
         }
+        for (name, penalty) in
+            [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)]
+        {
+            if penalty.is_some_and(|penalty| !(-2.0..=2.0).contains(&penalty)) {
+                return Err(bad(name, format!("`{name}` is out of range"), "use -2 to 2"));
+            }
+        }
         for (name, value) in
             [("max_tokens", self.max_tokens), ("max_completion_tokens", self.max_completion_tokens)]
         {
@@ -184,9 +223,68 @@ impl ChatRequest {
             }
         }
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
-        Ok(Sampling { temperature: self.temperature, top_p: self.top_p, max_tokens })
+        Ok(Sampling {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_tokens,
+            seed: self.seed,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            ..Sampling::default()
+        })
     }
 }
+
+impl Stop {
+    fn into_texts(self) -> Result<Vec<String>, ApiError> {
+        let texts = match self {
+            Self::One(text) => vec![text],
+            Self::Several(texts) => texts,
+        };
+        let fits = |text: &String| (1..=LONGEST_STOP).contains(&text.len());
+        if texts.len() > MOST_STOPS || !texts.iter().all(fits) {
+            let message =
+                format!("`stop` has more than {MOST_STOPS} texts, or one that is empty or too long");
+            return Err(bad("stop", message, "send up to 4 texts of up to 256 bytes"));
+        }
+        Ok(texts)
+    }
+}
+
+impl ResponseFormat {
+    fn into_format(self) -> Result<Option<AnswerFormat>, ApiError> {
+        let refused = |message: &'static str, hint| Err(bad("response_format", message, hint));
+        match (self.kind.as_str(), self.json_schema) {
+            ("text", _) => Ok(None),
+            ("json_object", _) => Ok(Some(AnswerFormat::Json)),
+            ("json_schema", Some(JsonSchema { name, description, schema, strict })) => {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+                    let hint = "use up to 64 letters, digits, dashes and underscores";
+                    return refused("`response_format.json_schema.name` is not valid", hint);
+                }
+                let schema = schema.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+                if !schema.is_object() || schema.to_string().len() > LARGEST_SCHEMA {
+                    let hint = "send a JSON Schema, an object of up to 64 KiB";
+                    return refused("`response_format.json_schema.schema` is not a usable schema", hint);
+                }
+                Ok(Some(AnswerFormat::Schema(AnswerSchema { name, description, schema, strict })))
+            }
+            ("json_schema", None) => {
+                refused("`response_format.json_schema` is missing", "send a name and a schema in it")
+            }
+            _ => refused(
+                "`response_format.type` is not supported here",
+                "use text, json_object or json_schema",
+            ),
+        }
+    }
+}
+
+const MOST_STOPS: usize = 4;
+const LONGEST_STOP: usize = 256;
+/// It is kept with the turn until that is answered.
+const LARGEST_SCHEMA: usize = 64 << 10;
 
 /// Whether a value asks for nothing that is not done anyway.
 type IsDefault<'a> = &'a dyn Fn(&Value) -> bool;

@@ -1,5 +1,7 @@
 //! OpenAI's clients feel at home.
 
+use confidant_engine::model::{Embedded, Embedding, EmbeddingInput};
+
 use super::*;
 
 const PATH: &str = "/v1/chat/completions";
@@ -115,8 +117,110 @@ async fn what_the_client_brings_reaches_the_model_and_is_not_kept() {
     let texts = |prompt: &Prompt| prompt.history.iter().map(|m| m.text.clone()).collect::<Vec<_>>();
     assert_eq!(texts(&prompts[0]), ["earlier question", "earlier answer"]);
     assert_eq!(texts(&prompts[1]), ["now\nthis", "answer 1: yes\nindeed"]);
-    let sampling = prompts[0].sampling;
+    let sampling = &prompts[0].sampling;
     assert_eq!((sampling.temperature, sampling.top_p, sampling.max_tokens), (Some(0.5), Some(1.0), Some(7)));
+}
+
+#[tokio::test]
+async fn how_to_answer_reaches_the_model() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let format = json!({ "name": "city", "schema": schema, "strict": true });
+    let mut body = user("where?");
+    for (name, value) in [
+        ("user", json!("alice")),
+        ("stop", json!(["END", "\n\n"])),
+        ("seed", json!(-7)),
+        ("presence_penalty", json!(0.5)),
+        ("frequency_penalty", json!(-2)),
+        ("response_format", json!({ "type": "json_schema", "json_schema": format })),
+    ] {
+        body = with(body, name, value);
+    }
+    server.post(PATH, &body, &[]).await.ok();
+    let object = with(user("x"), "response_format", json!({ "type": "json_object" }));
+    server.post(PATH, &with(object, "stop", json!("END")), &[]).await.ok();
+    server.post(PATH, &with(user("x"), "response_format", json!({ "type": "text" })), &[]).await.ok();
+    let prompts = model.prompts.lock().unwrap();
+    let asked: Vec<Value> = prompts.iter().map(|prompt| json!(prompt.sampling)).collect();
+    let nothing = json!({ "temperature": null, "top_p": null, "max_tokens": null });
+    let first = json!({
+        "temperature": null, "top_p": null, "max_tokens": null, "stop": ["END", "\n\n"], "seed": -7,
+        "presence_penalty": 0.5, "frequency_penalty": -2.0, "format": { "schema": format },
+    });
+    let second = with(with(nothing.clone(), "stop", json!(["END"])), "format", json!("json"));
+    assert_eq!(asked, [first, second, nothing]);
+}
+
+#[tokio::test]
+async fn without_memory_nothing_is_recalled_and_nothing_is_kept() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let session = "app:place:main:alice";
+    let alice = |text: &str| with(user(text), "user", json!("alice"));
+    let named = [("x-confidant-session", session)];
+    server.post(PATH, &alice("secret one"), &[]).await.ok();
+    server.post(PATH, &user("secret two"), &named).await.ok();
+    let exported = async || {
+        let of_session =
+            server.ask(Method::GET, &format!("/api/v1/session/{session}/export"), None).await.ok();
+        let of_person = server.ask(Method::GET, "/api/v1/person/alice/export", None).await.ok();
+        let of_person = of_person["sessions"].as_array().unwrap();
+        let messages = of_person.iter().map(|session| session["messages"].clone());
+        (of_session["messages"].clone(), messages.collect::<Vec<_>>())
+    };
+    let audited = async || {
+        let records = server.ask(Method::GET, "/api/v1/audit?newest=true&limit=1000", None).await.ok();
+        let turns = records["records"].as_array().unwrap().iter();
+        turns.filter(|record| record["action"].as_str().unwrap().starts_with("turn.")).count()
+    };
+    let (before, turns_before) = (exported().await, audited().await);
+    assert_eq!((before.0.as_array().unwrap().len(), before.1.len()), (2, 2));
+    let off = [("x-confidant-memory", "off")];
+    let both = [named[0], ("x-confidant-memory", "OFF")];
+    for (body, headers) in [(alice("unheard"), &off[..]), (user("unheard"), &both[..])] {
+        for streaming in [false, true] {
+            let reply = server.post(PATH, &with(body.clone(), "stream", json!(streaming)), headers).await;
+            if streaming {
+                assert_eq!(chunks(&reply).last().unwrap()["confidant"]["memory"], "off");
+            } else {
+                assert_eq!(
+                    (reply.header("x-confidant-memory"), &reply.ok()["confidant"]["memory"]),
+                    ("off", &json!("off"))
+                );
+            }
+        }
+    }
+    // A person's own token names them, too.
+    let request = Request::post(PATH)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::AUTHORIZATION, format!("Bearer {}", server.alice))
+        .header("x-confidant-memory", "off");
+    assert_eq!(
+        server.send(request.body(Body::from(user("unheard").to_string()))).await.header("x-confidant-memory"),
+        "off"
+    );
+    assert_eq!((exported().await, audited().await), (before, turns_before));
+    {
+        let prompts = model.prompts.lock().unwrap();
+        let whole: Vec<String> =
+            prompts[2..].iter().map(|prompt| format!("{}{}", prompt.system, prompt.query)).collect();
+        assert_eq!(whole.len(), 5);
+        assert!(whole.iter().all(|text| !text.contains("secret")));
+        assert!(prompts[2..].iter().all(|prompt| prompt.history.is_empty() && prompt.blocks.is_empty()));
+    }
+    // What was said meanwhile is in nobody's memory.
+    server.post(PATH, &alice("and now?"), &[("x-confidant-memory", "on")]).await.ok();
+    let history: Vec<String> = {
+        let prompts = model.prompts.lock().unwrap();
+        prompts.last().unwrap().history.iter().map(|said| said.text.clone()).collect()
+    };
+    assert_eq!(history, ["secret one", "answer 1: yes\nindeed"]);
+    let reply = server.post(PATH, &alice("x"), &[("x-confidant-memory", "canary-7f3a")]).await;
+    let error = &reply.json()["error"];
+    assert_eq!((reply.status.as_u16(), &error["param"]), (400, &json!("X-Confidant-Memory")));
+    assert!(!reply.text.contains("canary"), "{reply:?}");
 }
 
 #[tokio::test]
@@ -140,6 +244,7 @@ async fn the_header_goes_before_the_user() {
 async fn what_cannot_be_honoured_is_named() {
     let server = Server::builtin().await;
     let message = |role: &str, content: Value| json!([{ "role": role, "content": content }]);
+    let schema = |name: &str, schema: Value| json!({ "type": "json_schema", "json_schema": { "name": name, "schema": schema } });
     let image = json!([{ "type": "image_url", "image_url": { "url": "canary-7f3a" } }]);
     let cases = [
         ("n", json!(2), "n"),
@@ -151,6 +256,16 @@ async fn what_cannot_be_honoured_is_named() {
         ("stop", json!(["canary-7f3a"]), "stop"),
         ("frequency_penalty", json!(0.5), "frequency_penalty"),
         ("audio", json!({}), "audio"),
+        ("frequency_penalty", json!(2.5), "frequency_penalty"),
+        ("presence_penalty", json!("canary-7f3a"), "presence_penalty"),
+        ("stop", json!(["1", "2", "3", "4", "5"]), "stop"),
+        ("stop", json!(""), "stop"),
+        ("stop", json!({ "canary-7f3a": 1 }), "stop"),
+        ("seed", json!("canary-7f3a"), "seed"),
+        ("response_format", json!({ "type": "json_object" }), "response_format"),
+        ("response_format", json!({ "type": "canary-7f3a" }), "response_format"),
+        ("response_format", schema("a name", json!({})), "response_format"),
+        ("response_format", schema("canary-7f3a", json!([])), "response_format"),
         ("temperature", json!(3), "temperature"),
         ("top_p", json!(-1), "top_p"),
         ("max_tokens", json!(0), "max_tokens"),
@@ -232,4 +347,118 @@ async fn models_are_listed_and_found() {
     let list = server.ask(Method::GET, "/v1/models", None).await.ok();
     assert_eq!((&list["object"], &list["data"][0]["id"]), (&json!("list"), &json!("recorder")));
     assert_eq!(server.ask(Method::GET, "/v1/models/recorder", None).await.ok(), list["data"][0]);
+}
+
+/// A model that also makes embeddings: of two numbers, or as many as are asked for.
+#[derive(Debug, Default)]
+struct Vectors {
+    asked: Mutex<Vec<Embedding>>,
+    fails: Option<ModelError>,
+}
+
+#[async_trait]
+impl Model for Vectors {
+    fn name(&self) -> &str {
+        "recorder"
+    }
+
+    async fn respond(&self, _: &Prompt, _: Deltas<'_>) -> Result<Answer, ModelError> {
+        Err(ModelError::Unreachable)
+    }
+
+    fn embedding_model(&self) -> Option<&str> {
+        Some("vectors")
+    }
+
+    async fn embed(&self, embedding: &Embedding) -> Result<Embedded, ModelError> {
+        self.asked.lock().unwrap().push(embedding.clone());
+        let length = usize::try_from(embedding.dimensions.unwrap_or(2)).unwrap();
+        let first = [0.5, -1.0, 3.25];
+        let vectors = (0..embedding.input.count()).map(|_| first[..length].to_vec()).collect();
+        self.fails.map_or(Ok(Embedded { vectors, tokens: Some(3) }), Err)
+    }
+
+    async fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+const EMBEDDINGS: &str = "/v1/embeddings";
+
+#[tokio::test]
+async fn embeddings_are_passed_on() {
+    let model = Arc::new(Vectors::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let asked = |input: Value| json!({ "model": "any", "input": input, "user": "alice" });
+    let reply = server.post(EMBEDDINGS, &asked(json!(["one", "two"])), &[]).await.ok();
+    let item = |index: usize| json!({ "object": "embedding", "index": index, "embedding": [0.5, -1.0] });
+    let expected = json!({
+        "object": "list", "data": [item(0), item(1)], "model": "vectors",
+        "usage": { "prompt_tokens": 3, "total_tokens": 3 },
+    });
+    assert_eq!(reply, expected);
+    let packed = with(with(asked(json!("one")), "encoding_format", json!("base64")), "dimensions", json!(1));
+    let reply = server.post(EMBEDDINGS, &packed, &[]).await.ok();
+    assert_eq!(reply["data"][0]["embedding"], "AAAAPw==");
+    server.post(EMBEDDINGS, &asked(json!([1, 2])), &[]).await.ok();
+    server.post(EMBEDDINGS, &asked(json!([[1, 2], [3]])), &[]).await.ok();
+    let inputs: Vec<EmbeddingInput> = model.asked.lock().unwrap().iter().map(|it| it.input.clone()).collect();
+    let texts = |texts: &[&str]| EmbeddingInput::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+    let tokens = |tokens: &[&[u32]]| EmbeddingInput::Tokens(tokens.iter().map(|one| one.to_vec()).collect());
+    assert!(
+        inputs == [texts(&["one", "two"]), texts(&["one"]), tokens(&[&[1, 2]]), tokens(&[&[1, 2], &[3]])]
+    );
+    // Both models are listed, and both are found.
+    let list = server.ask(Method::GET, "/v1/models", None).await.ok();
+    let ids: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["recorder", "vectors"]);
+    assert_eq!(server.ask(Method::GET, "/v1/models/vectors", None).await.ok(), list["data"][1]);
+}
+
+#[tokio::test]
+async fn embeddings_that_cannot_be_had_say_why() {
+    let server = Server::with(Arc::new(Vectors::default()), SETTINGS).await;
+    let asked = json!({ "model": "any", "input": "canary-7f3a" });
+    let cases = [
+        ("model", json!(" "), "model"),
+        ("input", json!(""), "input"),
+        ("input", json!([]), "input"),
+        ("input", json!(["canary-7f3a", ""]), "input"),
+        ("input", json!([[1], []]), "input"),
+        ("input", json!([-1]), "input"),
+        ("input", json!({ "canary-7f3a": 1 }), "input"),
+        ("input", json!(vec!["x"; 2049]), "input"),
+        ("encoding_format", json!("canary-7f3a"), "encoding_format"),
+        ("dimensions", json!(0), "dimensions"),
+    ];
+    for (name, value, param) in cases {
+        let reply = server.post(EMBEDDINGS, &with(asked.clone(), name, value), &[]).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status.as_u16(), &error["param"]), (400, &json!(param)), "{name}: {reply:?}");
+        assert_eq!(error["type"], "invalid_request_error");
+        assert!(error["message"].as_str().unwrap().contains("; hint: ") && !reply.text.contains("canary"));
+    }
+    let reply = server.ask_as("cft_wrong", Method::POST, EMBEDDINGS, Some(asked.clone())).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (401, &json!("unauthenticated")));
+    let none = Server::builtin().await.post(EMBEDDINGS, &asked, &[]).await;
+    let error = &none.json()["error"];
+    assert_eq!((none.status.as_u16(), &error["code"]), (404, &json!("no_embedding_model")));
+    assert!(error["message"].as_str().unwrap().contains("model.embedding_model"));
+    let model = Vectors { fails: Some(ModelError::RateLimited), ..Vectors::default() };
+    let reply = Server::with(Arc::new(model), SETTINGS).await.post(EMBEDDINGS, &asked, &[]).await;
+    let error = &reply.json()["error"];
+    assert_eq!((reply.status.as_u16(), &error["type"]), (502, &json!("server_error")));
+    assert_eq!(error["code"], "model_failed");
+}
+
+#[tokio::test]
+async fn embeddings_count_against_a_tokens_limit() {
+    let settings = HttpSettings { requests_per_minute: 2, ..SETTINGS };
+    let server = Server::with(Arc::new(Vectors::default()), settings).await;
+    let asked = json!({ "model": "any", "input": "x" });
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(server.post(EMBEDDINGS, &asked, &[]).await.status.as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 429]);
 }

@@ -32,6 +32,7 @@ async fn the_description_lists_exactly_what_is_routed() {
         ("/api/v1/person/{user_id}/export", BTreeSet::from(["get"])),
         ("/api/v1/person/{user_id}", BTreeSet::from(["delete"])),
         ("/api/v1/audit", BTreeSet::from(["get"])),
+        ("/api/v1/console", BTreeSet::from(["get"])),
         ("/api/chat", BTreeSet::from(["post"])),
         ("/api/v1/conversation/{conversation_id}/context", BTreeSet::from(["delete", "get"])),
         ("/api/v1/conversation/{conversation_id}/context/pins/{node_id}", BTreeSet::from(["delete", "put"])),
@@ -40,6 +41,7 @@ async fn the_description_lists_exactly_what_is_routed() {
         ("/api/v1/concepts/candidates", BTreeSet::from(["get"])),
         ("/api/v1/concepts/{node_id}/approve", BTreeSet::from(["post"])),
         ("/v1/chat/completions", BTreeSet::from(["post"])),
+        ("/v1/embeddings", BTreeSet::from(["post"])),
         ("/v1/models", BTreeSet::from(["get"])),
         ("/v1/models/{id}", BTreeSet::from(["get"])),
         ("/healthz", BTreeSet::from(["get"])),
@@ -115,6 +117,8 @@ async fn replies_are_what_the_description_says() {
     let chat = json!({ "model": "x", "messages": [{ "role": "user", "content": "hello" }] });
     conforms(&document, "ChatCompletion", &server.post("/v1/chat/completions", &chat, &[]).await.ok());
     conforms(&document, "OpenAiError", &server.post("/v1/chat/completions", &json!({}), &[]).await.json());
+    let embeddings = json!({ "model": "x", "input": "hello" });
+    conforms(&document, "OpenAiError", &server.post("/v1/embeddings", &embeddings, &[]).await.json());
     let identity = json!({ "conversationId": "c", "userId": "marker-user" });
     let chat = json!({ "messages": [{ "role": "user", "content": "hello" }], "identity": identity });
     conforms(&document, "ChatResponse", &server.post("/api/chat", &chat, &[]).await.ok());

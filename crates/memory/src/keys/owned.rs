@@ -184,17 +184,18 @@ impl Keys {
         if begun(&db)? {
             return Ok(());
         }
-        match self.truth.anchor(book.tag)? {
-            // It was there, and is gone.
-            Some(_) if self.register(&db, &book).is_err() => return Err(refused()),
-            Some(_) => {}
-            None => self.begin_anchor(&book)?,
-        }
         let tx = begin(&mut db)?;
         if begun(&tx)? {
             return Ok(());
         }
+        match self.truth.anchor(book.tag)? {
+            // It was there, and is gone.
+            Some(_) if self.register(&tx, &book).is_err() => return Err(refused()),
+            Some(_) => {}
+            None => self.begin_anchor(&book)?,
+        }
         let mut register = Register::clone(&*self.register(&tx, &book)?);
+        let mut sealed_anew = false;
         for row in owner_rows(&tx)? {
             // One that does not open stays as it is, and is refused by name when it is asked for.
             let Ok(owner) = self.open_row(&row) else { continue };
@@ -206,11 +207,16 @@ impl Keys {
             let sql = "UPDATE owners SET sealed_key = ?2 WHERE owner = ?1";
             tx.execute(sql, params![row.tag, sealed.as_bytes()]).map_err(db::failed)?;
             self.enrol_owner(&tx, &owner)?;
+            sealed_anew = true;
         }
         self.truth.vouch(&names.derive(super::TASKS))?;
         self.save(&tx, &book, &register)?;
         tx.commit().map_err(db::failed)?;
-        db::rewrite(&db)?;
+        // The keys live on, so copies of them that somebody who is reading keeps here are no reason to fail; whatever
+        // destroys one of them clears the file again.
+        if sealed_anew && db::rewrite(&db).is_err() {
+            tracing::warn!("memory-keys.db could not be written anew; it is when the next key is destroyed");
+        }
         drop(db);
         self.truth.drop_marks()?;
         self.keep_anchor(&book, &register)

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolResponse};
-use serde_json::Value;
+use genai::chat::{
+    ChatMessage, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, MessageContent, Tool, ToolResponse,
+};
+use serde_json::{Value, json};
 
 use super::FormStyle;
-use crate::{Answer, Form, ModelError, Prompt, Role};
+use crate::{Answer, AnswerFormat, Form, ModelError, Prompt, Role, Sampling};
 
 /// Tool names as providers allow them (`[A-Za-z0-9_-]`, at most 64), and the way back.
 pub(super) struct Names {
@@ -120,6 +122,37 @@ pub(super) fn form_request(form: &Form, style: FormStyle) -> ChatRequest {
                 .with_schema(form.schema.clone()),
         ),
         FormStyle::JsonSchema => request,
+    }
+}
+
+/// What `OpenAI`'s form has and `genai` does not pass on as it is: a schema, for one, is to stay as the client wrote it.
+pub(super) fn openai_options(model: &str, sampling: &Sampling) -> Value {
+    let mut options = json!({ "model": model });
+    if let Some(seed) = sampling.seed {
+        options["seed"] = json!(seed);
+    }
+    for (name, penalty) in
+        [("presence_penalty", sampling.presence_penalty), ("frequency_penalty", sampling.frequency_penalty)]
+    {
+        if let Some(penalty) = penalty {
+            options[name] = json!(penalty);
+        }
+    }
+    match &sampling.format {
+        None => {}
+        Some(AnswerFormat::Json) => options["response_format"] = json!({ "type": "json_object" }),
+        Some(AnswerFormat::Schema(schema)) => {
+            options["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
+        }
+    }
+    options
+}
+
+/// The form of an answer, for other providers.
+pub(super) fn answer_format(format: &AnswerFormat) -> ChatResponseFormat {
+    match format {
+        AnswerFormat::Json => ChatResponseFormat::JsonMode,
+        AnswerFormat::Schema(schema) => JsonSpec::new(schema.name.clone(), schema.schema.clone()).into(),
     }
 }
 

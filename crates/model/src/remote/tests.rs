@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use confidant_redact::Fence;
 
 use super::*;
-use crate::{Block, BlockLine, PromptMessage, Role, Step, ToolSpec, Voice};
+use crate::{AnswerSchema, Block, BlockLine, EmbeddingInput, PromptMessage, Role, Step, ToolSpec, Voice};
 
 /// What the fake server does with a request.
 #[derive(Clone)]
@@ -105,9 +105,10 @@ fn settings(provider: Provider, base_url: String) -> RemoteSettings {
         model: "little".to_owned(),
         base_url: Some(base_url),
         api_key: None,
-        timeout: Duration::from_secs(5),
+        timeout: LONG,
         sampling: Sampling::default(),
         forms: FormStyle::Function,
+        embedding_model: None,
     }
 }
 
@@ -144,15 +145,27 @@ fn prompt() -> Prompt {
         tools: Vec::new(),
         calling: Calling::Free,
         steps: Vec::new(),
-        sampling: Sampling { temperature: Some(0.0), top_p: None, max_tokens: Some(64) },
+        sampling: Sampling { temperature: Some(0.0), max_tokens: Some(64), ..Sampling::default() },
     }
 }
 
+/// Longer than any answer takes here, however busy the machine is.
+const LONG: Duration = Duration::from_secs(120);
+
 /// Asks `provider` at a fake that gives `reply`; returns the answer and the deltas.
 async fn ask(provider: Provider, reply: Reply) -> (Result<Answer, ModelError>, Vec<String>, Fake) {
+    ask_within(LONG, provider, reply).await
+}
+
+/// The same, by somebody who waits no longer than this for a word.
+async fn ask_within(
+    timeout: Duration,
+    provider: Provider,
+    reply: Reply,
+) -> (Result<Answer, ModelError>, Vec<String>, Fake) {
     let fake = Fake::start(reply).await;
     let mut settings = settings(provider, fake.address.clone());
-    settings.timeout = Duration::from_millis(400);
+    settings.timeout = timeout;
     let (answer, deltas) = ask_with(settings, &prompt()).await;
     (answer, deltas, fake)
 }
@@ -251,7 +264,9 @@ async fn failures_have_their_own_names() {
         ("stall", Reply::Stall(chunk("Post")), ModelError::TimedOut),
     ];
     for (name, reply, expected) in cases {
-        let (answer, _, _) = ask(Provider::OpenAi, reply).await;
+        // Only what is waited for in vain is waited for a short time.
+        let limit = if expected == ModelError::TimedOut { Duration::from_secs(1) } else { LONG };
+        let (answer, _, _) = ask_within(limit, Provider::OpenAi, reply).await;
         let error = answer.err().unwrap_or_else(|| panic!("{name}: answered"));
         assert_eq!(error, expected, "{name}");
         assert!(!format!("{error} {error:?}").contains("SECRET"), "{name}");
@@ -260,11 +275,13 @@ async fn failures_have_their_own_names() {
 
 #[tokio::test]
 async fn a_slow_answer_may_take_longer_than_the_timeout() {
-    let mut parts: Vec<String> = (0..6).map(|number| chunk(&format!("{number} "))).collect();
+    let mut parts: Vec<String> = (0..12).map(|number| chunk(&format!("{number} "))).collect();
     parts.push(ending());
-    let (answer, deltas, _) = ask(Provider::OpenAi, Reply::Pieces(parts, Duration::from_millis(100))).await;
-    assert_eq!(answer.unwrap().text, "0 1 2 3 4 5 ");
-    assert_eq!(deltas.len(), 6);
+    // Each piece is there long before its time is over, all of them are not.
+    let (timeout, pause) = (Duration::from_secs(5), Duration::from_millis(500));
+    let (answer, deltas, _) = ask_within(timeout, Provider::OpenAi, Reply::Pieces(parts, pause)).await;
+    assert_eq!(answer.unwrap().text, "0 1 2 3 4 5 6 7 8 9 10 11 ");
+    assert_eq!(deltas.len(), 12);
 }
 
 #[tokio::test]
@@ -288,7 +305,9 @@ async fn a_probe_asks_nothing_and_takes_any_reply() {
     for (reply, expected) in cases {
         let fake = Fake::start(reply).await;
         let mut settings = settings(Provider::OpenAi, format!("{}/v1", fake.address));
-        settings.timeout = Duration::from_millis(300);
+        if expected == Err(ModelError::TimedOut) {
+            settings.timeout = Duration::from_secs(1);
+        }
         assert_eq!(Remote::new(settings).unwrap().check().await, expected);
         assert!(fake.last().head.starts_with("GET /v1/models "));
     }
@@ -567,4 +586,120 @@ async fn a_form_that_is_not_filled_in_is_malformed() {
         let model = Remote::new(settings(Provider::OpenAi, fake.address.clone())).unwrap();
         assert_eq!(model.fill(&form()).await.unwrap_err(), ModelError::Malformed, "{text}");
     }
+}
+
+fn asked() -> Sampling {
+    let schema = AnswerSchema {
+        name: "kind".to_owned(),
+        description: None,
+        schema: json!({ "type": "object", "properties": { "kind": { "type": "string" } } }),
+        strict: Some(false),
+    };
+    Sampling {
+        stop: vec!["END".to_owned()],
+        seed: Some(-7),
+        presence_penalty: Some(0.5),
+        frequency_penalty: Some(-0.5),
+        format: Some(AnswerFormat::Schema(schema)),
+        ..Sampling::default()
+    }
+}
+
+#[tokio::test]
+async fn how_to_answer_arrives_as_the_client_wrote_it() {
+    let fake = Fake::start(pieces(&[chunk("{}"), ending()])).await;
+    let prompt = Prompt { sampling: asked(), ..prompt() };
+    ask_with(settings(Provider::OpenAi, fake.address.clone()), &prompt).await.0.unwrap();
+    let body = fake.last().body;
+    assert_eq!((&body["stop"], &body["seed"]), (&json!(["END"]), &json!(-7)));
+    assert_eq!((&body["presence_penalty"], &body["frequency_penalty"]), (&json!(0.5), &json!(-0.5)));
+    let schema = json!({ "name": "kind", "schema": asked_schema(), "strict": false });
+    assert_eq!(body["response_format"], json!({ "type": "json_schema", "json_schema": schema }));
+    let sampling = Sampling { format: Some(AnswerFormat::Json), ..Sampling::default() };
+    let prompt = Prompt { sampling, ..prompt };
+    ask_with(settings(Provider::OpenAi, fake.address.clone()), &prompt).await.0.unwrap();
+    let body = fake.last().body;
+    assert_eq!(body["response_format"], json!({ "type": "json_object" }));
+    assert!(["stop", "seed", "presence_penalty"].iter().all(|name| body.get(name).is_none()), "{body}");
+}
+
+fn asked_schema() -> Value {
+    json!({ "type": "object", "properties": { "kind": { "type": "string" } } })
+}
+
+#[test]
+fn what_a_provider_cannot_do_is_named() {
+    let refused = |provider, sampling: &Sampling| {
+        Remote::new(settings(provider, "http://127.0.0.1:1".to_owned())).unwrap().refuses(sampling)
+    };
+    let format = |format| Sampling { format: Some(format), ..Sampling::default() };
+    let schema = Sampling { presence_penalty: None, frequency_penalty: None, ..asked() };
+    let cases = [
+        (asked(), [None, Some("presence_penalty"), Some("presence_penalty"), Some("presence_penalty")]),
+        (schema, [None, None, None, Some("response_format")]),
+        (format(AnswerFormat::Json), [None, Some("response_format"), Some("response_format"), None]),
+        (Sampling::default(), [None; 4]),
+    ];
+    let providers = [Provider::OpenAi, Provider::Anthropic, Provider::Gemini, Provider::Ollama];
+    for (sampling, expected) in cases {
+        assert_eq!(providers.map(|provider| refused(provider, &sampling)), expected);
+    }
+    let builtin = [asked(), format(AnswerFormat::Json), Sampling { seed: Some(1), ..Sampling::default() }];
+    let refused = builtin.map(|sampling| crate::Extractive.refuses(&sampling));
+    assert_eq!(refused, [Some("stop"), Some("response_format"), None]);
+}
+
+#[tokio::test]
+async fn embeddings_are_asked_for_as_numbers_and_come_back_in_order() {
+    let whole = json!({ "object": "list", "model": "x", "usage": { "prompt_tokens": 4, "total_tokens": 4 }, "data": [
+        { "object": "embedding", "index": 1, "embedding": [0.25, -1.0] },
+        { "object": "embedding", "index": 0, "embedding": [1.0, 2.0] },
+    ] });
+    let embedding = |input| Embedding { input, dimensions: Some(2) };
+    let texts = embedding(EmbeddingInput::Texts(vec!["one".to_owned(), "two".to_owned()]));
+    for (provider, path) in [
+        (Provider::OpenAi, "/v1/embeddings"),
+        (Provider::Gemini, "/v1/openai/embeddings"),
+        (Provider::Ollama, "/v1/v1/embeddings"),
+    ] {
+        let fake = Fake::start(Reply::Whole(200, whole.to_string())).await;
+        let mut settings = settings(provider, format!("{}/v1", fake.address));
+        settings.embedding_model = Some("small-vectors".to_owned());
+        settings.api_key = Some(SecretString::from("canary-key"));
+        let model = Remote::new(settings).unwrap();
+        assert_eq!(model.embedding_model(), Some("small-vectors"));
+        let embedded = model.embed(&texts).await.unwrap();
+        assert_eq!((embedded.vectors, embedded.tokens), (vec![vec![1.0, 2.0], vec![0.25, -1.0]], Some(4)));
+        let seen = fake.last();
+        assert!(seen.head.starts_with(&format!("POST {path} ")), "{}", seen.head);
+        assert!(seen.head.contains("Bearer canary-key"), "{}", seen.head);
+        let mut expected = json!({ "model": "small-vectors", "input": ["one", "two"], "dimensions": 2 });
+        expected["encoding_format"] = json!("float");
+        assert_eq!(seen.body, expected);
+        let tokens = embedding(EmbeddingInput::Tokens(vec![vec![1, 2], vec![3]]));
+        model.embed(&tokens).await.unwrap();
+        assert_eq!(fake.last().body["input"], json!([[1, 2], [3]]));
+    }
+}
+
+#[tokio::test]
+async fn embeddings_that_are_not_had_say_why() {
+    let embedding = Embedding { input: EmbeddingInput::Texts(vec!["one".to_owned()]), dimensions: None };
+    let cases = [
+        (Reply::Whole(401, "SECRET".to_owned()), ModelError::Unauthorised),
+        (Reply::Whole(429, "SECRET".to_owned()), ModelError::RateLimited),
+        (Reply::Whole(404, "SECRET".to_owned()), ModelError::Refused(404)),
+        (Reply::Whole(200, "SECRET".to_owned()), ModelError::Malformed),
+    ];
+    for (reply, error) in cases {
+        let fake = Fake::start(reply).await;
+        let mut settings = settings(Provider::OpenAi, fake.address.clone());
+        settings.embedding_model = Some("x".to_owned());
+        assert_eq!(Remote::new(settings).unwrap().embed(&embedding).await.err(), Some(error));
+    }
+    let model = Remote::new(settings(Provider::OpenAi, "http://127.0.0.1:1".to_owned())).unwrap();
+    assert_eq!(model.embed(&embedding).await.err(), Some(ModelError::NoEmbeddings));
+    let mut settings = settings(Provider::Anthropic, "http://127.0.0.1:1".to_owned());
+    settings.embedding_model = Some("x".to_owned());
+    assert_eq!(Remote::new(settings).err(), Some(RemoteSetupError::NoEmbeddings));
 }

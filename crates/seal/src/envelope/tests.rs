@@ -46,6 +46,14 @@ fn padding_is_the_specified_one() {
 }
 
 #[test]
+fn what_is_sealed_is_as_long_as_was_said() {
+    for data in [0, 59, 60, 61, 1000, 65_472, 200_000] {
+        let sealed = seal(&key(), Suite::Aes256Gcm, &CONTEXT, 1, &vec![7; data]);
+        assert_eq!(sealed.as_bytes().len(), sealed_len(data), "{data}");
+    }
+}
+
+#[test]
 fn every_flipped_byte_and_every_cut_is_noticed() {
     let key = key();
     for suite in [Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {

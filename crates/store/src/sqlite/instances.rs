@@ -99,12 +99,7 @@ impl Instances {
     }
 
     fn path(&self, instance: Instance) -> PathBuf {
-        use std::fmt::Write as _;
-        let mut name = String::with_capacity(37);
-        for byte in instance.0 {
-            let _ = write!(name, "{byte:02x}");
-        }
-        self.folder.join(name + ".lock")
+        self.folder.join(format!("{}.lock", Tag::from_bytes(instance.0)))
     }
 }
 

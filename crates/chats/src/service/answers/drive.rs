@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_chat_format::{Claim, Digest, ItemId, Kind, Message, Refused, Role, Transcript};
+use confidant_chat_format::{Claim, Digest, ItemId, Message, Refused, Role, Transcript, TranscriptKind};
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
     ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::history::{self, Before};
 use super::running::{CalledOff, Part, Running, Stage};
-use crate::answerer::{Ask, Branch, Have, Made, Place, Said, Telling, Wants};
+use crate::answerer::{AnswerEvent, AnswerStream, Approval, Ask, Branch, Have, Made, Place, Wants};
 use crate::service::Inner;
 use crate::service::refusals::{Answer, unavailable};
 use crate::service::safety::SafetyRow;
@@ -26,7 +26,7 @@ pub(super) async fn drive(
     running: Arc<Running>,
     ask: ChatMessageAdded,
     before: Vec<Arc<Running>>,
-    history: mpsc::Receiver<Part>,
+    mut history: mpsc::Receiver<Part>,
 ) {
     let those_before = async {
         for one in before {
@@ -37,18 +37,43 @@ pub(super) async fn drive(
         () = those_before => {}
         () = running.is_called_off() => {}
     }
-    match begin(&service, &running, ask, history).await {
-        Ok(telling) => hear(service, running, telling).await,
-        Err(refused) => fail(&service, &running, &refused),
+    let mut overtaken = Overtaken::AskAgain;
+    loop {
+        match begin(&service, &running, ask.clone(), &mut history).await {
+            Ok(telling) => match hear_out(&service, &running, telling, overtaken).await {
+                Ended::Overtaken => overtaken = Overtaken::Fails,
+                Ended::Here => return forget_dropped(&service, &running).await,
+            },
+            Err(refused) => return fail(&service, &running, &refused).await,
+        }
     }
+}
+
+/// What is to be done if another turn of the chat was faster, at another gateway: what was there when this one was looked at is not
+/// there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overtaken {
+    /// It is looked at again, and the device asked for the history; once.
+    AskAgain,
+    /// There is no answer.
+    Fails,
+}
+
+/// What became of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// There is nothing more to do.
+    Here,
+    /// It did not begin, since another one was faster.
+    Overtaken,
 }
 
 async fn begin(
     service: &Arc<Inner>,
     running: &Running,
     ask: ChatMessageAdded,
-    parts: mpsc::Receiver<Part>,
-) -> Answer<Telling> {
+    parts: &mut mpsc::Receiver<Part>,
+) -> Answer<AnswerStream> {
     on_time(running)?;
     let answerer = Arc::clone(service.answers.answerer()?);
     let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
@@ -82,9 +107,10 @@ async fn begin(
             (Some(branch), transcript)
         }
     };
-    let transcript = before.then(Kind::User, ask.text.as_str());
+    let transcript = before.then(TranscriptKind::User, ask.text.as_str());
     running.asked_at(transcript);
     let mut question = question(running, ask, transcript, history);
+    service.mark(running, transcript).await;
     question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
     on_time(running)?;
     Ok(answerer.answer(question))
@@ -104,7 +130,7 @@ async fn wait_for_history(
     service: &Inner,
     running: &Running,
     count: u32,
-    mut parts: mpsc::Receiver<Part>,
+    parts: &mut mpsc::Receiver<Part>,
 ) -> Answer<Vec<Heard>> {
     let mut absent = 0;
     let deserted = async {
@@ -116,7 +142,7 @@ async fn wait_for_history(
         }
     };
     tokio::select! {
-        heard = history::collect(&mut parts, count, Instant::now() + HISTORY) => heard,
+        heard = history::collect(parts, count, Instant::now() + HISTORY) => heard,
         () = running.is_called_off() => Err(unavailable("the turn was cancelled before it began")),
         () = deserted => Err(unavailable("the device went before it sent the history")),
     }
@@ -156,8 +182,12 @@ fn question(
 
 /// Tells what comes, until the end; then waits until a device has stored the answer. Of a chat that went meanwhile nothing stays, also
 /// if the turn has kept something since.
-pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, telling: Telling) {
-    hear_out(&service, &running, telling).await;
+pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, telling: AnswerStream) {
+    hear_out(&service, &running, telling, Overtaken::Fails).await;
+    forget_dropped(&service, &running).await;
+}
+
+async fn forget_dropped(service: &Inner, running: &Running) {
     if running.called_off() == Some(CalledOff::Dropped)
         && let Some(answerer) = &service.answers.answerer
         && let Err(refused) = answerer.end(&running.place).await
@@ -166,7 +196,23 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, telling: Te
     }
 }
 
-async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Telling) {
+async fn hear_out(
+    service: &Arc<Inner>,
+    running: &Arc<Running>,
+    telling: AnswerStream,
+    overtaken: Overtaken,
+) -> Ended {
+    let Err(refused) = tell(service, running, telling).await else { return Ended::Here };
+    let is_overtaken = refused.error == ErrorName::Content(Refused::Conflict) && running.words().is_empty();
+    if is_overtaken && overtaken == Overtaken::AskAgain {
+        return Ended::Overtaken;
+    }
+    fail(service, running, &refused).await;
+    Ended::Here
+}
+
+/// Tells what comes. An error is why there is no answer.
+async fn tell(service: &Arc<Inner>, running: &Arc<Running>, mut telling: AnswerStream) -> Answer<()> {
     let mut began = false;
     let mut flush = None;
     loop {
@@ -182,7 +228,7 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
             },
         };
         match said {
-            Some(Said::Progress(text)) => {
+            Some(AnswerEvent::Progress(text)) => {
                 let event = PreprocessingStep {
                     chat: running.place.chat.clone(),
                     turn: running.turn.clone(),
@@ -191,8 +237,8 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
                 };
                 publish(service, running, ServerEvent::PreprocessingStep(event));
             }
-            Some(Said::Anew) => running.begin_anew(),
-            Some(Said::Delta(words)) => {
+            Some(AnswerEvent::Anew) => running.begin_anew(),
+            Some(AnswerEvent::Delta(words)) => {
                 if !std::mem::replace(&mut began, true) {
                     let (chat, turn) = (running.place.chat.clone(), running.turn.clone());
                     publish(service, running, ServerEvent::AiTypingStarted(AiTypingStarted { chat, turn }));
@@ -200,38 +246,33 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
                 running.hear(&words);
                 flush = flush.or_else(|| Some(Instant::now() + TOGETHER));
             }
-            Some(Said::Wants(wants)) => ask_device(service, running, *wants),
-            Some(Said::Final(answer)) => {
+            Some(AnswerEvent::Wants(wants)) => ask_device(service, running, *wants),
+            Some(AnswerEvent::Final(answer)) => {
                 running.set(&answer.text);
-                tell_words(service, running);
                 flush = None;
-                service.note_safety(running, answer.safety.as_deref()).await;
-                let ended = ended(service, running, *answer).await;
-                keep(service, running, ServerEvent::AiTypingEnded(ended));
-                running.advance(Stage::Over);
+                end(service, running, *answer).await;
             }
-            Some(Said::Approval(approval)) => {
-                let event = AiApprovalRequested {
-                    chat: running.place.chat.clone(),
-                    turn: running.turn.clone(),
-                    approval: Text::cut(&approval.id),
-                    tool: Text::cut(&approval.tool),
-                    input: Text::cut(&approval.input),
-                    why: Text::cut(&approval.why),
-                };
-                keep(service, running, ServerEvent::AiApprovalRequested(event));
-                running.advance(Stage::Waits);
-                return wait_for_word(service, running).await;
+            Some(AnswerEvent::Approval(approval)) => match wait_for_word(service, running, *approval).await {
+                Some(elsewhere) => telling = elsewhere,
+                None => return Ok(()),
+            },
+            Some(AnswerEvent::Failed(refused)) => return Err(refused),
+            Some(AnswerEvent::Stopped) => {
+                flush = None;
+                let text = running.words().to_string();
+                if text.is_empty() {
+                    return Err(unavailable("the turn was cancelled before anything was said"));
+                }
+                end(service, running, crate::answerer::Answer::stopped(text)).await;
             }
-            Some(Said::Failed(refused)) => return fail(service, running, &refused),
-            Some(Said::Made(made)) => {
+            Some(AnswerEvent::Made(made)) => {
                 keep(service, running, ServerEvent::PostProcessingCompleted(made_event(running, *made)));
             }
             None => break,
         }
     }
     if !running.is_over() {
-        return fail(service, running, &unavailable("the answer was cut off"));
+        return Err(unavailable("the answer was cut off"));
     }
     if !running.is_made() {
         // Whoever waits for it learns that nothing comes.
@@ -239,12 +280,13 @@ async fn hear_out(service: &Arc<Inner>, running: &Arc<Running>, mut telling: Tel
         keep(service, running, ServerEvent::PostProcessingCompleted(nothing));
     }
     settle(service, running).await;
+    Ok(())
 }
 
 /// Asks the device that began the turn, if it allowed that and is there; each kind once.
 fn ask_device(service: &Inner, running: &Running, wants: Wants) {
     let Wants { what, names, query, reply } = wants;
-    let Some(seat) = running.wishes(what, reply) else { return };
+    let Some(seat) = running.request_data(what, reply) else { return };
     let event = ServerEvent::RequestClientData(RequestClientData {
         chat: running.place.chat.clone(),
         turn: running.turn.clone(),
@@ -255,45 +297,85 @@ fn ask_device(service: &Inner, running: &Running, wants: Wants) {
     let frame = Arc::new(ServerFrame { re: None, seq: None, event });
     if !service.hub.send(&running.place.account, seat, &frame) {
         // It is gone: nobody waits for it.
-        running.drop_wish(what);
+        running.drop_data_request(what);
     }
 }
 
-/// Waits for the person's word on a tool. After a while the turn is forgotten here: a device that comes back takes it up again.
-async fn wait_for_word(service: &Inner, running: &Running) {
-    if timeout(UNDECIDED, running.is_decided()).await.is_err() {
-        service.answers.forget(running);
+/// The answer is there: tells what was not told of it, and how it ended.
+async fn end(service: &Inner, running: &Running, answer: crate::answerer::Answer) {
+    tell_words(service, running);
+    service.note_safety(running, answer.safety.as_deref()).await;
+    let ended = ended(service, running, answer).await;
+    keep(service, running, ServerEvent::AiTypingEnded(ended));
+    running.advance(Stage::Over);
+}
+
+/// Asks for the person's word on a tool, and waits for it. What comes after it, if it was said at another gateway; if it was said here, somebody
+/// else tells that. After a while the turn is forgotten here: a device that comes back takes it up again.
+async fn wait_for_word(service: &Inner, running: &Running, approval: Approval) -> Option<AnswerStream> {
+    let event = ServerEvent::AiApprovalRequested(AiApprovalRequested {
+        chat: running.place.chat.clone(),
+        turn: running.turn.clone(),
+        approval: Text::cut(&approval.id),
+        tool: Text::cut(&approval.tool),
+        input: Text::cut(&approval.input),
+        why: Text::cut(&approval.why),
+    });
+    // It waits before anybody hears so: the word may come at once.
+    running.keep(&event);
+    running.advance(Stage::Waits);
+    publish(service, running, event);
+    let answerer = service.answers.answerer.as_ref()?;
+    tokio::select! {
+        biased;
+        () = running.is_decided() => None,
+        telling = answerer.decided_elsewhere(&running.place, &running.turn, &approval.id) => {
+            running.goes_on().then_some(telling)
+        }
+        () = tokio::time::sleep(UNDECIDED) => {
+            service.answers.forget(running);
+            None
+        }
     }
 }
 
 /// Waits until the answer is stored, or leaves it in the mailbox.
 async fn settle(service: &Arc<Inner>, running: &Running) {
     if timeout(service.settings.unstored, running.reaches(Stage::Done)).await.is_err() {
-        let is_gone = service.leave(running).await;
-        if (is_gone || running.place.keep == Keep::Turn)
-            && let Some(answerer) = &service.answers.answerer
-            && let Err(refused) = answerer.end(&running.place).await
-        {
-            tracing::warn!(
-                reason = refused.error.name(),
-                "chats: words that were for one turn, or of a deleted chat, are still kept"
-            );
-        }
+        leave(service, running).await;
     }
     service.answers.forget(running);
 }
 
-async fn ended(service: &Inner, running: &Running, answer: crate::answerer::Answer) -> AiTypingEnded {
+/// Leaves the answer in the mailbox, and keeps nothing of it here that is not to be kept.
+pub(super) async fn leave(service: &Inner, running: &Running) {
+    let is_gone = service.leave(running).await;
+    if (is_gone || running.place.keep == Keep::Turn)
+        && let Some(answerer) = &service.answers.answerer
+        && let Err(refused) = answerer.end(&running.place).await
+    {
+        tracing::warn!(
+            reason = refused.error.name(),
+            "chats: words that were for one turn, or of a deleted chat, are still kept"
+        );
+    }
+}
+
+pub(super) async fn ended(
+    service: &Inner,
+    running: &Running,
+    answer: crate::answerer::Answer,
+) -> AiTypingEnded {
     let words = running.words();
     let cut = words.len() < answer.text.len();
     let end = match running.transcript() {
-        Some(transcript) => Some(transcript.then(Kind::Assistant, &words)),
+        Some(transcript) => Some(transcript.then(TranscriptKind::Assistant, &words)),
         None if cut => None,
         None => service.stands_at(running).await,
     };
     let proof = match (&running.ids, end) {
         (Some((_, reply)), Some(end)) => match service.vault.key(&running.place.account, None).await {
-            Ok(Some(key)) => Some(end.prove(&key, &running.place.chat, reply, Kind::Assistant)),
+            Ok(Some(key)) => Some(end.prove(&key, &running.place.chat, reply, TranscriptKind::Assistant)),
             _ => None,
         },
         _ => None,
@@ -334,7 +416,8 @@ fn cut_list<const EACH: usize, const MANY: usize>(texts: &[String]) -> List<Text
     List::new(texts).unwrap_or_default()
 }
 
-fn fail(service: &Inner, running: &Running, refused: &RefusedSent) {
+/// There is no answer here. There may be one elsewhere, or later.
+pub(super) async fn fail(service: &Inner, running: &Running, refused: &RefusedSent) {
     let event = AiTaskFailed {
         chat: running.place.chat.clone(),
         turn: running.turn.clone(),
@@ -345,6 +428,7 @@ fn fail(service: &Inner, running: &Running, refused: &RefusedSent) {
     // Kept: a device that begins to listen just now hears it as well.
     keep(service, running, ServerEvent::AiTaskFailed(event));
     running.advance(Stage::Over);
+    service.let_go_of(running).await;
     service.answers.forget(running);
 }
 
@@ -361,7 +445,7 @@ fn keep(service: &Inner, running: &Running, event: ServerEvent) {
 }
 
 /// Tells who listens.
-fn publish(service: &Inner, running: &Running, event: ServerEvent) {
+pub(super) fn publish(service: &Inner, running: &Running, event: ServerEvent) {
     let frame = Arc::new(ServerFrame { re: None, seq: None, event });
     let gone: Vec<u64> = running
         .seats()
@@ -383,6 +467,15 @@ impl Inner {
         }
     }
 
+    /// Whether a device has stored the answer.
+    pub(super) async fn is_stored(&self, running: &Running) -> bool {
+        let (Some((_, reply)), Place { account, chat, .. }) = (&running.ids, &running.place) else {
+            return false;
+        };
+        let stored = self.store.items(account, chat, vec![ItemId::Message(reply.clone())], 0).await;
+        stored.is_ok_and(|rows| !rows.is_empty())
+    }
+
     /// Leaves an answer in the mailbox. One that was not to be kept longer than its turn is left there too: only the owner can open it.
     /// Says whether its chat is gone, as another gateway may have deleted it.
     async fn leave(&self, running: &Running) -> bool {
@@ -390,8 +483,9 @@ impl Inner {
         let Some((words, ended, made)) = running.answer() else { return false };
         let Place { account, chat, .. } = &running.place;
         // A device may have stored it at another gateway.
-        let stored = self.store.items(account, chat, vec![ItemId::Message(reply.clone())], 0).await;
-        if stored.is_ok_and(|rows| !rows.is_empty()) {
+        if self.is_stored(running).await {
+            // Where that fails, others find out the same.
+            let _mark = self.store.drop_mark(account, chat, &running.turn).await;
             return false;
         }
         let letter = Message {
@@ -412,6 +506,10 @@ impl Inner {
             Ok(_) => self.leave_events(running, ended, made).await,
             Err(refused) => Err(refused),
         };
+        if left.as_ref().is_err_and(|refused| refused.error == ErrorName::Request(Failure::TooLarge)) {
+            // No chat could ever store it.
+            let _mark = self.store.drop_mark(account, chat, &running.turn).await;
+        }
         // `not-found`: its chat went, or a device at another gateway has stored the answer.
         if let Err(refused) = left.as_ref()
             && !is_missing(refused)

@@ -4,7 +4,7 @@
 //! these words before it. Everything else goes to the model as a quotation. Easy to get wrong: a history in parts of which one is missing. It is
 //! as long as the device said with the question, or it is refused.
 
-use confidant_chat_format::{ChatId, Kind, Said, Transcript, adopt};
+use confidant_chat_format::{ChatId, Said, Transcript, TranscriptKind, adopt};
 use confidant_chat_protocol::limits::MAX_ITEMS;
 use confidant_chat_protocol::{ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
 use tokio::sync::mpsc;
@@ -68,7 +68,8 @@ pub(super) async fn collect(
     }
 }
 
-/// A history, to be taken over: what is proved as what it says it is, the rest as quotations.
+/// A history, to be taken over: what is proved as what it says it is, the rest as quotations. What stands before the last summary is not
+/// told any more: the device shows it as summed up.
 pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Branch {
     let said = heard.iter().map(|one| Said {
         id: &one.id,
@@ -77,17 +78,18 @@ pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Bran
         proof: one.proof.as_ref(),
     });
     let (kinds, transcript) = adopt(account_key, chat, Transcript::start(), said);
-    let lines = heard.into_iter().zip(kinds);
+    let summed_up = heard.iter().rposition(|one| one.by == SaidBy::Summary).unwrap_or(0);
+    let lines = heard.into_iter().zip(kinds).skip(summed_up);
     let lines = lines.map(|(one, kind)| Line { id: one.id, kind, text: one.text.as_str().to_owned() });
     Branch { lines: lines.collect(), transcript }
 }
 
-const fn kind(by: SaidBy) -> Kind {
+const fn kind(by: SaidBy) -> TranscriptKind {
     match by {
-        SaidBy::User => Kind::User,
-        SaidBy::Assistant => Kind::Assistant,
-        SaidBy::Tool => Kind::Tool,
-        SaidBy::Summary => Kind::Summary,
+        SaidBy::User => TranscriptKind::User,
+        SaidBy::Assistant => TranscriptKind::Assistant,
+        SaidBy::Tool => TranscriptKind::Tool,
+        SaidBy::Summary => TranscriptKind::Summary,
     }
 }
 

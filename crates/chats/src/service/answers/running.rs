@@ -12,23 +12,41 @@ use confidant_chat_protocol::{
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::answerer::{Answerer, Place};
 use crate::service::refusals::{Answer, malformed, not_found, unavailable};
 use crate::service::secret::random;
+use crate::store::Millis;
 
 /// Who answers, and which turns run in this process.
 pub(crate) struct Answers {
     pub(crate) answerer: Option<Arc<dyn Answerer>>,
     pub(super) running: Mutex<HashMap<AccountId, Turns>>,
+    /// What runs for them.
+    tasks: Mutex<JoinSet<()>>,
 }
 
 debug_without_content!(Answers);
 
 impl Answers {
     pub(crate) fn new(answerer: Option<Arc<dyn Answerer>>) -> Self {
-        Self { answerer, running: Mutex::default() }
+        Self { answerer, running: Mutex::default(), tasks: Mutex::default() }
+    }
+
+    /// Runs what a turn needs, for as long as the process lives.
+    pub(super) fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Everything stops where it is, as in a process that is killed.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn kill(&self) {
+        self.tasks.lock().abort_all();
+        self.running.lock().clear();
     }
 
     pub(super) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
@@ -37,6 +55,11 @@ impl Answers {
 
     pub(super) fn find(&self, account: &AccountId, turn: &TurnId) -> Option<Arc<Running>> {
         self.running.lock().get(account)?.find(turn)
+    }
+
+    /// Every turn that runs in this process.
+    pub(super) fn all(&self) -> Vec<Arc<Running>> {
+        self.running.lock().values().flat_map(|turns| turns.0.iter().cloned()).collect()
     }
 
     /// The turn goes: it is stored, or in the mailbox.
@@ -124,8 +147,8 @@ pub(super) struct Running {
 
 debug_without_content!(Running { place });
 
-/// Where something goes that a device gives: names and words.
-pub(super) type Wish = oneshot::Sender<Vec<(String, String)>>;
+/// Takes what a device gives: names and words.
+pub(super) type DataSender = oneshot::Sender<Vec<(String, String)>>;
 
 /// How far a turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,9 +187,11 @@ struct Buffer {
     /// The history that is waited for.
     wanted: Option<RequestChatHistory>,
     /// What was asked for, and where it goes until it is given.
-    wishes: Vec<(Given, Option<Wish>)>,
+    data_requests: Vec<(Given, Option<DataSender>)>,
     /// Where the transcript stands with the question.
     transcript: Option<Transcript>,
+    /// Until when its mark says that it is in hand here, if it has one.
+    in_hand: Option<Millis>,
 }
 
 impl Running {
@@ -344,30 +369,35 @@ impl Running {
     }
 
     /// Something is wanted of the device that asked; which socket is asked for it. Nobody where it did not allow it, or was asked before.
-    pub(super) fn wishes(&self, what: Given, reply: Wish) -> Option<u64> {
+    pub(super) fn request_data(&self, what: Given, reply: DataSender) -> Option<u64> {
         let mut buffer = self.buffer.lock();
-        let was_asked = buffer.wishes.iter().any(|(one, _)| *one == what);
+        let was_asked = buffer.data_requests.iter().any(|(one, _)| *one == what);
         let asker = buffer.asker.filter(|_| self.asks.contains(&what) && !was_asked && !self.is_over())?;
-        buffer.wishes.push((what, Some(reply)));
+        buffer.data_requests.push((what, Some(reply)));
         Some(asker)
     }
 
     /// Where something goes that the socket which asked the question gives, once.
-    pub(super) fn take_wish(&self, seat: Option<u64>, what: Given) -> Answer<Wish> {
+    pub(super) fn take_data_sender(&self, seat: Option<u64>, what: Given) -> Answer<DataSender> {
         let mut buffer = self.buffer.lock();
         if seat.is_none() || seat != buffer.asker || self.is_over() {
             return Err(not_found());
         }
-        let wish = buffer.wishes.iter_mut().find(|(one, _)| *one == what);
-        let wish = wish.and_then(|(_, wish)| wish.take()).filter(|wish| !wish.is_closed());
-        wish.ok_or_else(not_found)
+        let sender = buffer.data_requests.iter_mut().find(|(one, _)| *one == what);
+        let sender = sender.and_then(|(_, sender)| sender.take()).filter(|sender| !sender.is_closed());
+        sender.ok_or_else(not_found)
     }
 
     /// Nobody can be asked for this.
-    pub(super) fn drop_wish(&self, what: Given) {
-        let wish =
-            self.buffer.lock().wishes.iter_mut().find(|(one, _)| *one == what).map(|(_, wish)| wish.take());
-        drop(wish);
+    pub(super) fn drop_data_request(&self, what: Given) {
+        let sender = self
+            .buffer
+            .lock()
+            .data_requests
+            .iter_mut()
+            .find(|(one, _)| *one == what)
+            .map(|(_, sender)| sender.take());
+        drop(sender);
     }
 
     /// Cancels; whether it runs.
@@ -438,6 +468,15 @@ impl Running {
 
     pub(super) fn transcript(&self) -> Option<Transcript> {
         self.buffer.lock().transcript
+    }
+
+    /// Its mark says that it is in hand here until then, or no longer.
+    pub(super) fn in_hand(&self, until: Option<Millis>) {
+        self.buffer.lock().in_hand = until;
+    }
+
+    pub(super) fn is_in_hand(&self) -> Option<Millis> {
+        self.buffer.lock().in_hand
     }
 
     /// It is further now. A stage never comes again, but that a tool is waited for.

@@ -1,9 +1,9 @@
 //! Turns: asked for, told to who may hear them, asked for the history, resumed, and stored.
 
-use confidant_chat_format::{Kind, MessageId, TurnId};
+use confidant_chat_format::{Digest, TranscriptKind, MessageId, TurnId};
 use confidant_chat_protocol::{
     AiResponseCompleted, AiTypingEnded, CancelAiTask, ChatHistory, ChatMessageAdded, ClientData, DecideAiTask,
-    Given, Heard, HistoryReason, Keep, Piece, RequestClientData, ResumeAiTask, SaidBy,
+    Finish, Given, Heard, HistoryReason, Keep, Piece, RequestClientData, ResumeAiTask, SaidBy,
 };
 
 use super::ahead::hooked;
@@ -104,6 +104,89 @@ async fn a_question_is_answered_and_the_next_one_knows_it() {
     }
 }
 
+/// Posts a frame, on this stream if there is a number; gives the names of what answers it.
+async fn posted(
+    world: &World,
+    person: &Person,
+    stream: Option<u64>,
+    event: ClientEvent,
+) -> Result<Vec<&'static str>, RefusedSent> {
+    let caller = Caller { stream, ..world.caller(Some(&person.session)) };
+    let frame = ClientFrame { id: 3, event }.write().unwrap();
+    let Body::Frames(mut frames) = world.service.answer("/chats/events", &caller, &frame).await?.body else {
+        panic!()
+    };
+    let mut names = Vec::new();
+    while let Some(frame) = frames.next().await {
+        names.push(frame.event.name());
+    }
+    Ok(names)
+}
+
+#[tokio::test]
+async fn a_posted_question_is_answered_on_the_stream_of_its_session_and_on_no_other() {
+    let (world, _, ana, mut socket, mut asker) = answered(false).await;
+    let caller = world.caller(Some(&ana.session));
+    let (mut stream, _) = world.service.connect_session(&caller, None).await.unwrap();
+    let mut other = ana.clone();
+    let (opened, cookie) = world.login(&ana, CredentialKind::Password, None).await.unwrap();
+    other.take_session(&opened, cookie);
+    let (foreign, _) = world.service.connect_session(&world.caller(Some(&other.session)), None).await.unwrap();
+    let eve = world.register("eve").await;
+    let (strange, _) = world.service.connect_session(&world.caller(Some(&eve.session)), None).await.unwrap();
+    let question = asker.question("hello there");
+    for (stream, refusal) in [
+        (None, "malformed"),
+        (foreign.number(), "unavailable"),
+        (strange.number(), "unavailable"),
+        (Some(u64::MAX), "unavailable"),
+    ] {
+        let refused = posted(&world, &ana, stream, ask_event(&question)).await;
+        assert_eq!(refused.unwrap_err().error.name(), refusal, "{stream:?}");
+    }
+    let number = stream.number();
+    let answers = posted(&world, &ana, number, ask_event(&question)).await.unwrap();
+    assert_eq!(answers, ["ai_task_initiated"]);
+    let (heard, _) = hear(&mut stream, &question.turn).await;
+    assert_eq!(heard, "known=0: hello there");
+    asker.take(&question);
+    let stored = AiResponseCompleted { chat: question.chat.clone(), turn: question.turn.clone() };
+    let answers = posted(&world, &ana, number, ClientEvent::AiResponseCompleted(stored)).await.unwrap();
+    assert_eq!(answers, ["ai_response_storage_confirmed"]);
+    // The socket of the same session heard none of it: it did not ask.
+    let ping = ClientEvent::Ping(confidant_chat_protocol::Ping {});
+    assert_eq!(name(&ask(&mut socket, ping).await.unwrap()), "pong");
+    drop(stream);
+    let refused = posted(&world, &ana, number, ask_event(&asker.question("too late"))).await;
+    assert_eq!(refused.unwrap_err().error.name(), "unavailable");
+}
+
+#[tokio::test]
+async fn what_was_summed_up_is_not_told_any_more() {
+    let (_world, _, _ana, mut socket, mut asker) = answered(false).await;
+    let ids: Vec<_> = (0..4).map(|_| MessageId::random()).collect();
+    asker.branch.clone_from(&ids);
+    let said = [SaidBy::User, SaidBy::Assistant, SaidBy::Summary, SaidBy::User];
+    let question = asker.question("go on");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    while !matches!(news(&mut socket).await.event, ServerEvent::RequestChatHistory(_)) {}
+    let heard = ids.iter().zip(said).map(|(id, by)| Heard {
+        id: id.clone(),
+        by,
+        text: Text::cut("words"),
+        proof: None,
+    });
+    let history = ChatHistory {
+        chat: question.chat.clone(),
+        turn: question.turn.clone(),
+        messages: List::new(heard.collect()).unwrap(),
+        more: false,
+    };
+    ask(&mut socket, ClientEvent::ChatHistory(history)).await.unwrap();
+    let (words, _) = hear(&mut socket, &question.turn).await;
+    assert_eq!(words, "known=2: go on", "the summary, and what was said after it");
+}
+
 #[tokio::test]
 async fn without_a_cache_the_history_is_asked_for_and_what_is_not_proved_is_quoted() {
     let (_world, answerer, _ana, mut socket, mut asker) = answered(false).await;
@@ -112,7 +195,7 @@ async fn without_a_cache_the_history_is_asked_for_and_what_is_not_proved_is_quot
     let (said, ended) = hear(&mut socket, &first.turn).await;
     asker.take(&first);
     done(&mut socket, &first).await;
-    for (forged, kind) in [(false, Kind::Assistant), (true, Kind::Quoted)] {
+    for (forged, kind) in [(false, TranscriptKind::Assistant), (true, TranscriptKind::Quoted)] {
         answerer.forget();
         let question = asker.question("who am I?");
         ask(&mut socket, ask_event(&question)).await.unwrap();
@@ -253,6 +336,83 @@ async fn a_tool_waits_for_the_persons_word() {
     assert_eq!((words.as_str(), ended.proof.is_some()), ("known=0: allowed", true));
     let frames = ask(&mut socket, ClientEvent::DecideAiTask(decide)).await.unwrap();
     assert_eq!(name(&frames), "not-found", "it is decided once");
+}
+
+#[tokio::test]
+async fn a_word_at_another_gateway_is_heard_at_the_first() {
+    let (mut world, answerer, ana, mut near, asker) = answered(false).await;
+    let question = asker.question("approve me");
+    ask(&mut near, ask_event(&question)).await.unwrap();
+    while news(&mut near).await.event.name() != "ai_approval_requested" {}
+    world.service = beside(&world, &answerer);
+    let second = world.second(&ana).await;
+    let mut far = world.connect(&second).await;
+    let resume = ResumeAiTask {
+        chat: asker.chat.clone(),
+        turn: question.turn.clone(),
+        after: question.after,
+        from: 0,
+        message: Some(question.message.clone()),
+        reply: Some(question.reply.clone()),
+    };
+    ask(&mut far, ClientEvent::ResumeAiTask(resume)).await.unwrap();
+    let approval = loop {
+        if let ServerEvent::AiApprovalRequested(approval) = news(&mut far).await.event {
+            break approval.approval;
+        }
+    };
+    let (chat, turn) = (asker.chat.clone(), question.turn.clone());
+    let decide = |allow| {
+        let (chat, turn, approval) = (chat.clone(), turn.clone(), approval.clone());
+        ClientEvent::DecideAiTask(DecideAiTask { chat, turn, approval, allow })
+    };
+    assert_eq!(name(&ask(&mut far, decide(false)).await.unwrap()), "ai_task_initiated");
+    assert_eq!(hear(&mut far, &turn).await.0, "known=0: denied");
+    let (words, ended) = hear(&mut near, &turn).await;
+    assert_eq!((words.as_str(), ended.proof.is_some()), ("known=0: denied", true));
+    assert_eq!(name(&ask(&mut near, decide(true)).await.unwrap()), "not-found", "it is decided once");
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_turn_was_stopped_counts() {
+    let (_world, answerer, _ana, mut socket, mut asker) = answered(true).await;
+    let question = asker.question("stop me now please");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    answerer.let_say(2);
+    while news(&mut socket).await.event.name() != "ai_message_update" {}
+    let cancel = CancelAiTask { chat: asker.chat.clone(), turn: question.turn.clone() };
+    assert!(ask(&mut socket, ClientEvent::CancelAiTask(cancel)).await.unwrap().is_empty());
+    let ended = loop {
+        if let ServerEvent::AiTypingEnded(ended) = news(&mut socket).await.event {
+            break ended;
+        }
+    };
+    let words = "known=0: stop ";
+    assert_eq!((ended.finish, ended.bytes, ended.hash), (Finish::Cancelled, 14, Digest::of(words.as_bytes())));
+    // The words are the assistant's, and proved as such.
+    let heard = |id: &MessageId, by, text: &str, proof| Heard { id: id.clone(), by, text: Text::cut(text), proof };
+    asker.take(&question);
+    let next = asker.question("and now?");
+    ask(&mut socket, ask_event(&next)).await.unwrap();
+    while news(&mut socket).await.event.name() != "request_chat_history" {}
+    let messages = vec![
+        heard(&question.message, SaidBy::User, "stop me now please", None),
+        heard(&question.reply, SaidBy::Assistant, words, ended.proof),
+    ];
+    let (chat, turn) = (next.chat.clone(), next.turn.clone());
+    let history = ChatHistory { chat, turn, messages: List::new(messages).unwrap(), more: false };
+    ask(&mut socket, ClientEvent::ChatHistory(history)).await.unwrap();
+    hear(&mut socket, &next.turn).await;
+    assert_eq!(answerer.lines(&asker.chat)[1].kind, TranscriptKind::Assistant);
+    // Nothing was said: there is no answer.
+    asker.take(&next);
+    answerer.hold();
+    let silent = asker.question("stop me at once");
+    ask(&mut socket, ask_event(&silent)).await.unwrap();
+    while news(&mut socket).await.event.name() != "preprocessing_step" {}
+    let cancel = CancelAiTask { chat: asker.chat.clone(), turn: silent.turn.clone() };
+    assert!(ask(&mut socket, ClientEvent::CancelAiTask(cancel)).await.unwrap().is_empty());
+    while news(&mut socket).await.event.name() != "ai_task_failed" {}
 }
 
 #[tokio::test]
@@ -484,7 +644,52 @@ async fn words_begun_at_one_gateway_go_on_at_another_with_a_proof() {
     let history = ChatHistory { chat, turn, messages: List::new(messages).unwrap(), more: false };
     ask(&mut far, ClientEvent::ChatHistory(history)).await.unwrap();
     hear(&mut far, &next.turn).await;
-    assert_eq!(answerer.lines(&asker.chat)[1].kind, Kind::Assistant);
+    assert_eq!(answerer.lines(&asker.chat)[1].kind, TranscriptKind::Assistant);
+}
+
+/// Two devices go on from the same answer, each at its own gateway, and both gateways have what comes before. Once the first has answered, there is
+/// another branch: the second gateway asks for this one, and gives no answer without it.
+#[tokio::test]
+async fn a_question_that_another_gateway_overtakes_is_answered_with_its_history() {
+    let (mut world, answerer, ana, mut near, mut asker) = answered(false).await;
+    let first = asker.question("my name is Ana");
+    ask(&mut near, ask_event(&first)).await.unwrap();
+    let (said, ended) = hear(&mut near, &first.turn).await;
+    asker.take(&first);
+    done(&mut near, &first).await;
+    answerer.hold();
+    let here = world.service.clone();
+    world.service = beside(&world, &answerer);
+    let second = world.second(&ana).await;
+    let mut far = world.connect(&second).await;
+    let questions = [asker.question("who am I?"), asker.question("and where?")];
+    for (question, socket) in questions.iter().zip([&mut near, &mut far]) {
+        let begun = answerer.counts().0;
+        ask(socket, ask_event(question)).await.unwrap();
+        while answerer.counts().0 == begun {
+            tokio::task::yield_now().await;
+        }
+    }
+    answerer.let_say(100);
+    assert_eq!(hear(&mut near, &questions[0].turn).await.0, "known=2: who am I?");
+    let wanted = loop {
+        match news(&mut far).await.event {
+            ServerEvent::RequestChatHistory(wanted) => break wanted,
+            ServerEvent::AiTaskFailed(failed) => panic!("{}", failed.what.as_str()),
+            _ => {}
+        }
+    };
+    assert_eq!((wanted.reason, wanted.have, &wanted.turn), (HistoryReason::Other, 4, &questions[1].turn));
+    let heard = |id: &MessageId, by, text: &str, proof| Heard { id: id.clone(), by, text: Text::cut(text), proof };
+    let messages = vec![
+        heard(&first.message, SaidBy::User, "my name is Ana", None),
+        heard(&first.reply, SaidBy::Assistant, &said, ended.proof),
+    ];
+    let (chat, turn) = (wanted.chat, wanted.turn);
+    let history = ChatHistory { chat, turn, messages: List::new(messages).unwrap(), more: false };
+    assert!(ask(&mut far, ClientEvent::ChatHistory(history)).await.unwrap().is_empty());
+    assert_eq!(hear(&mut far, &questions[1].turn).await.0, "known=2: and where?");
+    drop(here);
 }
 
 #[tokio::test]

@@ -218,10 +218,10 @@ async fn a_session_that_ended_elsewhere_is_noticed_within_a_minute() {
 
 /// Keeps what it hears.
 #[derive(Debug, Default)]
-struct Ear(parking_lot::Mutex<Vec<(AccountId, Happened)>>);
+struct Ear(parking_lot::Mutex<Vec<(AccountId, AccountEvent)>>);
 
 impl News for Ear {
-    fn happened(&self, account: &AccountId, happened: &Happened) {
+    fn happened(&self, account: &AccountId, happened: &AccountEvent) {
         self.0.lock().push((account.clone(), happened.clone()));
     }
 }

@@ -6,6 +6,7 @@ mod chats;
 pub(crate) mod device;
 mod interleavings;
 pub(crate) mod letters;
+pub(crate) mod marks;
 pub(crate) mod person;
 mod rotation;
 mod sessions;
@@ -102,6 +103,10 @@ backends! {
             letters_are_their_accounts_and_go_with_their_chat
             letters_are_limited_in_size_number_and_time
             a_safety_row_is_compare_and_set_and_goes_with_its_chat;
+        marks:
+            a_mark_is_due_when_nobody_holds_it_any_more
+            a_mark_goes_with_its_letter_its_answer_and_its_chat
+            marks_are_limited_in_size_number_and_time;
         rotation:
             a_rotation_replaces_every_entry_in_one_commit
             a_rotation_that_is_not_committed_changes_nothing

@@ -1,13 +1,15 @@
 //! Copies between back ends, and that no table and no column is forgotten.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::conformance::device::{Device, Edit, NOW, message};
 use super::super::conformance::fresh_folder;
 use super::super::conformance::person::{add_the_rest, person};
 use super::super::sqlite::SqliteChats;
 use super::super::*;
-use super::{Of, Place, TABLES, next};
+use super::{Cell, Of, Place, TABLES, Table, next};
 
 /// Every row that there is.
 async fn everything(store: &dyn Copied) -> Vec<Part> {
@@ -71,7 +73,7 @@ fn sqlite() -> (tempfile::TempDir, SqliteChats) {
 }
 
 #[tokio::test]
-async fn a_copy_has_every_row_and_is_made_into_an_empty_store_only() {
+async fn a_copy_has_every_row_and_made_again_changes_nothing() {
     let ((_one, from), (_two, to)) = (sqlite(), sqlite());
     let people = people(&from).await;
     let before = everything(&from).await;
@@ -79,13 +81,75 @@ async fn a_copy_has_every_row_and_is_made_into_an_empty_store_only() {
     assert_eq!(tables.len(), TABLES.len(), "every table has a row: {tables:?}");
     let rows: usize = before.iter().map(|part| part.rows.len()).sum();
     assert_eq!(copy(&from, &to).await, Ok(rows as u64));
-    assert_eq!(copy(&from, &to).await, Err(StoreError::NotEmpty));
+    assert_eq!(copy(&from, &to).await, Ok(rows as u64));
     goes_on(&before, &to, &people).await;
     assert!(everything(&from).await == before, "the store that is copied stays as it is");
-    // One row is enough to be something.
+    // It went on since: it is no beginning of a copy any more, and nothing is copied into it.
+    let after = everything(&to).await;
+    assert_eq!(copy(&from, &to).await, Err(StoreError::NotEmpty));
+    assert!(everything(&to).await == after);
+    // One row is enough to be something else.
     let (_three, little) = sqlite();
     little.login_failed(people[0].login, people[1].login, NOW).await.unwrap();
     assert_eq!(copy(&from, &little).await, Err(StoreError::NotEmpty));
+}
+
+/// A store that takes so many parts, and then is away.
+#[derive(Debug)]
+struct Cut<'a> {
+    store: &'a SqliteChats,
+    left: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Copied for Cut<'_> {
+    async fn accounts_after(&self, after: &str) -> Result<Vec<String>> {
+        self.store.accounts_after(after).await
+    }
+
+    async fn rows(&self, table: &'static Table, account: &str, after: &[Cell]) -> Result<Vec<Vec<Cell>>> {
+        self.store.rows(table, account, after).await
+    }
+
+    async fn put_rows(&self, part: &Part) -> Result<()> {
+        match self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => self.store.put_rows(part).await,
+            Err(_) => Err(StoreError::NotFound),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_was_cut_off_anywhere_goes_on() {
+    let (_one, from) = sqlite();
+    people(&from).await;
+    let before = everything(&from).await;
+    let rows: usize = before.iter().map(|part| part.rows.len()).sum();
+    let (mut cuts, mut place) = (0, Place::default());
+    while next(&from, &mut place).await.unwrap().is_some() {
+        let (_two, to) = sqlite();
+        // Twice, the second time a little further.
+        for left in [cuts, 2] {
+            let cut = Cut { store: &to, left: AtomicUsize::new(left) };
+            let _cut_off = copy(&from, &cut).await;
+        }
+        assert_eq!(copy(&from, &to).await, Ok(rows as u64), "cut off after {cuts}");
+        assert!(everything(&to).await == before, "cut off after {cuts}");
+        cuts += 5;
+        for _ in 0..4 {
+            next(&from, &mut place).await.unwrap();
+        }
+    }
+    assert!(cuts > 30, "there are so many parts");
+    // What was brought over is not there any more: it is nobody's beginning.
+    let (_three, to) = sqlite();
+    let cut = Cut { store: &to, left: AtomicUsize::new(cuts / 2) };
+    copy(&from, &cut).await.unwrap_err();
+    let gone = from.accounts_after("").await.unwrap().remove(0);
+    from.erase(&confidant_chat_format::AccountId::parse(&gone).unwrap()).await.unwrap();
+    let there = everything(&to).await;
+    assert_eq!(copy(&from, &to).await, Err(StoreError::NotEmpty));
+    assert!(everything(&to).await == there);
 }
 
 /// What a back end has beside the columns that are copied: the numbers that join its tables, and whose a row is.
@@ -141,7 +205,7 @@ async fn a_store_goes_to_the_other_back_end_and_back() {
     let people = people(&from).await;
     let before = everything(&from).await;
     let rows = copy(&from, &place.store).await.unwrap();
-    assert_eq!(copy(&from, &place.store).await, Err(StoreError::NotEmpty));
+    assert_eq!(copy(&from, &place.store).await, Ok(rows));
     assert_eq!(copy(&place.store, &back).await, Ok(rows));
     goes_on(&before, &back, &people).await;
     goes_on(&before, &place.store, &people).await;

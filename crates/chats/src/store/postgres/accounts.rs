@@ -20,7 +20,7 @@ use super::codes::{CONSUME, code_at};
 use super::lists::{ListColumns, PUT_FLOORS, PUT_MANIFEST};
 use super::rings::{APPEND, Columns};
 use super::rows::{
-    Account, LOCK, NOTE, Notes, SHOWN, account, all, count, get, hex, millis_at, parsed_at, parts, sealed_at,
+    Account, LOCK, NOTE, Notes, SHOWN, account, all, count, get, millis_at, parsed_at, parts, sealed_at,
     u32_at, u64_at, whose,
 };
 use super::{Halt, PostgresChats, Work, restore, transact};
@@ -77,7 +77,7 @@ impl Accounts for PostgresChats {
 }
 
 async fn by_tag(tx: &mut Transaction<'_>, sql: &'static str, tag: Tag) -> Work<Option<AccountId>> {
-    let (shown, tag) = (hex(tag.as_bytes()), tag.as_bytes().as_slice());
+    let (shown, tag) = (hex::encode(tag.as_bytes()), tag.as_bytes().as_slice());
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(sql, &[&tag])]).await?)?;
     found.first().map(|row| parsed_at(row, 0, AccountId::parse)).transpose()
 }
@@ -147,7 +147,7 @@ async fn use_pass(tx: &mut Transaction<'_>, new: &NewAccount) -> Work<()> {
         Pass::Invite(key) => (CodeKind::Invite, key),
         Pass::First(key) => (CodeKind::First, key),
     };
-    let (shown, number, bytes) = (hex(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
+    let (shown, number, bytes) = (hex::encode(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
     let found = tx
         .run(&[
             Ask(SHOWN, &[&shown]),
@@ -203,7 +203,7 @@ impl<'a> Credentials<'a> {
         Ok(Self {
             account: id.as_str(),
             tags: tags(all),
-            old: (hex(old), old),
+            old: (hex::encode(old), old),
             new: login.map(|login| login.as_bytes().as_slice()),
         })
     }
@@ -316,7 +316,7 @@ async fn erase(tx: &mut Transaction<'_>, id: &AccountId) -> Work<Erased> {
     let id = id.as_str();
     let [_, there] = parts(tx.run(&[whose(&[&id]), Ask(LOCK, &[&id])]).await?)?;
     let account = account(&there)?;
-    let (shown, login) = (hex(account.login.as_bytes()), account.login.as_bytes().as_slice());
+    let (shown, login) = (hex::encode(account.login.as_bytes()), account.login.as_bytes().as_slice());
     let counts = "SELECT (SELECT count(*) FROM chats WHERE account = $1),
         (SELECT coalesce(sum(count), 0)::bigint FROM chats WHERE account = $1),
         (SELECT count(*) FROM devices WHERE account = $1), (SELECT count(*) FROM sessions WHERE account = $1),

@@ -12,7 +12,7 @@ use super::super::codes::{Code, CodeKind, Codes, Slot};
 use super::super::delays::Attempts;
 use super::super::{Millis, Result, StoreError, limits};
 use super::rows::{
-    SHOWN, damaged, digest_at, get, hex, millis_at, number, parsed_at, parts, sealed_at, u32_at, whose,
+    SHOWN, damaged, digest_at, get, millis_at, number, parsed_at, parts, sealed_at, u32_at, whose,
 };
 use super::{Halt, PostgresChats, Work, transact};
 
@@ -75,7 +75,8 @@ impl Codes for PostgresChats {
 /// Keeps a code; false if it is there already. One that has expired by `forget` is not.
 async fn put(tx: &mut Transaction<'_>, code: &Code, forget: Option<Millis>) -> Work<bool> {
     sized(&code.carries, limits::RECORD_BYTES, "code")?;
-    let (shown, kind, key) = (hex(code.key.as_bytes()), code.kind as i64, code.key.as_bytes().as_slice());
+    let (shown, kind, key) =
+        (hex::encode(code.key.as_bytes()), code.kind as i64, code.key.as_bytes().as_slice());
     let (account, login) =
         (code.account.as_ref().map(AccountId::as_str), code.login.as_ref().map(Tag::as_bytes));
     let (login, expires) = (login.map(<[u8; 16]>::as_slice), number(code.expires_at.0));
@@ -101,14 +102,14 @@ fn orphan(failed: Failed) -> Halt {
 }
 
 async fn consume(tx: &mut Transaction<'_>, kind: CodeKind, key: Digest, now: Millis) -> Work<Option<Code>> {
-    let (shown, number, key) = (hex(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
+    let (shown, number, key) = (hex::encode(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(CONSUME, &[&number, &key])]).await?)?;
     let code = found.first().map(|row| code_at(row, kind)).transpose()?;
     Ok(code.filter(|code| now < code.expires_at))
 }
 
 async fn peek(tx: &mut Transaction<'_>, kind: CodeKind, key: Digest, now: Millis) -> Work<Option<Code>> {
-    let (shown, number, key) = (hex(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
+    let (shown, number, key) = (hex::encode(key.as_bytes()), kind as i64, key.as_bytes().as_slice());
     let sql = "SELECT key, account, login, carries, expires_at FROM codes WHERE kind = $1 AND key = $2";
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(sql, &[&number, &key])]).await?)?;
     let code = found.first().map(|row| code_at(row, kind)).transpose()?;
@@ -137,7 +138,7 @@ pub(super) fn code_at(row: &Row, kind: CodeKind) -> Work<Code> {
 
 async fn open_slot(tx: &mut Transaction<'_>, id: &[u8], offer: &[u8], now: Millis) -> Work<()> {
     sized(offer, limits::ENTRY_BYTES, "pairing offer")?;
-    let (shown, until, now) = (hex(id), number(now.plus(limits::PAIRING).0), number(now.0));
+    let (shown, until, now) = (hex::encode(id), number(now.plus(limits::PAIRING).0), number(now.0));
     let sql =
         "INSERT INTO pairings (id, offer, expires_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING 1";
     let found = tx
@@ -152,7 +153,7 @@ async fn open_slot(tx: &mut Transaction<'_>, id: &[u8], offer: &[u8], now: Milli
 }
 
 async fn slot(tx: &mut Transaction<'_>, id: &[u8], now: Millis) -> Work<Slot> {
-    let (shown, now) = (hex(id), number(now.0));
+    let (shown, now) = (hex::encode(id), number(now.0));
     let sql = "SELECT offer, expires_at FROM pairings WHERE id = $1 AND expires_at > $2 AND answer IS NULL";
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(sql, &[&id, &now])]).await?)?;
     let row = found.first().ok_or(StoreError::NotFound)?;
@@ -167,7 +168,7 @@ async fn answer_slot(
     now: Millis,
 ) -> Work<()> {
     sized(answer.as_bytes(), limits::ENTRY_BYTES, "pairing answer")?;
-    let (account, shown, answer, now) = (account.as_str(), hex(id), answer.as_bytes(), number(now.0));
+    let (account, shown, answer, now) = (account.as_str(), hex::encode(id), answer.as_bytes(), number(now.0));
     let sql =
         "UPDATE pairings SET account = $2, answer = $3 WHERE id = $1 AND expires_at > $4 AND answer IS NULL
                RETURNING 1";
@@ -188,7 +189,7 @@ async fn answer_slot(
 }
 
 async fn take_slot(tx: &mut Transaction<'_>, id: &[u8], now: Millis) -> Work<Option<(AccountId, Sealed)>> {
-    let (shown, now) = (hex(id), number(now.0));
+    let (shown, now) = (hex::encode(id), number(now.0));
     let found = tx
         .finish(&[
             Ask(SHOWN, &[&shown]),
@@ -215,14 +216,14 @@ fn attempts(rows: &[Row], now: Millis) -> Work<Attempts> {
 
 async fn read_attempts(tx: &mut Transaction<'_>, login: Tag, network: Tag, now: Millis) -> Work<Attempts> {
     let (shown, login, network) =
-        (hex(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
+        (hex::encode(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
     let [_, found] = parts(tx.finish(&[Ask(SHOWN, &[&shown]), Ask(ATTEMPTS, &[&login, &network])]).await?)?;
     attempts(&found, now)
 }
 
 async fn login_failed(tx: &mut Transaction<'_>, login: Tag, network: Tag, now: Millis) -> Work<Attempts> {
     let (shown, login, network) =
-        (hex(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
+        (hex::encode(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
     // A row without failures, for others to wait for: none that was there before counts any more.
     let found = tx
         .run(&[
@@ -247,7 +248,7 @@ async fn login_failed(tx: &mut Transaction<'_>, login: Tag, network: Tag, now: M
 
 async fn login_succeeded(tx: &mut Transaction<'_>, login: Tag, network: Tag) -> Work<()> {
     let (shown, login, network) =
-        (hex(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
+        (hex::encode(login.as_bytes()), login.as_bytes().as_slice(), network.as_bytes().as_slice());
     let sql = "DELETE FROM attempts WHERE login = $1 AND network = $2";
     tx.finish(&[Ask(SHOWN, &[&shown]), Ask(sql, &[&login, &network])]).await?;
     Ok(())

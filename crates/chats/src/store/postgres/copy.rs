@@ -11,7 +11,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::super::Result;
 use super::super::copy::{Cell, Copied, Dialect, Of, Part, Statement, TABLES, Table};
-use super::rows::{all, count, damaged, get, parts, whose};
+use super::rows::{all, damaged, get, parts, whose};
 use super::{PostgresChats, Work, transact};
 
 /// The statements of each table: one that reads, and those that write a row. Made once, since connections remember them.
@@ -25,10 +25,6 @@ const COPYING: &str = "SELECT set_config('confidant.task', 'copy', true)";
 
 #[async_trait]
 impl Copied for PostgresChats {
-    async fn is_empty(&self) -> Result<bool> {
-        transact!(self, Reading, |tx| is_empty(tx))
-    }
-
     async fn accounts_after(&self, after: &str) -> Result<Vec<String>> {
         transact!(self, Reading, |tx| accounts_after(tx, after))
     }
@@ -40,16 +36,6 @@ impl Copied for PostgresChats {
     async fn put_rows(&self, part: &Part) -> Result<()> {
         transact!(self, Writing, |tx| put_rows(tx, part))
     }
-}
-
-/// Everything that is not an account's, and whether there are accounts.
-async fn is_empty(tx: &mut Transaction<'_>) -> Work<bool> {
-    // Counting sets a task of its own, and forgets it: it comes last.
-    let loose = "SELECT (SELECT count(*) FROM codes) + (SELECT count(*) FROM pairings)
-        + (SELECT count(*) FROM attempts) + (SELECT count(*) FROM unscrubbed)";
-    let [_, loose, accounts] =
-        parts(tx.finish(&[Ask(COPYING, &[]), Ask(loose, &[]), Ask("SELECT count_accounts()", &[])]).await?)?;
-    Ok(count(&loose)? == 0 && count(&accounts)? == 0)
 }
 
 async fn accounts_after(tx: &mut Transaction<'_>, after: &str) -> Work<Vec<String>> {

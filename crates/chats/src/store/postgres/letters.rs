@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 
 use super::super::letters::{Kept, LetterRow, Letters, PutLetter, check_letter, check_more};
 use super::super::{Result, StoreError, limits};
+use super::marks::DROP;
 use super::rows::{ACCOUNT, LOCK, account, all, get, many, millis_at, number, parsed_at, parts, whose};
 use super::write::{CHAT, there};
 use super::{PostgresChats, Work, transact};
@@ -90,7 +91,9 @@ async fn keep(tx: &mut Transaction<'_>, put: &PutLetter) -> Work<Kept> {
     let evict: [&(dyn ToSql + Sync); 2] = [&id, &others];
     let row: [&(dyn ToSql + Sync); 6] = [&id, &chat, &turn, &reply, &now, &letter];
     let is_new = letters.is_empty() && stored.is_empty();
-    let asks: &[Ask<'_>] = if is_new { &[Ask(EVICT, &evict), Ask(PUT, &row)] } else { &[] };
+    let mark: [&(dyn ToSql + Sync); 3] = [&id, &chat, &turn];
+    let asks: &[Ask<'_>] =
+        if is_new { &[Ask(EVICT, &evict), Ask(PUT, &row), Ask(DROP, &mark)] } else { &[Ask(DROP, &mark)] };
     tx.finish(asks).await?;
     Ok(if is_new { Kept::Now } else { Kept::Before })
 }
@@ -143,8 +146,9 @@ async fn page(
 async fn take(tx: &mut Transaction<'_>, id: &AccountId, chat: &ChatId, turn: &TurnId) -> Work<bool> {
     let (id, chat, turn) = (id.as_str(), chat.as_str(), turn.as_str());
     let sql = "DELETE FROM letters WHERE account = $1 AND chat = $2 AND turn = $3 RETURNING 1";
-    let found = tx.finish(&[whose(&[&id]), Ask(LOCK, &[&id]), Ask(sql, &[&id, &chat, &turn])]).await?;
-    let [_, locked, taken] = parts(found)?;
+    let of: [&(dyn ToSql + Sync); 3] = [&id, &chat, &turn];
+    let found = tx.finish(&[whose(&[&id]), Ask(LOCK, &[&id]), Ask(sql, &of), Ask(DROP, &of)]).await?;
+    let [_, locked, taken, _] = parts(found)?;
     account(&locked)?;
     Ok(!taken.is_empty())
 }

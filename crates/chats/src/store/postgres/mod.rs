@@ -22,6 +22,7 @@ mod copy;
 mod feed;
 mod letters;
 mod lists;
+mod marks;
 mod restore;
 mod rings;
 mod rotation;
@@ -121,8 +122,9 @@ impl From<PostgresError> for StoreError {
 }
 
 const NAME: &str = "of chats in PostgreSQL";
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/001_chats.sql"),
     include_str!("migrations/002_copy.sql"),
     include_str!("migrations/003_answers.sql"),
+    include_str!("migrations/004_marks.sql"),
 ];

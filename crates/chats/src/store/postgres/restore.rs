@@ -27,7 +27,7 @@ use super::accounts::{CREDENTIALS, Credentials, few, tags, taken};
 use super::codes::{CONSUME, code_at};
 use super::lists::{ListColumns, PUT_FLOORS, PUT_MANIFEST};
 use super::rings::{APPEND, Columns, ENTRIES, entry_at};
-use super::rows::{Account, LOCK, NOTE, Notes, SHOWN, account, all, get, hex, parts, sealed_at, whose};
+use super::rows::{Account, LOCK, NOTE, Notes, SHOWN, account, all, get, parts, sealed_at, whose};
 
 /// An account with its record; nobody else writes to it until this transaction ends.
 const LOST: &str = "SELECT rev, epoch, generation, frozen_until, seq, login, record, erasing FROM accounts
@@ -40,7 +40,7 @@ const RESEAL: &str = "UPDATE rings SET sealed = u.sealed
 
 pub(super) async fn restore(tx: &mut Transaction<'_>, restore: &RestoreAccount) -> Work<()> {
     let id = restore.account.as_str();
-    let (shown, kind) = (hex(restore.code.as_bytes()), CodeKind::Restore as i64);
+    let (shown, kind) = (hex::encode(restore.code.as_bytes()), CodeKind::Restore as i64);
     let key = restore.code.as_bytes().as_slice();
     let found = tx
         .run(&[
@@ -158,7 +158,7 @@ pub(super) async fn reseal(
 /// Everything that there is of the account goes.
 async fn forget(tx: &mut Transaction<'_>, restore: &RestoreAccount, before: &Account) -> Work<()> {
     let (id, login) = (restore.account.as_str(), before.login.as_bytes().as_slice());
-    let shown = hex(login);
+    let shown = hex::encode(login);
     tx.run(&[
         Ask(SHOWN, &[&shown]),
         Ask("DELETE FROM attempts WHERE login = $1", &[&login]),

@@ -33,15 +33,6 @@ pub(super) fn whose<'a>(args: Args<'a>) -> Ask<'a> {
     Ask(WHOSE, args)
 }
 
-/// How bytes are shown.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Postgres's integers are signed. Ours come near the sign only if somebody asks for the end of time.
 pub(super) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)

@@ -11,7 +11,7 @@ use super::super::checks::sized;
 use super::super::sessions::{Device, NewDevice, Session, Sessions};
 use super::super::{Changed, Millis, Result, StoreError, limits};
 use super::rows::{
-    ACCOUNT, LOCK, NOTE, Notes, SHOWN, account, all, digest_at, hex, millis_at, number, parsed_at, parts,
+    ACCOUNT, LOCK, NOTE, Notes, SHOWN, account, all, digest_at, millis_at, number, parsed_at, parts,
     sealed_at, small, u32_at, u64_at, whose,
 };
 use super::{PostgresChats, Work, transact};
@@ -192,7 +192,7 @@ async fn add_session(tx: &mut Transaction<'_>, session: &Session) -> Work<()> {
 }
 
 async fn find(tx: &mut Transaction<'_>, id: Digest, now: Millis) -> Work<Option<Session>> {
-    let (shown, id, now) = (hex(id.as_bytes()), id.as_bytes().as_slice(), number(now.0));
+    let (shown, id, now) = (hex::encode(id.as_bytes()), id.as_bytes().as_slice(), number(now.0));
     let found =
         tx.finish(&[Ask(SHOWN, &[&shown]), Ask(WHOSE_SESSION, &[&id]), Ask(VALID, &[&id, &now])]).await?;
     let [_, _, found] = parts(found)?;
@@ -201,7 +201,7 @@ async fn find(tx: &mut Transaction<'_>, id: Digest, now: Millis) -> Work<Option<
 
 async fn see(tx: &mut Transaction<'_>, id: Digest, now: Millis) -> Work<Option<Session>> {
     let (shown, id, day, now) =
-        (hex(id.as_bytes()), id.as_bytes().as_slice(), i64::from(now.day()), number(now.0));
+        (hex::encode(id.as_bytes()), id.as_bytes().as_slice(), i64::from(now.day()), number(now.0));
     let device = "UPDATE devices SET seen_day = greatest(seen_day, $2)
                   WHERE (account, device) = (SELECT account, device FROM sessions WHERE id = $1)";
     let found = tx

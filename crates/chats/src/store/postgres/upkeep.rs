@@ -58,16 +58,17 @@ async fn expire(tx: &mut Transaction<'_>, now: Millis) -> Work<u64> {
         .finish(&[
             Ask("SELECT expire($1, $2)", &[&now, &long_ago]),
             Ask("SELECT expire_letters($1)", &[&left_by]),
+            Ask("SELECT expire_marks($1)", &[&left_by]),
         ])
         .await?;
-    let [gone, letters] = parts(found)?;
-    Ok(count(&gone)?.saturating_add(count(&letters)?))
+    let [gone, letters, marks] = parts(found)?;
+    Ok(count(&gone)?.saturating_add(count(&letters)?).saturating_add(count(&marks)?))
 }
 
 /// Every table that an account has rows in.
 const VACUUM: [&str; 4] = [
     "VACUUM accounts, credentials, devices, sessions, codes, pairings, attempts",
     "VACUUM rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats",
-    "VACUUM chats, items, steps, tombstones, drafts, letters, safety",
+    "VACUUM chats, items, steps, tombstones, drafts, letters, marks, safety",
     "VACUUM envelopes",
 ];

@@ -4,26 +4,13 @@ use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ToSql, params, params_from_iter};
 
-use super::super::copy::{Cell, Copied, Dialect, Part, Statement, TABLES, Table};
+use super::super::copy::{Cell, Copied, Dialect, Part, Statement, Table};
 use super::super::{Result, StoreError};
-use super::rows::{all, value};
+use super::rows::all;
 use super::{NAME, SqliteChats, Work};
 
 #[async_trait]
 impl Copied for SqliteChats {
-    async fn is_empty(&self) -> Result<bool> {
-        self.read_with(|c| {
-            for table in &TABLES {
-                let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", table.name);
-                if value::<bool, _>(c, &sql, [])? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
-        .await
-    }
-
     async fn accounts_after(&self, after: &str) -> Result<Vec<String>> {
         let after = after.to_owned();
         self.read_with(move |c| {

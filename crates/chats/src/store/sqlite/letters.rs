@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use super::super::letters::{Kept, LetterRow, Letters, PutLetter, check_letter, check_more};
 use super::super::{Result, StoreError, limits};
 use super::rows::{account, chat, millis_at, number, one, parsed_at, run, value};
-use super::{SqliteChats, Work};
+use super::{SqliteChats, Work, marks};
 
 #[async_trait]
 impl Letters for SqliteChats {
@@ -52,8 +52,10 @@ impl Letters for SqliteChats {
     async fn take_letter(&self, whose: &AccountId, id: &ChatId, turn: &TurnId) -> Result<bool> {
         let (whose, id, turn) = (whose.clone(), id.clone(), turn.clone());
         self.write_with(move |c| {
+            let n = account(c, &whose)?.n;
+            marks::remove(c, n, &id, &turn)?;
             let sql = "DELETE FROM letters WHERE account = ?1 AND chat = ?2 AND turn = ?3";
-            Ok(run(c, sql, params![account(c, &whose)?.n, id.as_str(), turn.as_str()])? > 0)
+            Ok(run(c, sql, params![n, id.as_str(), turn.as_str()])? > 0)
         })
         .await
     }
@@ -62,6 +64,7 @@ impl Letters for SqliteChats {
 fn keep(c: &Connection, put: &PutLetter) -> Work<Kept> {
     let n = account(c, &put.account)?.n;
     let of = chat(c, n, &put.chat)?.n;
+    marks::remove(c, n, &put.chat, &put.turn)?;
     let (chat, turn) = (put.chat.as_str(), put.turn.as_str());
     let sql = "SELECT EXISTS (SELECT 1 FROM letters WHERE account = ?1 AND chat = ?2 AND turn = ?3)
                    OR EXISTS (SELECT 1 FROM items WHERE chat = ?4 AND item = ?5)

@@ -19,6 +19,7 @@ mod copy;
 mod feed;
 mod letters;
 mod lists;
+mod marks;
 mod restore;
 mod rings;
 mod rotation;

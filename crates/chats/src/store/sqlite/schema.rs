@@ -3,7 +3,7 @@
 //! ```text
 //! accounts ─┬─ credentials, devices, sessions, codes, pairings
 //!           ├─ rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats
-//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts, letters, safety
+//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts, letters, marks, safety
 //! attempts  (by keyed tags), unscrubbed
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! `ON DELETE CASCADE`. Items lie apart from their envelopes, so that a list of (id, hash) is read without its contents.
 
 /// One after the other; only ever added to.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
 
 const FIRST: &str = "
 CREATE TABLE accounts (
@@ -255,4 +255,22 @@ CREATE TABLE safety (
     PRIMARY KEY (account, chat),
     FOREIGN KEY (account, chat) REFERENCES chats (account, chat) ON DELETE CASCADE
 ) STRICT;
+";
+
+/// Marks of answers that are on their way.
+const FOURTH: &str = "
+CREATE TABLE marks (
+    account INTEGER NOT NULL,
+    chat TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    asked_at INTEGER NOT NULL,
+    look_at INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (account, chat, turn),
+    FOREIGN KEY (account, chat) REFERENCES chats (account, chat) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX marks_oldest ON marks (account, asked_at, chat, turn);
+CREATE INDEX marks_asked ON marks (asked_at);
+CREATE INDEX marks_due ON marks (look_at);
 ";

@@ -26,6 +26,7 @@ impl Upkeep for SqliteChats {
                 ("DELETE FROM sessions WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM attempts WHERE last <= ?1", number(long_ago)),
                 ("DELETE FROM letters WHERE left_at <= ?1", number(expired_by(now).0)),
+                ("DELETE FROM marks WHERE asked_at <= ?1", number(expired_by(now).0)),
             ] {
                 gone += run(c, sql, params![until])?;
             }

@@ -13,7 +13,7 @@ use confidant_chat_protocol::{
     ErrorName, Failure, Finish, Given, HistoryReason, List, PendingAiResponse, PostProcessingCompleted,
     RefusedSent, RequestChatHistory, RequestClientData, Text,
 };
-use confidant_client::{AskOptions, Asked, Awaiting, Consent, Telling};
+use confidant_client::{AskOptions, Asked, Awaiting, Consent, TurnUpdate};
 use confidant_seal::Key;
 
 use super::*;
@@ -105,7 +105,7 @@ async fn asking(scene: &Scene) -> (Arc<Oracle>, Device, Asked) {
     let (oracle, mut device) = device(scene).await;
     let asked = device.ask(&scene.chat, "fourth?", &AskOptions::default()).unwrap();
     device.flush().await.unwrap();
-    hear(&mut device, &asked.turn, |telling| matches!(telling, Telling::Begun(0))).await;
+    hear(&mut device, &asked.turn, |telling| matches!(telling, TurnUpdate::Begun(0))).await;
     (oracle, device, asked)
 }
 
@@ -190,7 +190,7 @@ async fn history_leaves_for_an_open_question_of_this_device_only() {
     // Twice, that branch; not a third time.
     for times in 1..=2 {
         oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
-        let given = |telling: &Telling| matches!(telling, Telling::History(3));
+        let given = |telling: &TurnUpdate| matches!(telling, TurnUpdate::History(3));
         hear(&mut one, &asked.turn, given).await;
         let histories = oracle.histories();
         assert_eq!(histories.len(), times);
@@ -227,7 +227,7 @@ async fn history_does_not_leave_after_the_answer_over_another_socket_or_for_anot
     *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
     // The answer has begun, so the question is not asked again.
     oracle.say(words(&scene.chat, &asked.turn, 0, "well"));
-    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Words { .. })).await;
+    hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::Words { .. })).await;
     one.disconnect();
     one.sync(Phase::All).await.unwrap();
     assert_eq!((oracle.sent("resume_ai_task"), oracle.sent("chat_message_added")), (1, 1));
@@ -256,7 +256,7 @@ async fn a_question_that_was_heard_of_in_no_way_is_asked_on_the_next_socket_and_
         oracle.sent.lock().iter().filter(|sent| sent.name() == "chat_message_added").cloned().collect();
     assert!(questions.len() == 2 && questions[0] == questions[1], "the same words, and no others");
     oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
-    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::History(_))).await;
+    hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::History(_))).await;
     assert_eq!(oracle.histories().len(), 1);
     // A server that knows nothing of it is asked a few times, and no more.
     *oracle.resumed.lock() = None;
@@ -279,7 +279,7 @@ async fn a_branch_that_changed_since_the_question_is_not_given() {
     one.sync(Phase::All).await.unwrap();
     oracle.say(wants(&scene.chat, &asked.turn, &asked.message));
     let told = hear(&mut one, &asked.turn, is_end).await;
-    assert!(matches!(told.last(), Some(Telling::Failed(error)) if error.name() == "conflict"));
+    assert!(matches!(told.last(), Some(TurnUpdate::Failed(error)) if error.name() == "conflict"));
     assert!(oracle.histories().is_empty());
     assert_eq!(oracle.sent("cancel_ai_task"), 1);
 }
@@ -497,7 +497,7 @@ async fn allowing(scene: &Scene, shares: &[Given], consent: Consent) -> (Arc<Ora
     (options.available, options.consent) = (device.memories(), consent);
     let asked = device.ask(&scene.chat, "fourth?", &options).unwrap();
     device.flush().await.unwrap();
-    hear(&mut device, &asked.turn, |telling| matches!(telling, Telling::Begun(0))).await;
+    hear(&mut device, &asked.turn, |telling| matches!(telling, TurnUpdate::Begun(0))).await;
     (oracle, device, asked)
 }
 
@@ -547,7 +547,7 @@ async fn what_is_asked_for_leaves_for_an_open_question_that_allowed_it_only() {
     }
     for what in [Given::Settings, Given::Search] {
         oracle.say(asks_for(&scene.chat, &asked.turn, what));
-        hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Gave(_))).await;
+        hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::Gave(_))).await;
         oracle.say(asks_for(&scene.chat, &asked.turn, what));
         assert_eq!(refusal(&mut one).await.name(), "unasked", "{what:?} a second time");
     }
@@ -577,7 +577,7 @@ async fn what_is_asked_for_does_not_leave_after_the_answer_over_another_socket_o
     let (oracle, mut one, asked) = allowing(&scene, all, Consent::Switches).await;
     oracle.say(words(&scene.chat, &asked.turn, 0, "yes"));
     oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
-    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Gave(_))).await;
+    hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::Gave(_))).await;
     oracle.say(ended(&scene.chat, &asked.turn, "yes"));
     hear(&mut one, &asked.turn, is_end).await;
     oracle.say(asks_for(&scene.chat, &asked.turn, Given::Search));
@@ -590,7 +590,7 @@ async fn what_is_asked_for_does_not_leave_after_the_answer_over_another_socket_o
     *oracle.resumed.lock() = Some(ServerEvent::AiTaskInitiated(AiTaskInitiated { chat, turn }));
     // Words were heard: it is not asked again by itself.
     oracle.say(words(&scene.chat, &asked.turn, 0, "yes"));
-    hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Words { .. })).await;
+    hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::Words { .. })).await;
     one.disconnect();
     one.sync(Phase::All).await.unwrap();
     oracle.say(asks_for(&scene.chat, &asked.turn, Given::Settings));
@@ -605,7 +605,7 @@ async fn what_is_asked_for_does_not_leave_after_the_answer_over_another_socket_o
     let (oracle, mut one, asked) = allowing(&scene, &[], Consent::Person).await;
     for what in all {
         oracle.say(asks_for(&scene.chat, &asked.turn, *what));
-        hear(&mut one, &asked.turn, |telling| matches!(telling, Telling::Wish(_))).await;
+        hear(&mut one, &asked.turn, |telling| matches!(telling, TurnUpdate::DataRequest(_))).await;
     }
     assert_eq!(oracle.sent("client_data"), 0);
     // Switched off meanwhile.

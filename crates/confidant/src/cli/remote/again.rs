@@ -46,7 +46,7 @@ impl Again {
             note(&error.to_string());
         } else {
             note(&format!(
-                "the connection is gone ({}); trying again until the server is there",
+                "the connection is lost ({}); trying again until the server is back",
                 error.name()
             ));
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use confidant_chat_format::{ChatId, MessageId, Role, TurnId};
 use confidant_chat_protocol::Given;
-use confidant_client::{AskOptions, Asked, Awaited, Awaiting, GivenText, News, Telling};
+use confidant_client::{AskOptions, Asked, Awaited, Awaiting, GivenText, News, TurnUpdate};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ impl Remote<'_> {
             "ask" => self.ask(rest).await?,
             "retry" => self.retry(rest).await?,
             "approve" => self.decide(true).await?,
-            "deny" if !self.wishes.is_empty() => self.give_nothing().await?,
+            "deny" if !self.data_requests.is_empty() => self.give_nothing().await?,
             "deny" => self.decide(false).await?,
             "give" => self.give(rest).await?,
             "share" => self.share(rest).await?,
@@ -54,7 +54,7 @@ impl Remote<'_> {
 
     async fn ask(&mut self, text: &str) -> anyhow::Result<()> {
         if text.is_empty() {
-            return Err(anyhow!("what do you ask? hint: /ask TEXT"));
+            return Err(anyhow!("the question is missing; hint: /ask TEXT"));
         }
         let chat = match self.chat.clone() {
             Some(chat) => chat,
@@ -70,7 +70,7 @@ impl Remote<'_> {
         let view = self.device.chat(&chat)?;
         let message: MessageId = if rest.is_empty() {
             let last = view.branch.iter().rfind(|message| message.role == Role::User);
-            last.ok_or_else(|| anyhow!("nothing was asked here; hint: /ask TEXT"))?.id.clone()
+            last.ok_or_else(|| anyhow!("nothing was asked in this chat; hint: /ask TEXT"))?.id.clone()
         } else {
             Self::message(&view, rest)?.0
         };
@@ -122,10 +122,10 @@ impl Remote<'_> {
                 () = interrupts.next() => {
                     printer.end()?;
                     if cancelling {
-                        return Err(anyhow!("left before the answer ended; hint: /sync asks for it again"));
+                        return Err(anyhow!("stopped before the answer ended; hint: /sync asks for it again"));
                     }
                     cancelling = true;
-                    note("cancelling; press Ctrl-C again to leave at once");
+                    note("cancelling; press Ctrl-C again to stop waiting");
                     self.device.cancel(chat, turn).await?;
                     continue;
                 }
@@ -142,27 +142,27 @@ impl Remote<'_> {
                     return Err(anyhow!(error).context(if self.ends {
                         "the answer may go on without this device; /sync asks for it"
                     } else {
-                        "the answer may go on without this device; it is asked for as soon as the server is there"
+                        "the answer may go on without this device; this device asks for it when the server is back"
                     }));
                 }
             };
             match told.what {
-                Telling::Words { at, text } => {
+                TurnUpdate::Words { at, text } => {
                     let whole = self.device.words(turn).unwrap_or_default();
                     printer.words(at, &text, whole)?;
                 }
-                Telling::Progress(text) => printer.status.show(&text),
-                Telling::Begun(ahead) if ahead > 0 => {
-                    note(&format!("waits for {} before it", output::counted(u64::from(ahead), "question")));
+                TurnUpdate::Progress(text) => printer.status.show(&text),
+                TurnUpdate::Begun(ahead) if ahead > 0 => {
+                    note(&format!("waiting: {} first", output::counted(u64::from(ahead), "question")));
                 }
-                Telling::History(count) => {
+                TurnUpdate::History(count) => {
                     let messages = output::counted(count as u64, "message");
                     note(&format!(
-                        "the server did not have this chat any more: sent it {messages} to answer this"
+                        "the server no longer had this chat's words: sent it {messages} for this answer"
                     ));
                 }
-                Telling::Ended(finish) => {
-                    self.forget_wishes(turn);
+                TurnUpdate::Ended(finish) => {
+                    self.forget_data_requests(turn);
                     printer.end()?;
                     return self.ended(chat, turn, finish.name()).await;
                 }
@@ -180,36 +180,36 @@ impl Remote<'_> {
         &mut self,
         chat: &ChatId,
         turn: &TurnId,
-        what: Telling,
+        what: TurnUpdate,
         printer: &mut Printer,
     ) -> anyhow::Result<bool> {
         match what {
-            Telling::Approval(asked) => {
+            TurnUpdate::Approval(asked) => {
                 printer.end()?;
                 let line = json!({
                     "approval": asked.id, "tool": asked.tool, "input": asked.input, "why": asked.why,
                 });
                 let head = format!("{} wants to run with {} ({})", asked.tool, asked.input, asked.why);
                 self.show(line, &clean(&head), None)?;
-                note("/approve lets it, /deny does not");
+                note("/approve allows it, /deny refuses it");
                 self.question =
                     Some(Question { chat: chat.clone(), turn: turn.clone(), approval: asked.id.clone() });
                 Ok(true)
             }
-            Telling::Wish(wish) => {
+            TurnUpdate::DataRequest(data_request) => {
                 printer.end()?;
-                self.take_wish(chat, turn, *wish)?;
+                self.take_data_request(chat, turn, *data_request)?;
                 Ok(true)
             }
-            Telling::Gave(pieces) => {
+            TurnUpdate::Gave(pieces) => {
                 printer.end()?;
                 self.show_given(&pieces)?;
                 Ok(false)
             }
-            Telling::Failed(error) => {
+            TurnUpdate::Failed(error) => {
                 printer.end()?;
                 Err(anyhow!(
-                    "there is no answer ({}); hint: /retry asks again, /give-up waits no longer",
+                    "there is no answer ({}); hint: /retry asks again, /give-up stops waiting",
                     error.name()
                 ))
             }
@@ -227,9 +227,10 @@ impl Remote<'_> {
             output::line(&line.to_string())?;
         }
         match finish {
-            "cut" => note("the answer was too long, and ends here"),
+            "cut" => note("the answer was too long and was cut here"),
+            "cancelled" => note("cancelled; the words so far are stored"),
             "ended" => note("this chat was ended for safety"),
-            "asked_to_forget" => note("a chat is forgotten by deleting it: /delete-chat"),
+            "asked_to_forget" => note("to forget a chat, delete it: /delete-chat"),
             _ => {}
         }
         if self.ends { self.made(turn).await } else { Ok(()) }
@@ -249,7 +250,7 @@ impl Remote<'_> {
                 }
             };
             match heard {
-                Ok(News::Turn(told)) if told.turn == *turn && told.what == Telling::Made => {
+                Ok(News::Turn(told)) if told.turn == *turn && told.what == TurnUpdate::Made => {
                     return self.send().await;
                 }
                 Ok(news) => self.heed(&news).await?,
@@ -265,7 +266,7 @@ impl Remote<'_> {
 
     async fn decide(&mut self, allow: bool) -> anyhow::Result<()> {
         let Some(Question { chat, turn, approval }) = self.question.take() else {
-            return Err(anyhow!("no tool waits for your word"));
+            return Err(anyhow!("no tool waits for your decision"));
         };
         self.device.decide(&chat, &turn, &approval, allow).await?;
         self.follow(&chat, &turn).await
@@ -315,7 +316,7 @@ impl Remote<'_> {
             _ if rest.is_empty() => {}
             _ => {
                 return Err(anyhow!(
-                    "on or off? hint: /switch NAME off; tools, focus, settings, similar, search, suggestions, or a tool"
+                    "say on or off; hint: /switch NAME off, where NAME is tools, focus, settings, similar, search, suggestions or a tool"
                 ));
             }
         }
@@ -336,7 +337,7 @@ impl Remote<'_> {
             "" => {}
             _ => {
                 return Err(anyhow!(
-                    "on or off? hint: /cache off keeps nothing of this chat for the next answer"
+                    "say on or off; hint: with /cache off, the server keeps nothing of this chat for the next answer"
                 ));
             }
         }
@@ -368,16 +369,16 @@ impl Remote<'_> {
         &mut self,
         chat: &ChatId,
         turn: &TurnId,
-        what: &Telling,
+        what: &TurnUpdate,
     ) -> anyhow::Result<()> {
         match what {
-            Telling::Ended(finish) if self.forget_wishes(turn) => {
+            TurnUpdate::Ended(finish) if self.forget_data_requests(turn) => {
                 // It went on without the person's word, and nobody followed it since.
                 let body = self.device.words(turn).unwrap_or_default().to_owned();
                 self.show(json!({ "words": body }), &clean(&body), None)?;
                 self.ended(chat, turn, finish.name()).await?;
             }
-            Telling::Ended(_) => {
+            TurnUpdate::Ended(_) => {
                 // Of the chat that is open, the answer itself; one from the mailbox was not heard word by word.
                 let words = self.device.words(turn).filter(|words| !words.is_empty());
                 let words =
@@ -385,15 +386,15 @@ impl Remote<'_> {
                 note(&format!("an answer came: {}", words.unwrap_or_else(|| self.title(chat))));
                 self.send().await?;
             }
-            Telling::Made => self.send().await?,
-            Telling::Failed(error) => {
+            TurnUpdate::Made => self.send().await?,
+            TurnUpdate::Failed(error) => {
                 note(&format!(
                     "there is no answer ({}): {}; /retry, or /give-up",
                     error.name(),
                     self.title(chat)
                 ));
             }
-            Telling::Approval(_) | Telling::Wish(_) | Telling::Gave(_) => {
+            TurnUpdate::Approval(_) | TurnUpdate::DataRequest(_) | TurnUpdate::Gave(_) => {
                 self.conclude(chat, turn, what.clone(), &mut Printer::new(self.json))?;
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use confidant_chat_format::{ChatId, DeviceId, MessageId, RecoveryCode, Role};
-use confidant_client::{ChatView, Credential, MessageView, What, Why};
+use confidant_client::{ChatView, Credential, LossReason, MessageView, OperationKind};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ impl Remote<'_> {
                 command.split_once(' ').map_or((command, ""), |(word, rest)| (word, rest.trim()))
             }
             None if line.is_empty() => return Ok(Next::Go),
-            None if !self.wishes.is_empty() && matches!(line, "y" | "yes") => ("give", ""),
-            None if !self.wishes.is_empty() && matches!(line, "n" | "no") => ("deny", ""),
+            None if !self.data_requests.is_empty() && matches!(line, "y" | "yes") => ("give", ""),
+            None if !self.data_requests.is_empty() && matches!(line, "n" | "no") => ("deny", ""),
             None => {
                 self.say(line).await?;
                 return Ok(Next::Go);
@@ -66,11 +66,12 @@ impl Remote<'_> {
             "devices" => self.devices().await?,
             "label" => self.device.label(rest).await?,
             "revoke" => {
-                let device = DeviceId::parse(rest)
-                    .map_err(|_| anyhow!("which device? hint: /devices lists them, then /revoke dev_…"))?;
+                let device = DeviceId::parse(rest).map_err(|_| {
+                    anyhow!("the device is missing; hint: /devices lists them, then /revoke dev_…")
+                })?;
                 let credential = self.credential()?;
                 self.device.revoke_device(&credential, &device).await?;
-                note("it is logged out, but may still know the account key; /rotate replaces that");
+                note("it is logged out, but may still have the account key; /rotate replaces that key");
             }
             "pair" => {
                 let credential = self.credential()?;
@@ -96,7 +97,7 @@ impl Remote<'_> {
             "erase" if rest == "everything" => return Ok(Next::Erase(Box::new(self.credential()?))),
             "erase" => {
                 return Err(anyhow!(
-                    "this ends the account and all its chats, for ever; hint: /erase everything"
+                    "this deletes the account and all its chats for good; hint: /erase everything"
                 ));
             }
             _ => return Err(anyhow!("there is no command /{}; hint: /help lists them", output::clean(word))),
@@ -115,7 +116,7 @@ impl Remote<'_> {
             self.device.chats().get(at).cloned()
         };
         let found = by_number().or_else(|| ChatId::parse(name).ok());
-        found.ok_or_else(|| anyhow!("there is no such chat; hint: /list shows their numbers"))
+        found.ok_or_else(|| anyhow!("there is no such chat; hint: /list shows the numbers"))
     }
 
     /// The message with this number in the chat, or this id, and what follows.
@@ -125,7 +126,7 @@ impl Remote<'_> {
         let found = at.and_then(|at| view.branch.get(at)).map(|message| message.id.clone());
         let found = found.or_else(|| MessageId::parse(name).ok());
         let found =
-            found.ok_or_else(|| anyhow!("there is no such message; hint: /read shows their numbers"))?;
+            found.ok_or_else(|| anyhow!("there is no such message; hint: /read shows the numbers"))?;
         Ok((found, rest.trim()))
     }
 
@@ -173,7 +174,9 @@ impl Remote<'_> {
         let view = self.device.chat(chat)?;
         let waiting = self.device.waiting();
         let waits = |id: &MessageId| {
-            waiting.iter().any(|op| matches!(&op.what, What::Message(one) | What::Edit(one) if one == id))
+            waiting.iter().any(
+                |op| matches!(&op.what, OperationKind::Message(one) | OperationKind::Edit(one) if one == id),
+            )
         };
         for (at, message) in view.branch.iter().enumerate() {
             if self.json {
@@ -212,7 +215,7 @@ impl Remote<'_> {
         let chat = self.open_chat()?;
         let (message, text) = Self::message(&self.device.chat(&chat)?, rest)?;
         if text.is_empty() {
-            return Err(anyhow!("what should it say? hint: /edit NUMBER TEXT"));
+            return Err(anyhow!("the new text is missing; hint: /edit NUMBER TEXT"));
         }
         self.device.edit(&chat, &message, text)?;
         self.send().await
@@ -234,8 +237,9 @@ impl Remote<'_> {
 
     fn queue(&mut self, rest: &str) -> anyhow::Result<()> {
         if let Some(number) = rest.strip_prefix("discard ") {
-            let number =
-                number.parse().map_err(|_| anyhow!("which one? hint: /queue shows their numbers"))?;
+            let number = number
+                .parse()
+                .map_err(|_| anyhow!("the number is missing; hint: /queue shows the numbers"))?;
             return Ok(self.device.discard_copy(number)?);
         }
         for one in self.device.waiting() {
@@ -288,7 +292,7 @@ impl Remote<'_> {
         let new = crate::cli::hidden::ask("New password: ", "nothing else: it is asked for")?;
         let new = Credential::password(login.as_str(), new.expose_secret())?;
         self.device.change_credentials(&by, &[new], None).await?;
-        note("changed; other devices stay logged in; /rotate ends what the old password could open");
+        note("changed; other devices stay logged in; run /rotate if somebody else knew the old password");
         Ok(())
     }
 
@@ -307,7 +311,9 @@ impl Remote<'_> {
         let by = self.credential()?;
         let code = RecoveryCode::random();
         self.device.rotate(&by, &[by.clone(), Credential::Recovery(code.clone())]).await?;
-        note("the account key is replaced; other devices and credentials are out");
+        note(
+            "the account key is replaced; other devices are logged out, and other ways to log in no longer work",
+        );
         self.give_code(&code)
     }
 
@@ -325,7 +331,10 @@ impl Remote<'_> {
             return output::line(&exported);
         }
         output::create(file.as_ref(), exported.as_bytes())?;
-        note(&format!("everything is in {}, readable by whoever can read that file", output::clean(file)));
+        note(&format!(
+            "everything is in {}, not encrypted: anybody who can read that file can read it",
+            output::clean(file)
+        ));
         Ok(())
     }
 }
@@ -342,46 +351,46 @@ pub(super) fn speaker(message: &MessageView) -> &'static str {
     }
 }
 
-fn what(what: &What) -> &'static str {
+fn what(what: &OperationKind) -> &'static str {
     match what {
-        What::Create => "a new chat",
-        What::Message(_) => "a message",
-        What::Edit(_) => "an edit",
-        What::Delete(_) => "a deletion",
-        What::Field(_) => "a field",
-        What::Embed(_) => "an attachment",
-        What::Branch(_) => "a branch",
-        What::DeleteChat => "the deletion of a chat",
-        What::Draft => "a draft",
-        What::Data(..) => "settings",
-        What::Retry(_) => "another answer",
-        What::Reply(_) => "an answer",
-        What::GiveUp(_) => "giving an answer up",
-        What::Made => "what was made of an answer",
+        OperationKind::Create => "a new chat",
+        OperationKind::Message(_) => "a message",
+        OperationKind::Edit(_) => "an edit",
+        OperationKind::Delete(_) => "a deletion",
+        OperationKind::Field(_) => "a field",
+        OperationKind::Embed(_) => "an attachment",
+        OperationKind::Branch(_) => "a branch",
+        OperationKind::DeleteChat => "the deletion of a chat",
+        OperationKind::Draft => "a draft",
+        OperationKind::Data(..) => "settings",
+        OperationKind::Retry(_) => "another answer",
+        OperationKind::Reply(_) => "an answer",
+        OperationKind::GiveUp(_) => "giving up an answer",
+        OperationKind::Made => "an answer's summary, tags or suggestions",
         _ => "something",
     }
 }
 
-fn why(why: &Why) -> &'static str {
+fn why(why: &LossReason) -> &'static str {
     match why {
-        Why::Changed => "another device changed it first",
-        Why::Deleted => "another device deleted it",
-        Why::ChatDeleted => "another device deleted the chat",
-        Why::Refused(_) => "the server does not take it",
+        LossReason::Changed => "another device changed it first",
+        LossReason::Deleted => "another device deleted it",
+        LossReason::ChatDeleted => "another device deleted the chat",
+        LossReason::Refused(_) => "the server refused it",
         _ => "it came too late",
     }
 }
 
 const HELP: &str = "\
-/list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is written into the open one, unanswered
-/ask TEXT  /retry [NUMBER]  /approve  /deny           asks for an answer, or another one; tools wait for your word
-/wait  /cancel  /give-up  /switch [NAME on|off]       answers that are being made; what the server may use for them
-/cache [on|off]                                       whether it may keep this chat's words for the next answer
-/give [NUMBERS]  /deny  /share [NAME on|off]          what an answer asks your device for; what this chat gives unasked
-/memory [NAME [TEXT]]                                 what answers may ask for by name
+/list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
+/ask TEXT  /retry [NUMBER]  /approve  /deny           ask, or ask again; decide whether a tool may run
+/wait  /cancel  /give-up  /switch [NAME on|off]       wait for, stop or give up an answer; what it may use
+/cache [on|off]                                       whether the server keeps this chat's words for a while
+/give [NUMBERS]  /deny  /share [NAME on|off]          what answers may get from your device, once or always
+/memory [NAME [TEXT]]                                 what you save for answers, by name
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
-/queue  /queue discard NUMBER  /sync                  what waits to be stored, and what another device was faster with
-/devices  /label TEXT  /revoke DEVICE  /pair DIGITS   devices of the account
+/queue  /queue discard NUMBER  /sync                  what waits to be stored; changes that another device overtook
+/devices  /label TEXT  /revoke DEVICE  /pair DIGITS   the account's devices
 /password  /recover  /rotate  /login  /logout [everywhere]
-/put-back                                             after a restored backup: writes what is on this device again
+/put-back                                             after a restored backup: writes this device's data again
 /export [FILE]  /erase everything  /quit";

@@ -1,10 +1,10 @@
 //! What an answer asks this device for: shown before it goes, and given by the person's word or by a switch of the chat.
 //!
 //! ```text
-//! Telling::Wish ─▶ shown, one at a time: what is asked for, what would go ─┬─ /give, y: it goes, and the answer is followed on
-//!                                                                        ├─ /give 1 3: only these
-//!                                                                        └─ /deny, n, or a few seconds: nothing; the answer goes on
-//! /share NAME on ─▶ Telling::Gave: said after it went
+//! TurnUpdate::DataRequest ─▶ shown, one at a time: what is asked for, what would go ─┬─ /give, y: it goes, and the answer is followed on
+//!                                                                                    ├─ /give 1 3: only these
+//!                                                                                    └─ /deny, n, or a few seconds: nothing; the answer goes on
+//! /share NAME on ─▶ TurnUpdate::Gave: said after it went
 //! ```
 //!
 //! Easy to get wrong: somebody who is not there. `--do` asks nobody, so that nothing can be asked for but what is switched on.
@@ -12,7 +12,7 @@
 use anyhow::anyhow;
 use confidant_chat_format::{ChatId, TurnId};
 use confidant_chat_protocol::Given;
-use confidant_client::{GivenText, Wish};
+use confidant_client::{DataRequest, GivenText};
 use serde_json::{Value, json};
 
 use super::Remote;
@@ -22,47 +22,52 @@ use crate::output::{clean, counted, note};
 pub(super) struct Asked {
     chat: ChatId,
     turn: TurnId,
-    wish: Wish,
+    data_request: DataRequest,
 }
 
 impl Remote<'_> {
     /// Keeps what is asked for until the person says something, and shows it if nothing else is before it.
-    pub(super) fn take_wish(&mut self, chat: &ChatId, turn: &TurnId, wish: Wish) -> anyhow::Result<()> {
-        self.wishes.push_back(Asked { chat: chat.clone(), turn: turn.clone(), wish });
-        if self.wishes.len() > 1 {
+    pub(super) fn take_data_request(
+        &mut self,
+        chat: &ChatId,
+        turn: &TurnId,
+        data_request: DataRequest,
+    ) -> anyhow::Result<()> {
+        self.data_requests.push_back(Asked { chat: chat.clone(), turn: turn.clone(), data_request });
+        if self.data_requests.len() > 1 {
             return Ok(());
         }
-        self.show_wish()
+        self.show_data_request()
     }
 
     /// A turn has its answer: nothing is asked for any more. Whether anything was.
-    pub(super) fn forget_wishes(&mut self, turn: &TurnId) -> bool {
-        let before = self.wishes.len();
-        self.wishes.retain(|asked| asked.turn != *turn);
-        self.wishes.len() < before
+    pub(super) fn forget_data_requests(&mut self, turn: &TurnId) -> bool {
+        let before = self.data_requests.len();
+        self.data_requests.retain(|asked| asked.turn != *turn);
+        self.data_requests.len() < before
     }
 
     /// Shows what is asked for, and what would go.
-    fn show_wish(&self) -> anyhow::Result<()> {
-        let Some(Asked { wish, .. }) = self.wishes.front() else { return Ok(()) };
+    fn show_data_request(&self) -> anyhow::Result<()> {
+        let Some(Asked { data_request, .. }) = self.data_requests.front() else { return Ok(()) };
         let line = json!({
-            "asks": name_of(wish.what), "names": wish.names, "query": wish.query, "pieces": pieces(&wish.pieces),
+            "asks": name_of(data_request.what), "names": data_request.names, "query": data_request.query, "pieces": pieces(&data_request.pieces),
         });
-        let about = wish.query.clone().unwrap_or_else(|| wish.names.join(", "));
-        let head = match wish.what {
-            Given::Settings => "the answer asks for what you had remembered",
-            Given::Summary => "the answer asks for summaries of chats that have to do with",
+        let about = data_request.query.clone().unwrap_or_else(|| data_request.names.join(", "));
+        let head = match data_request.what {
+            Given::Settings => "the answer asks for what you saved as",
+            Given::Summary => "the answer asks for summaries of chats about",
             Given::Search => "the answer asks for what your other chats say about",
         };
         self.show(line, &format!("{head}: {}", clean(&about)), None)?;
-        self.list_pieces(&wish.pieces)?;
-        if wish.pieces.is_empty() {
+        self.list_pieces(&data_request.pieces)?;
+        if data_request.pieces.is_empty() {
             note(
-                "there is nothing of that here; /give says so, /deny as well; without a word it goes on in a moment",
+                "this device has nothing like that; /give or /deny says so; otherwise the answer goes on in a moment",
             );
         } else {
             note(
-                "/give sends this, /give NUMBERS some of it, /deny nothing; without a word it goes on without in a moment",
+                "/give sends this, /give NUMBERS part of it, /deny nothing; otherwise the answer goes on without it in a moment",
             );
         }
         Ok(())
@@ -73,7 +78,10 @@ impl Remote<'_> {
         if given.is_empty() {
             return Ok(());
         }
-        note(&format!("sent for this answer, since /share is on: {}", counted(given.len() as u64, "piece")));
+        note(&format!(
+            "sent for this answer, because /share is on: {}",
+            counted(given.len() as u64, "piece")
+        ));
         if self.json {
             return self.show(json!({ "gave": pieces(given) }), "", None);
         }
@@ -93,8 +101,8 @@ impl Remote<'_> {
 
     /// Gives what is asked for, or some of it by number.
     pub(super) async fn give(&mut self, numbers: &str) -> anyhow::Result<()> {
-        let Some(asked) = self.wishes.front() else { return Err(anyhow!("nothing is asked for")) };
-        let all = &asked.wish.pieces;
+        let Some(asked) = self.data_requests.front() else { return Err(anyhow!("nothing is asked for")) };
+        let all = &asked.data_request.pieces;
         let mut given = Vec::new();
         for number in numbers.split_whitespace() {
             let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -104,22 +112,22 @@ impl Remote<'_> {
         if numbers.trim().is_empty() {
             given.clone_from(all);
         }
-        self.answer_wish(given).await
+        self.answer_data_request(given).await
     }
 
     /// Gives nothing.
     pub(super) async fn give_nothing(&mut self) -> anyhow::Result<()> {
-        self.answer_wish(Vec::new()).await
+        self.answer_data_request(Vec::new()).await
     }
 
-    async fn answer_wish(&mut self, given: Vec<GivenText>) -> anyhow::Result<()> {
-        let Some(Asked { chat, turn, wish }) = self.wishes.pop_front() else { return Ok(()) };
-        let answered = self.device.give(&chat, &turn, wish.what, &given).await;
+    async fn answer_data_request(&mut self, given: Vec<GivenText>) -> anyhow::Result<()> {
+        let Some(Asked { chat, turn, data_request }) = self.data_requests.pop_front() else { return Ok(()) };
+        let answered = self.device.give(&chat, &turn, data_request.what, &given).await;
         if let Err(error) = answered {
             note(&format!("nothing was sent: {error}"));
         }
-        if !self.wishes.is_empty() {
-            return self.show_wish();
+        if !self.data_requests.is_empty() {
+            return self.show_data_request();
         }
         if self.device.awaited().iter().any(|one| one.turn == turn) {
             return self.follow(&chat, &turn).await;
@@ -131,7 +139,11 @@ impl Remote<'_> {
     pub(super) async fn share(&mut self, rest: &str) -> anyhow::Result<()> {
         let chat = self.open_chat()?;
         if !rest.is_empty() {
-            let hint = || anyhow!("what, and on or off? hint: /share NAME on; settings, similar or search");
+            let hint = || {
+                anyhow!(
+                    "say what, and on or off; hint: /share NAME on, where NAME is settings, similar or search"
+                )
+            };
             let (name, to) = rest.rsplit_once(' ').ok_or_else(hint)?;
             let what = Given::ALL.iter().find(|given| name_of(**given) == name.trim()).ok_or_else(hint)?;
             let is_on = match to {
@@ -144,11 +156,7 @@ impl Remote<'_> {
         }
         for what in self.device.shares(&chat) {
             let name = name_of(what);
-            self.show(
-                json!({ "shares": name }),
-                &format!("given in this chat without asking: {name}"),
-                None,
-            )?;
+            self.show(json!({ "shares": name }), &format!("sent in this chat without asking: {name}"), None)?;
         }
         Ok(())
     }
@@ -159,7 +167,8 @@ impl Remote<'_> {
             let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
             let text = text.trim();
             self.device.remember(name, (!text.is_empty()).then_some(text)).map_err(|error| {
-                anyhow!(error).context("a name has small letters, digits, - and _; what it says, up to 4 KiB")
+                anyhow!(error)
+                    .context("use lower-case letters, digits, - and _ for the name, and up to 4 KiB of text")
             })?;
             return self.send().await;
         }

@@ -28,7 +28,7 @@ pub(super) fn ask(device: &Device, form: &JsonArg) -> anyhow::Result<Outcome> {
     } else {
         output::line(account)?;
         note(&format!(
-            "if the server lost this account, its operator makes a code for it: confidant account restore {account}; \
+            "if the server lost this account, its operator can make a code: confidant account restore {account}; \
              then run this again with --login NAME --restore CODE"
         ));
     }
@@ -48,7 +48,7 @@ pub(super) async fn run(
     let password = Credential::password(login.as_str(), password.expose_secret())?;
     let recovery = RecoveryCode::random();
     let rest = if args.anew { Rest::Goes } else { Rest::Stays };
-    note("restoring the account; the password is stretched first, which takes a moment");
+    note("restoring the account; deriving a key from the password takes a moment");
     let how = Restoration {
         login,
         credentials: vec![password.clone(), Credential::Recovery(recovery.clone())],
@@ -62,7 +62,7 @@ pub(super) async fn run(
     } else {
         output::line(&text)?;
     }
-    note("this is your new recovery code, shown once: write it down; the old one is good for nothing");
+    note("this is your new recovery code, shown once: write it down; the old one no longer works");
     match restored {
         Restored::Kept => {
             let back = device.restore_rings(&password).await?;
@@ -72,7 +72,7 @@ pub(super) async fn run(
             ));
             if !back.refused.is_empty() {
                 note(&format!(
-                    "{} not as this device has them; {PUT_BACK} writes what is here again",
+                    "{} different from what this device has; {PUT_BACK} writes this device's state again",
                     match back.refused.len() {
                         1 => "1 chat is".to_owned(),
                         more => format!("{more} chats are"),
@@ -88,12 +88,12 @@ pub(super) async fn run(
 fn explained(error: Error) -> anyhow::Error {
     match error.name() {
         "login-refused" => anyhow!(
-            "the server does not take this code; hint: it is good once, for one account and for a short time; if the account was \
-             restored before this was cut off, log in with the new password"
+            "the server refused this code; hint: it works once, for one account and for a limited time; if the account was already \
+             restored when this was interrupted, log in with the new password"
         ),
         "conflict" => anyhow!(
-            "the server refuses to restore the account: it is alive, was erased, or its chats are of another time than this device; \
-             hint: log in first; if that is refused, --anew puts what this device has in the place of what the server has"
+            "the server refuses to restore the account: it still opens, was erased, or its chats do not match this device; \
+             hint: log in first; if that is refused, --anew replaces what the server has with what this device has"
         ),
         _ => error.into(),
     }
@@ -125,8 +125,8 @@ impl Remote<'_> {
                 self.send().await
             }
             Err(Error::Refused(Refused::KeyRefused)) => Err(anyhow!(
-                "the server's state is of an account key that was replaced, so nothing is sealed for it; hint: what is here can \
-                 still be read; ask the operator for a newer backup"
+                "the server's state is from before the account key was replaced, so nothing is written to it; hint: you can still \
+                 read what is on this device; ask the operator for a newer backup"
             )),
             Err(error) => Err(error.into()),
         }
@@ -142,20 +142,20 @@ fn tell(done: &PutBack, form: &JsonArg) -> anyhow::Result<()> {
         return output::line(&line.to_string());
     }
     note(&format!(
-        "written again: {} in all, {} anew; {} gone again",
+        "wrote {} again, with {} that the server did not have; deleted {} again",
         counted(done.written as u64, "item"),
         counted(done.chats as u64, "chat"),
         done.removed
     ));
     if done.copies > 0 {
-        note(&format!("{} newer on the server; /queue shows what you had", are(done.copies, "change")));
+        note(&format!("{} newer on the server; /queue shows your version", are(done.copies, "change")));
     }
     if done.missing > 0 {
-        note(&format!("{} neither here nor there", are(done.missing, "attachment")));
+        note(&format!("{} missing on this device and on the server", are(done.missing, "attachment")));
     }
     if !done.refused.is_empty() {
         note(&format!(
-            "{} refused as the server shows them; what is here stays",
+            "{} refused, because the server's version does not fit; this device's version stays",
             are(done.refused.len(), "chat")
         ));
     }
@@ -179,9 +179,9 @@ pub(super) fn words(device: &Device, refused: Refused) -> String {
         _ => "this server does not show what this device has seen",
     };
     format!(
-        "{what} {seen} ({}). What is shown here is what was seen then. If its operator says that a backup was restored, or that \
-         something was lost, {PUT_BACK} writes yours again; if not, do not: somebody may want to hide messages from you. Ask, and \
-         compare with another device",
+        "{what} {seen} ({}). This device shows what it verified then. Ask the server's operator. If a backup was restored or \
+         something was lost, {PUT_BACK} writes this device's data again. If not, do not use it: somebody may be hiding messages \
+         from you. Compare with another device",
         refused.name()
     )
 }

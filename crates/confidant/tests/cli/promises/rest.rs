@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use confidant_chat_format::RecoveryCode;
-use confidant_client::{AskOptions, Credential, Device, News, Offer, Phase, Telling, Told};
+use confidant_client::{AskOptions, Credential, Device, News, Offer, Phase, TurnEvent, TurnUpdate};
 
 use super::{Place, Serving, keys_of};
 use crate::moving::ask as ask_redis;
@@ -53,8 +53,8 @@ async fn promise_2_nothing_of_a_chat_is_readable_at_rest_and_the_master_key_open
     one.flush().await.unwrap();
     loop {
         match one.listen().await.unwrap() {
-            News::Turn(Told { turn, what: Telling::Ended(_), .. }) if turn == asked.turn => break,
-            News::Turn(Told { what: Telling::Failed(_), .. }) => panic!("there is no answer"),
+            News::Turn(TurnEvent { turn, what: TurnUpdate::Ended(_), .. }) if turn == asked.turn => break,
+            News::Turn(TurnEvent { what: TurnUpdate::Failed(_), .. }) => panic!("there is no answer"),
             _ => {}
         }
     }

@@ -75,12 +75,15 @@ fn a_turn_between_our_roles_arrives_whole() {
 
 #[test]
 fn what_a_turn_wants_of_a_device_goes_there_and_back_between_our_roles() {
-    let wish = Wish::Settings(vec!["city".to_owned()]);
-    let said = response("r-1", Some("a1"), &Heard::Wants(7, wish.clone())).unwrap();
+    let data_request = DataRequest::Settings(vec!["city".to_owned()]);
+    let said = response("r-1", Some("a1"), &Heard::Wants(7, data_request.clone())).unwrap();
     let read = read_response(&said).unwrap();
     let Heard::Wants(7, arrived) = read.heard else { panic!("{:?}", read.heard) };
-    assert!(arrived == wish && read.attempt.as_deref() == Some("a1"));
-    assert!(response("r-1", None, &Heard::Wants(7, wish)).is_none(), "the first system has no such thing");
+    assert!(arrived == data_request && read.attempt.as_deref() == Some("a1"));
+    assert!(
+        response("r-1", None, &Heard::Wants(7, data_request)).is_none(),
+        "the first system has no such thing"
+    );
     let given = vec![Piece { name: "city".to_owned(), text: "Cork".to_owned() }];
     let json = give(7, given.clone(), call());
     let read = read_request(&json, Speech::Sealed, &other_tenant()).unwrap();

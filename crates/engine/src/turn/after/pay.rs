@@ -24,7 +24,7 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
     }];
     let given = Given {
         restore: inbound.request.restore,
-        sampling: inbound.request.sampling,
+        sampling: inbound.request.sampling.clone(),
         focus: inbound.request.focus.clone(),
         capture: inbound.request.capture,
         asked_as: inbound.request.asked_as.clone(),

@@ -55,7 +55,7 @@ impl Rig {
         let name = ServerName::try_from("s".to_owned()).unwrap();
         let settings = ServerSettings { name: name.clone(), reach, only: None };
         let times = Times {
-            answer: Duration::from_secs(3),
+            answer: Duration::from_secs(10),
             first_pause: Duration::from_millis(10),
             last_pause: Duration::from_millis(50),
             gather: Duration::from_millis(10),

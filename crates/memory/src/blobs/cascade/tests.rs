@@ -428,7 +428,7 @@ mod by_command {
     #[tokio::test]
     async fn a_command_ends_with_all_its_children_when_its_time_is_over_or_nobody_waits() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, limit) in [("late", Duration::from_secs(2)), ("unwanted", Duration::from_secs(600))] {
+        for (name, limit) in [("late", Duration::from_secs(6)), ("unwanted", Duration::from_secs(600))] {
             let file = folder.path().join(name);
             let script = format!("sleep 600 & echo $! > '{}'; wait", file.display());
             let registering = tokio::spawn(async move { register(&script, limit).await });

@@ -34,7 +34,7 @@ async fn a_statement_without_its_where_sees_one_account_only() {
     let others: i64 = owner.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(others, 0, "this connection owns the tables");
     let tables = owned(&place).await;
-    assert_eq!(tables.len(), 24, "{tables:?}");
+    assert_eq!(tables.len(), 25, "{tables:?}");
     for table in &tables {
         // There is something to be seen, and its owner sees it.
         let theirs = format!("{table} WHERE account = '{}'", ana.id);
@@ -92,32 +92,31 @@ async fn what_is_shown_finds_its_own_row_only() {
         add_the_rest(store, &person, name).await;
     }
     let owner = store.pool.connect_apart().await.unwrap();
-    let hex = super::super::rows::hex;
     let id = Digest::of(b"ana");
     for (table, shown) in [
-        ("accounts", hex(tag("ana").as_bytes())),
-        ("credentials", hex(tag("ana's passkey").as_bytes())),
-        ("sessions", hex(id.as_bytes())),
-        ("codes", hex(id.as_bytes())),
-        ("pairings", hex(&id.as_bytes()[..16])),
-        ("attempts", hex(tag("ana").as_bytes())),
+        ("accounts", hex::encode(tag("ana").as_bytes())),
+        ("credentials", hex::encode(tag("ana's passkey").as_bytes())),
+        ("sessions", hex::encode(id.as_bytes())),
+        ("codes", hex::encode(id.as_bytes())),
+        ("pairings", hex::encode(&id.as_bytes()[..16])),
+        ("attempts", hex::encode(tag("ana").as_bytes())),
     ] {
         assert_eq!(count(&place.everything, table).await, 2, "{table}");
         works(&owner, "", &shown).await;
         assert_eq!(count(&owner, table).await, 1, "{table}");
-        for other in ["chats", "items", "rings", "devices", "floors", "feed", "letters", "safety"] {
+        for other in ["chats", "items", "rings", "devices", "floors", "feed", "letters", "marks", "safety"] {
             assert_eq!(count(&owner, other).await, 0, "{table} opens {other}");
         }
     }
     // Shown alone changes nothing.
-    works(&owner, "", &hex(id.as_bytes())).await;
+    works(&owner, "", &hex::encode(id.as_bytes())).await;
     assert_eq!(owner.execute("DELETE FROM sessions", &[]).await.unwrap(), 0);
     // What has not expired is not seen by whoever removes what has.
     works(&owner, "", "").await;
     let until = format!("SELECT set_config('confidant.until', '{}', true)", NOW.0);
     owner.query(&until, &[]).await.unwrap();
-    for table in ["sessions", "codes", "pairings", "attempts", "letters", "safety"] {
-        let was_then = matches!(table, "attempts" | "letters");
+    for table in ["sessions", "codes", "pairings", "attempts", "letters", "marks", "safety"] {
+        let was_then = matches!(table, "attempts" | "letters" | "marks");
         assert_eq!(count(&owner, table).await > 0, was_then, "{table}");
     }
 }
@@ -169,6 +168,9 @@ async fn every_statement_has_an_index_in_spite_of_the_policies() {
         "SELECT turn FROM letters WHERE account = 'x' AND (chat, turn) > ('', '') ORDER BY chat, turn",
         "SELECT turn FROM letters WHERE account = 'x' ORDER BY left_at DESC, chat DESC, turn DESC OFFSET 999",
         "DELETE FROM letters WHERE left_at <= 1",
+        "SELECT turn FROM marks WHERE look_at <= 1 ORDER BY look_at LIMIT 9",
+        "SELECT turn FROM marks WHERE account = 'x' ORDER BY asked_at DESC, chat DESC, turn DESC OFFSET 999",
+        "DELETE FROM marks WHERE asked_at <= 1",
         "SELECT rev FROM safety WHERE account = 'x' AND chat = 'x'",
     ] {
         let plan = plan(sql).await;

@@ -3,7 +3,7 @@
 //! ```text
 //! request_client_data ─▶ this turn, this socket, allowed by the question, the first of its kind, unanswered?   no ─▶ unasked
 //!                                                  │ pieces from what is on this device: three, 4 KiB a turn
-//!           switched on for this chat ◀────────────┴────────────▶ the person is shown them: Telling::Wish ─▶ Device::give, or nothing
+//!           switched on for this chat ◀────────────┴────────────▶ the person is shown them: TurnUpdate::DataRequest ─▶ Device::give, or nothing
 //!                     └──────────▶ noted, kept, then sent: client_data ◀─────────┘
 //! ```
 //!
@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::room::Room;
 use crate::state::Question;
-use crate::turns::{Telling, Told};
+use crate::turns::{TurnEvent, TurnUpdate};
 
 /// Who says yes to what the server asks for while it answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub enum Consent {
     /// Only what is switched on for the chat ([`Device::share`]) may be asked for; nobody is there to be asked.
     #[default]
     Switches,
-    /// The person is there: what is not switched on is shown to them first ([`Telling::Wish`]).
+    /// The person is there: what is not switched on is shown to them first ([`TurnUpdate::DataRequest`]).
     Person,
 }
 
 /// Something that the server asks for, and what this device would give.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Wish {
+pub struct DataRequest {
     /// What.
     pub what: Given,
     /// Settings and memories by name, or what the question is about.
@@ -48,7 +48,7 @@ pub struct Wish {
     pub pieces: Vec<GivenText>,
 }
 
-debug_without_content!(Wish { what });
+debug_without_content!(DataRequest { what });
 
 impl Device {
     /// What is given in this chat without asking the person each time. Nothing at first.
@@ -94,7 +94,7 @@ impl Device {
         self.set_data(MEMORY, name, text)
     }
 
-    /// Gives the server what it asked for ([`Telling::Wish`]): these pieces, or nothing. Once for each wish, and only while its turn has no
+    /// Gives the server what it asked for ([`TurnUpdate::DataRequest`]): these pieces, or nothing. Once for each request, and only while its turn has no
     /// answer; else `unasked`. What is given is noted inside the reply.
     pub async fn give(
         &mut self,
@@ -126,7 +126,10 @@ impl Device {
     }
 
     /// The server asks for something. Anything but what the question allowed, for this turn, on this socket, once: `unasked`.
-    pub(crate) async fn take_wish(&mut self, asked: &RequestClientData) -> Result<Option<Told>, Error> {
+    pub(crate) async fn take_data_request(
+        &mut self,
+        asked: &RequestClientData,
+    ) -> Result<Option<TurnEvent>, Error> {
         let (what, socket) = (asked.what, self.socket_number);
         let question = self.state.asks.iter().find(|ask| ask.turn == asked.turn).cloned();
         let question = question.ok_or(Refused::Unasked)?;
@@ -144,11 +147,11 @@ impl Device {
         }
         let Some(turn) = self.turns.find(&asked.turn) else { return Ok(None) };
         if is_shared {
-            return Ok(Some(turn.tell(Telling::Gave(pieces))));
+            return Ok(Some(turn.tell(TurnUpdate::Gave(pieces))));
         }
         let names = asked.names.iter().map(|name| name.as_str().to_owned()).collect();
         let query = asked.query.as_ref().map(|query| query.as_str().to_owned());
-        Ok(Some(turn.tell(Telling::Wish(Box::new(Wish { what, names, query, pieces })))))
+        Ok(Some(turn.tell(TurnUpdate::DataRequest(Box::new(DataRequest { what, names, query, pieces })))))
     }
 
     /// Kept before it is sent: whatever happens, the reply says so.
@@ -164,7 +167,7 @@ impl Device {
         off.iter().any(|one| one == name) || self.switched_off().iter().any(|one| one == name)
     }
 
-    /// What of this device fits a wish, as much as the turn may still have.
+    /// What of this device fits a request, as much as the turn may still have.
     fn fitting(
         &self,
         asked: &RequestClientData,

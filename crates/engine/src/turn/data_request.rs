@@ -19,10 +19,10 @@ pub struct MayAsk {
     pub search: bool,
 }
 
-/// What is asked for.
+/// What a turn asks its device for.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum DataRequest {
     /// Settings and memories with these names.
     Settings(Vec<String>),
     /// Past chats that have to do with these tags.
@@ -40,26 +40,26 @@ pub struct Piece {
     pub text: String,
 }
 
-/// A wish, and the way for what is given. Dropped, nothing is given, and the turn goes on at once.
+/// A request for data, and the way for what is given. Dropped, nothing is given, and the turn goes on at once.
 #[derive(Debug)]
 pub struct Wanted {
     /// What is asked for.
-    pub wish: Wish,
+    pub data_request: DataRequest,
     answer: oneshot::Sender<Vec<Piece>>,
 }
 
-debug_without_content!(Wish, Piece);
+debug_without_content!(DataRequest, Piece);
 
 impl Wanted {
-    /// A wish, and where what is given comes out.
-    pub(crate) fn new(wish: Wish) -> (Self, oneshot::Receiver<Vec<Piece>>) {
+    /// A request for data, and where what is given comes out.
+    pub(crate) fn new(data_request: DataRequest) -> (Self, oneshot::Receiver<Vec<Piece>>) {
         let (answer, given) = oneshot::channel();
-        (Self { wish, answer }, given)
+        (Self { data_request, answer }, given)
     }
 
-    /// The wish, and the way for what is given apart.
-    pub(crate) fn parted(self) -> (Wish, oneshot::Sender<Vec<Piece>>) {
-        (self.wish, self.answer)
+    /// The request, and the way for what is given, apart.
+    pub(crate) fn parted(self) -> (DataRequest, oneshot::Sender<Vec<Piece>>) {
+        (self.data_request, self.answer)
     }
 
     /// Waits until nobody waits for it any more.

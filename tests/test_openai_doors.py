@@ -1,0 +1,184 @@
+"""What the OpenAI door gives, checked strictly: the official client takes nearly anything for an answer, its types do not.
+
+Every response and every event of a stream is read from its bytes by the client's own types, and has no field that they do
+not know, except `confidant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pydantic
+import pytest
+from conftest import Confidant
+from openai.types import CreateEmbeddingResponse, Model
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from recording_model import RecordingModel
+
+SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "city",
+        "schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        "strict": True,
+    },
+}
+OFF = {"X-Confidant-Memory": "off"}
+
+
+@pytest.fixture
+def recorder() -> Iterator[RecordingModel]:
+    model = RecordingModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def remembering(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
+    """A server that asks the recording model, also for embeddings."""
+    environment = recorder.environment | {"CONFIDANT_MODEL__EMBEDDING_MODEL": "vectors"}
+    server = Confidant(tmp_path, environment=environment)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def strictly(kind: type[pydantic.BaseModel], data: str) -> pydantic.BaseModel:
+    """The bytes as this type, with nothing converted and nothing unknown but `confidant`."""
+    read = kind.model_validate_json(data, strict=True)
+    assert unknown(read) <= {"confidant"}, data
+    return read
+
+
+def unknown(value: object) -> set[str]:
+    """The names of fields that the types do not know, however deep."""
+    if isinstance(value, list):
+        return set().union(*(unknown(item) for item in value))
+    if not isinstance(value, pydantic.BaseModel):
+        return set()
+    known = (getattr(value, name) for name in type(value).model_fields)
+    return set(value.model_extra or {}).union(*(unknown(item) for item in known))
+
+
+def whole(client: openai.OpenAI, text: str, **options) -> ChatCompletion:
+    reply = client.chat.completions.with_raw_response.create(model="any", messages=said(text), **options)
+    return strictly(ChatCompletion, reply.http_response.text)
+
+
+def chunks(client: openai.OpenAI, text: str, **options) -> list[ChatCompletionChunk]:
+    create = client.chat.completions.with_streaming_response.create
+    with create(model="any", messages=said(text), stream=True, **options) as reply:
+        data = [line.removeprefix("data: ") for line in reply.iter_lines() if line.startswith("data: ")]
+    assert data.pop() == "[DONE]"
+    return [strictly(ChatCompletionChunk, event) for event in data]
+
+
+def text_of(stream: list[ChatCompletionChunk]) -> str:
+    return "".join(choice.delta.content or "" for chunk in stream for choice in chunk.choices)
+
+
+def test_answers_and_chunks_are_what_the_types_say(remembering: Confidant) -> None:
+    client = remembering.client()
+    answer = whole(client, "hello", user="alice")
+    assert answer.choices[0].message.content == "noted: hello"
+    stream = chunks(client, "again", user="alice", stream_options={"include_usage": True})
+    assert text_of(stream) == "noted: again"
+    assert stream[-1].usage is not None and stream[-1].usage.total_tokens > 0
+
+
+def test_how_to_answer_reaches_the_model_as_it_was_sent(remembering: Confidant, recorder: RecordingModel) -> None:
+    asked = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_completion_tokens": 50,
+        "stop": ["END"],
+        "seed": 7,
+        "presence_penalty": 0.25,
+        "frequency_penalty": -0.5,
+        "response_format": SCHEMA,
+    }
+    whole(remembering.client(), "where?", user="alice", **asked)
+    chunks(remembering.client(), "where?", user="bob", **asked)
+    for body in recorder.bodies:
+        got = {name: body.get(name) for name in asked if name != "max_completion_tokens"}
+        assert got == {name: value for name, value in asked.items() if name != "max_completion_tokens"}
+        assert body["max_tokens"] == 50
+    whole(remembering.client(), "plainly", user="alice")
+    assert not set(asked) & set(recorder.bodies[-1])
+
+
+def test_a_request_without_memory_leaves_none(remembering: Confidant, recorder: RecordingModel) -> None:
+    client = remembering.client()
+    whole(client, "my name is Alice", user="alice")
+    answer = whole(client, "unheard one", user="alice", extra_headers=OFF)
+    assert answer.model_extra["confidant"]["memory"] == "off"
+    stream = chunks(client, "unheard two", user="alice", extra_headers=OFF)
+    assert text_of(stream) == "noted: unheard two"
+    for prompt in recorder.prompts[1:]:
+        assert "Alice" not in str(prompt)
+    export = remembering.request("GET", "/api/v1/person/alice/export").body.decode()
+    assert "my name is Alice" in export and "unheard" not in export
+    whole(client, "what now?", user="alice")
+    assert "my name is Alice" in str(recorder.prompts[-1]) and "unheard" not in str(recorder.prompts[-1])
+    remembering.stop()
+    assert remembering.files_with("unheard") == []
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["numbers", "packed"])
+def test_embeddings_are_passed_on(remembering: Confidant, recorder: RecordingModel, packed: bool) -> None:
+    client = remembering.client()
+    texts = ["one", "one two", "three of them"]
+    form = {} if packed else {"encoding_format": "float"}
+    raw = client.embeddings.with_raw_response.create(model="any", input=texts, **form)
+    if not packed:
+        strictly(CreateEmbeddingResponse, raw.http_response.text)
+    made = raw.parse()
+    assert [list(item.embedding) for item in made.data] == [[3.0, 1.0], [7.0, 2.0], [13.0, 3.0]]
+    assert [item.index for item in made.data] == [0, 1, 2]
+    assert (made.model, made.usage.total_tokens) == ("vectors", 3)
+    asked = recorder.bodies[-1]
+    assert (asked["model"], asked["input"]) == ("vectors", texts)
+    remembering.stop()
+    assert remembering.files_with("three of them") == []
+
+
+def test_models_are_what_the_types_say(remembering: Confidant) -> None:
+    client = remembering.client()
+    ids = [model.id for model in client.models.list().data]
+    assert ids == ["recorder", "vectors"]
+    for name in ids:
+        raw = client.models.with_raw_response.retrieve(name)
+        assert strictly(Model, raw.http_response.text).id == name
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"response_format": SCHEMA}, "response_format"),
+        ({"stop": ["canary-7f3a"]}, "stop"),
+        ({"presence_penalty": 1}, "presence_penalty"),
+        ({"n": 2}, "n"),
+        ({"extra_headers": {"X-Confidant-Memory": "canary-7f3a"}}, "X-Confidant-Memory"),
+    ],
+    ids=["schema", "stop", "penalty", "two answers", "header"],
+)
+def test_what_the_built_in_model_cannot_do_is_named(server: Confidant, options: dict, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        whole(server.client(), "canary-7f3a", user="alice", **options)
+    assert refused.value.param == param
+    assert "canary-7f3a" not in str(refused.value)
+
+
+def test_embeddings_without_a_model_say_what_to_set(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.embeddings.create(model="any", input="hello")
+    assert refused.value.code == "no_embedding_model"
+    assert "model.embedding_model" in refused.value.message
