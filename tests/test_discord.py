@@ -342,7 +342,9 @@ def test_two_bots_in_one_process(bots: Bots, fake: FakeDiscord, model: Recording
     first, second = fake.direct(ALICE, 0), fake.direct(ALICE, 1)
     fake.to_bot(ALICE, "are you the first?", 0)
     fake.to_bot(BOB, "are you the second?", 1)
-    wait_until(lambda: len(fake.texts(fake.general)) == 2, PATIENCE, bots.log)
+    # Whether it is answered yet: "Analyzing..." stands there before.
+    both = ["noted: are you the first?", "noted: are you the second?"]
+    wait_until(lambda: sorted(fake.texts(fake.general)) == both, PATIENCE, bots.log)
     answers = {answer["text"]: answer["author"] for answer in fake.answers(fake.general)}
     assert answers == {"noted: are you the first?": fake.bots[0][0], "noted: are you the second?": fake.bots[1][0]}
     fake.say(ALICE, first, "my cat is called Mia")
