@@ -70,8 +70,8 @@ pub use error::Refused;
 pub use head::{Head, List, Mark, Pending, Step, Trail, chain, live};
 pub use history::{Claim, history};
 pub use ids::{
-    AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin, SnapshotId,
-    TurnId,
+    AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin,
+    SnapshotId, TurnId,
 };
 pub use mailbox::{BoxKey, Letter};
 pub use manifest::{Floor, Manifest};

@@ -206,7 +206,8 @@ impl Snapshot {
         let mut messages = Vec::new();
         for message in branch.into_iter().filter(|message| is_said(message.role)) {
             let given = message.refs.iter().filter(|embed| embeds.contains_key(embed));
-            let refs = given.map(|embed| renamed.entry(embed.clone()).or_insert_with(EmbedId::random).clone());
+            let refs =
+                given.map(|embed| renamed.entry(embed.clone()).or_insert_with(EmbedId::random).clone());
             let refs = refs.collect();
             messages.push(SnapshotMessage { id: MessageId::random(), refs, ..message });
         }
@@ -228,7 +229,10 @@ impl Snapshot {
         };
         let mut parent = None;
         for message in &self.messages {
-            put(ItemId::Message(message.id.clone()), &as_record(message, parent.replace(message.id.clone())).to_json());
+            put(
+                ItemId::Message(message.id.clone()),
+                &as_record(message, parent.replace(message.id.clone())).to_json(),
+            );
         }
         for (embed, text) in &self.embeds {
             put(ItemId::Embed(embed.clone()), &text.to_json());
@@ -404,7 +408,8 @@ mod tests {
     #[test]
     fn a_snapshot_has_what_was_said_and_nothing_that_leads_back() {
         let made = snapshot();
-        let said: Vec<_> = made.messages.iter().map(|one| (one.role, one.body.as_str(), one.refs.len())).collect();
+        let said: Vec<_> =
+            made.messages.iter().map(|one| (one.role, one.body.as_str(), one.refs.len())).collect();
         assert_eq!(said, [(Role::User, "where to?", 1), (Role::Assistant, "Rome", 1)]);
         assert_eq!(made.embeds.values().map(|text| text.body.as_str()).collect::<Vec<_>>(), ["a map"]);
         let again = snapshot();
@@ -426,7 +431,11 @@ mod tests {
         let other = SnapshotId::random();
         assert_eq!(Snapshot::open(&key, &other, 8, &sealed), Err(Refused::RecordRefused), "of another link");
         let stranger = SnapshotKey::random();
-        assert_eq!(Snapshot::open(&stranger, &id, 8, &sealed), Err(Refused::RecordRefused), "without the key");
+        assert_eq!(
+            Snapshot::open(&stranger, &id, 8, &sealed),
+            Err(Refused::RecordRefused),
+            "without the key"
+        );
         for at in 0..sealed.items.len() {
             let mut short = sealed.clone();
             short.items.remove(at);
@@ -454,7 +463,10 @@ mod tests {
         let text = link.dangerously_to_text();
         assert_eq!(
             *text,
-            format!("https://chat.example:8443/#/snapshot/snap_a4dqobyha4dqobyha4dqobyha4/{}8", "_".repeat(42))
+            format!(
+                "https://chat.example:8443/#/snapshot/snap_a4dqobyha4dqobyha4dqobyha4/{}8",
+                "_".repeat(42)
+            )
         );
         assert!(SnapshotLink::parse(&text).as_ref() == Ok(&link));
         assert_eq!(format!("{link:?} {:?}", link.key), "SnapshotLink(***) SnapshotKey(***)");

@@ -353,7 +353,9 @@ fn snapshots() {
     for case in vectors.snapshots {
         let link = SnapshotLink::parse(&case.link).unwrap();
         assert_eq!((link.origin.as_str(), link.id.as_str()), (case.origin.as_str(), case.id.as_str()));
-        assert!(link.key == SnapshotKey::from_key(key(&case.key)) && *link.dangerously_to_text() == case.link);
+        assert!(
+            link.key == SnapshotKey::from_key(key(&case.key)) && *link.dangerously_to_text() == case.link
+        );
         let items: Vec<_> = case.items.iter().map(|one| (one.item.clone(), one.sealed.clone())).collect();
         let opened = Snapshot::open(&link.key, &link.id, case.now, &snapshot(&case.list, &items)).unwrap();
         let list = SnapshotList::from_json(case.list_json.as_bytes()).unwrap();

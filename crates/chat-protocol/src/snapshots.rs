@@ -112,9 +112,7 @@ objects! {
 fn check_item(sent: &SnapshotItem) -> Result<(), (&'static str, Why)> {
     match &sent.item {
         ItemId::Field(_) => Err(("item", Why::Expected("a message or an embed"))),
-        item if sent.envelope.size() > item_limit(item) => {
-            Err(("envelope", Why::TooLong(item_limit(item))))
-        }
+        item if sent.envelope.size() > item_limit(item) => Err(("envelope", Why::TooLong(item_limit(item)))),
         _ => Ok(()),
     }
 }

@@ -104,8 +104,7 @@ pub use data_requests::{Consent, DataRequest};
 pub use device::{Clock, Device, Setup};
 pub use error::Error;
 pub use export::{
-    Exported, ExportedChat, ExportedData, ExportedLetter, ExportedMessage, ExportedSnapshot,
-    ExportedWords,
+    Exported, ExportedChat, ExportedData, ExportedLetter, ExportedMessage, ExportedSnapshot, ExportedWords,
 };
 pub use files::{Files, Folder};
 #[cfg(feature = "http")]

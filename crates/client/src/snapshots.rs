@@ -106,7 +106,8 @@ impl Device {
         let most = (day * MAX_SNAPSHOT_DAYS).saturating_sub(SLACK);
         let life = (day * options.days.clamp(1, MAX_SNAPSHOT_DAYS)).min(most);
         let until = at.saturating_add(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
-        let snapshot = Snapshot::of_branch((at, until), title, branch, &embeds).ok_or(Error::NoSuchMessage)?;
+        let snapshot =
+            Snapshot::of_branch((at, until), title, branch, &embeds).ok_or(Error::NoSuchMessage)?;
         let (key, id) = (SnapshotKey::random(), SnapshotId::random());
         let sealed = snapshot.seal(&key, &id);
         let size = sealed.items.iter().map(|(_, item)| item.as_bytes().len()).sum::<usize>();
@@ -172,8 +173,7 @@ pub async fn open_snapshot(
     now: u64,
 ) -> Result<Snapshot, Error> {
     let way = Link { transport: transport.clone(), session: None };
-    let sent: SnapshotSent =
-        way.post("/chats/snapshots/open", &OpenSnapshot { id: link.id.clone() }).await?;
+    let sent: SnapshotSent = way.post("/chats/snapshots/open", &OpenSnapshot { id: link.id.clone() }).await?;
     Ok(Snapshot::open(&link.key, &link.id, now, &received(sent))?)
 }
 

@@ -157,10 +157,18 @@ pub(crate) fn bad_snapshots() -> Vec<BadSnapshot> {
     );
     let mut cases = vec![
         case("another key", "record-refused", BadSnapshot { key: key_hex(&counting(0xd1)), ..base.clone() }),
-        case("another id", "record-refused", BadSnapshot { id: SnapshotId::from_bits(&[8; 16]).to_string(), ..base.clone() }),
+        case(
+            "another id",
+            "record-refused",
+            BadSnapshot { id: SnapshotId::from_bits(&[8; 16]).to_string(), ..base.clone() },
+        ),
         case("suite 2", "record-refused", with_list(suite_2)),
         case("no list", "record-refused", with_list(String::new())),
-        case("a list of revision 2", "record-refused", with_list(good.seal_list(&good.listed(&envelopes), 2))),
+        case(
+            "a list of revision 2",
+            "record-refused",
+            with_list(good.seal_list(&good.listed(&envelopes), 2)),
+        ),
         case("a message in place of the list", "record-refused", with_list(envelopes[0].1.clone())),
         case("over", "rolled-back", BadSnapshot { now: 1_700_600_000_000, ..base.clone() }),
         case("a message left out", "list-refused", with_items(envelopes[1..].to_vec())),
@@ -224,7 +232,11 @@ fn badly_made() -> Vec<(&'static str, &'static str, Made)> {
         ("a summary", "record-refused", edited(1, "assistant", "summary")),
         ("an unknown field", "record-refused", with(r#""w":1"#)),
         ("a last message that is not there", "parent-missing", other_leaf),
-        ("a parent that is not there", "parent-missing", edited(1, message_id(1).as_str(), message_id(8).as_str())),
+        (
+            "a parent that is not there",
+            "parent-missing",
+            edited(1, message_id(1).as_str(), message_id(8).as_str()),
+        ),
         ("messages in a ring", "parent-missing", edited(0, "null", &format!("\"{}\"", message_id(2)))),
         ("another branch", "list-refused", first_leaf),
         ("a field", "list-refused", field),

@@ -150,7 +150,9 @@ impl Inner {
         for row in self.store.snapshots(account, self.now()).await? {
             if let Some(line) = self.snapshot_line(account, &row).await? {
                 lines.push(SnapshotLine {
-                    key: Envelope::new(Sealed::from_base64url(&line.key).map_err(|_| Refused::RecordRefused)?)?,
+                    key: Envelope::new(
+                        Sealed::from_base64url(&line.key).map_err(|_| Refused::RecordRefused)?,
+                    )?,
                     id: line.id,
                     chat: row.chat,
                     made_at: line.made_at,
@@ -180,7 +182,11 @@ impl Inner {
     }
 
     /// A snapshot for an export.
-    pub(crate) async fn snapshot_frame(&self, account: &AccountId, line: &SnapshotLine) -> Answer<ServerEvent> {
+    pub(crate) async fn snapshot_frame(
+        &self,
+        account: &AccountId,
+        line: &SnapshotLine,
+    ) -> Answer<ServerEvent> {
         let digest = name_of(&line.id);
         let sealed = self.store.snapshot_content(account, digest).await?;
         let key = self.vault.key(account, Some(&line.chat)).await?;

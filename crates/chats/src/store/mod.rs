@@ -75,18 +75,7 @@ pub use time::Millis;
 
 /// Everything that is kept of client-sealed chats.
 pub trait ChatStore:
-    Accounts
-    + Rings
-    + Lists
-    + Chats
-    + Feed
-    + Letters
-    + Marks
-    + Safety
-    + Sessions
-    + Snapshots
-    + Codes
-    + Upkeep
+    Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Snapshots + Codes + Upkeep
 {
 }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use confidant_chat_format::{Refused, Role, SnapshotKey, SnapshotLink};
 use confidant_chat_protocol::{Body as _, SnapshotItem, SnapshotSent};
-use confidant_client::{
-    Error, Phase, Posted, SnapshotOptions, Transport, TransportError, open_snapshot,
-};
+use confidant_client::{Error, Phase, Posted, SnapshotOptions, Transport, TransportError, open_snapshot};
 use parking_lot::Mutex;
 
 use crate::on_both_stores;
@@ -99,7 +97,9 @@ async fn a_snapshot_ends_with_its_time_its_owners_word_its_chat_and_its_account(
     let long = ana.share_snapshot(&chat, days(9999)).await.unwrap();
     assert!(long.expires_at <= world.now() + 90 * DAY, "as long as may be");
     let of_other = ana.share_snapshot(&other, days(30)).await.unwrap().link;
-    let gone = async |link: &SnapshotLink| opened(&world, link).await.is_err_and(|error| error.name() == "not-found");
+    let gone = async |link: &SnapshotLink| {
+        opened(&world, link).await.is_err_and(|error| error.name() == "not-found")
+    };
     world.pass(DAY);
     assert!(gone(&brief).await, "its time is over");
     let again = ana.share_snapshot(&chat, days(30)).await.unwrap().link;
@@ -228,7 +228,8 @@ async fn a_server_that_changes_a_snapshot_is_refused_by_name(place: Place) {
             "relabelled",
             "list-refused",
             Box::new(|sent| {
-                let other = confidant_chat_format::ItemId::Message(confidant_chat_format::MessageId::random());
+                let other =
+                    confidant_chat_format::ItemId::Message(confidant_chat_format::MessageId::random());
                 changed(&sent, |items| items[0].item = other)
             }),
         ),

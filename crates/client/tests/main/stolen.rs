@@ -208,9 +208,18 @@ async fn promise_2_with_every_key_of_the_server_nothing_of_a_chat_opens(place: P
     device.pair(&digits, &by).await.unwrap();
     let rows = world.kept.rows().await;
     let found: BTreeSet<&str> = rows.iter().map(|row| row.table).collect();
-    for table in
-        ["rings", "floors", "manifests", "data", "chats", "items", "drafts", "snapshots", "devices", "pairings"]
-    {
+    for table in [
+        "rings",
+        "floors",
+        "manifests",
+        "data",
+        "chats",
+        "items",
+        "drafts",
+        "snapshots",
+        "devices",
+        "pairings",
+    ] {
         assert!(found.contains(table), "nothing is in {table}");
     }
 

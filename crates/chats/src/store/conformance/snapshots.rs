@@ -45,7 +45,8 @@ pub(super) async fn a_snapshot_is_found_by_its_id_until_it_ends(fresh: &Fresh) {
     let mut ana = Device::register(store, "ana").await;
     let chat = ana.create(store, 1).await;
     let seen = store.account(&ana.id).await.unwrap().seq;
-    let (put, long) = (snapshot_of(&ana, &chat), PutSnapshot { expires_at: later(600), ..snapshot_of(&ana, &chat) });
+    let (put, long) =
+        (snapshot_of(&ana, &chat), PutSnapshot { expires_at: later(600), ..snapshot_of(&ana, &chat) });
     assert_eq!(store.find_snapshot(put.id, NOW).await, Ok(None));
     assert_eq!(store.snapshots(&ana.id, NOW).await, Ok(vec![]));
     store.put_snapshot(put.clone()).await.unwrap();

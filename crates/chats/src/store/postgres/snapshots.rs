@@ -58,8 +58,7 @@ async fn keep(tx: &mut Transaction<'_>, put: &PutSnapshot) -> Work<()> {
     }
     let (digest, until) = (put.id.as_bytes().as_slice(), number(put.expires_at.0));
     let (line, content) = (put.line.as_bytes(), put.content.as_bytes());
-    let asks =
-        [Ask(OVER, &[&id, &now]), Ask(PUT, &[&digest, &id, &chat, &until, &line, &content])];
+    let asks = [Ask(OVER, &[&id, &now]), Ask(PUT, &[&digest, &id, &chat, &until, &line, &content])];
     let [_, stored] = parts(tx.finish(&asks).await?)?;
     if stored.is_empty() { Err(Refused::Duplicate.into()) } else { Ok(()) }
 }

@@ -16,8 +16,8 @@ use tokio_postgres::types::{FromSql, Type};
 use super::super::conformance::device::{Device, Edit, NOW, message, tag};
 use super::super::conformance::letters::{letter_of, row};
 use super::super::conformance::marks::mark_of;
-use super::super::conformance::snapshots::snapshot_of;
 use super::super::conformance::person::{add_the_rest, person};
+use super::super::conformance::snapshots::snapshot_of;
 use super::super::*;
 use super::{PostgresChats, open};
 

@@ -56,7 +56,10 @@ impl Remote<'_> {
             counted(shared.attachments as u64, "attachment")
         ));
         if shared.left_out > 0 {
-            note(&format!("not in it: {} of tools and of the model's own", counted(shared.left_out as u64, "note")));
+            note(&format!(
+                "not in it: {} of tools and of the model's own",
+                counted(shared.left_out as u64, "note")
+            ));
         }
         note(&format!(
             "anybody who has this link can read it until {}, without an account; the server cannot. \
@@ -73,7 +76,8 @@ impl Remote<'_> {
             let at = name.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
             let found = at.and_then(|at| views.get(at)).map(|view| view.id.clone());
             let found = found.or_else(|| SnapshotId::parse(name.trim()).ok());
-            let found = found.ok_or_else(|| anyhow!("there is no such snapshot; hint: /snapshots shows the numbers"))?;
+            let found = found
+                .ok_or_else(|| anyhow!("there is no such snapshot; hint: /snapshots shows the numbers"))?;
             self.device.revoke_snapshot(&found).await?;
             note("ended: its link opens nothing any more; who has read it has read it");
             return Ok(());
@@ -118,7 +122,10 @@ pub(super) async fn open(link: Option<&str>, form: &JsonArg) -> anyhow::Result<O
     note(&format!(
         "a snapshot of {}, from {}. Whoever gave you the link chose what is in it; that the assistant said its words is not proved. \
          It can be read until {}",
-        snapshot.title.as_deref().map_or("a chat".to_owned(), |title| format!("the chat \"{}\"", clean(title))),
+        snapshot
+            .title
+            .as_deref()
+            .map_or("a chat".to_owned(), |title| format!("the chat \"{}\"", clean(title))),
         output::moment(millis(snapshot.at)),
         output::moment(millis(snapshot.until))
     ));

@@ -104,7 +104,18 @@ async fn what_is_shown_finds_its_own_row_only() {
         assert_eq!(count(&place.everything, table).await, 2, "{table}");
         works(&owner, "", &shown).await;
         assert_eq!(count(&owner, table).await, 1, "{table}");
-        for other in ["chats", "items", "rings", "devices", "floors", "feed", "letters", "marks", "safety", "snapshots"] {
+        for other in [
+            "chats",
+            "items",
+            "rings",
+            "devices",
+            "floors",
+            "feed",
+            "letters",
+            "marks",
+            "safety",
+            "snapshots",
+        ] {
             assert_eq!(count(&owner, other).await, 0, "{table} opens {other}");
         }
     }
