@@ -1,6 +1,5 @@
 //! Snapshots that are shared by a link: what is in them, who opens them, and a server that changes them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use confidant_chat_format::{Refused, Role, SnapshotKey, SnapshotLink};
@@ -253,14 +252,11 @@ async fn a_server_that_changes_a_snapshot_is_refused_by_name(place: Place) {
             }),
         ),
     ];
-    let mut names = BTreeMap::new();
     for (what, name, lie) in lies {
         *liar.0.lock() = Some(lie);
         let refused = open_snapshot(&way, &link, world.now()).await.unwrap_err();
         assert_eq!(refused.name(), name, "{what}");
-        names.insert(what, refused);
     }
-    assert_eq!(names.len(), 8);
     *liar.0.lock() = None;
     let sent = open_snapshot(&way, &link, world.now()).await.unwrap();
     // A server that still gives it when it is over: what is inside the seal says so.
