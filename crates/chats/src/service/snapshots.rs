@@ -92,6 +92,9 @@ impl Inner {
     /// What can be seen from outside: everything has the seal of a device, and the owner's copy of the key is under a key of the chat.
     async fn check_seals(&self, account: &AccountId, request: &MakeSnapshot) -> Answer<()> {
         let ring = self.store.ring(account, &RingName::Chat(request.chat.clone())).await?;
+        if ring.is_empty() {
+            return Err(not_found());
+        }
         // The second of a chat's sub-keys is the one for such records.
         if !ring.iter().any(|entry| entry.subs.get(1) == Some(&request.key.kid())) {
             return Err(Refused::KeyRefused.into());
