@@ -34,7 +34,7 @@ async fn a_statement_without_its_where_sees_one_account_only() {
     let others: i64 = owner.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(others, 0, "this connection owns the tables");
     let tables = owned(&place).await;
-    assert_eq!(tables.len(), 25, "{tables:?}");
+    assert_eq!(tables.len(), 26, "{tables:?}");
     for table in &tables {
         // There is something to be seen, and its owner sees it.
         let theirs = format!("{table} WHERE account = '{}'", ana.id);
