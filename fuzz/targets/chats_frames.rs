@@ -5,9 +5,9 @@
 use std::fmt::Debug;
 
 use confidant_chat_protocol::{
-    Body, ChangeCredentials, ClientFrame, Devices, Export, LoginRequest, PairFetched, PairSend, Prelogin,
-    Recover, RefusedSent, Register, RegisterBegin, Restore, RotationCommit, RotationStage, ServerFrame,
-    SessionOpened, Signed, Why,
+    Body, ChangeCredentials, ClientFrame, Devices, Export, LoginRequest, MakeSnapshot, OpenSnapshot,
+    PairFetched, PairSend, Prelogin, Recover, RefusedSent, Register, RegisterBegin, Restore, RotationCommit,
+    RotationStage, ServerFrame, SessionOpened, Signed, SnapshotSent, Snapshots, Why,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -30,6 +30,10 @@ fuzz_target!(|input: &[u8]| {
             body::<Recover>(json);
             body::<PairSend>(json);
             body::<Devices>(json);
+            body::<MakeSnapshot>(json);
+            body::<OpenSnapshot>(json);
+            body::<Snapshots>(json);
+            body::<SnapshotSent>(json);
         }
     }
 });

@@ -8,14 +8,15 @@ use std::sync::LazyLock;
 use confidant_chat_format::{
     AccountId, AccountKey, BoxKey, ChatId, DeviceId, Digest, Entry, FieldName, Floor, Head, ItemId, Letter,
     List, Login, Manifest, Message, MessageId, NewDevice, Origin, Pairing, PairingSecret, Pending, Place,
-    RecoveryCode, Refused, Ring, RingOf, Shelf, Text, TurnId, open_record, seal_record,
+    RecoveryCode, Refused, Ring, RingOf, SealedSnapshot, Shelf, Snapshot, SnapshotId, SnapshotKey,
+    SnapshotLink, SnapshotList, Text, TurnId, open_record, seal_record,
 };
 use confidant_seal::{Key, Kid, Sealed};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, rest)) = input.split_first() else { return };
-    match choice % 9 {
+    match choice % 11 {
         0 => record(rest, Message::from_json, |message| message.to_json().to_vec()),
         1 => record(rest, Head::from_json, |head| head.to_json().to_vec()),
         2 => record(rest, Manifest::from_json, |manifest| manifest.to_json().to_vec()),
@@ -24,7 +25,9 @@ fuzz_target!(|input: &[u8]| {
         5 => names(rest),
         6 => letter(rest),
         7 => pairing(rest),
-        _ => ring(rest),
+        8 => ring(rest),
+        9 => record(rest, SnapshotList::from_json, |list| list.to_json().to_vec()),
+        _ => snapshot(rest),
     }
 });
 
@@ -114,6 +117,21 @@ fn ring(input: &[u8]) {
     let sealed = seal_record(known.ring.newest(), &known.account, &place, 1, input);
     let opened = open_record(&known.ring, &known.account, &place, &sealed).expect("just sealed");
     assert_eq!(opened.json.as_slice(), input);
+}
+
+/// Any bytes in the place of a snapshot's list, or of one of its messages; and any text for a link.
+fn snapshot(input: &[u8]) {
+    let (key, id) = (SnapshotKey::from_key(Key::from_bytes([9; 32])), SnapshotId::from_bits(&[9; 16]));
+    let any = Sealed::from_bytes(input.to_vec());
+    let item = ItemId::Message(KNOWN.reply.clone());
+    let sealed = SealedSnapshot { list: any.clone(), items: vec![(item, any)] };
+    assert_eq!(Snapshot::open(&key, &id, 0, &sealed).err(), Some(Refused::RecordRefused));
+    if let Ok(text) = std::str::from_utf8(input) {
+        match SnapshotLink::parse(text) {
+            Ok(link) => assert_eq!(*link.dangerously_to_text(), text),
+            Err(refused) => assert_eq!(refused, Refused::BadId),
+        }
+    }
 }
 
 struct Known {

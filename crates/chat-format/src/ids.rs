@@ -85,6 +85,8 @@ ids! {
     EmbedId "emb",
     /// A message; a reply has its id before it has its words.
     MessageId "msg",
+    /// A snapshot of a chat, which was shared.
+    SnapshotId "snap",
     /// A question to the server, until it is answered.
     TurnId "turn",
 }

@@ -21,6 +21,7 @@
 //! 3. [`Account::open`] and [`Chat::open`] check a whole state against what the device remembers.
 //! 4. [`Claim`] and [`adopt`] let a server answer without keeping words; [`Letter`] carries a reply that waited.
 //! 5. [`Pairing`] gives the account key to another device; [`restage`] moves every ring to a new one.
+//! 6. [`Snapshot`] is a branch, sealed once more for whoever has the [`SnapshotLink`].
 //!
 //! ```
 //! use confidant_chat_format::*;
@@ -55,6 +56,7 @@ mod pairing;
 mod record;
 mod ring;
 mod rotation;
+mod snapshot;
 mod transcript;
 #[cfg(feature = "vectors")]
 #[doc(hidden)]
@@ -68,7 +70,8 @@ pub use error::Refused;
 pub use head::{Head, List, Mark, Pending, Step, Trail, chain, live};
 pub use history::{Claim, history};
 pub use ids::{
-    AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin, TurnId,
+    AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin,
+    SnapshotId, TurnId,
 };
 pub use mailbox::{BoxKey, Letter};
 pub use manifest::{Floor, Manifest};
@@ -77,4 +80,5 @@ pub use pairing::{NewDevice, Pairing, PairingSecret};
 pub use record::{Message, Opened, Place, Role, Shared, Shelf, Text, open_record, seal_record};
 pub use ring::{AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap, check_append};
 pub use rotation::{check_commit, restage, rings_digest};
+pub use snapshot::{SealedSnapshot, Snapshot, SnapshotKey, SnapshotLink, SnapshotList, SnapshotMessage};
 pub use transcript::{Said, Transcript, TranscriptKind, adopt};

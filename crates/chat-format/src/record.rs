@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::bytes::Digest;
 use crate::error::Refused;
-use crate::ids::{AccountId, ChatId, EmbedId, FieldName, ItemId, MessageId};
+use crate::ids::{AccountId, ChatId, EmbedId, FieldName, ItemId, MessageId, SnapshotId};
 use crate::json::{self, Record};
 use crate::ring::{Held, Ring, SUITE, Sub, open_suite_1};
 
@@ -29,6 +29,8 @@ pub enum Place<'a> {
     Floor(Shelf),
     /// The account's manifest.
     Manifest,
+    /// The key of a snapshot of a chat, which is no JSON.
+    SnapshotKey(&'a ChatId, &'a SnapshotId),
 }
 
 impl Place<'_> {
@@ -51,6 +53,7 @@ impl Place<'_> {
             Self::Data(kind, name) => ("data", "", kind.as_str(), name.as_str()),
             Self::Floor(shelf) => ("floor", "", shelf.digit(), ""),
             Self::Manifest => ("manifest", "", "manifest", ""),
+            Self::SnapshotKey(chat, id) => ("snapshot", chat.as_str(), id.as_str(), "key"),
         };
         Context { purpose, owner: account.as_str(), container, object, field }
     }

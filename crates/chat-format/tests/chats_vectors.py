@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import pathlib
+import re
 import sys
 import unicodedata
 
@@ -220,7 +221,14 @@ def read_text(value):
     whole(value["body"])
 
 
-READERS = {"message": read_message, "head": read_head, "manifest": read_manifest, "floor": read_floor}
+def read_list(value):
+    fields(value, ["v", "at", "until", "count", "live", "leaf"], ["title"])
+    number(value["at"], 2**64), number(value["until"], 2**64), number(value["count"])
+    bytes32(value["live"]), an_id("msg", value["leaf"])
+    "title" not in value or whole(value["title"])
+
+
+READERS = {"list": read_list, "message": read_message, "head": read_head, "manifest": read_manifest, "floor": read_floor}
 
 
 def read(record, text):
@@ -338,6 +346,51 @@ def proof(key, chat, message, kind, transcript):
 
 def step(before, kind, text):
     return sha(before, bytes([kind]), sha(text.encode()))
+
+
+def b64(data):
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def read_link(text):
+    origin, hash_at, rest = text.partition("/#/snapshot/")
+    name, slash, key = rest.partition("/")
+    need(hash_at and slash and re.fullmatch(r"https?://[a-z0-9.:\[\]-]{1,300}", origin), "bad-id")
+    an_id("snap", name, "bad-id")
+    need(re.fullmatch(r"[A-Za-z0-9_-]{43}", key), "bad-id")
+    data = base64.urlsafe_b64decode(key + "=")
+    need(b64(data) == key, "bad-id")
+    return origin, name, data
+
+
+def open_snapshot(key, name, now, sealed_list, items):
+    def once(label, where, sealed):
+        found, data = open_envelope(sub(key, label), ["snapshot", "", name, *where], unhex(sealed), "record-refused")
+        need(found == 1)
+        return data.decode()
+
+    head = read("list", once("meta", ["list", ""], sealed_list))
+    need(now < head["until"], "rolled-back")
+    named = {item: sha(unhex(sealed)).hex() for item, sealed in items}
+    need(len(named) == len(items) == head["count"], "list-refused")
+    need(b64(live(named.items())) == head["live"], "list-refused")
+    messages, embeds = {}, {}
+    for item, sealed in items:
+        label = {"msg": "msg", "emb": "embed"}.get(item[:3], "meta")
+        text = once(label, [item, "content"], sealed)
+        if label == "msg":
+            message = messages[item] = read("message", text)
+            need(message["role"] in ("user", "assistant") and not {"proof", "shared"} & set(message))
+        else:
+            need(label == "embed", "list-refused")
+            embeds[item] = read("embed", text)
+    shown, at = set(), head["leaf"]
+    while at is not None:
+        need(at in messages, "parent-missing")
+        message = messages.pop(at)
+        shown |= set(message["refs"])
+        at = message["parent"]
+    need(not messages and shown == set(embeds), "list-refused")
 
 
 # The file.
@@ -488,11 +541,33 @@ def exchange(v):
         fails(bad, lambda bad=bad: receive(bad))
 
 
+def sharing(v):
+    for case in v["snapshots"]:
+        key, salt = unhex(case["key"]), unhex(case["salt"])
+        same(read_link(case["link"])[2], case["key"])
+        same(case["origin"] + "/#/snapshot/" + case["id"] + "/" + b64(key), case["link"])
+        where = ["snapshot", "", case["id"]]
+        same(seal(sub(key, "meta"), [*where, "list", ""], 1, case["list_json"].encode(), salt), case["list"])
+        for one in case["items"]:
+            label = "msg" if one["item"].startswith("msg_") else "embed"
+            context = [*where, one["item"], "content"]
+            same(seal(sub(key, label), context, 1, one["json"].encode(), salt), one["sealed"])
+        items = [(one["item"], one["sealed"]) for one in case["items"]]
+        open_snapshot(key, case["id"], case["now"], case["list"], items)
+        meta = sub(unhex(case["chat_key"]), "meta")
+        same(seal(meta, case["kept_context"], 1, key, unhex(case["kept_salt"])), case["kept"])
+    for link in v["refused_links"]:
+        fails({"name": link, "error": "bad-id"}, lambda link=link: read_link(link))
+    for bad in v["must_fail"]["snapshots"]:
+        at = (unhex(bad["key"]), bad["id"], bad["now"], bad["list"], bad["items"])
+        fails(bad, lambda at=at: open_snapshot(*at))
+
+
 def main():
     default = pathlib.Path(__file__).parents[3] / "vectors" / "chats-v1.json"
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     v = json.loads(path.read_text())
-    for part in (credentials, keys, records, talk, exchange):
+    for part in (credentials, keys, records, talk, exchange, sharing):
         part(v)
     print(f"{checked} checks hold")
 

@@ -7,6 +7,8 @@ mod build;
 mod must_fail;
 #[path = "../examples/chats_vectors/shape.rs"]
 mod shape;
+#[path = "../examples/chats_vectors/snapshots.rs"]
+mod snapshots;
 
 use build::{hex, sealed};
 use confidant_chat_format::vectors::new_device_insecure_for_testing;
@@ -343,4 +345,52 @@ fn pairings_and_rotations() {
         let named = rows.iter().map(|(chat, row)| (chat.as_ref().map_or(RingOf::Account, RingOf::Chat), row));
         assert_eq!(rings_digest(named), digest(&case.digest));
     }
+}
+
+#[test]
+fn snapshots() {
+    let vectors = committed();
+    for case in vectors.snapshots {
+        let link = SnapshotLink::parse(&case.link).unwrap();
+        assert_eq!((link.origin.as_str(), link.id.as_str()), (case.origin.as_str(), case.id.as_str()));
+        assert!(
+            link.key == SnapshotKey::from_key(key(&case.key)) && *link.dangerously_to_text() == case.link
+        );
+        let items: Vec<_> = case.items.iter().map(|one| (one.item.clone(), one.sealed.clone())).collect();
+        let opened = Snapshot::open(&link.key, &link.id, case.now, &snapshot(&case.list, &items)).unwrap();
+        let list = SnapshotList::from_json(case.list_json.as_bytes()).unwrap();
+        assert_eq!((opened.at, opened.until, &opened.title), (list.at, list.until, &list.title));
+        assert_eq!(opened.messages.len() + opened.embeds.len(), case.items.len());
+        for one in &case.items {
+            let body = match ItemId::parse(&one.item).unwrap() {
+                ItemId::Message(id) => {
+                    opened.messages.iter().find(|message| message.id == id).unwrap().body.clone()
+                }
+                ItemId::Embed(id) => opened.embeds[&id].body.clone(),
+                ItemId::Field(_) => panic!("a snapshot has no fields"),
+            };
+            assert!(one.json.contains(&serde_json::to_string(&body).unwrap()), "{}", one.item);
+        }
+        // The owner's devices have the key from the chat's.
+        let (ring, id) = (build::chat_ring(), SnapshotId::parse(&case.id).unwrap());
+        let kept = SnapshotKey::kept(&ring, &build::account(), &build::chat(1), &id, &envelope(&case.kept));
+        assert!(kept == Ok(link.key.clone()));
+        let again = link.key.keep(ring.newest(), &build::account(), &build::chat(1), &id);
+        assert!(SnapshotKey::kept(&ring, &build::account(), &build::chat(1), &id, &again).is_ok());
+        let elsewhere = SnapshotKey::kept(&ring, &build::account(), &build::chat(2), &id, &again);
+        assert!(elsewhere == Err(Refused::KeyRefused));
+    }
+    for link in vectors.refused_links {
+        assert_eq!(SnapshotLink::parse(&link).err(), Some(Refused::BadId), "{link}");
+    }
+    for bad in vectors.must_fail.snapshots {
+        let (link, id) = (SnapshotKey::from_key(key(&bad.key)), SnapshotId::parse(&bad.id).unwrap());
+        let opened = Snapshot::open(&link, &id, bad.now, &snapshot(&bad.list, &bad.items));
+        assert_eq!(opened.err(), refused(&bad.error), "{}", bad.name);
+    }
+}
+
+fn snapshot(list: &str, items: &[(String, String)]) -> SealedSnapshot {
+    let items = items.iter().map(|(item, sealed)| (ItemId::parse(item).unwrap(), envelope(sealed)));
+    SealedSnapshot { list: envelope(list), items: items.collect() }
 }

@@ -29,6 +29,7 @@ use crate::errors::RefusedSent;
 use crate::letters::LettersWaiting;
 use crate::malformed::Why;
 use crate::safety::SafetyRecords;
+use crate::snapshots::SnapshotKept;
 use crate::sync::{
     AccountState, AccountUpdated, ChatContentBatchResponse, ChatsSent, Hello, LoadMoreChats,
     LoadMoreChatsResponse, OfflineSyncComplete, PhasedSyncComplete, PhasedSyncRequest, Ping, Pong, Ready,
@@ -207,6 +208,8 @@ events! {
         LettersWaiting(LettersWaiting) = "letters_waiting",
         /// In an export: what the server remembers of the safety of chats.
         SafetyRecords(SafetyRecords) = "safety_records",
+        /// In an export: a snapshot that the account shares.
+        SnapshotKept(SnapshotKept) = "snapshot_kept",
         /// Answers `update_manifest`.
         ManifestStored(ManifestStored) = "manifest_stored",
         /// To other devices: credentials, rings, floors or manifest changed.

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use confidant_chat_format::{
     AccountId, ChatId, CredentialId, DeviceId, Digest, EmbedId, FieldName, ItemId, Login, MessageId,
-    PublicKey, Purpose, Shelf, TurnId,
+    PublicKey, Purpose, Shelf, SnapshotId, TurnId,
 };
 use confidant_seal::Kid;
 use serde::{Deserializer, Serializer};
@@ -66,6 +66,7 @@ ids! {
     DeviceId, "device id";
     EmbedId, "embed id";
     MessageId, "message id";
+    SnapshotId, "snapshot id";
     TurnId, "turn id";
 }
 

@@ -104,6 +104,10 @@ routes! {
     "/account/restore", Proof, Restore => SessionOpened, "Puts a lost account back, and opens a session.";
     "/account/restore/rings", Proof, RestoreRings => RingsRestored, "Puts back the keys of chats that the server lost.";
     "/chats/ticket", Session, TicketRequest => Ticket, "A ticket for one socket.";
+    "/chats/snapshots", Session, RequestSnapshots => Snapshots, "The snapshots that the account shares.";
+    "/chats/snapshots/make", Session, MakeSnapshot => SnapshotMade, "Shares a snapshot of a chat.";
+    "/chats/snapshots/open", Anybody, OpenSnapshot => SnapshotSent, "A snapshot, for whoever has its link.";
+    "/chats/snapshots/revoke", Session, RevokeSnapshot => Done, "Ends a snapshot.";
     "/chats/events", Session, ClientFrame => ServerFrame, "A frame without a socket; the answers are frames, one per line.";
 }
 

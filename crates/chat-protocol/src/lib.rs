@@ -19,6 +19,7 @@
 //! 3. A device catches up with [`PhasedSyncRequest`], and hears of the rest as it happens, ciphertext only.
 //! 4. A device asks for an answer with [`ChatMessageAdded`]. Words leave a device in clear in it, in [`ChatHistory`] and in [`ClientData`] only.
 //! 5. What changes the account is a [`Signed`] request: the proof is over the very bytes that are sent.
+//! 6. What a person shares is a [`MakeSnapshot`]; whoever has the link asks with [`OpenSnapshot`].
 //!
 //! `docs/PROTOCOL.md` is made from these types. Sizes are in [`limits`].
 //!
@@ -57,6 +58,7 @@ mod pairing;
 mod rotation;
 mod safety;
 mod shapes;
+mod snapshots;
 mod sync;
 mod values;
 mod wire;
@@ -100,6 +102,10 @@ pub use malformed::{Malformed, Why};
 pub use pairing::{PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken};
 pub use rotation::{RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged};
 pub use safety::{SafetyRecords, SafetySent};
+pub use snapshots::{
+    MakeSnapshot, OpenSnapshot, RequestSnapshots, RevokeSnapshot, SnapshotItem, SnapshotKept, SnapshotLine,
+    SnapshotMade, SnapshotSent, Snapshots,
+};
 pub use sync::{
     AccountState, AccountUpdated, Change, Changed, ChatContentBatchResponse, ChatSent, ChatsSent, DataName,
     FloorSent, Hello, LoadMoreChats, LoadMoreChatsResponse, OfflineResult, OfflineSyncComplete, Phase,

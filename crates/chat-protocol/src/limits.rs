@@ -43,6 +43,14 @@ pub const MAX_OFFLINE: usize = 100;
 pub const MAX_RESULTS: usize = 2 * MAX_OFFLINE;
 /// Letters that wait, of one account.
 pub const MAX_LETTERS: usize = 1_000;
+/// The envelopes of one snapshot, together, in bytes.
+pub const MAX_SNAPSHOT: usize = 4 * 1024 * 1024;
+/// Messages and embeds of one snapshot.
+pub const MAX_SNAPSHOT_ITEMS: usize = 1_000;
+/// Snapshots of an account.
+pub const MAX_SNAPSHOTS: usize = 100;
+/// How long a snapshot can be read, in days.
+pub const MAX_SNAPSHOT_DAYS: u32 = 90;
 /// Pieces of account data in one frame.
 pub const MAX_DATA: usize = 100;
 /// Devices, and sessions, of an account.

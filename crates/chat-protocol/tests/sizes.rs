@@ -6,12 +6,13 @@ use confidant_chat_format::{ChatId, Digest, FieldName, ItemId, PublicKey, Shelf}
 use confidant_chat_protocol::describe::Dice;
 use confidant_chat_protocol::limits::{
     MAX_CHATS, MAX_CREDENTIALS, MAX_DEVICES, MAX_EMBED, MAX_FLOOR, MAX_KEY, MAX_MESSAGE, MAX_RECEIPT,
-    MAX_RECORD, MAX_RING, MAX_STEPS,
+    MAX_RECORD, MAX_RING, MAX_SNAPSHOT, MAX_SNAPSHOT_ITEMS, MAX_SNAPSHOTS, MAX_STEPS,
 };
 use confidant_chat_protocol::{
     AccountState, Body, ChangeCredentials, ClientEvent, ClientFrame, Device, Devices, EncryptedChatMetadata,
-    Envelope, Erased, FirstManifest, FloorSent, HeadPut, KeyEntry, List, Map, NewCredential, Put, Register,
-    ServerEvent, ServerFrame, Session, StepSent, Text, TrailSent, Versions, Wire as _, item_limit,
+    Envelope, Erased, FirstManifest, FloorSent, HeadPut, KeyEntry, List, MakeSnapshot, Map, NewCredential,
+    Put, Register, ServerEvent, ServerFrame, Session, SnapshotItem, SnapshotKept, SnapshotLine, SnapshotSent,
+    Snapshots, StepSent, Text, TrailSent, Versions, Wire as _, item_limit,
 };
 use confidant_seal::Sealed;
 
@@ -105,4 +106,41 @@ fn a_floor_has_room_for_its_share_of_the_chats() {
     let chats = MAX_CHATS / 16 * 4 / 3;
     assert!(chats * line * 9 / 8 + 200 < MAX_FLOOR);
     assert!(MAX_CHATS / 16 * line > MAX_RECORD, "so a floor's limit is greater than a record's");
+}
+
+#[test]
+fn a_full_snapshot_and_a_full_list_of_them_fit() {
+    // As many messages as there may be, all small but one embed, which has the rest.
+    let (small, list) = (150, envelope::<MAX_RECORD>());
+    let rest = MAX_SNAPSHOT - MAX_RECORD - (MAX_SNAPSHOT_ITEMS - 1) * small;
+    let sealed = |bytes: usize| {
+        let mut sealed = vec![0xff; bytes];
+        sealed[..2].copy_from_slice(&[1, 1]);
+        Envelope::new(Sealed::from_bytes(sealed)).unwrap()
+    };
+    let item = |at: usize| {
+        let bits: [u8; 16] = std::array::from_fn(|byte| if byte < 8 { at.to_be_bytes()[byte] } else { 0xff });
+        let item = match at {
+            0 => ItemId::Embed(confidant_chat_format::EmbedId::from_bits(&bits)),
+            _ => ItemId::Message(confidant_chat_format::MessageId::from_bits(&bits)),
+        };
+        SnapshotItem { item, envelope: sealed(if at == 0 { rest } else { small }) }
+    };
+    let items: Vec<SnapshotItem> = (0..MAX_SNAPSHOT_ITEMS).map(item).collect();
+    let make = MakeSnapshot {
+        list: list.clone(),
+        items: List::new(items.clone()).unwrap(),
+        ..MakeSnapshot::make(&mut Dice::sample())
+    };
+    fits(&make);
+    let mut more = items.clone();
+    more[0].envelope = sealed(rest + 1);
+    let too_large = MakeSnapshot { items: List::new(more).unwrap(), ..make };
+    assert!(MakeSnapshot::read(&too_large.write().unwrap()).is_err());
+    let sent = SnapshotSent { expires_at: 1 << 52, list, items: List::new(items).unwrap() };
+    fits(&sent);
+    let line = || SnapshotLine { key: envelope::<MAX_KEY>(), ..SnapshotLine::make(&mut Dice::sample()) };
+    let kept = SnapshotKept { line: line(), content: Some(sent) };
+    fits(&ServerFrame { re: Some(u32::MAX), seq: None, event: ServerEvent::SnapshotKept(kept) });
+    fits(&Snapshots { snapshots: List::new((0..MAX_SNAPSHOTS).map(|_| line()).collect()).unwrap() });
 }

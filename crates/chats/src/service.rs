@@ -12,7 +12,7 @@
 //!
 //! - It never sees plaintext of a chat, but for the words that a device sends to have them answered, and the answer. What it
 //!   seals itself (records, ring rows, labels) is in `record` and `rows`; answers that wait for a device are in `letters`, what
-//!   it remembers of a chat in `safety`.
+//!   it remembers of a chat in `safety`, what is shared by a link in `snapshots`.
 //! - Before identity is known, every refusal about it is the same `login-refused`, whether or not there is such an account.
 //! - Nothing here reads a clock or opens a port: time, store, keys and frames come from the caller.
 //!
@@ -76,6 +76,7 @@ mod rotation;
 mod rows;
 mod safety;
 mod secret;
+mod snapshots;
 mod socket;
 mod sync;
 mod totp;
@@ -271,6 +272,8 @@ pub(crate) struct Inner {
     pub(crate) hub: Hub,
     pub(crate) answers: Answers,
     pub(crate) rates: Rates,
+    /// Of whoever opens snapshots.
+    pub(crate) snapshot_rates: Rates,
     pub(crate) left_out: LeftOut,
 }
 
@@ -294,8 +297,8 @@ impl Service {
             let service: Weak<dyn GapFiller> = Weak::<Inner>::clone(service);
             let hub = Hub::new(tell, service);
             let answers = Answers::new(hooks.answerer.clone());
-            let (rates, left_out) = (Rates::default(), LeftOut::default());
-            Inner { store, vault, clock, settings, hooks, hub, answers, rates, left_out }
+            let (rates, snapshot_rates, left_out) = (Rates::default(), Rates::default(), LeftOut::default());
+            Inner { store, vault, clock, settings, hooks, hub, answers, rates, snapshot_rates, left_out }
         });
         Self { inner }
     }
@@ -342,6 +345,10 @@ impl Service {
             "/account/restore" => this.restore(caller, body).await,
             "/account/restore/rings" => this.restore_rings(caller, body).await,
             "/chats/ticket" => this.ticket(caller, body).await,
+            "/chats/snapshots" => this.list_snapshots(caller, body).await,
+            "/chats/snapshots/make" => this.make_snapshot(caller, body).await,
+            "/chats/snapshots/open" => this.open_snapshot(caller, body).await,
+            "/chats/snapshots/revoke" => this.revoke_snapshot(caller, body).await,
             "/chats/events" => self.posted(caller, body).await,
             _ => Err(not_found()),
         }
@@ -370,6 +377,7 @@ impl Service {
         let this = &*self.inner;
         this.store.expire(this.now()).await?;
         this.rates.forget(this.now());
+        this.snapshot_rates.forget(this.now());
         this.witness_left_out().await;
         this.finish_erasures().await?;
         self.catch_up().await

@@ -3,7 +3,7 @@
 //! ```text
 //! logins key ──tags──▶ logins, credentials, networks, salts
 //! account key ──seals──▶ record, device labels, rings of account and mailbox     + anchor: the newest revision of the record
-//! chat's key ───seals──▶ the chat's ring, its safety row, marks of its answers   + anchor: the newest revision of the safety row
+//! chat's key ───seals──▶ the chat's ring, its safety row, marks, snapshots          + anchor: the newest revision of the safety row
 //!                                                                                destroyed with the chat
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Everything out, in clear; and everything gone.
 //!
 //! ```text
-//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters, safety ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, snapshots, letters, safety ─▶ the checks of a sync ─▶ plain JSON
 //! proof ─▶ erased ─▶ receipt, and this device's files go
 //! ```
 //!
@@ -11,9 +11,12 @@
 use std::collections::BTreeMap;
 
 use confidant_chat_format::{
-    Account, ChatId, EmbedId, Entry, Item, ItemId, Letter, List, Refused, SentAccount, Trail,
+    Account, ChatId, EmbedId, Entry, Item, ItemId, Letter, List, Refused, SentAccount, Snapshot, SnapshotKey,
+    SnapshotMessage, Trail,
 };
-use confidant_chat_protocol::{Body as _, Erase, Erased, Export, LetterSent, ServerEvent, ServerFrame};
+use confidant_chat_protocol::{
+    Body as _, Erase, Erased, Export, LetterSent, ServerEvent, ServerFrame, SnapshotKept,
+};
 use confidant_display::debug_without_content;
 use serde::Serialize;
 
@@ -22,6 +25,7 @@ use crate::credential::{Credential, read};
 use crate::device::Device;
 use crate::error::Error;
 use crate::room::{Delta, Room, Want};
+use crate::snapshots::received;
 use crate::state::open_data;
 use crate::sync::{collect, join};
 
@@ -48,6 +52,36 @@ pub struct ExportedLetter {
     pub more: Option<String>,
 }
 
+/// A snapshot of an export: what its link opens.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedSnapshot {
+    /// Its id.
+    pub id: String,
+    /// Until when it can be opened, in milliseconds since 1970.
+    pub expires_at: u64,
+    /// When it was made.
+    pub made_at: u64,
+    /// The title that it shows.
+    pub title: Option<String>,
+    /// Its messages: who speaks, when, and the words.
+    pub messages: Vec<ExportedWords>,
+    /// What the messages show.
+    pub attachments: Vec<String>,
+}
+
+/// A message of a snapshot of an export.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExportedWords {
+    /// Who speaks.
+    pub role: confidant_chat_format::Role,
+    /// When, in milliseconds since 1970.
+    pub created_at: u64,
+    /// The words.
+    pub body: String,
+}
+
 /// A chat of an export.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
@@ -68,6 +102,8 @@ pub struct ExportedChat {
     pub draft: Option<String>,
     /// Answers that no device has taken yet.
     pub letters: Vec<ExportedLetter>,
+    /// What is shared of it.
+    pub snapshots: Vec<ExportedSnapshot>,
     /// What the server remembers of its safety, in JSON: scores and flags, without a word of it.
     pub safety: Option<String>,
 }
@@ -105,6 +141,8 @@ pub struct Exported {
 debug_without_content!(
     ExportedMessage,
     ExportedLetter,
+    ExportedSnapshot,
+    ExportedWords,
     ExportedChat,
     ExportedData,
     Exported { chats: chats.len() }
@@ -129,6 +167,7 @@ impl Device {
         let (mut records, mut devices, mut is_whole) = (Vec::new(), Vec::new(), false);
         let mut letters: BTreeMap<ChatId, Vec<LetterSent>> = BTreeMap::new();
         let mut safety: BTreeMap<ChatId, String> = BTreeMap::new();
+        let mut snapshots: BTreeMap<ChatId, Vec<SnapshotKept>> = BTreeMap::new();
         for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
             match frame.event {
@@ -145,6 +184,9 @@ impl Device {
                     let records = part.records.into_vec().into_iter();
                     safety
                         .extend(records.filter_map(|one| Some((one.chat, one.record?.as_str().to_owned()))));
+                }
+                ServerEvent::SnapshotKept(kept) => {
+                    snapshots.entry(kept.line.chat.clone()).or_default().push(kept);
                 }
                 ServerEvent::PhasedSyncComplete(_) => is_whole = true,
                 ServerEvent::Refused(refused) => return Err(refused.into()),
@@ -166,7 +208,9 @@ impl Device {
             let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
             let letters = letters.remove(&chat).unwrap_or_default();
             let safety = safety.remove(&chat);
-            exported.chats.push(ExportedChat { safety, ..exported_chat(&account, &room, letters)? });
+            let snapshots = exported_snapshots(&account, &room, snapshots.remove(&chat).unwrap_or_default())?;
+            let chat = exported_chat(&account, &room, letters)?;
+            exported.chats.push(ExportedChat { safety, snapshots, ..chat });
         }
         exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
         for sent in records {
@@ -269,6 +313,34 @@ fn exported_letters(
     Ok(opened)
 }
 
+/// What is shared of a chat. One whose content the server has lost opens nothing, and is left out.
+fn exported_snapshots(
+    account: &Account,
+    room: &Room,
+    kept: Vec<SnapshotKept>,
+) -> Result<Vec<ExportedSnapshot>, Error> {
+    let mut opened = Vec::new();
+    for SnapshotKept { line, content } in kept {
+        let Some(content) = content else { continue };
+        let key = SnapshotKey::kept(&room.ring, account.id(), &room.id, &line.id, line.key.sealed())?;
+        // It was not over when it was made.
+        let snapshot = Snapshot::open(&key, &line.id, line.made_at, &received(content))?;
+        opened.push(ExportedSnapshot {
+            id: line.id.as_str().to_owned(),
+            expires_at: line.expires_at,
+            made_at: snapshot.at,
+            title: snapshot.title,
+            messages: snapshot.messages.into_iter().map(words).collect(),
+            attachments: snapshot.embeds.into_values().map(|text| text.body).collect(),
+        });
+    }
+    Ok(opened)
+}
+
+fn words(message: SnapshotMessage) -> ExportedWords {
+    ExportedWords { role: message.role, created_at: message.created_at, body: message.body }
+}
+
 fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Result<ExportedChat, Error> {
     let mut messages: Vec<ExportedMessage> = room
         .messages()
@@ -290,6 +362,7 @@ fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Re
         embeds,
         draft: room.draft.as_ref().map(|draft| draft.body.clone()),
         letters: exported_letters(account, room, letters)?,
+        snapshots: Vec::new(),
         safety: None,
     })
 }

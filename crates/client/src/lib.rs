@@ -20,7 +20,8 @@
 //!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`. What the server
 //!    asks for besides (settings, similar chats, a search) is given by the person's word or by a switch of the chat ([`Consent`]).
 //! 5. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
-//! 6. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
+//! 6. [`Device::share_snapshot`] shares a branch as it is now with whoever gets its link, and [`open_snapshot`] opens one.
+//! 7. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
 //!    written again, if the person says so ([`Device::put_back`]).
 //!
 //! The caller brings the way to the server ([`Transport`]), the files ([`Files`], or a [`Folder`]) and the time. With the
@@ -88,6 +89,7 @@ mod restore;
 mod room;
 mod rotate;
 mod send;
+mod snapshots;
 mod state;
 mod sync;
 mod transport;
@@ -101,7 +103,9 @@ pub use credential::Credential;
 pub use data_requests::{Consent, DataRequest};
 pub use device::{Clock, Device, Setup};
 pub use error::Error;
-pub use export::{Exported, ExportedChat, ExportedData, ExportedLetter, ExportedMessage};
+pub use export::{
+    Exported, ExportedChat, ExportedData, ExportedLetter, ExportedMessage, ExportedSnapshot, ExportedWords,
+};
 pub use files::{Files, Folder};
 #[cfg(feature = "http")]
 pub use http::{Http, builder as http_builder};
@@ -110,6 +114,7 @@ pub use pair::Offer;
 pub use put_back::PutBack;
 pub use queue::{ConflictedCopy, LossReason, OperationKind, WaitingOperation};
 pub use restore::{Rest, Restoration, Restored, RingsBack};
+pub use snapshots::{SharedSnapshot, SnapshotOptions, SnapshotView, open_snapshot};
 pub use sync::{Phase, Synced};
 pub use transport::{Connection, Posted, SessionKeys, Transport, TransportError};
 pub use turns::{Approval, Asked, Awaited, Awaiting, TurnEvent, TurnUpdate};

@@ -389,6 +389,8 @@ impl Witness for AuditLog {
             Act::SessionRevoked => Action::DeviceSessionEnded,
             Act::Exported => Action::AccountExported,
             Act::ChatDeleted => Action::ChatDeleted,
+            Act::SnapshotMade => Action::SnapshotMade,
+            Act::SnapshotRevoked => Action::SnapshotRevoked,
         };
         let user = UserId::any(account.as_str()).map_err(|error| VaultError(error.to_string()))?;
         let administrator = self.engine.dangerously_administer(Actor::named(ACTOR));

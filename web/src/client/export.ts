@@ -1,6 +1,6 @@
 // Everything out, in clear; and everything gone.
 //
-//   proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters ─▶ the checks of a sync ─▶ plain JSON
+//   proof ─▶ frames, one per line ─▶ account, chats, embeds, data, snapshots, letters ─▶ the checks of a sync ─▶ plain JSON
 //   proof ─▶ erased ─▶ receipt, and this device's files go
 //
 // An export is opened with the same checks as a sync, against what this device remembers. Easy to get wrong: an export that leaves something
@@ -18,10 +18,12 @@ import {
   type MessageId,
   Refused,
   Sealed,
+  Snapshot,
+  SnapshotKey,
   Trail,
   type TurnId,
 } from "../format/index";
-import { type AccountState, type DataSent, type LetterSent, ServerFrame, Signed, readBody, writeBody } from "../protocol/index";
+import { type AccountState, type DataSent, type LetterSent, ServerFrame, Signed, type SnapshotKept, readBody, writeBody } from "../protocol/index";
 import { verified } from "./chats";
 import type { Credential } from "./credential";
 import { type Device, connect, disconnect } from "./device";
@@ -42,6 +44,17 @@ export interface ExportedLetter {
   more: string | null;
 }
 
+/** A snapshot of an export: what its link opens. */
+export interface ExportedSnapshot {
+  id: string;
+  expires_at: number;
+  made_at: number;
+  title: string | null;
+  messages: { role: string; created_at: number; body: string }[];
+  /** What the messages show. */
+  attachments: string[];
+}
+
 /** A chat of an export. Names as the Rust client writes them, so that one program reads both. */
 export interface ExportedChat {
   id: ChatId;
@@ -57,6 +70,8 @@ export interface ExportedChat {
   draft: string | null;
   /** Answers that no device has taken yet. */
   letters: ExportedLetter[];
+  /** What is shared of it. */
+  snapshots: ExportedSnapshot[];
   /** What the server remembers of its safety, in JSON: scores and flags, without a word of it. */
   safety: string | null;
 }
@@ -82,6 +97,7 @@ interface Sent {
   devices: string[];
   letters: Map<ChatId, LetterSent[]>;
   safety: Map<ChatId, string>;
+  snapshots: Map<ChatId, SnapshotKept[]>;
 }
 
 /** Takes everything out and opens it. */
@@ -89,13 +105,15 @@ export async function exportAll(device: Device, by: Credential): Promise<Exporte
   const signing = await device.link.ready(by);
   const signed = await device.link.signed("/account/export", { account: device.state.account }, signing);
   const [body] = await device.link.raw("/account/export", writeBody(Signed, signed));
-  const { state, chats, records, devices, letters, safety } = readFrames(body);
+  const { state, chats, records, devices, letters, safety, snapshots } = readFrames(body);
   const account = await openExported(device, state);
   account.checkChats(chats.keys());
   const exported: Exported = { v: 1, account: account.id, generation: account.key.generation, chats: [], data: [], devices };
   for (const [chat, parts] of chats) {
     const room = await exportedRoom(device, account, chat, parts);
-    exported.chats.push({ ...(await exportedChat(account, room, letters.get(chat) ?? [])), safety: safety.get(chat) ?? null });
+    const shared = await exportedSnapshots(account, room, snapshots.get(chat) ?? []);
+    const opened = await exportedChat(account, room, letters.get(chat) ?? []);
+    exported.chats.push({ ...opened, snapshots: shared, safety: safety.get(chat) ?? null });
   }
   exported.chats.sort((one, two) => two.updated_at - one.updated_at);
   for (const { kind, name, data } of records) {
@@ -111,6 +129,7 @@ function readFrames(body: Bytes): Sent {
   let [state, isWhole]: [AccountState | null, boolean] = [null, false];
   const [chats, letters]: [Parts, Sent["letters"]] = [new Map(), new Map()];
   const safety: Sent["safety"] = new Map();
+  const snapshots: Sent["snapshots"] = new Map();
   const [records, devices]: [DataSent[], string[]] = [[], []];
   for (const line of text.split("\n").filter((one) => one !== "")) {
     const event = frameOf(line);
@@ -133,6 +152,9 @@ function readFrames(body: Bytes): Sent {
       case "safety_records":
         for (const { chat, record } of event.records) if (record !== undefined) safety.set(chat, record);
         break;
+      case "snapshot_kept":
+        snapshots.set(event.line.chat, [...(snapshots.get(event.line.chat) ?? []), event]);
+        break;
       case "phased_sync_complete":
         isWhole = true;
         break;
@@ -143,7 +165,7 @@ function readFrames(body: Bytes): Sent {
     }
   }
   if (state === null || !isWhole) throw new Refused("withheld");
-  return { state, chats, records, devices, letters, safety };
+  return { state, chats, records, devices, letters, safety, snapshots };
 }
 
 function frameOf(line: string) {
@@ -216,7 +238,28 @@ async function exportedLetters(account: Account, room: Room, letters: readonly L
   return opened;
 }
 
-async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety">> {
+/** What is shared of a chat. One whose content the server has lost opens nothing, and is left out. */
+async function exportedSnapshots(account: Account, room: Room, kept: SnapshotKept[]): Promise<ExportedSnapshot[]> {
+  const opened: ExportedSnapshot[] = [];
+  for (const { line, content } of kept) {
+    if (content === undefined) continue;
+    const key = await SnapshotKey.kept(room.ring, account.id, room.id, line.id, line.key);
+    const items = content.items.map(({ item, envelope }) => [item, envelope] as const);
+    // It was not over when it was made.
+    const snapshot = await Snapshot.open(key, line.id, line.madeAt, { list: content.list, items });
+    opened.push({
+      id: line.id,
+      expires_at: line.expiresAt,
+      made_at: snapshot.at,
+      title: snapshot.title,
+      messages: snapshot.messages.map(({ role, createdAt, body }) => ({ role, created_at: createdAt, body })),
+      attachments: [...snapshot.embeds.values()].map(({ body }) => body),
+    });
+  }
+  return opened;
+}
+
+async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety" | "snapshots">> {
   const messages = roomMessages(room).map(([id, , message]) => ({ id, message }));
   messages.sort((one, two) => one.message.createdAt - two.message.createdAt);
   const embeds: Record<string, string> = {};

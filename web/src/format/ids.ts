@@ -22,6 +22,8 @@ export type DeviceId = Brand<"dev">;
 export type EmbedId = Brand<"emb">;
 /** A message; a reply has its id before it has its words. */
 export type MessageId = Brand<"msg">;
+/** A snapshot of a chat, which was shared. */
+export type SnapshotId = Brand<"snap">;
 /** A question to the server, until it is answered. */
 export type TurnId = Brand<"turn">;
 
@@ -52,6 +54,7 @@ export const CredentialId = ids("cred");
 export const DeviceId = ids("dev");
 export const EmbedId = ids("emb");
 export const MessageId = ids("msg");
+export const SnapshotId = ids("snap");
 export const TurnId = ids("turn");
 
 /** The name of a chat's field (`title`), or of a piece of account data. */

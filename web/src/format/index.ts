@@ -33,7 +33,7 @@ export type { List, Mark, Pending, Step } from "./head";
 export { Claim, history } from "./history";
 export type { Line } from "./history";
 export {
-  AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin, TurnId,
+  AccountId, ChatId, CredentialId, DeviceId, EmbedId, FieldName, ItemId, Login, MessageId, Origin, SnapshotId, TurnId,
 } from "./ids";
 export type { FieldItem } from "./ids";
 export { Key, Kid } from "./key";
@@ -47,5 +47,7 @@ export { Message, openRecord, Place, sealRecord, Shelf, Text } from "./record";
 export type { Opened, Role, Shared } from "./record";
 export { AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap } from "./ring";
 export { restage, ringsDigest } from "./rotation";
+export { Snapshot, SnapshotKey, SnapshotLink, SnapshotList } from "./snapshot";
+export type { SealedSnapshot, SnapshotMessage } from "./snapshot";
 export { adopt, Kind, Transcript } from "./transcript";
 export type { Said } from "./transcript";

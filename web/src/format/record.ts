@@ -10,7 +10,7 @@ import { openOrNull, Sealed, seal } from "./envelope";
 import type { Context } from "./envelope";
 import { Refused } from "./error";
 import { EmbedId, FieldName, ItemId, MessageId } from "./ids";
-import type { AccountId, ChatId } from "./ids";
+import type { AccountId, ChatId, SnapshotId } from "./ids";
 import { read, Reader, write } from "./json";
 import type { Codec } from "./json";
 import type { Held, Ring, Sub } from "./ring";
@@ -21,7 +21,8 @@ export type Place =
   | { readonly kind: "head" | "draft"; readonly chat: ChatId }
   | { readonly kind: "data"; readonly of: FieldName; readonly name: FieldName }
   | { readonly kind: "floor"; readonly shelf: Shelf }
-  | { readonly kind: "manifest" };
+  | { readonly kind: "manifest" }
+  | { readonly kind: "snapshot"; readonly chat: ChatId; readonly id: SnapshotId };
 
 export const Place = {
   /** An item of a chat's list. */
@@ -36,6 +37,8 @@ export const Place = {
   floor: (shelf: Shelf): Place => ({ kind: "floor", shelf }),
   /** The account's manifest. */
   MANIFEST: { kind: "manifest" } satisfies Place,
+  /** The key of a snapshot of a chat, which is no JSON. */
+  snapshotKey: (chat: ChatId, id: SnapshotId): Place => ({ kind: "snapshot", chat, id }),
 
   /** The context of the envelope. */
   context(place: Place, owner: AccountId): Context {
@@ -66,6 +69,8 @@ function contextOf(place: Place): [purpose: string, container: string, object: s
       return ["floor", "", Shelf.digit(place.shelf), ""];
     case "manifest":
       return ["manifest", "", "manifest", ""];
+    case "snapshot":
+      return ["snapshot", place.chat, place.id, "key"];
   }
 }
 

@@ -52,6 +52,7 @@ import { RefusedSent } from "./errors";
 import { LettersWaiting } from "./letters";
 import { SafetyRecords } from "./safety";
 import { type Value, events } from "./shapes";
+import { SnapshotKept } from "./snapshots";
 import {
   AccountState,
   AccountUpdated,
@@ -163,6 +164,8 @@ export const ServerEvent = events(() => ({
   letters_waiting: LettersWaiting,
   /** In an export: what the server remembers of the safety of chats. */
   safety_records: SafetyRecords,
+  /** In an export: a snapshot that the account shares. */
+  snapshot_kept: SnapshotKept,
   /** Answers `update_manifest`. */
   manifest_stored: ManifestStored,
   /** To other devices: credentials, rings, floors or manifest changed. */

@@ -25,6 +25,7 @@ export * from "./pairing";
 export * from "./rotation";
 export * from "./routes";
 export * from "./safety";
+export * from "./snapshots";
 export { At, Malformed, type ObjectShape, type Shape, type Value, readBody, writeBody } from "./shapes";
 export * from "./sync";
 export { cutText, utf8Length } from "./values";

@@ -63,6 +63,18 @@ export const MAX_RESULTS = 2 * MAX_OFFLINE;
 /** Letters that wait, of one account. */
 export const MAX_LETTERS = 1_000;
 
+/** The envelopes of one snapshot, together, in bytes. */
+export const MAX_SNAPSHOT = 4 * 1024 * 1024;
+
+/** Messages and embeds of one snapshot. */
+export const MAX_SNAPSHOT_ITEMS = 1_000;
+
+/** Snapshots of an account. */
+export const MAX_SNAPSHOTS = 100;
+
+/** How long a snapshot can be read, in days. */
+export const MAX_SNAPSHOT_DAYS = 90;
+
 /** Pieces of account data in one frame. */
 export const MAX_DATA = 100;
 

@@ -31,6 +31,7 @@ import {
 import { PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken } from "./pairing";
 import { RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged } from "./rotation";
 import type { ObjectShape, Value } from "./shapes";
+import { MakeSnapshot, OpenSnapshot, RequestSnapshots, RevokeSnapshot, SnapshotMade, SnapshotSent, Snapshots } from "./snapshots";
 
 export type Who = "anybody" | "session" | "login" | "change" | "export" | "erase" | "pair" | "restore";
 
@@ -98,6 +99,14 @@ export const ROUTES = {
   "/account/restore/rings": route("restore", RestoreRings, RingsRestored),
   /** A ticket for one socket. */
   "/chats/ticket": route("session", TicketRequest, Ticket),
+  /** The snapshots that the account shares. */
+  "/chats/snapshots": route("session", RequestSnapshots, Snapshots),
+  /** Shares a snapshot of a chat. */
+  "/chats/snapshots/make": route("session", MakeSnapshot, SnapshotMade),
+  /** A snapshot, for whoever has its link. */
+  "/chats/snapshots/open": route("anybody", OpenSnapshot, SnapshotSent),
+  /** Ends a snapshot. */
+  "/chats/snapshots/revoke": route("session", RevokeSnapshot, Done),
   /** A frame without a socket; the answers are frames, one per line. */
   "/chats/events": route("session", ClientFrame, ServerFrame),
 } as const;

@@ -15,6 +15,7 @@ import {
   Login,
   MessageId,
   PublicKey,
+  SnapshotId,
   TurnId,
   PURPOSES,
   type Purpose,
@@ -49,6 +50,7 @@ export const credentialId = checked<CredentialId>("credential id", CredentialId.
 export const deviceId = checked<DeviceId>("device id", DeviceId.is);
 export const embedId = checked<EmbedId>("embed id", EmbedId.is);
 export const messageId = checked<MessageId>("message id", MessageId.is);
+export const snapshotId = checked<SnapshotId>("snapshot id", SnapshotId.is);
 export const turnId = checked<TurnId>("turn id", TurnId.is);
 export const fieldName = checked<FieldName>("name", FieldName.is);
 export const itemId = parsed<ItemId>("item: message id, embed id, or meta:name", (text) => ItemId.parse(text));

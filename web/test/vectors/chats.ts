@@ -3,9 +3,10 @@
 import {
   AccountId, AccountKey, adopt, BoxKey, chain, ChatId, CredentialId, Digest, Entry, Floor, fromUtf8, Head, hex, history, ItemId, Key,
   Letter, live, Login, Manifest, Message, MessageId, openRecord, Origin, Pairing, PairingSecret, passwordSalt, Place, prfInput, PURPOSES,
-  RecoveryCode, Ring, RingOf, ringsDigest, Root, serverSalt, Shelf, Statement, Text, Transcript, TurnId, utf8,
+  RecoveryCode, Ring, RingOf, ringsDigest, Root, serverSalt, Shelf, Snapshot, SnapshotId, SnapshotKey, SnapshotLink, SnapshotList, Statement,
+  Text, Transcript, TurnId, utf8,
 } from "../../src/format/index";
-import type { Bytes, Kind, Purpose, Signer, Wrap } from "../../src/format/index";
+import type { Bytes, Kind, Purpose, SealedSnapshot, Signer, Wrap } from "../../src/format/index";
 import {
   AES_256_GCM, letterKeyInsecureForTesting, newDeviceInsecureForTesting, pairingKeyInsecureForTesting, sealWithSalt,
 } from "../../src/format/vectors";
@@ -188,7 +189,55 @@ const transcript: Section = each<{ account_key: string; chat: string; start: str
   }
 });
 
+const snapshot = (list: string, items: [string, string][]): SealedSnapshot => ({
+  list: bytes(list),
+  items: items.map(([item, sealed]) => [ItemId.parse(item), bytes(sealed)] as const),
+});
+
+interface SnapshotCase {
+  key: string; id: string; origin: string; link: string; now: number; salt: string; list_json: string; list: string;
+  items: { item: string; json: string; sealed: string }[]; chat_key: string; kept_context: Five; kept_salt: string; kept: string;
+}
+
+async function snapshotHolds(one: SnapshotCase): Promise<void> {
+  const link = await SnapshotLink.parse(one.link);
+  equal([link.origin, link.id, link.key.kid], [one.origin, one.id, (await key(one.key)).kid]);
+  equal(SnapshotLink.dangerouslyToText(link), one.link);
+  const opened = await Snapshot.open(link.key, link.id, one.now, snapshot(one.list, one.items.map(({ item, sealed }) => [item, sealed])));
+  const list = SnapshotList.fromJson(utf8(one.list_json));
+  equal([opened.at, opened.until, opened.title], [list.at, list.until, list.title]);
+  equal(text(SnapshotList.toJson(list)), one.list_json, "written again, byte for byte");
+  const place = (object: string, field: string): Five => ["snapshot", "", one.id, object, field];
+  const sealed = async (label: string, five: Five, json: string) => {
+    return hex(await sealWithSalt(AES_256_GCM, await link.key.derive(label), context(five), 1, utf8(json), bytes(one.salt)));
+  };
+  equal(await sealed("meta", place("list", ""), one.list_json), one.list);
+  for (const { item, json, sealed: right } of one.items) {
+    equal(await sealed(item.startsWith("msg_") ? "msg" : "embed", place(item, "content"), json), right);
+  }
+  // Sealed anew, it has the same words under other ids.
+  const again = Snapshot.ofBranch([opened.at, opened.until], opened.title, opened.messages, opened.embeds);
+  if (again === null) throw new Error("a snapshot has a message");
+  const reopened = await Snapshot.open(link.key, link.id, one.now, await Snapshot.seal(again, link.key, link.id));
+  equal(reopened.messages.map(({ body, refs }) => [body, refs.length]), opened.messages.map(({ body, refs }) => [body, refs.length]));
+  equal(reopened.messages.some(({ id }) => opened.messages.some((other) => other.id === id)), false);
+  // The owner's devices have the key from the chat's.
+  const [, account, chat, id, field] = one.kept_context;
+  const [ring, owner] = [await chatRing(one.chat_key), AccountId.parse(account)];
+  const kept = await SnapshotKey.kept(ring, owner, ChatId.parse(chat), SnapshotId.parse(id), bytes(one.kept));
+  equal([kept.kid, field], [link.key.kid, "key"]);
+  const salted = sealWithSalt(AES_256_GCM, await (await key(one.chat_key)).derive("meta"), context(one.kept_context), 1, bytes(one.key), bytes(one.kept_salt));
+  equal(hex(await salted), one.kept);
+  const fresh = await SnapshotKey.keep(link.key, ring.newest, owner, ChatId.parse(chat), link.id);
+  equal((await SnapshotKey.kept(ring, owner, ChatId.parse(chat), link.id, fresh)).kid, link.key.kid);
+  equal(await refusal(() => SnapshotKey.kept(ring, owner, ChatId.random(), link.id, fresh)), "key-refused");
+}
+
 const MUST_FAIL: Sections = {
+  snapshots: each<{ key: string; id: string; now: number; list: string; items: [string, string][]; error: string }>(async (one) => {
+    const [under, id] = [await key(one.key), SnapshotId.parse(one.id)];
+    equal(await refusal(() => Snapshot.open(under, id, one.now, snapshot(one.list, one.items))), one.error);
+  }),
   profiles: each<{ profile: number; error: string }>(async (one) =>
     equal(await refusal(() => Root.fromPassword("x", new Uint8Array(16).fill(7), one.profile)), one.error),
   ),
@@ -298,6 +347,8 @@ export const CHATS: Sections = {
     const rows = one.entries.map(([container, n, name]) => [ringOf(container ? "chat" : "account", container), { n, kid: kid(name) }] as const);
     equal([await ringsDigest(rows), await ringsDigest(rows.toReversed())], [digest(one.digest), digest(one.digest)]);
   }),
+  snapshots: each<SnapshotCase>(snapshotHolds),
+  refused_links: each<string>(async (link) => equal(await refusal(() => SnapshotLink.parse(link)), "bad-id")),
   must_fail: inside(MUST_FAIL),
 };
 

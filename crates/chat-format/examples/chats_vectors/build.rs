@@ -7,6 +7,7 @@ use confidant_seal::{Context, Key, Suite};
 
 use super::must_fail::must_fail;
 use super::shape::*;
+use super::snapshots::{refused_links, snapshots};
 
 /// The whole file.
 pub(crate) fn text() -> String {
@@ -35,6 +36,8 @@ pub(crate) fn text() -> String {
         mailbox: vec![mailbox(), more()],
         pairing: vec![pairing()],
         rotation: rotation(),
+        snapshots: snapshots(),
+        refused_links: refused_links(),
         must_fail: must_fail(),
     };
     serde_json::to_string_pretty(&vectors).expect("plain data serialises") + "\n"

@@ -3,6 +3,7 @@
 mod build;
 mod must_fail;
 mod shape;
+mod snapshots;
 
 fn main() -> std::io::Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/chats-v1.json");

@@ -5,6 +5,7 @@ use confidant_seal::{Key, Suite};
 
 use super::build::*;
 use super::shape::*;
+use super::snapshots::bad_snapshots;
 
 pub(crate) fn must_fail() -> MustFail {
     MustFail {
@@ -19,6 +20,7 @@ pub(crate) fn must_fail() -> MustFail {
         transcripts: bad_transcripts(),
         letters: bad_letters(),
         pairings: bad_pairings(),
+        snapshots: bad_snapshots(),
     }
 }
 

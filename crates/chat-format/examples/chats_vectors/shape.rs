@@ -36,6 +36,8 @@ shapes! {
         mailbox: Vec<MailboxCase>,
         pairing: Vec<PairingCase>,
         rotation: Vec<RotationCase>,
+        snapshots: Vec<SnapshotCase>,
+        refused_links: Vec<String>,
         must_fail: MustFail,
     }
     IdCase { bits: String, account: String, chat: String, message: String }
@@ -76,6 +78,11 @@ shapes! {
         key: String, wire: String,
     }
     RotationCase { entries: Vec<(String, u32, String)>, digest: String }
+    SnapshotCase {
+        key: String, id: String, origin: String, link: String, now: u64, salt: String, list_json: String, list: String,
+        items: Vec<SnapshotItem>, chat_key: String, kept_context: Fields, kept_salt: String, kept: String,
+    }
+    SnapshotItem { item: String, json: String, sealed: String }
     MustFail {
         profiles: Vec<BadProfile>,
         proofs: Vec<BadProof>,
@@ -86,6 +93,7 @@ shapes! {
         transcripts: Vec<BadTranscript>,
         letters: Vec<BadLetter>,
         pairings: Vec<BadPairing>,
+        snapshots: Vec<BadSnapshot>,
     }
     BadProfile { profile: u32, error: String }
     BadProof { name: String, case: Proof, error: String }
@@ -110,5 +118,8 @@ shapes! {
     BadPairing {
         name: String, secret: String, new_key: String, origin: String, account: String, generation: u32, wire: String,
         error: String,
+    }
+    BadSnapshot {
+        name: String, key: String, id: String, now: u64, list: String, items: Vec<(String, String)>, error: String,
     }
 }

@@ -21,7 +21,7 @@ pub struct Checked {
 }
 
 impl Service {
-    /// Opens the record, every ring and every safety row of every account.
+    /// Opens the record, every ring, every safety row and every snapshot of every account.
     pub async fn check(&self) -> Result<Checked, RefusedSent> {
         let this = &*self.inner;
         let (mut checked, mut after) = (Checked::default(), None);
@@ -111,7 +111,10 @@ impl Inner {
         loop {
             let page = self.store.rings(account, after.clone()).await?;
             if page.is_empty() {
-                return self.safety_fault(account).await;
+                return match self.safety_fault(account).await? {
+                    None if !self.snapshots_open(account).await? => Ok(Some("record-refused")),
+                    fault => Ok(fault),
+                };
             }
             for row in page {
                 if after.as_ref().is_none_or(|(of, _)| *of != row.of) {

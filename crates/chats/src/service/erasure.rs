@@ -90,8 +90,8 @@ impl Inner {
 }
 
 fn plain_receipt(erased: &store::Erased) -> String {
-    let store::Erased { chats, items, devices, sessions, letters } = erased;
+    let store::Erased { chats, items, devices, sessions, letters, snapshots } = erased;
     format!(
-        r#"{{"v":1,"chats":{chats},"items":{items},"devices":{devices},"sessions":{sessions},"letters":{letters}}}"#
+        r#"{{"v":1,"chats":{chats},"items":{items},"devices":{devices},"sessions":{sessions},"letters":{letters},"snapshots":{snapshots}}}"#
     )
 }

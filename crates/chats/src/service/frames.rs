@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use confidant_chat_format::{AccountId, ChatId, DeviceId, Digest, EmbedId, TurnId};
 use confidant_chat_protocol::{
-    Body as _, ClientFrame, Export, RefusedSent, ServerEvent, ServerFrame, Versions, limits,
+    Body as _, ClientFrame, Export, RefusedSent, ServerEvent, ServerFrame, SnapshotLine, Versions, limits,
 };
 use confidant_display::debug_without_content;
 
@@ -38,6 +38,8 @@ pub(crate) enum Step {
     Embeds(ChatId, Vec<EmbedId>),
     /// What is remembered of the safety of chats.
     Safety(Vec<ChatId>),
+    /// A snapshot that the account shares.
+    Snapshot(Box<SnapshotLine>),
     /// Letters that wait, after this one.
     Letters(Option<(ChatId, TurnId)>),
 }
@@ -83,6 +85,10 @@ impl Frames {
             }
             Step::Safety(chats) => {
                 let made = service.safety_frame(&self.peer.account, chats).await;
+                made.map(|event| (event, None))
+            }
+            Step::Snapshot(line) => {
+                let made = service.snapshot_frame(&self.peer.account, line).await;
                 made.map(|event| (event, None))
             }
             Step::Letters(after) => {
@@ -156,6 +162,8 @@ impl Service {
             steps.push(Step::Chats(ChatsStep::new(SendReason::Export, todo)));
             steps.push(Step::Safety(chats.iter().map(|line| line.chat.clone()).collect()));
         }
+        let snapshots = this.snapshot_lines(account).await?;
+        steps.extend(snapshots.into_iter().map(|line| Step::Snapshot(Box::new(line))));
         steps.push(Step::Letters(None));
         steps.push(Step::event(state.complete(confidant_chat_protocol::Phase::All)));
         Ok(Frames::new(self.clone(), peer, None, steps))

@@ -43,6 +43,7 @@ macro_rules! mounted {
             mod letters;
             mod marks;
             mod safety;
+            mod snapshots;
             mod sockets;
             mod syncing;
             mod witness;

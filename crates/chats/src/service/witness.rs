@@ -60,6 +60,10 @@ pub enum Act {
     Exported,
     /// A chat was deleted, and its key destroyed.
     ChatDeleted,
+    /// A snapshot of a chat was shared.
+    SnapshotMade,
+    /// A snapshot was ended.
+    SnapshotRevoked,
 }
 
 impl Inner {

@@ -185,4 +185,6 @@ pub struct Erased {
     pub sessions: u64,
     /// Letters that nobody had taken.
     pub letters: u64,
+    /// Snapshots that were shared.
+    pub snapshots: u64,
 }

@@ -377,7 +377,7 @@ const SMALL: i64 = 500;
 const LARGE: i64 = 8;
 
 /// Every table, those first that others refer to.
-pub(crate) static TABLES: [Table; 26] = [
+pub(crate) static TABLES: [Table; 27] = [
     table(
         "accounts",
         Of::Accounts,
@@ -434,6 +434,13 @@ pub(crate) static TABLES: [Table; 26] = [
         SMALL,
     ),
     table("safety", Of::Account, &[("chat", KeyType::Text)], &["rev", "sealed"], SMALL),
+    table(
+        "snapshots",
+        Of::Account,
+        &[("id", KeyType::Bytes)],
+        &["chat", "expires_at", "line", "content"],
+        LARGE,
+    ),
     table("feed", Of::Account, &[("seq", KeyType::Number)], &["what", "name"], SMALL),
     table(
         "devices",

@@ -29,6 +29,10 @@ pub const MORE_BYTES: usize = wire::MAX_RECORD;
 pub const MARK_BYTES: usize = 1 << 10;
 /// A chat's safety row, sealed by the server.
 pub const SAFETY_BYTES: usize = 4 << 10;
+/// What the owner of a snapshot sees in a list, sealed by the server.
+pub const SNAPSHOT_LINE_BYTES: usize = 4 << 10;
+/// What the link of a snapshot opens, sealed by the server: the answer, in JSON.
+pub const SNAPSHOT_BYTES: usize = 2 * wire::MAX_SNAPSHOT;
 /// An account's sealed record, or what a one-use code carries.
 pub const RECORD_BYTES: usize = 64 << 10;
 
@@ -58,6 +62,8 @@ pub const SESSIONS: u32 = wire::MAX_DEVICES as u32;
 pub const LETTERS: u32 = wire::MAX_LETTERS as u32;
 /// Marks of an account. One more, and the oldest goes.
 pub const MARKS: u32 = LETTERS;
+/// Snapshots of an account.
+pub const SNAPSHOTS: u32 = wire::MAX_SNAPSHOTS as u32;
 /// Rows that one call of a list returns.
 pub const PAGE: usize = wire::MAX_CHANGES;
 
@@ -65,5 +71,7 @@ pub const PAGE: usize = wire::MAX_CHANGES;
 pub const FREEZE: Duration = Duration::from_secs(600);
 /// How long a letter waits; and a mark, for its letter.
 pub const LETTER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long a snapshot can be read, at most.
+pub const SNAPSHOT_LIFE: Duration = Duration::from_secs(wire::MAX_SNAPSHOT_DAYS as u64 * 24 * 3600);
 /// How long a pairing slot is open.
 pub const PAIRING: Duration = Duration::from_secs(120);

@@ -8,7 +8,7 @@
 //!  Lists      floors, manifest, account data                Upkeep     expiry, scrubbing, checking
 //!  Chats      writes, drafts, deletion, reading             Feed       what changed since, which chats come first
 //!  Letters    answers that wait for a device                Safety     what is remembered of a chat without its words
-//!  Marks      answers that are on their way
+//!  Marks      answers that are on their way                Snapshots  what is shared by a link
 //! ```
 //!
 //! - A write is one transaction: all of it happens, or none. The checks are made inside it.
@@ -39,6 +39,7 @@ pub mod postgres;
 mod rings;
 mod safety;
 mod sessions;
+mod snapshots;
 pub mod sqlite;
 mod time;
 
@@ -69,23 +70,35 @@ pub use marks::{ClaimedMark, Hold, MarkRow, Marks, Pause, PutMark};
 pub use rings::{BeginRotation, CommitRotation, Frozen, RingEntry, RingName, Rings, Stage, Staged};
 pub use safety::{PutSafety, Safety};
 pub use sessions::{Device, NewDevice, Session, Sessions};
+pub use snapshots::{FoundSnapshot, PutSnapshot, SnapshotRow, Snapshots};
 pub use time::Millis;
 
 /// Everything that is kept of client-sealed chats.
 pub trait ChatStore:
-    Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Codes + Upkeep
+    Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Snapshots + Codes + Upkeep
 {
 }
 
-impl<T: Accounts + Rings + Lists + Chats + Feed + Letters + Marks + Safety + Sessions + Codes + Upkeep>
-    ChatStore for T
+impl<T> ChatStore for T where
+    T: Accounts
+        + Rings
+        + Lists
+        + Chats
+        + Feed
+        + Letters
+        + Marks
+        + Safety
+        + Sessions
+        + Snapshots
+        + Codes
+        + Upkeep
 {
 }
 
 /// What keeps a store in order.
 #[async_trait]
 pub trait Upkeep: Send + Sync + std::fmt::Debug {
-    /// Removes what has expired: codes, pairing slots, sessions, letters, marks, failed logins and rotations that nobody committed.
+    /// Removes what has expired: codes, pairing slots, sessions, letters, marks, snapshots, failed logins and rotations that nobody committed.
     /// Returns how many rows went.
     async fn expire(&self, now: Millis) -> Result<u64>;
     /// Leaves nothing of erased rows behind in journals or pages. [`StoreError::Busy`] says that somebody still reads. This may

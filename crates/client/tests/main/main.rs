@@ -17,6 +17,7 @@ mod over_http;
 mod place;
 mod restore;
 mod rows;
+mod snapshots;
 mod stolen;
 mod strangers;
 mod world;

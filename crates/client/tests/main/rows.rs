@@ -175,6 +175,9 @@ pub(crate) fn open_all(
     // There, where a question was asked.
     columns.remove("safety.sealed");
     columns.remove("marks.sealed");
+    // There, where a snapshot is shared.
+    columns.remove("snapshots.line");
+    columns.remove("snapshots.content");
     assert_eq!(columns, BTreeSet::from(["accounts.record", "devices.label", "rings.sealed"]));
     found
 }
@@ -188,6 +191,7 @@ fn open_any(row: &Row, account: &AccountId, chats: &[ChatId], key: &Key, sealed:
             .flat_map(|n| row.bytes().map(move |(_, bytes)| (n, bytes)))
             .map(|(n, bytes)| format!("{n}:{}", hex(bytes)))
             .collect(),
+        "snapshots" => row.bytes().map(|(_, bytes)| hex(bytes)).collect(),
         _ => row.texts().map(ToOwned::to_owned).chain(["row", "safety"].map(str::to_owned)).collect(),
     };
     let mut places = vec![
@@ -201,6 +205,10 @@ fn open_any(row: &Row, account: &AccountId, chats: &[ChatId], key: &Key, sealed:
     places.extend(chats.iter().map(|chat| ("safety", chat.as_str(), "")));
     // What a letter needs of an answer that is on its way, without words.
     places.extend(chats.iter().map(|chat| ("mark", chat.as_str(), "")));
+    // What is shared: a device has sealed it, under a key of its own.
+    for field in ["line", "content"] {
+        places.extend(chats.iter().map(|chat| ("snapshot", chat.as_str(), field)));
+    }
     places.into_iter().find_map(|(purpose, container, field)| {
         objects.iter().find_map(|object| {
             let context = Context { purpose, owner, container, object, field };

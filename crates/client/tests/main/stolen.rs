@@ -18,7 +18,7 @@ use confidant_chat_format::{
 };
 use confidant_chats::store::Cell;
 use confidant_chats::vault::Vault as _;
-use confidant_client::{Credential, Device, Offer, Phase};
+use confidant_client::{Credential, Device, Offer, Phase, SnapshotOptions};
 use confidant_seal::{Context, Key, Sealed, open};
 use serde_json::Value;
 
@@ -199,6 +199,8 @@ async fn promise_2_with_every_key_of_the_server_nothing_of_a_chat_opens(place: P
     device.label(MARKERS[6]).await.unwrap();
     let second = device.new_chat(Some(MARKERS[7])).unwrap();
     device.flush().await.unwrap();
+    let shared = device.share_snapshot(&chat, SnapshotOptions::default()).await.unwrap();
+    let link = shared.link.dangerously_to_text();
     // A pairing that is under way, with its answer waiting.
     let by = Credential::Recovery(code.clone());
     let offer = Offer::make(world.setup(&MemoryFiles::new())).await.unwrap();
@@ -206,7 +208,18 @@ async fn promise_2_with_every_key_of_the_server_nothing_of_a_chat_opens(place: P
     device.pair(&digits, &by).await.unwrap();
     let rows = world.kept.rows().await;
     let found: BTreeSet<&str> = rows.iter().map(|row| row.table).collect();
-    for table in ["rings", "floors", "manifests", "data", "chats", "items", "drafts", "devices", "pairings"] {
+    for table in [
+        "rings",
+        "floors",
+        "manifests",
+        "data",
+        "chats",
+        "items",
+        "drafts",
+        "snapshots",
+        "devices",
+        "pairings",
+    ] {
         assert!(found.contains(table), "nothing is in {table}");
     }
 
@@ -217,7 +230,8 @@ async fn promise_2_with_every_key_of_the_server_nothing_of_a_chat_opens(place: P
     let opened = open_all(&rows, device.account_id(), &[chat, second], &keys);
     assert!(opened.len() >= 6, "the server's keys open what the server sealed: {}", opened.len());
     let mut secrets: Vec<Vec<u8>> = MARKERS.iter().map(|marker| marker.as_bytes().to_vec()).collect();
-    for text in [PASSWORDS[0], &*digits, &*code.dangerously_to_text()] {
+    let key_of_link = link.rsplit('/').next().unwrap();
+    for text in [PASSWORDS[0], &*digits, &*code.dangerously_to_text(), key_of_link] {
         secrets.push(text.as_bytes().to_vec());
         secrets.push(text.replace('-', "").into_bytes());
     }

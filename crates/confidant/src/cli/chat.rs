@@ -30,7 +30,8 @@ Examples:
   confidant chat --user alice --room db --once \"Hello, I'm Alice and I prefer Rust\"
   confidant chat --user dave --room db --room-line 'bob: PostgreSQL it is' --once \"What database did we choose?\"
   confidant chat --once \"What is my name?\" --json
-  confidant chat --server https://chat.example.org --login ana    chats that only you can open")]
+  confidant chat --server https://chat.example.org --login ana    chats that only you can open
+  confidant chat --open 'https://chat.example.org/#/snapshot/…'   what somebody shared with you")]
 pub(super) struct ChatArgs {
     /// Who is speaking [default: your login name, or me]
     #[arg(long, value_name = "USER")]
@@ -78,6 +79,9 @@ enum AudienceArg {
 }
 
 pub(super) async fn run(args: ChatArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    if let Some(link) = &args.remote.open {
+        return remote::open(link.as_deref(), &args.output).await;
+    }
     if let Some(server) = &args.remote.server {
         return remote::run(server, &args.remote, &args.output, loaded).await;
     }

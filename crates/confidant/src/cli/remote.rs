@@ -9,6 +9,7 @@ mod asking;
 mod commands;
 mod giving;
 mod restore;
+mod snapshots;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
@@ -58,6 +59,14 @@ pub(super) struct ServerArgs {
     /// The folder for this device's files [default: one per server in your data folder]
     #[arg(long, value_name = "FOLDER", requires = "server")]
     device: Option<PathBuf>,
+    /// Show a snapshot that somebody shared, and exit; without a link, it is asked for
+    #[arg(
+        long,
+        value_name = "LINK",
+        num_args = 0..=1,
+        conflicts_with_all = ["server", "user", "room", "once", "room_line", "room_context"]
+    )]
+    pub(super) open: Option<Option<String>>,
     /// Run this command and exit; may be repeated; /help lists the commands
     #[arg(long = "do", value_name = "COMMAND", requires = "server")]
     commands: Vec<String>,
@@ -89,6 +98,11 @@ enum Next {
     End,
     /// The account ends, and this device with it.
     Erase(Box<Credential>),
+}
+
+/// Shows a snapshot that somebody shared.
+pub(super) async fn open(link: Option<&str>, form: &JsonArg) -> anyhow::Result<Outcome> {
+    snapshots::open(link, form).await
 }
 
 pub(super) async fn run(

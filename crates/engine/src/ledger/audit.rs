@@ -175,6 +175,12 @@ pub enum Action {
     /// A chat was deleted by its owner, and its key destroyed.
     #[serde(rename = "chat.deleted")]
     ChatDeleted,
+    /// A snapshot of a chat was shared by its owner.
+    #[serde(rename = "snapshot.made")]
+    SnapshotMade,
+    /// A snapshot was ended by its owner.
+    #[serde(rename = "snapshot.revoked")]
+    SnapshotRevoked,
     /// Somebody asked for what is not theirs.
     #[serde(rename = "access.refused")]
     AccessRefused,

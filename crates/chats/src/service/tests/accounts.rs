@@ -327,7 +327,7 @@ async fn an_erased_account_leaves_nothing() {
     assert_eq!(refused.error.name(), "not-found");
     let erase = Erase { account: ana.device.id.clone() };
     let erased: Erased = world.prove("/account/erase", &ana, &erase).await.unwrap();
-    assert_eq!(erased.receipt.as_str(), r#"{"v":1,"chats":1,"items":3,"devices":1,"sessions":1,"letters":0}"#);
+    assert_eq!(erased.receipt.as_str(), r#"{"v":1,"chats":1,"items":3,"devices":1,"sessions":1,"letters":0,"snapshots":0}"#);
     assert_eq!(world.vault.count(), 1);
     let closing = socket.news().await.unwrap_err();
     let ServerEvent::ForceLogout(logout) = &closing.last.unwrap().event else { panic!("no reason") };

@@ -60,6 +60,11 @@ async fn the_audit_log_hears_who_did_what() {
     let mut socket = world.connect(&ana).await;
     let chat = ana.create(&mut socket, 1).await;
     assert_eq!(log.heard(&id), [], "what is said is nobody's business");
+    let (shared, _) = snapshots::shared(&ana, &chat, "words");
+    snapshots::make(&world, &ana, &shared).await.unwrap();
+    snapshots::revoke(&world, &ana, &shared.id).await.unwrap();
+    assert!(snapshots::revoke(&world, &ana, &shared.id).await.is_err());
+    assert_eq!(log.heard(&id), [Act::SnapshotMade, Act::SnapshotRevoked]);
     let (delete, _) = ana.device.deletion(&chat);
     let (floors, manifest) = sent_list(delete.list);
     let floor = floors[0].clone();

@@ -117,7 +117,7 @@ pub(super) async fn erasing_leaves_nothing_of_one_account_and_all_of_another(fre
     store.add_device(&ana.id, label).await.unwrap();
     store.login_failed(tag("ana"), tag("home"), NOW).await.unwrap();
     let erased = store.erase(&ana.id).await.unwrap();
-    assert_eq!(erased, Erased { chats: 1, items: 3, devices: 1, sessions: 0, letters: 0 });
+    assert_eq!(erased, Erased { chats: 1, items: 3, devices: 1, sessions: 0, letters: 0, snapshots: 0 });
     assert_eq!(store.erase(&ana.id).await, Err(StoreError::NotFound));
     assert_eq!(store.account(&ana.id).await, Err(StoreError::NotFound));
     assert_eq!(store.changes(&ana.id, 0, 10).await, Err(StoreError::NotFound));

@@ -10,6 +10,7 @@ pub(crate) mod marks;
 pub(crate) mod person;
 mod rotation;
 mod sessions;
+pub(crate) mod snapshots;
 
 use super::ChatStore;
 use super::sqlite::SqliteChats;
@@ -119,5 +120,9 @@ backends! {
             a_code_counts_once_for_all_processes
             a_pairing_slot_is_answered_and_taken_once
             failures_are_counted_per_login_and_network;
+        snapshots:
+            a_snapshot_is_found_by_its_id_until_it_ends
+            a_snapshot_is_its_accounts_and_goes_with_its_chat
+            snapshots_are_limited_in_size_and_number;
     }
 }

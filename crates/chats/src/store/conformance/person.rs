@@ -6,6 +6,7 @@ use super::super::*;
 use super::device::{Device, Edit, NOW, message, sealed, tag, title};
 use super::letters::{letter_of, row};
 use super::marks::mark_of;
+use super::snapshots::snapshot_of;
 
 /// A person with a chat, and a write to it that touches every table of a chat.
 pub(crate) async fn person(store: &dyn ChatStore, name: &str) -> (Device, ChatId, Write) {
@@ -46,6 +47,7 @@ pub(crate) async fn add_the_rest(store: &dyn ChatStore, ana: &Device, name: &str
     store.put_letter(letter.clone()).await.unwrap();
     store.put_letter_more(&ana.id, chat, &letter.turn, b"more".to_vec()).await.unwrap();
     store.put_mark(mark_of(ana, chat)).await.unwrap();
+    store.put_snapshot(snapshot_of(ana, chat)).await.unwrap();
     let (account, sealed_row) = (ana.id.clone(), row(1));
     let safety = PutSafety { account, chat: chat.clone(), expected: 0, sealed: sealed_row };
     store.put_safety(safety).await.unwrap();

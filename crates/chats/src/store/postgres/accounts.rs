@@ -320,7 +320,7 @@ async fn erase(tx: &mut Transaction<'_>, id: &AccountId) -> Work<Erased> {
     let counts = "SELECT (SELECT count(*) FROM chats WHERE account = $1),
         (SELECT coalesce(sum(count), 0)::bigint FROM chats WHERE account = $1),
         (SELECT count(*) FROM devices WHERE account = $1), (SELECT count(*) FROM sessions WHERE account = $1),
-        (SELECT count(*) FROM letters WHERE account = $1)";
+        (SELECT count(*) FROM letters WHERE account = $1), (SELECT count(*) FROM snapshots WHERE account = $1)";
     let found = tx
         .finish(&[
             Ask(counts, &[&id]),
@@ -338,5 +338,6 @@ async fn erase(tx: &mut Transaction<'_>, id: &AccountId) -> Work<Erased> {
         devices: u64_at(row, 2)?,
         sessions: u64_at(row, 3)?,
         letters: u64_at(row, 4)?,
+        snapshots: u64_at(row, 5)?,
     })
 }

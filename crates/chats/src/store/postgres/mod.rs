@@ -29,6 +29,7 @@ mod rotation;
 mod rows;
 mod safety;
 mod sessions;
+mod snapshots;
 mod upkeep;
 mod write;
 
@@ -122,9 +123,10 @@ impl From<PostgresError> for StoreError {
 }
 
 const NAME: &str = "of chats in PostgreSQL";
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/001_chats.sql"),
     include_str!("migrations/002_copy.sql"),
     include_str!("migrations/003_answers.sql"),
     include_str!("migrations/004_marks.sql"),
+    include_str!("migrations/005_snapshots.sql"),
 ];

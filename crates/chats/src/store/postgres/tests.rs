@@ -17,6 +17,7 @@ use super::super::conformance::device::{Device, Edit, NOW, message, tag};
 use super::super::conformance::letters::{letter_of, row};
 use super::super::conformance::marks::mark_of;
 use super::super::conformance::person::{add_the_rest, person};
+use super::super::conformance::snapshots::snapshot_of;
 use super::super::*;
 use super::{PostgresChats, open};
 
@@ -179,6 +180,7 @@ async fn a_database_of_the_version_before_letters_goes_on() {
     ana.pull(&store).await;
     assert_eq!(store.put_letter(put).await, Ok(Kept::Now));
     store.put_mark(mark_of(&ana, &chat)).await.unwrap();
+    store.put_snapshot(snapshot_of(&ana, &chat)).await.unwrap();
     let (account, sealed) = (ana.id.clone(), row(1));
     store.put_safety(PutSafety { account, chat, expected: 0, sealed }).await.unwrap();
     store.check().await.unwrap();

@@ -59,10 +59,12 @@ async fn expire(tx: &mut Transaction<'_>, now: Millis) -> Work<u64> {
             Ask("SELECT expire($1, $2)", &[&now, &long_ago]),
             Ask("SELECT expire_letters($1)", &[&left_by]),
             Ask("SELECT expire_marks($1)", &[&left_by]),
+            Ask("SELECT expire_snapshots($1)", &[&now]),
         ])
         .await?;
-    let [gone, letters, marks] = parts(found)?;
-    Ok(count(&gone)?.saturating_add(count(&letters)?).saturating_add(count(&marks)?))
+    let [gone, letters, marks, snapshots] = parts(found)?;
+    let went = [count(&gone)?, count(&letters)?, count(&marks)?, count(&snapshots)?];
+    Ok(went.into_iter().fold(0, u64::saturating_add))
 }
 
 /// Every table that an account has rows in.
@@ -70,5 +72,5 @@ const VACUUM: [&str; 4] = [
     "VACUUM accounts, credentials, devices, sessions, codes, pairings, attempts",
     "VACUUM rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats",
     "VACUUM chats, items, steps, tombstones, drafts, letters, marks, safety",
-    "VACUUM envelopes",
+    "VACUUM envelopes, snapshots",
 ];

@@ -217,6 +217,7 @@ fn erase(c: &Connection, whose: &AccountId) -> Work<Erased> {
         devices: count("SELECT count(*) FROM devices WHERE account = ?1")?,
         sessions: count("SELECT count(*) FROM sessions WHERE account = ?1")?,
         letters: count("SELECT count(*) FROM letters WHERE account = ?1")?,
+        snapshots: count("SELECT count(*) FROM snapshots WHERE account = ?1")?,
     };
     forget_login(c, n)?;
     run(c, "DELETE FROM accounts WHERE n = ?1", params![n])?;

@@ -27,6 +27,7 @@ mod rows;
 mod safety;
 mod schema;
 mod sessions;
+mod snapshots;
 mod upkeep;
 mod write;
 

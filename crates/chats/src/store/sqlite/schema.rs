@@ -3,7 +3,7 @@
 //! ```text
 //! accounts ─┬─ credentials, devices, sessions, codes, pairings
 //!           ├─ rings, rotations, staged, staged_floors, floors, manifests, list_steps, data, feed, deleted_chats
-//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts, letters, marks, safety
+//!           └─ chats ── items ─ envelopes, steps, tombstones, drafts, letters, marks, safety, snapshots
 //! attempts  (by keyed tags), unscrubbed
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! `ON DELETE CASCADE`. Items lie apart from their envelopes, so that a list of (id, hash) is read without its contents.
 
 /// One after the other; only ever added to.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 const FIRST: &str = "
 CREATE TABLE accounts (
@@ -273,4 +273,20 @@ CREATE TABLE marks (
 CREATE INDEX marks_oldest ON marks (account, asked_at, chat, turn);
 CREATE INDEX marks_asked ON marks (asked_at);
 CREATE INDEX marks_due ON marks (look_at);
+";
+
+/// Snapshots that are shared, by the digest of their ids.
+const FIFTH: &str = "
+CREATE TABLE snapshots (
+    id BLOB PRIMARY KEY,
+    account INTEGER NOT NULL,
+    chat TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    content BLOB NOT NULL,
+    FOREIGN KEY (account, chat) REFERENCES chats (account, chat) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX snapshots_account ON snapshots (account, id);
+CREATE INDEX snapshots_chat ON snapshots (account, chat);
+CREATE INDEX snapshots_expires ON snapshots (expires_at);
 ";

@@ -13,6 +13,7 @@ use super::super::conformance::device::{Device, Edit, NOW, message, sealed, tag,
 use super::super::conformance::fresh_folder;
 use super::super::conformance::letters::{letter_of, row};
 use super::super::conformance::marks::mark_of;
+use super::super::conformance::snapshots::snapshot_of;
 use super::super::*;
 use super::kills::audit;
 use super::{FILE, Halt, NAME, SqliteChats, rotation, write};
@@ -314,6 +315,7 @@ async fn add_the_rest(store: &SqliteChats, ana: &Device) {
     store.put_letter(letter.clone()).await.unwrap();
     store.put_letter_more(&ana.id, chat, &letter.turn, b"an addition to it".to_vec()).await.unwrap();
     store.put_mark(mark_of(ana, chat)).await.unwrap();
+    store.put_snapshot(snapshot_of(ana, chat)).await.unwrap();
     let (account, sealed_row) = (ana.id.clone(), row(1));
     let safety = PutSafety { account, chat: chat.clone(), expected: 0, sealed: sealed_row };
     store.put_safety(safety).await.unwrap();
@@ -390,7 +392,7 @@ async fn a_file_of_the_first_version_goes_on() {
     let first = Connection::open(folder.path().join(NAME)).unwrap();
     let back = "DROP INDEX accounts_erasing; ALTER TABLE accounts DROP COLUMN erasing; DROP TABLE unscrubbed;
                 DROP TABLE rotations; DROP TABLE staged_floors; DROP TABLE letters; DROP TABLE safety;
-                DROP TABLE marks;
+                DROP TABLE marks; DROP TABLE snapshots;
                 PRAGMA user_version = 1";
     first.execute_batch(back).unwrap();
     drop(first);
@@ -417,7 +419,7 @@ async fn a_file_of_the_version_before_letters_goes_on() {
     drop(old);
     let store = open(folder.path());
     let mut after = dump(folder.path());
-    for new in ["letters", "safety", "marks"] {
+    for new in ["letters", "safety", "marks", "snapshots"] {
         assert_eq!(after.remove(new), Some(vec![]), "{new}");
     }
     assert!(after == rows, "every row is as it was");
@@ -425,6 +427,7 @@ async fn a_file_of_the_version_before_letters_goes_on() {
     let put = letter_of(&ana, &chat, "an answer");
     assert_eq!(store.put_letter(put).await, Ok(Kept::Now));
     store.put_mark(mark_of(&ana, &chat)).await.unwrap();
+    store.put_snapshot(snapshot_of(&ana, &chat)).await.unwrap();
     let (account, sealed) = (ana.id.clone(), row(1));
     store.put_safety(PutSafety { account, chat, expected: 0, sealed }).await.unwrap();
     assert_eq!(store.erase(&ana.id).await.unwrap().letters, 1);
@@ -506,6 +509,11 @@ fn the_list_is_read_without_envelopes_and_every_statement_has_an_index() {
         "SELECT 1 FROM marks WHERE look_at <= 1 LIMIT 1",
         "SELECT rowid FROM marks WHERE account = 1 ORDER BY asked_at DESC, chat DESC, turn DESC LIMIT -1 OFFSET 999",
         "DELETE FROM marks WHERE asked_at <= 1",
+        "SELECT chat FROM snapshots WHERE id = x'00' AND expires_at > 1",
+        "SELECT chat FROM snapshots WHERE account = 1 AND expires_at > 1 ORDER BY id",
+        "SELECT count(*) FROM snapshots WHERE account = 1",
+        "DELETE FROM snapshots WHERE account = 1 AND id = x'00'",
+        "DELETE FROM snapshots WHERE expires_at <= 1",
         "SELECT rev FROM safety WHERE account = 1 AND chat = 'x'",
     ] {
         assert!(plan(sql).starts_with("SEARCH"), "{sql}: {}", plan(sql));

@@ -24,6 +24,7 @@ impl Upkeep for SqliteChats {
                 ("DELETE FROM codes WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM pairings WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM sessions WHERE expires_at <= ?1", now_n),
+                ("DELETE FROM snapshots WHERE expires_at <= ?1", now_n),
                 ("DELETE FROM attempts WHERE last <= ?1", number(long_ago)),
                 ("DELETE FROM letters WHERE left_at <= ?1", number(expired_by(now).0)),
                 ("DELETE FROM marks WHERE asked_at <= ?1", number(expired_by(now).0)),

@@ -229,7 +229,11 @@ impl Remote<'_> {
         match finish {
             "cut" => note("the answer was too long and was cut here"),
             "cancelled" => note("cancelled; the words so far are stored"),
-            "ended" => note("this chat was ended for safety"),
+            "ended" => {
+                note("this chat was ended for safety");
+                note(UNSEEN);
+            }
+            "declined" => note(UNSEEN),
             "asked_to_forget" => note("to forget a chat, delete it: /delete-chat"),
             _ => {}
         }
@@ -453,3 +457,7 @@ impl Printer {
         }
     }
 }
+
+/// What becomes of a chat that was refused or ended.
+const UNSEEN: &str =
+    "no reviewer sees this chat unless you share it; /snapshot makes a link to what it says now";

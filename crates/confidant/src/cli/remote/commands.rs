@@ -54,6 +54,8 @@ impl Remote<'_> {
                 note(&format!("{} loaded", counted(found.changed.len() as u64, "chat")));
             }
             "queue" => self.queue(rest)?,
+            "snapshot" => self.share_snapshot(rest).await?,
+            "snapshots" => self.snapshots(rest).await?,
             _ if self.ask_about(word, rest).await?.is_some() => {}
             _ => return self.manage(word, rest).await,
         }
@@ -389,6 +391,8 @@ const HELP: &str = "\
 /give [NUMBERS]  /deny  /share [NAME on|off]          what answers may get from your device, once or always
 /memory [NAME [TEXT]]                                 what you save for answers, by name
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat
+/snapshot [DAYS] [words]                              makes a link to what this chat says now, for whoever you give it to
+/snapshots  /snapshots end NUMBER                     what you share; ends a link
 /queue  /queue discard NUMBER  /sync                  what waits to be stored; changes that another device overtook
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   the account's devices
 /password  /recover  /rotate  /login  /logout [everywhere]

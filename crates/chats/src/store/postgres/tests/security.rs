@@ -34,7 +34,7 @@ async fn a_statement_without_its_where_sees_one_account_only() {
     let others: i64 = owner.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(others, 0, "this connection owns the tables");
     let tables = owned(&place).await;
-    assert_eq!(tables.len(), 25, "{tables:?}");
+    assert_eq!(tables.len(), 26, "{tables:?}");
     for table in &tables {
         // There is something to be seen, and its owner sees it.
         let theirs = format!("{table} WHERE account = '{}'", ana.id);
@@ -104,7 +104,18 @@ async fn what_is_shown_finds_its_own_row_only() {
         assert_eq!(count(&place.everything, table).await, 2, "{table}");
         works(&owner, "", &shown).await;
         assert_eq!(count(&owner, table).await, 1, "{table}");
-        for other in ["chats", "items", "rings", "devices", "floors", "feed", "letters", "marks", "safety"] {
+        for other in [
+            "chats",
+            "items",
+            "rings",
+            "devices",
+            "floors",
+            "feed",
+            "letters",
+            "marks",
+            "safety",
+            "snapshots",
+        ] {
             assert_eq!(count(&owner, other).await, 0, "{table} opens {other}");
         }
     }
@@ -115,7 +126,7 @@ async fn what_is_shown_finds_its_own_row_only() {
     works(&owner, "", "").await;
     let until = format!("SELECT set_config('confidant.until', '{}', true)", NOW.0);
     owner.query(&until, &[]).await.unwrap();
-    for table in ["sessions", "codes", "pairings", "attempts", "letters", "marks", "safety"] {
+    for table in ["sessions", "codes", "pairings", "attempts", "letters", "marks", "safety", "snapshots"] {
         let was_then = matches!(table, "attempts" | "letters" | "marks");
         assert_eq!(count(&owner, table).await > 0, was_then, "{table}");
     }
@@ -171,6 +182,10 @@ async fn every_statement_has_an_index_in_spite_of_the_policies() {
         "SELECT turn FROM marks WHERE look_at <= 1 ORDER BY look_at LIMIT 9",
         "SELECT turn FROM marks WHERE account = 'x' ORDER BY asked_at DESC, chat DESC, turn DESC OFFSET 999",
         "DELETE FROM marks WHERE asked_at <= 1",
+        "SELECT chat FROM snapshots WHERE id = '\\x00' AND expires_at > 1",
+        "SELECT chat FROM snapshots WHERE account = 'x' AND expires_at > 1 ORDER BY id",
+        "DELETE FROM snapshots WHERE account = 'x' AND id = '\\x00'",
+        "DELETE FROM snapshots WHERE expires_at <= 1",
         "SELECT rev FROM safety WHERE account = 'x' AND chat = 'x'",
     ] {
         let plan = plan(sql).await;
