@@ -9,6 +9,7 @@ mod asking;
 mod commands;
 mod giving;
 mod restore;
+mod switches;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
