@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { type AccountCommands, Door, accountCommands } from "../src/client/account_commands";
-import { ENDINGS, answersFile, endingsOf, withEnding } from "../src/client/answer_notes";
+import { answersFile } from "../src/client/answer_notes";
+import { ENDINGS, endingsOf, withEnding } from "../src/client/endings";
 import { type ChatCommands, chatCommands } from "../src/client/commands";
 import type { CoreEvent, Finish } from "../src/client/core";
 import { MemoryFiles } from "../src/client/files";

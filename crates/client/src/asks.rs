@@ -153,8 +153,7 @@ impl Device {
         if self.is_off(switch_of(Given::Settings), &off) {
             options.available.clear();
         }
-        let is_off = |name: &str| self.is_off(name, &off);
-        options.focus.take_if(|focus| is_off(FOCUS) || is_off(&focus_switch(focus)));
+        options.focus.take_if(|focus| is_focus_off(off.iter().chain(&self.switched_off()), focus));
         AskOptions { off, ..options }
     }
 
@@ -499,7 +498,7 @@ impl Device {
             history: false,
             titled: room.field(&title).is_some(),
             focus: (question.focus.as_ref())
-                .filter(|focus| !is_off(FOCUS) && !is_off(&focus_switch(focus)))
+                .filter(|focus| !is_focus_off(&off, focus))
                 .map(|focus| Text::new(focus.clone()))
                 .transpose()?,
             off: texts(&off)?,
@@ -663,6 +662,14 @@ fn texts<const EACH: usize, const MANY: usize>(names: &[String]) -> Result<List<
 #[must_use]
 pub fn focus_switch(mode: &str) -> String {
     format!("{FOCUS_MODE}{mode}")
+}
+
+/// Whether a focus mode is off: all are, or it is, by its name or by one with a star at its end.
+fn is_focus_off<'a>(off: impl IntoIterator<Item = &'a String>, mode: &str) -> bool {
+    off.into_iter().any(|off| match off.strip_prefix(FOCUS_MODE) {
+        None => off == FOCUS,
+        Some(one) => one == mode || one.strip_suffix('*').is_some_and(|begins| mode.starts_with(begins)),
+    })
 }
 
 /// The account data that has what the person switched off: its kind and name.

@@ -444,8 +444,8 @@ async fn a_focus_mode_is_not_named_while_they_are_off() {
     on.focus = Some(mode.clone());
     let (mut off, mut one_off, mut other_off) = (on.clone(), on.clone(), on.clone());
     off.off = vec!["focus".to_owned()];
-    one_off.off = vec!["focus:web.research".to_owned()];
-    other_off.off = vec!["focus:plan".to_owned()];
+    one_off.off = vec!["focus:web.*".to_owned()];
+    other_off.off = vec!["focus:plan.*".to_owned(), "web.*".to_owned()];
     for options in [&on, &off, &one_off, &other_off] {
         let asked = one.ask(&chat, "look it up", options).unwrap();
         one.flush().await.unwrap();
