@@ -50,7 +50,7 @@ impl Answers {
         self.running.lock().clear();
     }
 
-    pub(super) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
+    pub(crate) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
         self.answerer.as_ref().ok_or_else(|| unavailable("this server stores chats and gives no answers"))
     }
 
