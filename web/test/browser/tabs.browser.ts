@@ -46,6 +46,28 @@ atEachSize((size) => {
     await one.getByText("noted: said in the second tab").waitFor();
     await two.getByText("Open in another tab").waitFor();
 
+    // The other tab may still be writing its last file: this one waits for that, and not for a time.
+    const third = await tab.context.newPage();
+    await third.goto(`${world.origin}/no-such-page`);
+    await third.evaluate(() => {
+      void navigator.locks.request("confidant-files", () => new Promise<void>((end) => Object.assign(globalThis, { end })));
+    });
+    const busy = two.getByRole("button", { name: "Use it here" });
+    await busy.click();
+    await third.waitForFunction(() => "end" in globalThis);
+    await one.getByText("Open in another tab").waitFor();
+    assert.equal(await busy.isDisabled(), true, "it waits");
+    await third.evaluate(() => (globalThis as unknown as { end: () => void }).end());
+    await unlock(two);
+    await firstChat(two);
+    await two.getByText("noted: said in the second tab").waitFor();
+    await third.close();
+    await one.getByRole("button", { name: "Use it here" }).click();
+    await unlock(one);
+    await firstChat(one);
+    await one.getByText("noted: said in the second tab").waitFor();
+    await two.getByText("Open in another tab").waitFor();
+
     // The tab that has it goes: the other one need not be asked.
     await one.close();
     await two.getByRole("button", { name: "Unlock", exact: true }).waitFor();
