@@ -1,7 +1,5 @@
 //! What the turns of a session may use, for whoever wants to switch some of it off.
 
-use std::sync::Arc;
-
 use super::prepare::{Whose, allowed};
 use crate::aspects::{FocusMode, Profile, Situation};
 use crate::audience::Audience;
@@ -32,7 +30,7 @@ pub(crate) async fn offers(session: &Session) -> Offers {
         profile: &Profile::default(),
         focus: None,
         tools: tools.len(),
-        concepts: &Arc::<InScope>::default(),
+        concepts: &InScope::default(),
     };
     let focus_modes = inner.staff.instructions.catalogue(situation).focus_modes;
     Offers { tools, focus_modes, whole: inner.gateway.get().is_none() }
