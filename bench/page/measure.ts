@@ -164,6 +164,8 @@ async function scrolling(page: Page, cdp: CDPSession): Promise<Figures["scrollin
   return {
     seconds: (Math.max(...times) - Math.min(...times)) / 1_000_000,
     drawn: all.filter(({ states }) => isDrawn(states)).length,
+    // Scrolled in time by the compositor, while what the page itself changed came a frame later.
+    partial: all.filter(({ states }) => isDrawn(states) && !states.includes("STATE_PRESENTED_ALL")).length,
     dropped: all.filter(({ states }) => !isDrawn(states) && states.includes("STATE_DROPPED")).length,
   };
 }

@@ -19,6 +19,8 @@ export interface Figures {
 interface Scrolled {
   seconds: number;
   drawn: number;
+  /** Of those that were drawn: without what the page itself changed meanwhile. */
+  partial: number;
   dropped: number;
 }
 
@@ -29,7 +31,7 @@ const kB = (value: number) => `${(value / 1_000).toFixed(1)} kB`;
 /** What else is to be known of a run, in a sentence. */
 const conditions = process.env["CONDITIONS"];
 
-const scrolled = ({ seconds, drawn, dropped }: Scrolled) => `${(drawn / seconds).toFixed(1)} drawn a second; ${dropped} of ${drawn + dropped} frames dropped`;
+const scrolled = ({ seconds, drawn, partial, dropped }: Scrolled) => `${(drawn / seconds).toFixed(1)} drawn a second; ${dropped} of ${drawn + dropped} frames dropped, ${partial} drawn without the page's own changes`;
 
 export function markdown({ machine, browser, messages, bytes, argon2, unlock, open, streaming, scrolling, plain }: Figures): string {
   const beyond = middle(unlock) - middle(argon2);

@@ -4,9 +4,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { type AccountCommands, Door, accountCommands } from "../src/client/account_commands";
-import { ENDINGS, answersFile, endingsOf, withEnding } from "../src/client/answer_notes";
+import { answersFile } from "../src/client/answer_notes";
+import { ENDINGS, endingsOf, withEnding } from "../src/client/endings";
 import { type ChatCommands, chatCommands } from "../src/client/commands";
+import { chat as view } from "../src/client/chats";
 import type { CoreEvent, Finish } from "../src/client/core";
+import type { Device } from "../src/client/device";
 import { MemoryFiles } from "../src/client/files";
 import { Keeper } from "../src/client/keeper";
 import { makeRoom } from "../src/client/thin";
@@ -152,6 +155,28 @@ test("how an answer ended is known on every device, also if nothing was noted th
   const later = await Tab.open(files);
   await later.core.unlock(proof);
   assert.equal((await answerIn(later, chat, reply)).finish, "declined");
+});
+
+test("two devices that note endings at once lose neither", async () => {
+  const { tab, login } = await registered();
+  const chat = (await tab.core.newChat({ title: "Two devices" })) as ChatId;
+  const [first, second] = [await tab.asked(chat, "a dark thought"), await tab.asked(chat, "a dark thought again")] as [MessageId, MessageId];
+  const other = await Tab.open();
+  await other.core.logIn(login, proof);
+  await other.online();
+  for (const reply of [first, second]) assert.equal((await answerIn(other, chat, reply)).finish, "declined");
+  // Each hears of another answer, and writes before it has the other's.
+  const here = tab.keeper.device, there = other.keeper.device;
+  assert.ok(here !== null && there !== null);
+  here.state.queue.append(chat, { do: "ending", reply: first, finish: "cut" });
+  there.state.queue.append(chat, { do: "ending", reply: second, finish: "cancelled" });
+  const noted = (device: Device) => endingsOf(view(device, chat).fields.get(ENDINGS) ?? null);
+  assert.deepEqual([noted(here).get(first), noted(here).get(second)], ["cut", "declined"], "seen before it is stored");
+  for (const one of [tab, other]) one.keeper.sendSoon();
+  for (const [one, device] of [[tab, here], [other, there]] as const) {
+    await one.until(() => noted(device).get(first) === "cut" && noted(device).get(second) === "cancelled");
+    assert.deepEqual(await one.core.copies(), []);
+  }
 });
 
 test("a field of endings that another program wrote is read as far as it makes sense, and stays small", () => {

@@ -17,7 +17,7 @@
 //! `resume_ai_task` for every reply that the chat's head waits for; the answer is the rest of the stream, or a letter that was sealed to the
 //! account. Easy to get wrong: believing a reply. It counts for the turn and the reply id that the sealed head names, and for nothing else.
 
-use confidant_chat_format::{ChatId, Digest, FieldName, MessageId, TurnId};
+use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
 
 use crate::errors::ErrorName;
 use crate::limits::{
@@ -125,8 +125,9 @@ objects! {
         /// Whether the chat has a title already. Then no title, icon and category are made.
         pub titled: bool,
         /// The focus mode that the person chose, by name.
-        pub focus: Option<FieldName>,
-        /// What the person switched off: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, or a tool by its name.
+        pub focus: Option<Text<MAX_SHORT>>,
+        /// What the person switched off: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, a tool by its name, or a focus mode
+        /// as `focus:` and its name.
         pub off: List<Text<MAX_SHORT>, MAX_OFF>,
         /// Settings and memories that the device could give, by name. Those that would have helped are named with the answer.
         pub available: List<Text<MAX_SHORT>, MAX_OFF>,
@@ -398,6 +399,8 @@ objects! {
         pub input: Text<MAX_TOOL_INPUT>,
         /// Why it is asked.
         pub why: Text<MAX_WORDS>,
+        /// How long it can still be decided, in milliseconds. Then the call is not made.
+        pub expires_ms: u64,
     }
 
     /// The person's word on a tool. Answer: as to `chat_message_added`.

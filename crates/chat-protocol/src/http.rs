@@ -103,6 +103,7 @@ routes! {
     "/account/restore/begin", Anybody, RestoreBegin => RestoreOffer, "What is left of an account, with the operator's code.";
     "/account/restore", Proof, Restore => SessionOpened, "Puts a lost account back, and opens a session.";
     "/account/restore/rings", Proof, RestoreRings => RingsRestored, "Puts back the keys of chats that the server lost.";
+    "/chats/catalogue", Session, RequestCatalogue => Catalogue, "What answers may use: tools and focus modes.";
     "/chats/ticket", Session, TicketRequest => Ticket, "A ticket for one socket.";
     "/chats/snapshots", Session, RequestSnapshots => Snapshots, "The snapshots that the account shares.";
     "/chats/snapshots/make", Session, MakeSnapshot => SnapshotMade, "Shares a snapshot of a chat.";

@@ -38,6 +38,7 @@
 
 mod account;
 mod answers;
+mod catalogue;
 mod chats;
 #[cfg(feature = "describe")]
 pub mod describe;
@@ -75,6 +76,7 @@ pub use answers::{
     PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
     RequestClientData, ResumeAiTask, SaidBy, Step,
 };
+pub use catalogue::{Catalogue, CatalogueEntry, FOCUS_MODE, RequestCatalogue};
 pub use chats::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,
     FloorPut, ItemSent, MessageDeleted, Placed, Put, SetActiveChat, WriteConflict, item_limit,

@@ -97,5 +97,7 @@ pub const MAX_PIECES: usize = 3;
 pub const MAX_CLIENT_DATA: usize = 4 * 1024;
 /// What a server remembers of a chat's safety, in bytes.
 pub const MAX_SAFETY: usize = 4 * 1024;
+/// Tools, or focus modes, that a device is told of.
+pub const MAX_CATALOGUE: usize = 500;
 /// Kinds of things that a server may ask a device for during one turn.
 pub const MAX_ASKS: usize = 3;

@@ -15,6 +15,8 @@
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use confidant_chat_format::{
     AccountId, ChatId, Claim, Digest, MessageId, Transcript, TranscriptKind, TurnId,
@@ -214,6 +216,8 @@ pub struct Approval {
     pub input: String,
     /// Why it is asked.
     pub why: String,
+    /// How long it can still be decided.
+    pub left: Duration,
 }
 
 debug_without_content!(Approval);
@@ -232,6 +236,28 @@ pub struct Made {
 }
 
 debug_without_content!(Made);
+
+/// What answers may use, as far as this process knows.
+#[derive(Clone, Debug, Default)]
+pub struct Offers {
+    /// Tools.
+    pub tools: Vec<Offer>,
+    /// Focus modes.
+    pub focus_modes: Vec<Offer>,
+    /// Whether these are all.
+    pub whole: bool,
+}
+
+/// A tool or a focus mode.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Its name.
+    pub name: String,
+    /// What people call it, if that is something else.
+    pub title: Option<String>,
+    /// What it is for, in a line.
+    pub about: String,
+}
 
 /// What became of a turn that nobody listens to.
 pub enum Left {
@@ -272,6 +298,8 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> AnswerStream;
     /// Stops a turn, in whichever process it runs; what was said counts. Whether there was one.
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
+    /// What answers in the chats of an account may use.
+    async fn offers(&self, account: &AccountId) -> Result<Offers, RefusedSent>;
     /// Forgets a chat.
     async fn end(&self, place: &Place) -> Result<(), RefusedSent>;
 }

@@ -49,6 +49,7 @@
 
 mod answers;
 mod cache;
+mod catalogue;
 mod check;
 mod credentials;
 mod devices;
@@ -344,6 +345,7 @@ impl Service {
             "/account/restore/begin" => this.begin_restore(caller, body).await,
             "/account/restore" => this.restore(caller, body).await,
             "/account/restore/rings" => this.restore_rings(caller, body).await,
+            "/chats/catalogue" => this.catalogue(caller, body).await,
             "/chats/ticket" => this.ticket(caller, body).await,
             "/chats/snapshots" => this.list_snapshots(caller, body).await,
             "/chats/snapshots/make" => this.make_snapshot(caller, body).await,

@@ -59,6 +59,7 @@ impl Device {
                     tool: owned(asked.tool.as_str()),
                     input: owned(asked.input.as_str()),
                     why: owned(asked.why.as_str()),
+                    expires_ms: asked.expires_ms,
                 })))))
             }
             ServerEvent::AiTaskFailed(failed) => {

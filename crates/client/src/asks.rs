@@ -14,15 +14,14 @@
 //! no answer yet. Everything else that a server asks for is `unasked`, and nothing leaves. Easy to get wrong: the branch. It is the
 //! one that was verified and stored, from the question up its parents, whatever is shown or waits meanwhile.
 
-use confidant_chat_format::{
-    ChatId, Claim, FieldName, ItemId, MessageId, Pending, Refused, Role, Shared, TurnId,
-};
+use confidant_chat_format::{ChatId, Claim, ItemId, MessageId, Pending, Refused, Role, Shared, TurnId};
 use confidant_chat_protocol::limits::{
     MAX_CLIENT_DATA, MAX_HISTORY, MAX_OFF, MAX_PIECES, MAX_QUERY, MAX_SHORT,
 };
 use confidant_chat_protocol::{
-    CancelAiTask, ChatHistory, ChatMessageAdded, ClientEvent, DecideAiTask, ErrorName, Failure, Given, Heard,
-    Keep, List, Piece, RequestChatHistory, SaidBy, ServerEvent, Text,
+    CancelAiTask, Catalogue, ChatHistory, ChatMessageAdded, ClientEvent, DecideAiTask, ErrorName, FOCUS_MODE,
+    Failure, Given, Heard, Keep, List, Piece, RequestCatalogue, RequestChatHistory, SaidBy, ServerEvent,
+    Text,
 };
 use confidant_display::debug_without_content;
 
@@ -43,7 +42,7 @@ pub struct AskOptions {
     /// How long the server may keep the words of this chat; not beyond the answer where [`Device::set_cached`] says so.
     pub keep: Keep,
     /// A focus mode, by name.
-    pub focus: Option<FieldName>,
+    pub focus: Option<String>,
     /// What is switched off for this question, besides [`Device::switched_off`].
     pub off: Vec<String>,
     /// Settings and memories that could be given, by name.
@@ -154,16 +153,14 @@ impl Device {
         if self.is_off(switch_of(Given::Settings), &off) {
             options.available.clear();
         }
-        if self.is_off(FOCUS, &off) {
-            options.focus = None;
-        }
+        options.focus.take_if(|focus| is_focus_off(off.iter().chain(&self.switched_off()), focus));
         AskOptions { off, ..options }
     }
 
     fn check_options(&self, chat: &ChatId, options: &AskOptions) -> Result<(), Error> {
         let given: usize = options.given.iter().map(|given| given.text.len()).sum();
         let names = options.off.iter().chain(&options.available);
-        let names = names.chain(options.given.iter().map(|given| &given.name));
+        let names = names.chain(options.given.iter().map(|given| &given.name)).chain(&options.focus);
         let is_short = names.into_iter().all(|name| name.len() <= MAX_SHORT);
         let off = options.off.len() + self.switched_off().len();
         let few = off.max(options.available.len()) <= MAX_OFF && options.given.len() <= MAX_PIECES;
@@ -276,16 +273,34 @@ impl Device {
         approval: &str,
         allow: bool,
     ) -> Result<(), Error> {
-        let (chat, turn) = (chat.clone(), turn.clone());
-        let decide = DecideAiTask { chat, turn, approval: Text::new(approval.to_owned())?, allow };
-        match self.request_one(ClientEvent::DecideAiTask(decide)).await?.1 {
+        let approval = Text::new(approval.to_owned())?;
+        let decide = DecideAiTask { chat: chat.clone(), turn: turn.clone(), approval, allow };
+        let said = match self.request_one(ClientEvent::DecideAiTask(decide.clone())).await {
+            // A gateway listens for a while only: asked what came of the turn, it listens again.
+            Err(Error::Denied { error: ErrorName::Request(Failure::NotFound), .. }) if self.waits(turn) => {
+                self.take_up(turn).await?;
+                self.request_one(ClientEvent::DecideAiTask(decide)).await?
+            }
+            said => said?,
+        };
+        match said.1 {
             ServerEvent::AiTaskInitiated(_) | ServerEvent::MessageQueued(_) => Ok(()),
             _ => Err(Error::Unexpected),
         }
     }
 
+    /// Whether a turn has no end yet, as far as this device heard.
+    fn waits(&self, turn: &TurnId) -> bool {
+        self.turns.find(turn).is_some_and(|one| !matches!(one.stage, Stage::Ended | Stage::Over(_)))
+    }
+
+    /// What the server's answers may use now: tools and focus modes by name. Nothing of it is stored.
+    pub async fn catalogue(&mut self) -> Result<Catalogue, Error> {
+        self.link.post("/chats/catalogue", &RequestCatalogue {}).await
+    }
+
     /// What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`,
-    /// `suggestions`, `cache`, or a tool by its name.
+    /// `suggestions`, `cache`, a tool by its name, or a focus mode ([`focus_switch`]).
     #[must_use]
     pub fn switched_off(&self) -> Vec<String> {
         let body = self.data(SETTINGS, OFF).ok().flatten();
@@ -482,7 +497,10 @@ impl Device {
             },
             history: false,
             titled: room.field(&title).is_some(),
-            focus: question.focus.clone().filter(|_| !is_off(FOCUS)),
+            focus: (question.focus.as_ref())
+                .filter(|focus| !is_focus_off(&off, focus))
+                .map(|focus| Text::new(focus.clone()))
+                .transpose()?,
             off: texts(&off)?,
             available: texts(available)?,
             given: List::new(given.map(piece).collect::<Result<_, Error>>()?)?,
@@ -638,6 +656,20 @@ fn noted(options: &AskOptions) -> Result<Vec<Shared>, Error> {
 fn texts<const EACH: usize, const MANY: usize>(names: &[String]) -> Result<List<Text<EACH>, MANY>, Error> {
     let texts = names.iter().map(|name| Text::new(name.clone())).collect::<Result<_, _>>()?;
     Ok(List::new(texts)?)
+}
+
+/// What switches one focus mode off.
+#[must_use]
+pub fn focus_switch(mode: &str) -> String {
+    format!("{FOCUS_MODE}{mode}")
+}
+
+/// Whether a focus mode is off: all are, or it is, by its name or by one with a star at its end.
+fn is_focus_off<'a>(off: impl IntoIterator<Item = &'a String>, mode: &str) -> bool {
+    off.into_iter().any(|off| match off.strip_prefix(FOCUS_MODE) {
+        None => off == FOCUS,
+        Some(one) => one == mode || one.strip_suffix('*').is_some_and(|begins| mode.starts_with(begins)),
+    })
 }
 
 /// The account data that has what the person switched off: its kind and name.

@@ -97,7 +97,7 @@ mod turns;
 mod write;
 
 pub use account::{DeviceLine, Registration, TotpChange};
-pub use asks::{AskOptions, GivenText};
+pub use asks::{AskOptions, GivenText, focus_switch};
 pub use chats::{ChatView, MessageView};
 pub use credential::Credential;
 pub use data_requests::{Consent, DataRequest};

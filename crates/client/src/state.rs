@@ -206,7 +206,7 @@ pub(crate) struct Question {
     pub(crate) reply: MessageId,
     /// Whether the server may keep the words for the next question.
     pub(crate) is_kept: bool,
-    pub(crate) focus: Option<FieldName>,
+    pub(crate) focus: Option<String>,
     pub(crate) off: Vec<String>,
     pub(crate) available: Vec<String>,
     /// What the person gives: `settings`, `summary` or `search`; a name; the words.

@@ -90,6 +90,8 @@ pub struct Approval {
     pub input: String,
     /// Why it is asked.
     pub why: String,
+    /// How long it could still be decided when the server said so, in milliseconds.
+    pub expires_ms: u64,
 }
 
 debug_without_content!(Approval);

@@ -15,22 +15,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKind, TurnId};
-use confidant_chat_protocol::{ErrorName, Failure, Finish, Given, Keep, RefusedSent};
+use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent};
 use confidant_chats::answerer::{
-    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Place, Wants,
+    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Offer,
+    Offers, Place, Wants,
 };
 use confidant_display::{Hinted as _, debug_without_content};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
-use confidant_engine::aspects::Profile;
+use confidant_engine::aspects::{FocusMode, Profile};
 use confidant_engine::bus::{Followed, Following};
 use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
+use confidant_engine::tools::Tool;
 use confidant_engine::turn::{
     CarryOut, DataRequest, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece,
     SaidBy, Standing, SwitchedOff, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
+use confidant_redact::visible_line;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -229,6 +232,25 @@ impl Answerer for EngineAnswerer {
         Ok(cancelled.map_err(refused)? > 0)
     }
 
+    async fn offers(&self, account: &AccountId) -> Result<Offers, RefusedSent> {
+        let offers = self.sessions.offers(account.as_str()).await.map_err(refused)?;
+        let tool = |tool: Tool| Offer {
+            name: tool.spec.name,
+            title: None,
+            about: first_line(&tool.spec.description),
+        };
+        let focus_mode = |mode: FocusMode| Offer {
+            title: (mode.name != mode.id).then(|| visible_line(&mode.name)),
+            about: mode.description.as_deref().map(first_line).unwrap_or_default(),
+            name: mode.id,
+        };
+        Ok(Offers {
+            tools: offers.tools.into_iter().map(tool).collect(),
+            focus_modes: offers.focus_modes.into_iter().map(focus_mode).collect(),
+            whole: offers.whole,
+        })
+    }
+
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
         let (account, chat) = (place.account.as_str(), place.chat.as_str());
         self.shared.lock().forget(&whose(place));
@@ -413,7 +435,12 @@ fn profile(settings: Vec<(String, String)>) -> (Profile, BTreeMap<String, String
     (profile, others)
 }
 
-/// What a person switched off: words that are known, else the name of a tool.
+/// A line that people see as it is.
+fn first_line(text: &str) -> String {
+    visible_line(text.trim().lines().next().unwrap_or_default())
+}
+
+/// What a person switched off: words that are known, a focus mode, else the name of a tool.
 fn off(names: Vec<String>) -> SwitchedOff {
     let mut off = SwitchedOff::default();
     let all = || BTreeSet::from(["*".to_owned()]);
@@ -425,7 +452,10 @@ fn off(names: Vec<String>) -> SwitchedOff {
             "similar" => off.past_chats = true,
             "search" => drop(off.tools.insert("memory.search".to_owned())),
             "suggestions" => off.enrichment = true,
-            _ => drop(off.tools.insert(name)),
+            _ => drop(match name.strip_prefix(FOCUS_MODE) {
+                Some(mode) => off.focus_modes.insert(mode.to_owned()),
+                None => off.tools.insert(name),
+            }),
         }
     }
     off
@@ -510,11 +540,13 @@ fn answered(answer: Final) -> Answer {
 }
 
 fn asks(approval: ApprovalRequest) -> Approval {
+    let left = approval.expires_at.0.saturating_sub(SystemClock.now().0);
     Approval {
         id: approval.approval_id,
         tool: approval.tool,
         input: approval.arguments.to_string(),
         why: approval.question,
+        left: Duration::from_millis(left.max(0).unsigned_abs()),
     }
 }
 
@@ -597,6 +629,11 @@ mod tests {
         assert_eq!(settings.into_keys().collect::<Vec<_>>(), ["city"]);
         let off = off(vec!["settings".to_owned(), "similar".to_owned(), "search".to_owned()]);
         assert!(off.settings && off.profile && off.past_chats && off.has_tool("memory.search"));
+        assert!(!off.has_focus_mode("web.research"));
+        let off = super::off(vec!["focus:web.research".to_owned(), "files.read".to_owned()]);
+        assert!(
+            off.has_focus_mode("web.research") && !off.has_tool("web.research") && off.has_tool("files.read")
+        );
         assert_eq!(may_ask(&[Given::Search]), MayAsk { search: true, ..MayAsk::default() });
     }
 

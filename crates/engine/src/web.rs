@@ -22,6 +22,7 @@ use crate::ledger::audit::Actor;
 use crate::ledger::session::Session;
 use crate::ledger::web_cache;
 use crate::ledger::web_scope::{self, Keep};
+use crate::turn::{self, Offers};
 
 /// The sessions of a tenant's chats.
 #[derive(Clone, Debug)]
@@ -85,6 +86,14 @@ impl WebSessions {
                 ended |= web_cache::end(&session).await?;
             }
             Ok(ended)
+        })
+    }
+
+    /// What turns in the chats of an account may use, as far as this process knows.
+    pub fn offers<'a>(&'a self, account: &'a str) -> BoxFuture<'a, Result<Offers, Error>> {
+        Box::pin(async move {
+            // Any chat's session will do: what is allowed depends on whose it is.
+            Ok(turn::offers(&self.session(account, ANY_CHAT, Keep::Once)?).await)
         })
     }
 

@@ -90,11 +90,14 @@ export class Announcer {
         return false;
       case "progress":
         note.progress = what.progress;
+        // It goes on: somebody has decided, here or elsewhere.
+        note.approvals = [];
         this.emit({ type: "progress", chat, turn, progress: what.progress });
         return false;
       case "words":
         // Words that were on their way when it asked say nothing; later ones say that the answer went on.
         this.#wishes(note, chat, turn, (wish) => wish.at + IN_FLIGHT > this.now());
+        note.approvals = [];
         this.emit({ type: "words", chat, turn, at: what.at, text: what.text });
         return false;
       case "approval": {

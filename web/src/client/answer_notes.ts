@@ -1,7 +1,7 @@
 // What this device knows about answers that it received: how they ended, which tools they used, what the server saw.
 //
 //   ended ─▶ Notes.answers ─▶ answers-chat_… (sealed, a file per chat) ─▶ read again when the chat is opened
-//   ended, other than whole ─▶ the chat's field `endings` (sealed, on every device)
+//   ended, other than whole ─▶ the chat's field `endings` (sealed, on every device) [endings]
 //
 // The file is this device's own: other devices did not receive the answer, and say so. It goes with its chat, and before anything else that
 // cannot be loaded again when the browser has no room. Easy to get wrong: claiming more than was heard. A note of an answer that was asked
@@ -9,7 +9,6 @@
 
 import { type Bytes, fromUtf8, utf8 } from "../format/bytes";
 import type { ChatId, MessageId } from "../format/index";
-import { Finish } from "../protocol/index";
 import type * as core from "./core";
 import type { Device } from "./device";
 import type { Notes } from "./views";
@@ -47,30 +46,6 @@ function fromJson(bytes: Bytes): [MessageId, core.AnswerNote][] {
   return JSON.parse(fromUtf8(bytes) ?? "[]") as [MessageId, core.AnswerNote][];
 }
 
-/** How answers of a chat ended, by their ids, as its field says; whatever else is in there is left out. */
-export function endingsOf(field: string | null): Map<string, core.Finish> {
-  const found = new Map<string, core.Finish>();
-  try {
-    const all: unknown = JSON.parse(field ?? "{}");
-    if (typeof all !== "object" || all === null) return found;
-    for (const [reply, said] of Object.entries(all)) {
-      const finish = Finish.words.find((word) => word === said);
-      if (finish !== undefined) found.set(reply, finish);
-    }
-  } catch {
-    // Another program's: nothing is known then.
-  }
-  return found;
-}
-
-/** The field, with one more; the oldest go. */
-export function withEnding(field: string | null, reply: MessageId, finish: core.Finish): string {
-  return JSON.stringify(Object.fromEntries([...endingsOf(field), [reply, finish] as const].slice(-MOST_ENDINGS)));
-}
-
-/** The field of a chat that says how answers ended. Its name is seen by the server, and says nothing about how. */
-export const ENDINGS = "endings";
 export const ANSWERS = "answers-";
 /** Answers of one chat that are noted. */
 const MOST = 1_000;
-const MOST_ENDINGS = 200;

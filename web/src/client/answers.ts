@@ -33,9 +33,8 @@ import {
   ServerFrame,
   readBody,
 } from "../protocol/index";
-import { ENDINGS, withEnding } from "./answer_notes";
 import { beginTurns, claimOf, giveHistory, listener, noteHeard, takeUp } from "./asks";
-import { chat as view, there } from "./chats";
+import { there } from "./chats";
 import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
 import { TITLE } from "./plan";
@@ -67,10 +66,10 @@ export async function takeTurn(device: Device, event: ServerEvent): Promise<Told
     case "preprocessing_step":
       return heard(device, event.chat, event.turn).tell({ told: "progress", progress: { step: event.step, text: event.text } });
     case "ai_approval_requested": {
-      const { approval: id, tool, input, why } = event;
+      const { approval: id, tool, input, why, expiresMs } = event;
       const turn = heard(device, event.chat, event.turn);
       await noteHeard(device, event.turn);
-      return turn.tell({ told: "approval", approval: { id, tool, input, why } });
+      return turn.tell({ told: "approval", approval: { id, tool, input, why, expiresAt: device.now() + expiresMs } });
     }
     case "ai_task_failed": {
       const turn = heard(device, event.chat, event.turn);
@@ -160,14 +159,11 @@ async function keepSaid(device: Device, turn: Turn): Promise<Told | null> {
 
 /**
  * How an answer ended is known on every device, also after the page was loaded again: a chat that was ended for safety is closed, and one that
- * was declined names who helps. Two devices may write it at the same time; then the later write counts.
+ * was declined names who helps.
  */
 async function keepEnding(device: Device, chat: ChatId, reply: MessageId, finish: AiTypingEnded["finish"]): Promise<void> {
   if (finish === "whole" || device.temporary.has(chat) || !isThere(device, chat)) return;
-  const before = view(device, chat).fields.get(ENDED_SO) ?? null;
-  const fields: [FieldName, string][] = [[ENDED_SO, withEnding(before, reply, finish)]];
-  if (finish === "ended") fields.push([ENDED, "1"]);
-  device.state.queue.append(chat, { do: "made", fields });
+  device.state.queue.append(chat, { do: "ending", reply, finish });
   await save(device);
 }
 
@@ -420,8 +416,6 @@ export const CATEGORY = FieldName.parse("category");
 export const FOLLOW_UPS = FieldName.parse("follow-ups");
 export const SUMMARY = FieldName.parse("summary");
 export const TAGS = FieldName.parse("tags");
-export const ENDED = FieldName.parse("ended");
-const ENDED_SO = FieldName.parse(ENDINGS);
 /** What the words of a message may take in JSON, beside everything else in it. */
 const LARGEST = MAX_MESSAGE - 4096;
 /** How often words of one turn may be missing. */

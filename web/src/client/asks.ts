@@ -14,6 +14,7 @@
 
 import { type ChatId, Claim, FieldName, MessageId, type Pending, Refused, type Shared, TurnId } from "../format/index";
 import {
+  type Catalogue,
   type ChatMessageAdded,
   Given,
   type Heard,
@@ -30,11 +31,12 @@ import {
 import { askRest } from "./answers";
 import { chat as chatView, path, putNote, setData, there } from "./chats";
 import { type Device, requestOne, save, tell } from "./device";
-import { ClientError, deniedName, isDenied, isRefused } from "./error";
+import { ClientError, deniedName, isDenied, isNotFound, isRefused } from "./error";
 import { TITLE } from "./plan";
 import { TO_END, type To, type Wanted, noteOf } from "./queue";
 import { type Room, revOf, roomField, roomMessage } from "./room";
 import type { Question } from "./state";
+import { isFocusOff } from "./switches";
 import { type Asked, type Awaited, type Awaiting, type BranchItem, type SentWith, type Told, Turn } from "./turns";
 import { type GivenText, SWITCH, isCached, isOff, mayAsk, noteOfGiven, switchedOff } from "./wishes";
 
@@ -43,7 +45,7 @@ export interface AskOptions {
   /** How long the server may keep the words of this chat; not beyond the answer where `setCached` says so. */
   keep: "cache" | "turn";
   /** A focus mode, by name. */
-  focus: FieldName | null;
+  focus: string | null;
   /** What is switched off for this question, besides `switchedOff`. */
   off: string[];
   /** Settings and memories that could be given, by name. */
@@ -109,7 +111,7 @@ export function withoutOff(device: Device, options: AskOptions): AskOptions {
   const isOn = (name: string) => !isOff(device, name, options.off);
   return {
     ...options,
-    focus: isOn("focus") ? options.focus : null,
+    focus: options.focus !== null && !isFocusOff([...switchedOff(device), ...options.off], options.focus) ? options.focus : null,
     available: isOn(SWITCH.settings) ? options.available : [],
     given: options.given.filter(({ what }) => isOn(SWITCH[what])),
   };
@@ -118,7 +120,7 @@ export function withoutOff(device: Device, options: AskOptions): AskOptions {
 /** What goes with a question is within the limits: `too-large`, if not. */
 export function checkOptions(device: Device, chat: ChatId, options: AskOptions): void {
   const given = options.given.reduce((sum, { text }) => sum + utf8Length(text), 0);
-  const names = [...options.off, ...options.available, ...options.given.map(({ name }) => name)];
+  const names = [...options.off, ...options.available, ...options.given.map(({ name }) => name), options.focus ?? ""];
   const isShort = names.every((name) => utf8Length(name) <= MAX_SHORT);
   const off = options.off.length + switchedOff(device).length;
   const isFew = Math.max(off, options.available.length) <= MAX_OFF && options.given.length <= MAX_PIECES;
@@ -203,13 +205,31 @@ export async function cancel(device: Device, chat: ChatId, turn: TurnId): Promis
 
 /** The person's word on a tool. */
 export async function decide(device: Device, chat: ChatId, turn: TurnId, approval: string, allow: boolean): Promise<void> {
-  const [, answer] = await requestOne(device, { type: "decide_ai_task", chat, turn, approval, allow });
+  const say = () => requestOne(device, { type: "decide_ai_task", chat, turn, approval, allow });
+  const [, answer] = await say().catch(async (error: unknown) => {
+    // A gateway listens for a while only: asked what came of the turn, it listens again.
+    if (!isNotFound(error) || !(await hearAgain(device, turn))) throw error;
+    return say();
+  });
   if (answer.type !== "ai_task_initiated" && answer.type !== "message_queued") throw new ClientError("unexpected");
+}
+
+/** Asks the server what came of a turn that has no end yet, as far as this device heard. Whether there is such a turn. */
+export async function hearAgain(device: Device, turn: TurnId): Promise<boolean> {
+  const one = device.turns.find(turn);
+  if (one === undefined || one.stage.at === "ended" || one.stage.at === "over") return false;
+  await takeUp(device, turn);
+  return true;
+}
+
+/** What the server's answers may use now: tools and focus modes. Nothing of it is kept. */
+export function catalogue(device: Device): Promise<Catalogue> {
+  return device.link.post("/chats/catalogue", {});
 }
 
 /**
  * Switches something off for every question on every device, or on again: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`,
- * or a tool by its name.
+ * a tool by its name, or a focus mode as `focus:` and its name.
  */
 export async function setSwitch(device: Device, name: string, isOn: boolean): Promise<void> {
   const off = switchedOff(device).filter((one) => one !== name);
@@ -349,7 +369,7 @@ async function askedOf(device: Device, room: Room, question: Question, begunOn: 
   // What was switched off since it was written stays here.
   const given = question.given.filter(([what]) => !off.includes(SWITCH[givenOf(what)]));
   const available = off.includes(SWITCH.settings) ? [] : question.available;
-  const focus = off.includes("focus") ? null : question.focus;
+  const focus = question.focus === null || isFocusOff(off, question.focus) ? null : question.focus;
   const keep = question.isKept && !off.includes("cache") && isCached(device, chat) ? "cache" : "turn";
   const added: ChatMessageAdded = {
     chat,

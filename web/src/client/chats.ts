@@ -9,6 +9,7 @@ import { ChatId, EmbedId, FieldName, ItemId, MessageId, wellFormed } from "../fo
 import type { Message, Role, Shared } from "../format/index";
 import { MAX_DRAFT, MAX_EMBED, MAX_MESSAGE, MAX_RECORD } from "../protocol/limits";
 import { save, type Device } from "./device";
+import { endingFields } from "./endings";
 import { ClientError } from "./error";
 import { TITLE, textJson } from "./plan";
 import { baseOf, noteOf, NOTHING_THERE, TO_END, type Act, type Answer, type Base, type Copy, type Note, type To, type Waiting } from "./queue";
@@ -358,6 +359,9 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
       return leaf;
     case "made":
       for (const [name, body] of act.fields) view.fields.set(name, body);
+      return leaf;
+    case "ending":
+      for (const [name, body] of endingFields((field) => view.fields.get(field) ?? null, act.reply, act.finish)) view.fields.set(name, body);
       return leaf;
     case "reply":
       return layAnswer(view, leaf, act.id, act.answer);

@@ -5,10 +5,10 @@
 // What only looks is answered at once, also while something is being loaded. Easy to get wrong: waiting for the server where nobody needs
 // to. A command that writes is done once its words are kept in the queue.
 
-import { ChatId, EmbedId, FieldName, MessageId, Refused, TurnId, wellFormed } from "../format/index";
-import { Given } from "../protocol/index";
+import { ChatId, EmbedId, MessageId, Refused, TurnId, wellFormed } from "../format/index";
+import { type CatalogueEntry, Given } from "../protocol/index";
 import { keepAnswerNotes, readAnswerNotes } from "./answer_notes";
-import { type AskOptions, ask, askInstead, cancel, decide, giveUp, retry, setSwitch } from "./asks";
+import { type AskOptions, ask, askInstead, cancel, catalogue, decide, giveUp, hearAgain, retry, setSwitch } from "./asks";
 import * as chats from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
@@ -27,10 +27,10 @@ import { chatLines, chatPage, copyLine, leafUnder, suggestionsOf, turnLines, vie
 /** The commands of this file. */
 export type ChatCommands = Pick<
   core.Core,
-  | "chats" | "hasOlder" | "loadOlder" | "newChat" | "open" | "body" | "previews" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide"
+  | "chats" | "hasOlder" | "loadOlder" | "newChat" | "open" | "body" | "previews" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide" | "hearAgain"
   | "showBranch" | "edit" | "deleteMessage" | "rename" | "setPinned" | "setField" | "deleteChat" | "undoDelete" | "setDraft" | "firstDraft"
   | "setFirstDraft" | "search"
-  | "exportChat" | "importChats" | "waiting" | "copies" | "useCopy" | "discardCopy" | "awaited" | "switchedOff" | "setSwitch" | "data"
+  | "exportChat" | "importChats" | "waiting" | "copies" | "useCopy" | "discardCopy" | "awaited" | "switchedOff" | "setSwitch" | "catalogue" | "data"
   | "dataOf" | "setData" | "suggestions" | "retryNow" | "connection" | "give" | "share" | "setCached" | "similar"
 >;
 
@@ -104,6 +104,16 @@ function asking(keeper: Keeper, { run, write }: How) {
         await decide(device, ChatId.parse(chat), TurnId.parse(turn), approval, allow);
         const note = keeper.notes.turn(TurnId.parse(turn));
         note.approvals = note.approvals.filter(({ id }) => id !== approval);
+      }),
+    hearAgain: (_, turn) =>
+      run(async (device) => {
+        await hearAgain(device, TurnId.parse(turn));
+      }),
+    catalogue: () =>
+      run(async (device) => {
+        const { tools, focusModes, whole } = await catalogue(device);
+        const offer = ({ name, title, about }: CatalogueEntry): core.Offer => ({ name, title: title ?? null, about });
+        return { tools: tools.map(offer), focusModes: focusModes.map(offer), isWhole: whole };
       }),
     give: (chat, turn, what, pieces) =>
       run(async (device) => {
@@ -251,7 +261,7 @@ async function asked(chat: string, asking: Promise<Asked>): Promise<core.Asked> 
 function optionsOf(options: core.AskOptions = {}): AskOptions {
   return {
     keep: options.keep ?? "cache",
-    focus: options.focus === undefined ? null : FieldName.parse(options.focus),
+    focus: options.focus === undefined ? null : wellFormed(options.focus),
     off: (options.off ?? []).map(wellFormed),
     available: (options.available ?? []).map(wellFormed),
     // Half of a surrogate pair could never be sent, and what is asked waits for ever.

@@ -209,6 +209,24 @@ export interface Approval {
   /** What it would be called with, in JSON: to be shown exactly. */
   input: string;
   why: string;
+  /** Until when it can be decided, in milliseconds since 1970 by this device's clock. */
+  expiresAt: number;
+}
+
+/** A tool or a focus mode. */
+export interface Offer {
+  name: string;
+  title: string | null;
+  /** What it is for, in a line: the operator's word of a focus mode, a tool server's of a tool. */
+  about: string;
+}
+
+/** What the server's answers may use. */
+export interface Catalogue {
+  tools: Offer[];
+  focusModes: Offer[];
+  /** Whether these are all. */
+  isWhole: boolean;
 }
 
 /** A chat that is open. */
@@ -435,6 +453,8 @@ export interface Core {
   cancel(chat: Id, turn: Id): Promise<void>;
   giveUp(chat: Id, turn: Id): Promise<void>;
   decide(chat: Id, turn: Id, approval: string, allow: boolean): Promise<void>;
+  /** Asks the server what came of a turn that waits, as when the time to decide is over. */
+  hearAgain(chat: Id, turn: Id): Promise<void>;
   /** Gives what the server asked for: these pieces of the wish, by their place; none denies it. `unasked`: it does not wait any more, and nothing went. */
   give(chat: Id, turn: Id, what: GivenKind, pieces: number[]): Promise<void>;
   /** Gives something in this chat whenever the server asks for it, on all devices; or asks again. */
@@ -476,6 +496,8 @@ export interface Core {
   /** What is switched off for every question, on every device. */
   switchedOff(): Promise<string[]>;
   setSwitch(name: string, isOn: boolean): Promise<void>;
+  /** What the server's answers may use now: asked of it each time. */
+  catalogue(): Promise<Catalogue>;
   data(kind: string, name: string): Promise<string | null>;
   /** Every piece of this kind. */
   dataOf(kind: string): Promise<DataLine[]>;

@@ -37,6 +37,7 @@ export class Keeper {
   readonly announcer: Announcer;
   /** The account was erased by another device: this one's copy goes too. */
   onErased: () => void = () => {};
+  readonly #ended: Promise<void>;
   readonly #jobs: (() => Promise<void>)[] = [];
   #interrupt: AbortController | null = null;
   #isStopped = false;
@@ -61,7 +62,7 @@ export class Keeper {
 
   constructor(private readonly around: Around) {
     this.announcer = new Announcer((event) => around.emit(event), () => around.clock());
-    void this.#loop();
+    this.#ended = this.#loop();
   }
 
   /** Does something with the device when nothing else is done with it. */
@@ -69,6 +70,7 @@ export class Keeper {
     return new Promise((resolve, reject) => {
       this.#jobs.push(async () => {
         try {
+          if (this.#isStopped) throw new ClientError("locked");
           resolve(await act());
         } catch (error) {
           reject(error);
@@ -107,10 +109,12 @@ export class Keeper {
     this.setConnection({ state: "offline" });
   }
 
-  stop(): void {
+  /** Ends when the command that runs has ended; those that wait are refused. */
+  stop(): Promise<void> {
     this.drop();
     this.#isStopped = true;
     this.#wake();
+    return this.#ended;
   }
 
   /** Connects as soon as can be. */
@@ -150,6 +154,8 @@ export class Keeper {
       if (job !== undefined) await job();
       else await this.#idle();
     }
+    // Nobody waits for ever for what is not done any more.
+    for (const job of this.#jobs.splice(0)) await job();
   }
 
   /** What is done when nobody asks for anything. Never throws. */
@@ -341,7 +347,7 @@ export class Keeper {
       // One that was locked meanwhile hangs up.
       (dialled) => {
         if (this.device !== device) dialled.connection.close();
-        ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => {}));
+        ends(() => void this.run(() => this.#greet(device, dialled)).catch(() => (this.#isStopped ? dialled.connection.close() : undefined)));
       },
       (error: unknown) => ends(() => this.#unreached(error)),
     );

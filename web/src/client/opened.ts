@@ -26,8 +26,8 @@ export interface Surroundings {
 /** A device that is here. */
 export interface Here {
   commands: AccountCommands & ChatCommands;
-  /** Another tab has the files from now on: keys are forgotten, nothing is written any more. */
-  drop(): void;
+  /** Another tab has the files from now on: keys are forgotten. It ends when nothing is written any more. */
+  drop(): Promise<void>;
 }
 
 /** Opens this browser's device, or finds that there is none. */
@@ -47,9 +47,10 @@ export async function open(scope: Surroundings, emit: (event: core.CoreEvent) =>
   await door.start();
   return {
     commands: { ...accountCommands(door), ...chatCommands(keeper) },
-    drop: () => {
-      keeper.stop();
+    drop: async () => {
+      const ended = keeper.stop();
       place.close();
+      await ended;
     },
   };
 }

@@ -9,6 +9,7 @@
 
 import { FieldName, ItemId, Message, utf8 } from "../format/index";
 import type { Bytes, MessageId, Pending as Awaited } from "../format/index";
+import { endingFieldsOf } from "./endings";
 import type { Act, Answer, Base, Pending, To, Why } from "./queue";
 import { roomField, roomMessage, roomMessages, textJson, type Room } from "./room";
 import type { Piece } from "./state";
@@ -78,6 +79,8 @@ export function decide(act: Act, room: Room | undefined): Decision {
     }
     case "give-up":
       return awaited(room, act.reply) === undefined ? DONE : DO;
+    case "ending":
+      return endingFieldsOf(room, act.reply, act.finish).length === 0 ? DONE : DO;
     case "made":
       return act.fields.every(([name, body]) => roomField(room, name) === body) ? DONE : DO;
   }
@@ -94,6 +97,7 @@ function decideWithout(act: Act): Decision {
     case "reply":
     case "give-up":
     case "made":
+    case "ending":
       return DONE;
     case "draft":
       return act.body === null ? DONE : CHAT_DELETED;
@@ -209,6 +213,9 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
       break;
     case "made":
       putFields(change, act.fields);
+      break;
+    case "ending":
+      if (room !== undefined) putFields(change, endingFieldsOf(room, act.reply, act.finish));
       break;
     case "edit": {
       const message = room === undefined ? undefined : roomMessage(room, act.id);

@@ -15,6 +15,7 @@
 // Everything in a queue is plain JSON data.
 
 import type { ChatId, Digest, EmbedId, FieldName, Mark, MessageId, Role, Shared, TurnId } from "../format/index";
+import type { Finish } from "../protocol/index";
 
 /** What a change was made against. */
 export type Base =
@@ -105,6 +106,8 @@ export type Act =
   | { do: "give-up"; reply: MessageId }
   /** Sets fields that the server's model made. Nobody wrote what they replace. */
   | { do: "made"; fields: [FieldName, string][] }
+  /** Notes how an answer ended, beside what is noted of others. */
+  | { do: "ending"; reply: MessageId; finish: Finish }
   /** Adds to the account's suggestions for new chats. */
   | { do: "suggest"; texts: string[] };
 
@@ -425,6 +428,7 @@ function whatOf(act: Act): What {
     case "give-up":
       return { what: "give-up", id: act.reply };
     case "made":
+    case "ending":
     case "suggest":
       return { what: "made" };
   }
@@ -440,6 +444,7 @@ function isWorthACopy(act: Act): boolean {
     case "retry":
     case "give-up":
     case "made":
+    case "ending":
     case "suggest":
       return false;
     case "draft":

@@ -145,7 +145,7 @@ export interface Question {
   reply: MessageId;
   /** Whether the server may keep the words for the next question. */
   isKept: boolean;
-  focus: FieldName | null;
+  focus: string | null;
   off: string[];
   available: string[];
   /** What the person gives: `settings`, `summary` or `search`; a name; the words. */

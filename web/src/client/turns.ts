@@ -74,6 +74,8 @@ export interface Approval {
   input: string;
   /** Why it is asked. */
   why: string;
+  /** Until when it can be decided, by the clock of this device. */
+  expiresAt: number;
 }
 
 /** A reply that a chat waits for. */

@@ -7,11 +7,11 @@
 
 import { type ChatId, FieldName, type MessageId, type TurnId } from "../format/index";
 import { Given } from "../protocol/index";
-import { ENDINGS, endingsOf } from "./answer_notes";
 import { awaited, words } from "./asks";
 import { type ChatView, type MessageView, chat as chatView, chats, copies, data, listed } from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
+import { ENDED, ENDINGS, endingFields, endingsOf } from "./endings";
 import { outlinedBranch } from "./outline";
 import { TITLE } from "./plan";
 import type { Copy, Pending, Waiting, What, Why } from "./queue";
@@ -58,7 +58,6 @@ export class Notes {
 }
 
 const PINNED = "pinned";
-const ENDED = "ended";
 
 /** Every line of the list, pinned ones first, then the one written to last. */
 export function chatLines(device: Device, notes: Notes): core.ChatLine[] {
@@ -116,6 +115,7 @@ function fieldsWith(room: Room | undefined, ops: readonly Pending[]): Map<string
   for (const { act } of ops) {
     if (act.do === "field") fields.set(act.name, act.body);
     if (act.do === "made") for (const [name, body] of act.fields) fields.set(name, body);
+    if (act.do === "ending") for (const [name, body] of endingFields((field) => fields.get(field) ?? null, act.reply, act.finish)) fields.set(name, body);
     if (act.do === "reply" && !fields.has(TITLE)) for (const [name, body] of act.answer.fields) fields.set(name, body);
   }
   return fields;
@@ -143,7 +143,7 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
   const room = device.rooms.get(id);
   const siblings = bySiblings(view);
   const lost = copies(device).filter((copy) => copy.chat === id);
-  const endings = endingsOf(view.fields.get(FieldName.parse(ENDINGS)) ?? null);
+  const endings = endingsOf(view.fields.get(ENDINGS) ?? null);
   return {
     chat: chatLine(device, notes, id, opsByChat(device).get(id) ?? []),
     messages: [

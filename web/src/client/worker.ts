@@ -4,7 +4,7 @@
 //                                events ─▶ {event} ──────────────────▶ page
 //
 // Only one tab of a browser has the files at a time: a lock of the browser's says which. Another tab may take over, and this one then
-// forgets its keys. This file is small, so that the door is there at once: it looks who is here (glimpse.ts), and the device itself
+// forgets its keys. A second lock says which tab may still write: it is let go once the last write has ended, and only then the other tab reads. This file is small, so that the door is there at once: it looks who is here (glimpse.ts), and the device itself
 // (opened.ts) is loaded with the first command that needs it. Easy to get wrong: two workers on the same files. Each would undo what
 // the other remembers.
 
@@ -40,13 +40,20 @@ class Tab {
   #seen: core.Account | null = null;
   #opening: Promise<Here> | null = null;
   #isHere = false;
+  /** That no other tab writes files any more. */
+  #free: Promise<void> = Promise.resolve();
   /** Which time it is that this tab has the files. */
   #holding = 0;
+
+  constructor(private readonly writing: Writing) {}
 
   /** This tab has the files now. */
   async begin(): Promise<void> {
     this.#isHere = true;
     const mine = ++this.#holding;
+    this.#free = this.writing.begin();
+    await this.#free;
+    if (mine !== this.#holding) return;
     const seen = await glimpse(`${DATABASE.name}${OF_SERVER}`);
     if (mine !== this.#holding) return;
     this.#seen = seen;
@@ -59,7 +66,8 @@ class Tab {
     const opening = this.#opening;
     [this.#isHere, this.#opening, this.#seen] = [false, null, null];
     this.#holding += 1;
-    void opening?.then((here) => here.drop(), () => undefined);
+    const [free, ended] = [this.#free, opening?.then((here) => here.drop(), () => undefined)];
+    void Promise.all([free, ended]).then(() => this.writing.end());
     emit({ type: "account", account: { state: "elsewhere" } });
   }
 
@@ -82,6 +90,7 @@ class Tab {
     const { open, errorOf } = await import("./opened").catch(() => {
       throw new Failed({ name: "not-loaded" });
     });
+    await this.#free;
     // Words of one that is another tab's meanwhile are not said.
     const told = (event: core.CoreEvent) => (mine === this.#holding ? emit(event) : undefined);
     const here = mine === this.#holding ? await open(scope, told).catch((error: unknown) => {
@@ -122,7 +131,7 @@ class Failed extends Error {
 let describe: (error: unknown) => core.CoreError = () => ({ name: "unexpected" });
 
 function start(): void {
-  const tab = new Tab();
+  const tab = new Tab(new Writing());
   const hold = new Hold(() => tab.lose());
   /** The other tab may go by itself; one that is just being loaded again is gone in a moment, and is not worth a word. */
   const wait = () => hold.wait().then((isMine) => (isMine ? tab.begin() : undefined));
@@ -138,10 +147,7 @@ function start(): void {
   // Whoever asks hears why it failed; here nobody does.
   const settled = first.catch(() => undefined);
   const takeOver = async () => {
-    if (tab.isHere || !(await hold.take(true))) return;
-    // The other tab may be writing its last file.
-    await new Promise((resolve) => setTimeout(resolve, HANDOVER));
-    await tab.begin();
+    if (!tab.isHere && (await hold.take(true))) await tab.begin();
   };
   scope.addEventListener("message", ({ data: { id, name, args } }) => {
     const answer = async (): Promise<core.FromWorker> => {
@@ -198,9 +204,39 @@ class Hold {
   }
 }
 
+/** Which tab writes files: one that lost them may be writing its last one. */
+class Writing {
+  #end: () => void = () => {};
+
+  /** Waits until no other tab writes. One that does not end, as it was frozen by the browser, is not waited for for ever. */
+  begin(): Promise<void> {
+    const { locks } = scope.navigator;
+    if (locks === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const held = () => {
+        resolve();
+        return new Promise<void>((end) => {
+          this.#end = end;
+        });
+      };
+      const name = `confidant-files${OF_SERVER}`;
+      locks.request(name, { signal: AbortSignal.timeout(HANDOVER) }, held).catch((error: unknown) => {
+        // Taken by a tab that waited long enough: this one has nothing to write any more.
+        const isLate = error instanceof DOMException && error.name === "TimeoutError";
+        if (isLate) locks.request(name, { steal: true }, held).catch(() => undefined);
+      });
+    });
+  }
+
+  /** This tab writes nothing any more. */
+  end(): void {
+    this.#end();
+  }
+}
+
 /** How long another tab may take to go before it is mentioned, in milliseconds. */
 const MOMENT = 400;
 /** How long the other tab has to end what it writes, in milliseconds. */
-const HANDOVER = 300;
+const HANDOVER = 10_000;
 
 start();

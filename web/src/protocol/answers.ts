@@ -31,7 +31,7 @@ import {
   MAX_WORDS,
 } from "./limits";
 import { type At, type Value, list, object, optional, words } from "./shapes";
-import { blob, chatId, digest, fieldName, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
+import { blob, chatId, digest, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
 
 /** How long the server may keep the words of a chat to answer the next message. */
 export const Keep = words("Keep", [
@@ -134,8 +134,11 @@ export const ChatMessageAdded = object("ChatMessageAdded", () => ({
   /** Whether the chat has a title already. Then no title, icon and category are made. */
   titled: flag,
   /** The focus mode that the person chose, by name. */
-  focus: optional(fieldName),
-  /** What the person switched off: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, or a tool by its name. */
+  focus: optional(text(MAX_SHORT)),
+  /**
+   * What the person switched off: `tools`, `focus`, `settings`, `similar`, `search`, `suggestions`, a tool by its name, or a focus mode as
+   * `focus:` and its name.
+   */
   off: list(() => text(MAX_SHORT), MAX_OFF),
   /** Settings and memories that the device could give, by name. Those that would have helped are named with the answer. */
   available: list(() => text(MAX_SHORT), MAX_OFF),
@@ -448,6 +451,8 @@ export const AiApprovalRequested = object("AiApprovalRequested", () => ({
   input: text(MAX_TOOL_INPUT),
   /** Why it is asked. */
   why: text(MAX_WORDS),
+  /** How long it can still be decided, in milliseconds. Then the call is not made. */
+  expiresMs: u64,
 }), { link: "ai_approval_requested" });
 export type AiApprovalRequested = Value<typeof AiApprovalRequested>;
 

@@ -10,6 +10,7 @@
 
 export * from "./account";
 export * from "./answers";
+export * from "./catalogue";
 export * from "./chats";
 export * from "./devices";
 export * from "./drafts";

@@ -137,6 +137,8 @@ export const MAX_TOOL_INPUT = 16 * 1024;
 
 /** What a device gives for one turn besides the history: pieces, and bytes of each and of all. */
 export const MAX_PIECES = 3;
+/** Tools, or focus modes, that a device is told of. */
+export const MAX_CATALOGUE = 500;
 /** Kinds of things that a server may ask a device for during one turn. */
 export const MAX_ASKS = 3;
 /** What a server remembers of a chat's safety, in bytes. */

@@ -13,6 +13,7 @@ import {
   RestoreRings,
   RingsRestored,
 } from "./account";
+import { Catalogue, RequestCatalogue } from "./catalogue";
 import { Devices, RequestDevices, RevokeDevice, RevokeSession, Ticket, TicketRequest } from "./devices";
 import { ClientFrame, ServerFrame } from "./frames";
 import {
@@ -97,6 +98,8 @@ export const ROUTES = {
   "/account/restore": route("restore", Restore, SessionOpened),
   /** Puts back the keys of chats that the server lost. */
   "/account/restore/rings": route("restore", RestoreRings, RingsRestored),
+  /** What answers may use: tools and focus modes. */
+  "/chats/catalogue": route("session", RequestCatalogue, Catalogue),
   /** A ticket for one socket. */
   "/chats/ticket": route("session", TicketRequest, Ticket),
   /** The snapshots that the account shares. */

@@ -1,6 +1,8 @@
 // What a chat is made of, in a real browser against the real program and a model that fills in forms: title, icon and category, follow-ups
 // and ideas, the model and why, copying, links, tools that need a word, refusals, a chat that was ended, and one that is never cached.
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
@@ -11,14 +13,21 @@ atEachSize((size, other) => {
   let world: BrowserWorld;
   let tab: Tab;
   let page: Page;
+  let instructions = "";
   const shot = (name: string) => tab.shot(`${name}-${size.name}`);
 
   before(async () => {
+    instructions = await mkdtemp(join(tmpdir(), "confidant-instructions-"));
+    const mode = (id: string, name: string, about: string) => `---\nslot: focus\nfocus: ${id}\nname: ${name}\ndescription: ${about}\n---\nCANARY-INSTRUCTION`;
+    await writeFile(join(instructions, "study.md"), mode("web.study", "Study", "Explains in small steps."));
+    await writeFile(join(instructions, "plan.md"), mode("code.plan", "Plan", "Asks before it writes."));
     const tool = [process.execPath, join(process.env["WEB_DIR"] ?? ".", "test/world/tool.mjs")];
     world = await BrowserWorld.start(true, {
       isFilling: true,
       settings: {
         CONFIDANT_TOOLS__SERVERS__WORLD__COMMAND: JSON.stringify(tool),
+        CONFIDANT_TOOLS__RULES: '[{ tool = "*act", when = { name = "soon" }, then = "approve", expires_seconds = 5 }]',
+        CONFIDANT_ASPECTS__INSTRUCTIONS: instructions,
         CONFIDANT_PROCESSING__SAFETY__INDIRECT_SELF_HARM: '[{ at = 9, then = ["terminate_conversation"] }]',
       },
     });
@@ -44,6 +53,7 @@ atEachSize((size, other) => {
 
   after(async () => {
     await world?.stop();
+    await rm(instructions, { recursive: true, force: true });
   });
 
   let steps = 0;
@@ -128,6 +138,7 @@ atEachSize((size, other) => {
     const card = page.locator("section.ask");
     await card.waitFor();
     assert.match((await card.locator("pre").textContent()) ?? "", /act[\s\S]*"name": "everything"/);
+    assert.match((await card.textContent()) ?? "", /for chatter\. Waits until .*\d/, "for whom it runs, and until when it can be decided");
     assert.match(await page.title(), /^●/);
     await shot("approval-real");
     await page.waitForTimeout(300);
@@ -143,28 +154,72 @@ atEachSize((size, other) => {
     await answer.getByText(/Tools used: .*act/).waitFor();
   });
 
+  test("a call that nobody decides in time is not made: the card says so, and an answer closes it", async () => {
+    await newChat();
+    await ask('call act {"name":"soon"}');
+    const card = page.locator("section.ask");
+    await card.getByText("Waits for 1 more minute.").waitFor();
+    await card.getByRole("heading", { name: "The time to decide is over" }).or(answers()).first().waitFor();
+    assert.equal(await card.getByRole("button", { name: "Approve once" }).count(), 0, "it can be approved no more");
+    const answer = await answered("Nothing was done.");
+    await card.waitFor({ state: "detached" });
+    assert.ok(!((await answer.textContent()) ?? "").includes("removed soon"));
+  });
+
+  test("each focus mode and each tool of the server has a switch; what is off is not offered, and is in no question", async () => {
+    await page.goto(`${world.origin}/#/settings/privacy`);
+    await page.getByText("code.plan · Asks before it writes.").waitFor();
+    await page.locator(".tool-row", { hasText: "Removes something." }).waitFor();
+    await page.getByRole("switch", { name: "Study" }).click();
+    await shot("settings-focus");
+    await newChat();
+    const give = page.getByRole("button", { name: /goes along|go along|nothing else is sent/ });
+    await give.click();
+    const modes = page.getByLabel("Focus mode");
+    await modes.waitFor();
+    assert.deepEqual(await modes.locator("option").allTextContents(), ["None", "Plan"]);
+    await modes.selectOption({ label: "Plan" });
+    await page.getByText("Asks before it writes.").waitFor();
+    await shot("give-focus");
+    await page.getByRole("button", { name: "Close" }).last().click();
+    await ask("With a plan");
+    await answered("noted: With a plan");
+    assert.deepEqual([asked()["focus"], (asked()["off"] as string[]).includes("focus:web.study")], ["code.plan", true]);
+    assert.ok(world.model.last.includes("CANARY-INSTRUCTION"), "the server answered in it");
+    // Switched off, it is chosen no more, and the other one can be.
+    await page.goto(`${world.origin}/#/settings/privacy`);
+    await page.getByRole("switch", { name: "Plan" }).click();
+    await page.getByRole("switch", { name: "Study" }).click();
+    await page.locator(".tool-row", { hasText: "Study" }).locator('[aria-checked="true"]').waitFor();
+    await newChat();
+    await ask("Without a plan");
+    await answered("noted: Without a plan");
+    assert.equal(asked()["focus"], undefined);
+    assert.ok(!tab.sent.some((frame) => frame.includes("CANARY-INSTRUCTION")));
+  });
+
   test("one tool is switched off by its name, and focus and concepts are in the request as they are switched", async () => {
     await page.goto(`${world.origin}/#/settings/privacy`);
     await page.locator(".tool-row", { hasText: "act" }).getByRole("switch").click();
     await page.getByRole("switch", { name: "Shared concepts" }).click();
-    await page.getByLabel("Name of a tool").fill("web.*");
+    await page.getByLabel("Another tool, by name").fill("web.*");
     await page.getByRole("button", { name: "Switch off", exact: true }).click();
     await page.locator(".tool-row", { hasText: "web.*" }).waitFor();
     await shot("settings-tools");
     await newChat();
     await page.getByRole("button", { name: /goes along|go along|nothing else is sent/ }).click();
-    await page.getByLabel("Focus mode").fill("Study");
-    await page.getByLabel("Focus mode").press("Tab");
+    await page.getByLabel("Focus mode").selectOption({ label: "Study" });
     await page.getByRole("button", { name: "Close" }).last().click();
     await ask("With a focus");
     const answer = await answered("noted: With a focus");
-    assert.equal(asked()["focus"], "study");
+    assert.equal(asked()["focus"], "web.study");
     const off = asked()["off"] as string[];
     assert.ok(off.includes("memory.concepts") && off.includes("web.*") && off.some((name) => name.endsWith("act")), off.join());
     await answer.getByRole("button", { name: "What the server saw" }).click();
-    await page.getByText("You chose the focus study.").waitFor();
+    await page.getByText("You chose the focus web.study.").waitFor();
     await page.goto(`${world.origin}/#/settings/privacy`);
     await page.getByRole("switch", { name: "Focus modes" }).click();
+    await page.getByText("all are switched off above").first().waitFor();
     await newChat();
     await ask("Without a focus");
     await answered("noted: Without a focus");

@@ -1,7 +1,7 @@
 // A core without a worker, a server or keys: it plays the part of the worker in tests of the page, so that every state can be drawn.
 //
 // `?state=NAME` chooses what it plays; see SCENES. Nothing here seals anything.
-import type { Account, Approval, ChatLine, ChatPage, Connection, Core, CoreEvent, Found, MessageLine, SearchResult, SentNote, TurnLine, WishLine } from "../../src/client/core";
+import type { Account, Approval, Catalogue, ChatLine, ChatPage, Connection, Core, CoreEvent, Found, MessageLine, SearchResult, SentNote, TurnLine, WishLine } from "../../src/client/core";
 import { CommandError } from "../../src/ui/state/core";
 
 export interface Scene {
@@ -114,7 +114,20 @@ function withTurn(part: Partial<TurnLine>): Scene {
   return scene;
 }
 
-const APPROVAL: Approval = { chat: chatId(1), turn: "turn_1", id: "ap_1", tool: "ncts.book", input: '{"plate":"B-GX 4410","place":"Cork","from":"2027-03-01","to":"2027-03-05"}', why: "Booking costs nothing and can be cancelled." };
+const APPROVAL: Approval = { chat: chatId(1), turn: "turn_1", id: "ap_1", tool: "ncts.book", input: '{"plate":"B-GX 4410","place":"Cork","from":"2027-03-01","to":"2027-03-05"}', why: "Booking costs nothing and can be cancelled.", expiresAt: Date.now() + 86_400_000 };
+
+const CATALOGUE: Catalogue = {
+  tools: [
+    { name: "ncts.book", title: null, about: "Books a date for the inspection of a car." },
+    { name: "ncts.dates", title: null, about: "Lists free dates for the inspection of a car, by place and week." },
+    { name: "web.search", title: null, about: "" },
+  ],
+  focusModes: [
+    { name: "web.research", title: "Research", about: "Reads several sources and cites them." },
+    { name: "code.plan_project", title: "Plan a project", about: "Asks until the plan is clear, before anything is written." },
+  ],
+  isWhole: true,
+};
 
 const WISH: WishLine = {
   what: "search", names: [], query: "ferry in March", at: Date.now(),
@@ -157,6 +170,8 @@ export const SCENES: Record<string, () => Scene> = {
   thinking: () => withTurn({ progress: { step: "working", text: "Looking for an inspection date" } }),
   streaming: () => withTurn({ words: "The office in Cork has **three** dates left:\n\n1. 1 March, 09:20\n2. 3 March, 10:", historySent: 3 }),
   approval: () => withTurn({ approvals: [APPROVAL] }),
+  approvalsoon: () => withTurn({ approvals: [{ ...APPROVAL, expiresAt: Date.now() + 1_500_000 }] }),
+  approvalover: () => withTurn({ approvals: [{ ...APPROVAL, expiresAt: Date.now() - 1 }] }),
   wish: () => withTurn({ words: "Let me look what you said about ferries.", wishes: [WISH, { what: "settings", names: ["home_town"], query: null, pieces: [{ name: "home_town", text: "Cork, since 2027." }], at: Date.now() }] }),
   wishnothing: () => withTurn({ wishes: [{ ...WISH, pieces: [] }] }),
   unsent: () => ({ ...withTurn({ state: "unsent" }), connection: { state: "offline" }, waiting: 2 }),
@@ -228,6 +243,8 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     },
     cancel: (chat: string, id: string) => emit({ type: "ended", chat, turn: id, reply: "msg_4", finish: "cancelled", wanted: [], tools: [] }),
     decide: () => undefined,
+    hearAgain: () => undefined,
+    catalogue: () => CATALOGUE,
     give: (chat: string, id: string, what: string) => { const one = pageOf(chat).turns.find((turn) => turn.turn === id); if (one) { one.wishes = one.wishes.filter((wish) => wish.what !== what); emit({ type: "wishes", chat, turn: id, wishes: one.wishes }); } },
     share: (chat: string, what: ChatLine["shares"][number], isOn: boolean) => { const line = pageOf(chat).chat; line.shares = isOn ? [...line.shares, what] : line.shares.filter((one) => one !== what); emit({ type: "chat", chat }); },
     setCached: (chat: string, isOn: boolean) => { pageOf(chat).chat.isCached = isOn; emit({ type: "chat", chat }); },

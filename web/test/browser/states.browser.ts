@@ -62,6 +62,17 @@ test("settings, outbox and the keyboard map are accessible", async () => {
       await tab.shot(`settings-${part}-${name}`);
       assert.equal(await isTooWide(tab), false, part);
       assert.deepEqual(await findings(tab), [], `${part}, ${name}`);
+      if (part !== "privacy") continue;
+      await tab.page.getByRole("heading", { name: "Focus modes" }).scrollIntoViewIfNeeded();
+      await tab.page.getByRole("switch", { name: "Plan a project" }).click();
+      await tab.page.getByLabel("Another tool, by name").fill("ncts.*");
+      await tab.page.getByRole("button", { name: "Switch off", exact: true }).click();
+      await tab.page.getByText("switched off by ncts.*").first().waitFor();
+      assert.equal(await tab.page.getByRole("switch", { name: "ncts.book" }).isDisabled(), true);
+      await tab.shot(`settings-offers-${name}`);
+      await tab.page.getByRole("switch", { name: "web.search" }).scrollIntoViewIfNeeded();
+      await tab.shot(`settings-tools-${name}`);
+      assert.deepEqual(await findings(tab), [], `offers, ${name}`);
     }
     await show(tab, "unsent", "#/outbox");
     await tab.page.getByText("Is the ferry in March calm?").first().waitFor();

@@ -43,6 +43,13 @@ export async function hideList(page: Page): Promise<void> {
   await open.waitFor({ state: "detached" });
 }
 
+/** Opens the chat that is at the top of the list. */
+export async function firstChat(page: Page): Promise<void> {
+  await showList(page);
+  await page.locator("a.chat").first().click();
+  await page.locator("header.head .menu").waitFor();
+}
+
 /** Waits until this is in the list. */
 export async function listed(page: Page, title: string): Promise<void> {
   await showList(page);
@@ -97,6 +104,11 @@ export async function lock(page: Page): Promise<void> {
   await showList(page);
   await page.getByRole("button", { name: /lock now/ }).click();
   await page.getByRole("heading", { name: "Locked" }).waitFor();
+}
+
+/** Which account is open, as the list says it. */
+export async function isAccountOf(page: Page, login: string): Promise<void> {
+  await page.locator(".who", { hasText: login }).waitFor({ state: "attached" });
 }
 
 export async function unlock(page: Page, password = PASSWORD): Promise<void> {

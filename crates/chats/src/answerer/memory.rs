@@ -8,14 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use confidant_chat_format::{ChatId, Claim, Digest, MessageId, Refused, Transcript, TranscriptKind, TurnId};
+use confidant_chat_format::{
+    AccountId, ChatId, Claim, Digest, MessageId, Refused, Transcript, TranscriptKind, TurnId,
+};
 use confidant_chat_protocol::{Finish, Given, RefusedSent};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
-    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Place, Wants,
+    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Offer, Offers,
+    Place, Wants,
 };
 
 /// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.
@@ -226,6 +229,7 @@ fn undecided() -> AnswerStream {
         tool: "rm".to_owned(),
         input: "{}".to_owned(),
         why: "it deletes".to_owned(),
+        left: Duration::from_secs(86_400),
     };
     let _gone = sender.try_send(AnswerEvent::Approval(Box::new(approval)));
     receiver
@@ -333,6 +337,19 @@ impl Answerer for MemoryAnswerer {
             self.pace.add_permits(1_000);
         }
         Ok(runs)
+    }
+
+    async fn offers(&self, _: &AccountId) -> Result<Offers, RefusedSent> {
+        let offer = |name: &str, title: Option<&str>, about: &str| Offer {
+            name: name.to_owned(),
+            title: title.map(str::to_owned),
+            about: about.to_owned(),
+        };
+        Ok(Offers {
+            tools: vec![offer("rm", None, "Deletes everything")],
+            focus_modes: vec![offer("web.research", Some("Research"), "")],
+            whole: true,
+        })
     }
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use confidant_chat_format::{ChatId, FieldName, Role, TranscriptKind, TurnId};
+use confidant_chat_format::{ChatId, Role, TranscriptKind, TurnId};
 use confidant_chat_protocol::{Body as _, ChatMessageAdded, ClientEvent, ClientFrame, Finish, Given, Keep};
 use confidant_chats::answerer::MemoryAnswerer;
 use confidant_client::{
@@ -391,6 +391,11 @@ async fn switches_and_what_is_given_go_with_the_question_and_are_noted() {
     one.flush().await.unwrap();
     let two = world.second(&ana).await;
     assert_eq!(two.switched_off(), ["search"]);
+    let offered = one.catalogue().await.unwrap();
+    assert_eq!(
+        (offered.tools[0].name.as_str(), offered.focus_modes[0].name.as_str()),
+        ("rm", "web.research")
+    );
     let chat = one.new_chat(Some("Trip")).unwrap();
     let given = |text: &str| GivenText { what: Given::Settings, name: "diet".into(), text: text.into() };
     let mut options = plain();
@@ -434,12 +439,14 @@ async fn a_focus_mode_is_not_named_while_they_are_off() {
     let way = Arc::new(Through { inner: world.transport(), between: Arc::clone(&between) });
     let (mut one, _) = world.ana_over(way, &MemoryFiles::new()).await;
     let chat = one.new_chat(Some("Trip")).unwrap();
-    let mode = FieldName::parse("research").unwrap();
+    let mode = "web.research".to_owned();
     let mut on = plain();
     on.focus = Some(mode.clone());
-    let mut off = on.clone();
+    let (mut off, mut one_off, mut other_off) = (on.clone(), on.clone(), on.clone());
     off.off = vec!["focus".to_owned()];
-    for options in [&on, &off] {
+    one_off.off = vec!["focus:web.*".to_owned()];
+    other_off.off = vec!["focus:plan.*".to_owned(), "web.*".to_owned()];
+    for options in [&on, &off, &one_off, &other_off] {
         let asked = one.ask(&chat, "look it up", options).unwrap();
         one.flush().await.unwrap();
         hear(&mut one, &asked.turn, is_end).await;
@@ -450,8 +457,13 @@ async fn a_focus_mode_is_not_named_while_they_are_off() {
     one.switch("focus", false).unwrap();
     one.flush().await.unwrap();
     hear(&mut one, &asked.turn, is_end).await;
-    let sent = between.0.lock().iter().map(|added| added.focus.clone()).collect::<Vec<_>>();
-    assert_eq!(sent, [Some(mode), None, None]);
+    let sent = between
+        .0
+        .lock()
+        .iter()
+        .map(|added| added.focus.as_ref().map(|focus| focus.as_str().to_owned()))
+        .collect::<Vec<_>>();
+    assert_eq!(sent, [Some(mode.clone()), None, None, Some(mode), None]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod commands;
 mod giving;
 mod restore;
 mod snapshots;
+mod switches;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};

@@ -31,6 +31,7 @@ mod draft;
 mod enrich;
 mod focus;
 mod gateway;
+mod offers;
 mod outbound;
 mod outlet;
 mod past;
@@ -79,6 +80,8 @@ pub(crate) use cancel::Cancels;
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
+pub use offers::Offers;
+pub(crate) use offers::offers;
 pub use outbound::{
     ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
 };

@@ -259,7 +259,7 @@ impl<'p> Planner<'p> {
 
 /// The tools that this person may have called. Without a log nothing could say that a call went out, so what must not be
 /// done twice is not done at all.
-async fn allowed(inner: &Inner, whose: &Whose<'_>, session: Option<&Session>) -> Vec<Tool> {
+pub(super) async fn allowed(inner: &Inner, whose: &Whose<'_>, session: Option<&Session>) -> Vec<Tool> {
     let mut tools = inner.staff.toolbox.tools().await;
     tools.retain(|tool| {
         inner.staff.policy.offers(whose.caller, tool) && (session.is_some() || !needs_log(tool.effect))

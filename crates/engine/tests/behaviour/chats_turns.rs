@@ -6,6 +6,7 @@ use std::sync::Arc;
 use confidant_engine::aspects::{Aspects, Instructions, Slot};
 use confidant_engine::head::HeadState;
 use confidant_engine::prepare::{Harm, SafetyAction};
+use confidant_engine::tools::{ToolPolicy, ToolRule, Verdict};
 use confidant_engine::turn::{History, Said, SaidBy, SwitchedOff};
 use confidant_engine::{Keep, TurnRequest};
 use serde_json::json;
@@ -18,6 +19,7 @@ use crate::web::*;
 on_every_store! {
     what_is_switched_off_is_in_no_models_request,
     a_focus_mode_that_is_off_is_in_no_models_request,
+    an_account_is_told_what_its_answers_may_use_and_nothing_else,
     a_turn_that_goes_on_after_a_kill_has_off_what_was_off,
     a_title_is_made_once_for_each_chat,
     a_chat_whose_first_answer_had_no_title_gets_one_later,
@@ -115,6 +117,39 @@ async fn a_focus_mode_that_is_off_is_in_no_models_request(place: Place) {
         alice.turn(TurnRequest { off, ..says("look it up") }).finish().await.unwrap();
         assert_eq!(is_focused(&s), is_on);
     }
+    stop(s.engine).await;
+}
+
+async fn an_account_is_told_what_its_answers_may_use_and_nothing_else(place: Place) {
+    let folder = place.file("instructions");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, says) in [
+        ("research.md", "focus: web.research\nname: Research\ndescription: Cites sources."),
+        ("other.md", "focus: their.focus\ntenant: others"),
+        ("room.md", "focus: room.focus\naudience: room"),
+    ] {
+        std::fs::write(folder.join(file), format!("---\nslot: focus\n{says}\n---\nSECRET WORDS")).unwrap();
+    }
+    let rule = |tool: &str, users: Option<&str>| ToolRule {
+        tool: tool.to_owned(),
+        tenant: None,
+        users: users.map(|user| vec![user.to_owned()]),
+        when: std::collections::BTreeMap::new(),
+        then: Verdict::Deny,
+    };
+    let s = setting(&place, |parts| {
+        parts.instructions = Instructions::open(folder);
+        parts.policy =
+            ToolPolicy::new(vec![rule("files.secret", Some(ACCOUNT)), rule("files.write", Some("bob"))]);
+    })
+    .await;
+    let offers = web(&s.engine).offers(ACCOUNT).await.unwrap();
+    let tools: Vec<&str> = offers.tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+    assert_eq!(tools, ["files.read", "files.write", "files.delete"]);
+    let [mode] = &offers.focus_modes[..] else { panic!("{:?}", offers.focus_modes) };
+    assert_eq!((mode.id.as_str(), mode.name.as_str()), ("web.research", "Research"));
+    assert_eq!(mode.description.as_deref(), Some("Cites sources."));
+    assert!(offers.whole && !format!("{offers:?}").contains("SECRET"));
     stop(s.engine).await;
 }
 

@@ -1,4 +1,4 @@
-// Names that the server sees: of memories and of focus modes. `[a-z][a-z0-9_-]*`, at most 64.
+// Names of memories, which the server sees. `[a-z][a-z0-9_-]*`, at most 64.
 import { t } from "../i18n";
 
 /** What the page itself asks for, with the names that the server knows them by. */

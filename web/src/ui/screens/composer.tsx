@@ -13,6 +13,7 @@ import { core } from "../state/core";
 import { clearDraft, draft, flushDraft, showDraft, type } from "../state/draft";
 import { focus, given, givenFor, isKept, isNewUncached, isTemporary, optionsFor, switchedOff } from "../state/options";
 import { attempt, say } from "../state/notes";
+import { isFocusOff } from "../../client/switches";
 import { sends } from "./enter";
 
 const Give = lazy(async () => (await import("./give")).Give);
@@ -97,7 +98,7 @@ function Row({ chat, isGiving, onGive }: { chat: string | null; isGiving: boolea
         <span>{t(isKeptHere ? "keptDay" : "keptTurn")}</span>
       </button>
       <button type="button" class="chip" aria-expanded={isGiving} onClick={onGive}><Icon name="plus" size={13} /><span>{goes > 0 ? t("givenN", { n: goes }) : names > 0 ? t("namesN", { n: names }) : t("givenNone")}</span></button>
-      {focus.value ? <button type="button" class="chip" title={t("focusOff")} onClick={() => { focus.value = null; }}><span>{t("focusOn", { focus: focus.value })}</span></button> : null}
+      {focus.value !== null && !isFocusOff(switchedOff.value, focus.value) ? <button type="button" class="chip" title={t("focusOff")} onClick={() => { focus.value = null; }}><span>{t("focusOn", { focus: focus.value })}</span></button> : null}
       {connection.value.state === "online" ? null : <span class="chip warn"><Icon name="wait" size={13} /><span>{t("willWait")}</span></span>}
       {turn ? (
         <IconButton icon="stop" label={t("stop")} kind="send" disabled={turn.isStopping.value} onClick={() => void stop(turn)} />

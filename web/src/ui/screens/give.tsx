@@ -6,12 +6,15 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatLine, GivenKind } from "../../client/core";
 import { t } from "../i18n";
 import { IconButton, Switch } from "../parts/basics";
-import { memoryLabel, memoryName } from "../message/names";
+import { isFocusOff } from "../../client/switches";
+import { readable } from "../markdown/links";
+import { memoryLabel } from "../message/names";
 import { page } from "../state/chat";
 import { core } from "../state/core";
 import { draft } from "../state/draft";
 import { attempt, say } from "../state/notes";
-import { along, focus, focusModes, given, givenBytes, givenFor, isOff, MAX_GIVEN, MAX_GIVEN_BYTES, memories, setList, toggleGiven, type GivenItem } from "../state/options";
+import { loadOffers, offers, offersProblem } from "../state/offers";
+import { along, focus, given, givenBytes, givenFor, isOff, MAX_GIVEN, MAX_GIVEN_BYTES, memories, switchedOff, toggleGiven, type GivenItem } from "../state/options";
 
 export function Give({ chat, onClose }: { chat: string | null; onClose: () => void }) {
   const [similar, setSimilar] = useState<GivenItem[]>([]);
@@ -67,18 +70,34 @@ function Ticks({ chat, title, none, items }: { chat: string | null; title: strin
   );
 }
 
-/** The focus mode of the next questions: one that was named before, or another by its name. */
+/** The focus mode of the next questions: one of the server's, or where they are not known, one by its name. */
 function Focus() {
+  useEffect(() => void loadOffers(), []);
+  const modes = (offers.value?.focusModes ?? []).filter(({ name }) => !isFocusOff(switchedOff.value, name));
+  const chosen = focus.value;
   const choose = (text: string) => {
-    const name = memoryName(text);
-    focus.value = name;
-    if (name !== null && !focusModes.value.includes(name)) void attempt(() => setList("focus", [...focusModes.value, name].slice(-MOST_MODES)));
+    const name = text.trim();
+    focus.value = name === "" ? null : name;
   };
+  if (offers.value === null && offersProblem.value === null) return null;
+  if (offers.value?.isWhole === true && modes.length === 0 && chosen === null) return null;
+  if (modes.length === 0) {
+    return (
+      <label class="focus">
+        {t("focusLabel")}
+        <input value={chosen ?? ""} maxLength={64} dir="ltr" placeholder={t("focusHint")} onChange={(event: TargetedEvent<HTMLInputElement>) => choose(event.currentTarget.value)} />
+      </label>
+    );
+  }
   return (
     <label class="focus">
       {t("focusLabel")}
-      <input value={focus.value ?? ""} list="focus-modes" maxLength={64} dir="ltr" placeholder={t("focusHint")} onChange={(event: TargetedEvent<HTMLInputElement>) => choose(event.currentTarget.value)} />
-      <datalist id="focus-modes">{focusModes.value.map((name) => <option key={name} value={name} />)}</datalist>
+      <select value={chosen ?? ""} onChange={(event: TargetedEvent<HTMLSelectElement>) => choose(event.currentTarget.value)}>
+        <option value="">{t("focusNothing")}</option>
+        {chosen !== null && !modes.some(({ name }) => name === chosen) ? <option value={chosen}>{readable(chosen)}</option> : null}
+        {modes.map(({ name, title }) => <option key={name} value={name}>{readable(title ?? name)}</option>)}
+      </select>
+      {modes.find(({ name }) => name === chosen)?.about ? <small dir="auto">{readable(modes.find(({ name }) => name === chosen)?.about ?? "")}</small> : null}
     </label>
   );
 }
@@ -96,6 +115,3 @@ function Shares({ line }: { line: ChatLine }) {
     </fieldset>
   );
 }
-
-/** Focus modes that are remembered. */
-const MOST_MODES = 20;

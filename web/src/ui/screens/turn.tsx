@@ -1,15 +1,15 @@
 // An answer that is coming: what is being done, the words as they come, a tool that asks, or why there is none.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Approval } from "../../client/core";
-import { t } from "../i18n";
+import { exactly, t } from "../i18n";
 import { Icon } from "../icons";
 import { readable, spelled } from "../markdown/links";
 import { GrowingBody } from "../message/body";
 import { stepText, whyText } from "../message/steps";
 import { After, Spinner } from "../parts/basics";
 import { lazy } from "../parts/lazy";
-import { connection } from "../state/account";
-import { decide, giveUp, page, retry, stop, type LiveTurn } from "../state/chat";
+import { account, connection } from "../state/account";
+import { decide, giveUp, hearAgain, page, retry, stop, type LiveTurn } from "../state/chat";
 import { problemText } from "../state/notes";
 import { optionsFor } from "../state/options";
 import { Ending } from "./ending";
@@ -87,6 +87,13 @@ function Unanswered({ turn }: { turn: LiveTurn }) {
 /** A tool may only work if the person allows it: the exact call, and nothing that could look like another one. */
 function Ask({ turn, approval }: { turn: LiveTurn; approval: Approval }) {
   const [isBusy, setBusy] = useState(false);
+  const left = useLeft(approval.expiresAt);
+  const isOver = left <= 0;
+  const isThere = connection.value.state === "online" || connection.value.state === "syncing";
+  // The server closes what ran out, and says so in an answer.
+  useEffect(() => {
+    if (isOver) void hearAgain(turn);
+  }, [isOver]);
   const answer = async (allow: boolean) => {
     setBusy(true);
     await decide(turn, approval, allow);
@@ -94,17 +101,47 @@ function Ask({ turn, approval }: { turn: LiveTurn; approval: Approval }) {
   };
   return (
     <section class="card ask" aria-label={t("allowTitle")}>
-      <h3><Icon name="tool" />{t("allowTitle")}</h3>
+      <h3><Icon name={isOver ? "wait" : "tool"} />{t(isOver ? "allowOver" : "allowTitle")}</h3>
       {whyText(approval) ? <p dir="auto">{readable(whyText(approval))}</p> : null}
       <pre class="call" tabIndex={0} dir="ltr"><b>{exactCall(approval.tool)}</b>{"\n"}{exactCall(approval.input)}</pre>
-      <div class="row">
-        <button type="button" class="button go" disabled={isBusy} onClick={() => void answer(true)}>{t("allowOnce")}</button>
-        <button type="button" class="button" disabled={isBusy} onClick={() => void answer(false)}>{t("deny")}</button>
-        <small>{t("allowNote")}</small>
-      </div>
+      {isOver ? (
+        <div class="row" role="status">
+          <small>{t("allowOverNote")}</small>
+          <button type="button" class="button" onClick={() => void hearAgain(turn, true)}>{t("allowWhat")}</button>
+        </div>
+      ) : (
+        <div class="row">
+          <button type="button" class="button go" disabled={isBusy || !isThere} onClick={() => void answer(true)}>{t("allowOnce")}</button>
+          <button type="button" class="button" disabled={isBusy || !isThere} onClick={() => void answer(false)}>{t("deny")}</button>
+          <small>{t("allowNote", { login: loginName() })} {left < SOON ? t("allowSoon", { n: Math.ceil(left / 60_000) }) : t("allowUntil", { when: exactly(approval.expiresAt) })}</small>
+        </div>
+      )}
     </section>
   );
 }
+
+/** Whose account it is, as far as this browser knows. */
+function loginName(): string {
+  const now = account.value;
+  return (now?.state === "open" ? now.login : null) ?? t("allowNobody");
+}
+
+/** How many milliseconds are left until then; it draws again when a minute has passed, and when they are over. */
+function useLeft(until: number): number {
+  const [now, setNow] = useState(Date.now());
+  const left = until - now;
+  useEffect(() => {
+    if (left <= 0) return;
+    const timer = setTimeout(() => setNow(Date.now()), Math.min(left, left % 60_000 || 60_000, LONGEST));
+    return () => clearTimeout(timer);
+  }, [until, now]);
+  return left;
+}
+
+/** From here on minutes are counted. */
+const SOON = 3_600_000;
+/** A pause that browsers can count. */
+const LONGEST = 3_600_000;
 
 /** The call as it will be made: never shortened. Indented only where that changes nothing but spaces; what does not print is spelled out. */
 export function exactCall(input: string): string {

@@ -179,6 +179,13 @@ export async function decide(turn: LiveTurn, approval: Approval, allow: boolean)
   });
 }
 
+/** Asks the server what came of a turn whose time to decide is over. What fails is said if the person asked for it. */
+export async function hearAgain(turn: LiveTurn, isAsked = false): Promise<void> {
+  const look = () => core().hearAgain(turn.chat, turn.turn);
+  if (isAsked) await attempt(look);
+  else await look().catch(() => undefined);
+}
+
 /** The person's word on what the server asks for: these pieces go, or nothing; and whether such things go by themselves from now on. */
 export async function answerWish(turn: LiveTurn, wish: WishLine, pieces: number[], isAlways: boolean): Promise<void> {
   await attempt(async () => {
@@ -274,10 +281,12 @@ function tell(turn: LiveTurn, event: Extract<CoreEvent, { turn: string }>): void
       break;
     case "words":
       turn.state.value = "running";
+      turn.approvals.value = [];
       words(turn, event.at, event.text);
       break;
     case "progress":
       turn.progress.value = event.progress;
+      turn.approvals.value = [];
       step(turn, stepText(event.progress));
       break;
     case "wishes":

@@ -2,6 +2,7 @@
 // question, and what they chose to have known with every question. Ticked things are for one question and are empty again afterwards.
 import { computed, signal } from "@preact/signals";
 import type { AskOptions, ChatLine, DataLine, GivenKind } from "../../client/core";
+import { isFocusOff } from "../../client/switches";
 import { onLocked } from "./account";
 import { page } from "./chat";
 import { core } from "./core";
@@ -15,8 +16,6 @@ export interface GivenItem {
 /** A chat that does not exist yet is never to be cached. */
 export const isNewUncached = signal(false);
 export const focus = signal<string | null>(null);
-/** Focus modes that the person has named before. */
-export const focusModes = signal<string[]>([]);
 export const given = signal<GivenItem[]>([]);
 /** What the account remembers for the person. A question has the names only. */
 export const memories = signal<DataLine[]>([]);
@@ -38,7 +37,7 @@ const LONGEST_PROFILE = 1024;
 const MOST_NAMES = 200;
 
 onLocked(() => {
-  [given.value, memories.value, along.value, switchedOff.value, focusModes.value] = [[], [], [], [], []];
+  [given.value, memories.value, along.value, switchedOff.value] = [[], [], [], []];
   [focus.value, isTemporary.value, isNewUncached.value] = [null, false, false];
 });
 
@@ -47,7 +46,6 @@ export async function loadOptions(): Promise<void> {
   switchedOff.value = await core().switchedOff();
   memories.value = await core().dataOf(MEMORY);
   along.value = listOf(await core().data("settings", "along"));
-  focusModes.value = listOf(await core().data("settings", "focus"));
 }
 
 /** A list of texts, as a piece of account data has it; none if it is something else. */
@@ -60,7 +58,7 @@ export function listOf(body: string | null): string[] {
   }
 }
 
-export async function setList(name: "along" | "focus" | "interests", list: readonly string[]): Promise<void> {
+export async function setList(name: "along" | "interests", list: readonly string[]): Promise<void> {
   await core().setData("settings", name, list.length > 0 ? JSON.stringify(list) : null);
 }
 
@@ -112,7 +110,7 @@ export function optionsFor(chat: string | null): AskOptions {
   const names = isOff("settings") ? [] : memories.value.map(({ name }) => name).slice(0, MOST_NAMES);
   return {
     keep: isKept(chat) ? "cache" : "turn",
-    ...(focus.value !== null && !isOff("focus") ? { focus: focus.value } : {}),
+    ...(focus.value !== null && !isFocusOff(switchedOff.value, focus.value) ? { focus: focus.value } : {}),
     ...(names.length > 0 ? { available: names } : {}),
     ...(items.length > 0 ? { given: items } : {}),
     isPerson: true,

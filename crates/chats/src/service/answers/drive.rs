@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use confidant_chat_format::{Claim, Digest, ItemId, Message, Refused, Role, Transcript, TranscriptKind};
+use confidant_chat_protocol::limits::MAX_NUMBER;
 use confidant_chat_protocol::{
     About, AiApprovalRequested, AiTaskFailed, AiTypingEnded, AiTypingStarted, Body as _, ChatMessageAdded,
     ErrorName, Failure, Finish, Given, Heard, HistoryReason, Keep, List, PostProcessingCompleted,
@@ -313,18 +314,19 @@ async fn end(service: &Inner, running: &Running, answer: crate::answerer::Answer
 /// Asks for the person's word on a tool, and waits for it. What comes after it, if it was said at another gateway; if it was said here, somebody
 /// else tells that. After a while the turn is forgotten here: a device that comes back takes it up again.
 async fn wait_for_word(service: &Inner, running: &Running, approval: Approval) -> Option<AnswerStream> {
-    let event = ServerEvent::AiApprovalRequested(AiApprovalRequested {
+    let asked = AiApprovalRequested {
         chat: running.place.chat.clone(),
         turn: running.turn.clone(),
         approval: Text::cut(&approval.id),
         tool: Text::cut(&approval.tool),
         input: Text::cut(&approval.input),
         why: Text::cut(&approval.why),
-    });
+        expires_ms: u64::try_from(approval.left.as_millis()).unwrap_or(u64::MAX).min(MAX_NUMBER),
+    };
     // It waits before anybody hears so: the word may come at once.
-    running.keep(&event);
+    running.waits_for(asked.clone());
     running.advance(Stage::Waits);
-    publish(service, running, event);
+    publish(service, running, ServerEvent::AiApprovalRequested(asked));
     let answerer = service.answers.answerer.as_ref()?;
     tokio::select! {
         biased;

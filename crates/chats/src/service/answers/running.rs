@@ -6,13 +6,14 @@ use std::sync::Arc;
 use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, Transcript, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
-    AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, Given, PostProcessingCompleted,
-    RequestChatHistory, ServerEvent, Text,
+    AiApprovalRequested, AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, Given,
+    PostProcessingCompleted, RequestChatHistory, ServerEvent, Text,
 };
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::answerer::{Answerer, Place};
@@ -49,7 +50,7 @@ impl Answers {
         self.running.lock().clear();
     }
 
-    pub(super) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
+    pub(crate) fn answerer(&self) -> Answer<&Arc<dyn Answerer>> {
         self.answerer.as_ref().ok_or_else(|| unavailable("this server stores chats and gives no answers"))
     }
 
@@ -180,6 +181,8 @@ struct Buffer {
     told: usize,
     /// What else was told, in its order.
     events: Vec<ServerEvent>,
+    /// The tool that a word was asked for last, and since when.
+    waits_for: Option<(Instant, AiApprovalRequested)>,
     /// Sockets that listen.
     seats: Vec<u64>,
     /// The socket that asked the question last: only it may be asked for the history.
@@ -266,6 +269,14 @@ impl Running {
         let rest = told.get(from..).ok_or_else(|| malformed("the answer has no such place"))?;
         let mut events = self.updates(from, rest);
         events.extend(buffer.events.iter().cloned());
+        if *self.stage.borrow() == Stage::Waits
+            && let Some((since, asked)) = &buffer.waits_for
+        {
+            let passed = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let expires_ms = asked.expires_ms.saturating_sub(passed);
+            events
+                .push(ServerEvent::AiApprovalRequested(AiApprovalRequested { expires_ms, ..asked.clone() }));
+        }
         Ok(events)
     }
 
@@ -341,6 +352,14 @@ impl Running {
         let mut buffer = self.buffer.lock();
         if self.called_off() != Some(CalledOff::Dropped) {
             buffer.events.push(event.clone());
+        }
+    }
+
+    /// A tool that waits for the person's word: asked again of who comes later, until the word is there.
+    pub(super) fn waits_for(&self, asked: AiApprovalRequested) {
+        let mut buffer = self.buffer.lock();
+        if self.called_off() != Some(CalledOff::Dropped) {
+            buffer.waits_for = Some((Instant::now(), asked));
         }
     }
 

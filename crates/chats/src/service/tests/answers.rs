@@ -2,8 +2,9 @@
 
 use confidant_chat_format::{Digest, TranscriptKind, MessageId, TurnId};
 use confidant_chat_protocol::{
-    AiResponseCompleted, AiTypingEnded, CancelAiTask, ChatHistory, ChatMessageAdded, ClientData, DecideAiTask,
-    Finish, Given, Heard, HistoryReason, Keep, Piece, RequestClientData, ResumeAiTask, SaidBy,
+    AiApprovalRequested, AiResponseCompleted, AiTypingEnded, CancelAiTask, Catalogue, CatalogueEntry,
+    ChatHistory, ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, Piece,
+    RequestCatalogue, RequestClientData, ResumeAiTask, SaidBy,
 };
 
 use super::ahead::hooked;
@@ -336,6 +337,68 @@ async fn a_tool_waits_for_the_persons_word() {
     assert_eq!((words.as_str(), ended.proof.is_some()), ("known=0: allowed", true));
     let frames = ask(&mut socket, ClientEvent::DecideAiTask(decide)).await.unwrap();
     assert_eq!(name(&frames), "not-found", "it is decided once");
+}
+
+#[tokio::test]
+async fn who_comes_later_hears_which_tool_waits_and_how_long_it_still_does() {
+    let (world, _, ana, mut socket, asker) = answered(false).await;
+    let question = asker.question("approve me");
+    ask(&mut socket, ask_event(&question)).await.unwrap();
+    let first = waiting(&mut socket).await;
+    let resume = ResumeAiTask {
+        chat: asker.chat.clone(),
+        turn: question.turn.clone(),
+        after: question.after,
+        from: 0,
+        message: Some(question.message.clone()),
+        reply: Some(question.reply.clone()),
+    };
+    let second = world.second(&ana).await;
+    let mut two = world.connect(&second).await;
+    ask(&mut two, ClientEvent::ResumeAiTask(resume.clone())).await.unwrap();
+    let later = waiting(&mut two).await;
+    assert_eq!((&later.approval, &later.tool), (&first.approval, &first.tool));
+    assert!(first.expires_ms <= 86_400_000 && later.expires_ms < first.expires_ms, "{later:?}");
+    let (chat, turn) = (asker.chat.clone(), question.turn.clone());
+    let decide = DecideAiTask { chat, turn, approval: first.approval, allow: true };
+    ask(&mut socket, ClientEvent::DecideAiTask(decide)).await.unwrap();
+    hear(&mut two, &question.turn).await;
+    // It was decided: whoever comes now is not asked.
+    let third = world.second(&ana).await;
+    let mut three = world.connect(&third).await;
+    ask(&mut three, ClientEvent::ResumeAiTask(resume)).await.unwrap();
+    loop {
+        match news(&mut three).await.event {
+            ServerEvent::AiApprovalRequested(asked) => panic!("{asked:?}"),
+            ServerEvent::AiTypingEnded(_) => break,
+            _ => {}
+        }
+    }
+}
+
+/// The tool that waits for a word.
+async fn waiting(socket: &mut Socket) -> AiApprovalRequested {
+    loop {
+        if let ServerEvent::AiApprovalRequested(asked) = news(socket).await.event {
+            return asked;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_told_what_answers_may_use_and_a_stranger_is_not() {
+    let (world, _, ana, _socket, _) = answered(false).await;
+    let path = "/chats/catalogue";
+    let caller = world.caller(Some(&ana.session));
+    let (told, _): (Catalogue, _) = world.post_as(path, &caller, &RequestCatalogue {}).await.unwrap();
+    let names = |list: &[CatalogueEntry]| {
+        list.iter().map(|one| one.name.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((names(&told.tools), names(&told.focus_modes)), (vec!["rm".to_owned()], vec!["web.research".to_owned()]));
+    assert_eq!(told.focus_modes[0].title.as_ref().map(Text::as_str), Some("Research"));
+    assert!(told.whole);
+    let stranger = world.post::<Catalogue>(path, &RequestCatalogue {}).await.unwrap_err();
+    assert_eq!(stranger.error.name(), "unauthorised");
 }
 
 #[tokio::test]

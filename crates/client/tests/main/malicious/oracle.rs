@@ -318,6 +318,7 @@ async fn what_nobody_waits_for_is_unasked_and_changes_nothing() {
                 tool: Text::cut("rm"),
                 input: Text::cut("{}"),
                 why: Text::cut(""),
+                expires_ms: 1,
             }),
         ]
     };

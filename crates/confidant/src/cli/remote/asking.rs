@@ -188,10 +188,11 @@ impl Remote<'_> {
                 printer.end()?;
                 let line = json!({
                     "approval": asked.id, "tool": asked.tool, "input": asked.input, "why": asked.why,
+                    "expires_ms": asked.expires_ms,
                 });
                 let head = format!("{} wants to run with {} ({})", asked.tool, asked.input, asked.why);
                 self.show(line, &clean(&head), None)?;
-                note("/approve allows it, /deny refuses it");
+                note(&format!("/approve allows it, /deny refuses it, within {}", span(asked.expires_ms)));
                 self.question =
                     Some(Question { chat: chat.clone(), turn: turn.clone(), approval: asked.id.clone() });
                 Ok(true)
@@ -311,25 +312,6 @@ impl Remote<'_> {
         self.send().await
     }
 
-    async fn switch(&mut self, rest: &str) -> anyhow::Result<()> {
-        match rest.rsplit_once(' ') {
-            Some((name, to @ ("on" | "off"))) => {
-                self.device.switch(name.trim(), to == "on")?;
-                self.send().await?;
-            }
-            _ if rest.is_empty() => {}
-            _ => {
-                return Err(anyhow!(
-                    "say on or off; hint: /switch NAME off, where NAME is tools, focus, settings, similar, search, suggestions or a tool"
-                ));
-            }
-        }
-        for name in self.device.switched_off() {
-            self.show(json!({ "off": name }), &format!("off: {}", clean(&name)), None)?;
-        }
-        Ok(())
-    }
-
     /// Whether the server may keep the words of the open chat between questions.
     async fn cache(&mut self, rest: &str) -> anyhow::Result<()> {
         let chat = self.open_chat()?;
@@ -404,6 +386,15 @@ impl Remote<'_> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// A time that is left, in words.
+fn span(milliseconds: u64) -> String {
+    match milliseconds / 60_000 {
+        0 | 1 => "a minute".to_owned(),
+        minutes @ 2..=119 => format!("{minutes} minutes"),
+        minutes => format!("{} hours", minutes / 60),
     }
 }
 

@@ -386,7 +386,8 @@ fn why(why: &LossReason) -> &'static str {
 const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
 /ask TEXT  /retry [NUMBER]  /approve  /deny           ask, or ask again; decide whether a tool may run
-/wait  /cancel  /give-up  /switch [NAME on|off]       wait for, stop or give up an answer; what it may use
+/wait  /cancel  /give-up                              wait for, stop or give up an answer
+/switch [NAME on|off]                                 what answers may use: lists it, or switches it for all devices
 /cache [on|off]                                       whether the server keeps this chat's words for a while
 /give [NUMBERS]  /deny  /share [NAME on|off]          what answers may get from your device, once or always
 /memory [NAME [TEXT]]                                 what you save for answers, by name
