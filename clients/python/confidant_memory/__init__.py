@@ -1,0 +1,113 @@
+"""Confidant for Python: turns with streaming, approvals, export, erasure, memory and redaction.
+
+    from confidant_memory import Answer, Confidant
+
+    with Confidant("http://127.0.0.1:7367", token=token) as confidant:
+        answer = confidant.session("http:team:main:alice").ask("Hello, I'm Alice")
+
+`AsyncConfidant` is the same with `await`. `redact` needs no server. `confidant_memory.langchain` has parts for LangChain.
+"""
+
+from ._wire import VERSION as __version__
+from .aio import AsyncConfidant, AsyncMemories, AsyncPerson, AsyncSession, AsyncTurnStream
+from .client import Confidant, Memories, Person, Session, TurnStream
+from .errors import (
+    Blocked,
+    Cancelled,
+    ConfidantError,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    ProgramFailed,
+    RateLimited,
+    ServerFailed,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+    UnexpectedReply,
+    Unreachable,
+)
+from .redaction import Finding, Redacted, RedactingFilter, Redactor, redact
+from .types import (
+    Answer,
+    Approval,
+    Card,
+    Delta,
+    Ending,
+    Enriched,
+    Estimate,
+    Forgotten,
+    Hit,
+    Memory,
+    Message,
+    PastChat,
+    PersonExport,
+    Preview,
+    Progress,
+    Question,
+    Receipt,
+    RoomLine,
+    SessionExport,
+    SettingsRequest,
+    Stored,
+    TurnEvent,
+    WouldErase,
+)
+
+__all__ = [
+    "__version__",
+    "Answer",
+    "Approval",
+    "AsyncConfidant",
+    "AsyncMemories",
+    "AsyncPerson",
+    "AsyncSession",
+    "AsyncTurnStream",
+    "Blocked",
+    "Cancelled",
+    "Card",
+    "Confidant",
+    "ConfidantError",
+    "Conflict",
+    "Delta",
+    "Ending",
+    "Enriched",
+    "Estimate",
+    "Finding",
+    "Forbidden",
+    "Forgotten",
+    "Hit",
+    "InvalidRequest",
+    "Memories",
+    "Memory",
+    "Message",
+    "NotFound",
+    "PastChat",
+    "Person",
+    "PersonExport",
+    "Preview",
+    "ProgramFailed",
+    "Progress",
+    "Question",
+    "RateLimited",
+    "Receipt",
+    "redact",
+    "Redacted",
+    "RedactingFilter",
+    "Redactor",
+    "RoomLine",
+    "ServerFailed",
+    "Session",
+    "SessionExport",
+    "SettingsRequest",
+    "Stored",
+    "TimedOut",
+    "TurnEvent",
+    "TurnStream",
+    "Unauthenticated",
+    "Unavailable",
+    "UnexpectedReply",
+    "Unreachable",
+    "WouldErase",
+]
