@@ -229,7 +229,8 @@ debug_without_content!(Cutting);
 impl Toolbox for Cutting {
     async fn tools(&self) -> Vec<Tool> {
         let schema = serde_json::json!({ "type": "object" });
-        let spec = ToolSpec { name: "files.delete".into(), description: "Deletes.".into(), schema };
+        let spec =
+            ToolSpec { name: "files.delete".into(), description: "Deletes.".into(), schema, strict: None };
         vec![Tool { spec, effect: Effect::Destroys }]
     }
 

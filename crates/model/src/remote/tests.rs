@@ -430,7 +430,7 @@ fn providers_have_lower_case_names() {
 
 fn tool(name: &str) -> ToolSpec {
     let schema = json!({ "type": "object", "properties": { "q": { "type": "string" } } });
-    ToolSpec { name: name.to_owned(), description: "Finds things.".to_owned(), schema }
+    ToolSpec { name: name.to_owned(), description: "Finds things.".to_owned(), schema, strict: None }
 }
 
 fn call_piece(index: usize, id: &str, name: &str, arguments: &str) -> String {
