@@ -1,7 +1,7 @@
 //! Tools that the client has and runs itself: a turn ends with their calls, for now, and goes on with what they gave.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use confidant_engine::approval::Decision;
@@ -12,6 +12,7 @@ use confidant_engine::turn::{
 };
 use confidant_engine::{Error, Session, TurnRequest};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::rig::tools::{Caller, Counting, alice, engine_at, engine_with_tools, runs, setting};
 use crate::rig::*;
@@ -26,6 +27,7 @@ on_every_store! {
     what_no_turn_knows_begins_a_new_one,
     without_memory_the_client_brings_it_all,
     the_client_says_whether_its_tools_are_called,
+    a_turn_goes_to_the_client_as_often_as_it_needs_and_comes_to_an_end,
 }
 
 const ID: &str = "http:r:main:alice";
@@ -267,4 +269,32 @@ async fn the_client_says_whether_its_tools_are_called(place: Place) {
         ["get_weather", "get_time"],
         "whoever wants theirs gets only theirs"
     );
+}
+
+async fn a_turn_goes_to_the_client_as_often_as_it_needs_and_comes_to_an_end(place: Place) {
+    let model = Arc::new(Caller {
+        stubborn: true,
+        prompts: Mutex::default(),
+        gate: Semaphore::new(100),
+        broken: false.into(),
+    });
+    let engine = engine_with_tools(&place, &model, &Arc::new(Counting::default()), vec![]).await;
+    let alice = session(&engine, ID);
+    let mut answer = handed(&alice, WEATHER).await;
+    let mut rounds = 0;
+    while !answer.metadata.calls.is_empty() {
+        assert_eq!(answer.content, "Looking.", "what was heard before is not said again");
+        rounds += 1;
+        if rounds == 3 {
+            // Until then, what the client gave is nowhere else.
+            let told = transcript(&engine, ID).await;
+            let given = told.iter().filter(|line| line.starts_with("tool:") && line.contains("rain"));
+            assert_eq!(given.count(), 2, "{told:?}");
+        }
+        answer = answered(&alice, results(&answer.metadata.calls, &format!("rain {rounds}"))).await;
+    }
+    assert_eq!(rounds, 128);
+    let told = transcript(&engine, ID).await;
+    assert_eq!(told.iter().filter(|line| line.starts_with("tool:")).count(), 128);
+    assert_eq!(told.last().unwrap(), "ai:looking.");
 }
