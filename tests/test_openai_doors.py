@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import openai
-import pydantic
 import pytest
 from conftest import Confidant
 from openai.types import CreateEmbeddingResponse, Model
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from recording_model import RecordingModel
+from strictly_openai import chunks, strictly, text_of, whole
 
 SCHEMA = {
     "type": "json_schema",
@@ -45,44 +44,6 @@ def remembering(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]
         yield server
     finally:
         server.stop()
-
-
-def said(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]
-
-
-def strictly(kind: type[pydantic.BaseModel], data: str) -> pydantic.BaseModel:
-    """The bytes as this type, with nothing converted and nothing unknown but `confidant`."""
-    read = kind.model_validate_json(data, strict=True)
-    assert unknown(read) <= {"confidant"}, data
-    return read
-
-
-def unknown(value: object) -> set[str]:
-    """The names of fields that the types do not know, however deep."""
-    if isinstance(value, list):
-        return set().union(*(unknown(item) for item in value))
-    if not isinstance(value, pydantic.BaseModel):
-        return set()
-    known = (getattr(value, name) for name in type(value).model_fields)
-    return set(value.model_extra or {}).union(*(unknown(item) for item in known))
-
-
-def whole(client: openai.OpenAI, text: str, **options) -> ChatCompletion:
-    reply = client.chat.completions.with_raw_response.create(model="any", messages=said(text), **options)
-    return strictly(ChatCompletion, reply.http_response.text)
-
-
-def chunks(client: openai.OpenAI, text: str, **options) -> list[ChatCompletionChunk]:
-    create = client.chat.completions.with_streaming_response.create
-    with create(model="any", messages=said(text), stream=True, **options) as reply:
-        data = [line.removeprefix("data: ") for line in reply.iter_lines() if line.startswith("data: ")]
-    assert data.pop() == "[DONE]"
-    return [strictly(ChatCompletionChunk, event) for event in data]
-
-
-def text_of(stream: list[ChatCompletionChunk]) -> str:
-    return "".join(choice.delta.content or "" for chunk in stream for choice in chunk.choices)
 
 
 def test_answers_and_chunks_are_what_the_types_say(remembering: Confidant) -> None:

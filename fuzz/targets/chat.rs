@@ -1,5 +1,5 @@
-//! What an OpenAI client sends is understood or refused, and a refusal has nothing in it that was said; a query that is
-//! understood stands in the body.
+//! What an OpenAI client sends, tools and their results included, is understood or refused, and a refusal has nothing in it that
+//! was said; a query that is understood stands in the body.
 
 #![no_main]
 
@@ -13,14 +13,19 @@ fuzz_target!(|input: &[u8]| {
     if let Ok((query, before)) = &outcome {
         let messages = value.get("messages").and_then(Value::as_array).expect("understood, so it has some");
         assert!(*before < messages.len());
-        let last = messages.last().and_then(|last| last.get("content")).expect("it has a content");
-        match last {
-            Value::String(text) => assert_eq!(text, query),
-            Value::Array(parts) => {
+        let role = |message: &Value| message.get("role").and_then(Value::as_str).map(str::to_owned);
+        let last = messages.last().and_then(role).expect("it has a role");
+        assert!(last == "user" || last == "tool", "{last}");
+        let of_user = messages.iter().rev().find(|message| role(message).is_some_and(|role| role == "user"));
+        match of_user.map(|message| message.get("content").expect("it has a content")) {
+            // Only results: they say by themselves where they belong.
+            None => assert!(query.is_empty()),
+            Some(Value::String(text)) => assert_eq!(text, query),
+            Some(Value::Array(parts)) => {
                 let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
                 assert_eq!(&texts.collect::<Vec<_>>().join("\n"), query);
             }
-            other => panic!("a query from {other}"),
+            Some(other) => panic!("a query from {other}"),
         }
     }
     mark(&mut value, "");

@@ -129,6 +129,25 @@ pub(crate) struct Work {
     /// Whether the person's settings went into it. They are not kept, so nobody can take them out of what is made of it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) knows_settings: bool,
+    /// That it waits for the client, which was handed the calls of the current step that are of its own tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) handed: Option<Handed>,
+    /// How many steps the client has heard of, the current one included; their words are not said again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) told: usize,
+    /// Whether it is only what the client sent along, and nothing was done of it here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) brought: bool,
+}
+
+/// Calls that the client is to make.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Handed {
+    /// How long they are waited for.
+    pub(crate) until: Millis,
+    /// The first step that it had not heard of before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) from: usize,
 }
 
 /// A step under way.
@@ -160,6 +179,17 @@ impl Current {
 }
 
 impl Work {
+    /// Whether something was done of it here.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.current.is_some() || !(self.done.is_empty() || self.brought)
+    }
+
+    /// Its steps, the current one last, each with what the model said and called.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, &[ToolCall])> {
+        let current = self.current.as_ref().map(|current| (current.text.as_str(), current.calls.as_slice()));
+        self.done.iter().map(|step| (step.text.as_str(), step.calls.as_slice())).chain(current)
+    }
+
     /// The call that is waiting for a decision, with its place in the step.
     pub(crate) fn waiting_call(&self) -> Option<(usize, &ToolCall)> {
         let current = self.current.as_ref()?;
@@ -267,7 +297,7 @@ fn code(random: &[u8; 16]) -> String {
     random.iter().take(6).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
 
-debug_without_content!(ApprovalRequest, Approval, Decided, Work, Current);
+debug_without_content!(ApprovalRequest, Approval, Decided, Work, Current, Handed);
 
 #[cfg(test)]
 mod tests {

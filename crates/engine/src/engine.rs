@@ -346,6 +346,12 @@ impl Engine {
         self.inner.gateway.get().map_or_else(|| self.inner.staff.models.refuses(sampling), |_| None)
     }
 
+    /// Whether the models that may answer here call tools. A gateway does not know, and hopes so.
+    #[must_use]
+    pub fn calls_tools(&self) -> bool {
+        self.inner.gateway.get().is_some() || self.inner.staff.models.call_tools()
+    }
+
     /// The models that may answer, and the small one.
     #[must_use]
     pub fn models(&self) -> &Models {

@@ -114,7 +114,11 @@ impl Collector for Turns {
             ("turns_accepted", "Turns accepted", counts.accepted),
             ("turns_answered", "Turns answered", counts.answered),
             ("turns_failed", "Turns that ended without an answer", counts.failed),
-            ("turns_paused", "Times that a turn stopped to wait for an approval", counts.paused),
+            (
+                "turns_paused",
+                "Times that a turn stopped to wait for an approval or for its client",
+                counts.paused,
+            ),
             ("turns_cancelled", "Turns that were cancelled", counts.cancelled),
             ("turns_replayed", "Turns answered from the log", counts.replayed),
             ("turns_resumed", "Turns that were interrupted and resumed", counts.resumed),

@@ -2,12 +2,15 @@
 //!
 //! Memory is kept per `user`, or per session named in `X-Confidant-Session`, which goes first; a user's own token means
 //! that user. Without any of them, or with `X-Confidant-Memory: off`, a turn goes without memory. The client sends only what
-//! is new: its last message is the query, the ones before it are used for this answer and not kept. What cannot be honoured
-//! is refused by name rather than ignored, unless ignoring it changes nothing.
+//! is new: its last message is the query, the ones before it are used for this answer and not kept. Calls of its own tools end
+//! the answer and not the turn, which goes on with their results. What cannot be honoured is refused by name rather than ignored,
+//! unless ignoring it changes nothing.
 
 mod embeddings;
+mod messages;
 mod request;
 mod stream;
+mod tools;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -26,6 +29,7 @@ use super::error::ApiError;
 use super::openapi::OpenAiFailures;
 use super::wire::{Approval, Metadata};
 use request::{ChatRequest, Wanted};
+use tools::ToolCallObject;
 
 #[cfg(feature = "fuzzing")]
 pub(super) use embeddings::wanted as wanted_embeddings;
@@ -43,7 +47,8 @@ pub(super) fn wanted(bytes: &[u8]) -> Result<(String, usize), ApiError> {
 /// Like OpenAI's, streamed or whole. `X-Confidant-Memory` in the answer (unless it is streamed) and `confidant` in its body
 /// (in a stream: in the last chunk with a choice) say what memory did. If a tool call needs approval, the answer's text asks
 /// for it, and `confidant` has the details; the next message decides: `approve CODE` or `deny CODE`. Errors
-/// are in OpenAI's format. A turn continues if the client leaves, unless it is without memory.
+/// are in OpenAI's format. A turn continues if the client leaves, unless it is without memory. If the model calls one of the
+/// client's `tools`, the answer has `tool_calls`; the turn continues when their results are sent.
 #[utoipa::path(
     post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", security(("bearer" = [])),
     params(
@@ -68,11 +73,24 @@ pub(super) async fn complete(
         let message = format!("the model that answers here does not support `{name}`");
         return Err(ApiError::invalid(message, "leave it out").at(name));
     }
+    if !wanted.tools.is_empty() && !app.engine.calls_tools() {
+        let hint = "leave `tools` out, or set [model] to one that calls functions";
+        return Err(ApiError::invalid("the model that answers here calls no tools", hint).at("tools"));
+    }
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
-    let Wanted { query, instructions, brought, sampling, streaming, .. } = wanted;
+    let Wanted { query, instructions, brought, results, steps, tools, sampling, streaming, .. } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
-    let request =
-        TurnRequest { request_id, query, instructions, brought, sampling, ..TurnRequest::default() };
+    let request = TurnRequest {
+        request_id,
+        query,
+        instructions,
+        brought,
+        results,
+        steps,
+        tools,
+        sampling,
+        ..TurnRequest::default()
+    };
     let turn = match &session {
         Some(session) => session.turn(request),
         None => app.engine.turn_without_memory(Some(caller.tenant().clone()), request),
@@ -167,14 +185,16 @@ impl About {
     }
 
     fn completion(self, ending: Ending) -> ChatCompletion {
-        let Reply { content, usage, confidant } = ending.into();
-        let message = AssistantMessage { role: "assistant", content, refusal: None };
+        let Reply { content, calls, usage, confidant } = ending.into();
+        let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let content = Some(content).filter(|content| calls.is_empty() || !content.is_empty());
+        let message = AssistantMessage { role: "assistant", content, refusal: None, tool_calls: calls };
         ChatCompletion {
             id: self.id,
             object: "chat.completion",
             created: self.created,
             model: self.model,
-            choices: vec![Choice { index: 0, message, logprobs: None, finish_reason: "stop" }],
+            choices: vec![Choice { index: 0, message, logprobs: None, finish_reason }],
             usage,
             confidant,
         }
@@ -184,6 +204,8 @@ impl About {
 /// What a client gets to see of a turn's end.
 struct Reply {
     content: String,
+    /// What the client is to call before there is an answer.
+    calls: Vec<ToolCallObject>,
     usage: Usage,
     confidant: Confidant,
 }
@@ -191,15 +213,17 @@ struct Reply {
 impl From<Ending> for Reply {
     fn from(ending: Ending) -> Self {
         match ending {
-            Ending::Answer(answer) => {
+            Ending::Answer(mut answer) => {
                 let usage = Usage::of(answer.metadata.usage);
+                let calls = std::mem::take(&mut answer.metadata.calls);
                 let confidant = Confidant::Answer(Box::new((*answer.metadata).into()));
-                Self { content: answer.content, usage, confidant }
+                let calls = calls.into_iter().map(ToolCallObject::from).collect();
+                Self { content: answer.content, calls, usage, confidant }
             }
             Ending::Approval(request) => {
                 let content = request.question.clone();
                 let confidant = Confidant::Approval(Box::new((*request).into()));
-                Self { content, usage: Usage::default(), confidant }
+                Self { content, calls: Vec::new(), usage: Usage::default(), confidant }
             }
         }
     }
@@ -236,6 +260,7 @@ struct Choice {
     message: AssistantMessage,
     #[schema(value_type = Option<Object>)]
     logprobs: Option<()>,
+    /// `stop`, or `tool_calls` if the client is to call something first.
     finish_reason: &'static str,
 }
 
@@ -243,8 +268,10 @@ struct Choice {
 #[derive(Serialize, ToSchema)]
 struct AssistantMessage {
     role: &'static str,
-    content: String,
+    content: Option<String>,
     refusal: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCallObject>,
 }
 
 /// Tokens that were spent; none for an answer from the log.

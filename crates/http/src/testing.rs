@@ -119,7 +119,10 @@ impl Counting {
 fn tool(name: &str, effect: Effect) -> Tool {
     let schema =
         json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
-    Tool { spec: ToolSpec { name: name.to_owned(), description: "A tool.".to_owned(), schema }, effect }
+    Tool {
+        spec: ToolSpec { name: name.to_owned(), description: "A tool.".to_owned(), schema, strict: None },
+        effect,
+    }
 }
 
 #[async_trait]

@@ -92,6 +92,12 @@ impl Models {
         self.all().find_map(|chosen| chosen.model.refuses(sampling))
     }
 
+    /// Whether all of those who may answer call tools.
+    #[must_use]
+    pub fn call_tools(&self) -> bool {
+        self.all().all(|chosen| chosen.model.calls_tools())
+    }
+
     /// What preparing may choose from, the default first.
     #[must_use]
     pub fn offered(&self) -> Vec<OfferedModel> {

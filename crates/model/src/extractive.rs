@@ -45,6 +45,10 @@ impl Model for Extractive {
         stop.or_else(|| sampling.penalty()).or_else(|| sampling.format.as_ref().map(|_| "response_format"))
     }
 
+    fn calls_tools(&self) -> bool {
+        false
+    }
+
     async fn check(&self) -> Result<(), ModelError> {
         Ok(())
     }

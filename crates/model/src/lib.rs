@@ -48,6 +48,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether it calls tools at all.
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
     /// The name of the model that makes embeddings at the same server, if one is set up.
     fn embedding_model(&self) -> Option<&str> {
         None
@@ -132,14 +137,18 @@ pub struct PromptMessage {
 }
 
 /// A tool as a model is told of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its full name, such as `files.read`.
     pub name: String,
     /// What it does, as its maker says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub schema: Value,
+    /// Whether the provider holds the model to the schema; unset leaves that to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
 }
 
 /// Whether a model may call tools.
@@ -228,6 +237,24 @@ pub struct Sampling {
     /// What form the answer has; unset means text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
+    /// Which of the client's tools are called; unset leaves that to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolUse>,
+    /// Whether several tools may be called at once; unset leaves that to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+}
+
+/// What a model is to do with the tools of the client.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolUse {
+    /// To call none of them.
+    Nothing,
+    /// To call at least one.
+    Any,
+    /// The tool of this name.
+    Named(String),
 }
 
 /// A form of answers other than text.
@@ -368,6 +395,7 @@ impl Block {
 
 debug_without_content!(Prompt { blocks: blocks.len(), history: history.len() });
 debug_without_content!(ToolCall { name });
+debug_without_content!(ToolSpec, ToolUse);
 debug_without_content!(Sampling { temperature, top_p, max_tokens });
 debug_without_content!(AnswerFormat, AnswerSchema);
 debug_without_content!(Form { name });

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answer, AnswerFormat, Calling, Deltas, Embedded, Embedding, Form, Model, ModelError, Prompt, Sampling,
-    ToolCall, Usage,
+    ToolCall, ToolUse, Usage,
 };
 
 mod embeddings;
@@ -232,13 +232,18 @@ impl Model for Remote {
         let names = Names::of(prompt);
         let mut request = flatten(prompt, &names);
         let mut options = self.options(&prompt.sampling).with_capture_tool_calls(!prompt.tools.is_empty());
-        if prompt.calling == Calling::Over {
+        let choice = match (prompt.calling, &prompt.sampling.tool_choice) {
+            (Calling::Over, _) => Some(ToolChoice::None),
+            (Calling::Free, Some(ToolUse::Any)) => Some(ToolChoice::Required),
+            (Calling::Free, Some(ToolUse::Named(name))) => Some(ToolChoice::tool(names.wire(name))),
+            // Which tools there are is not the client's to say: those of this program may still be called.
+            (Calling::Free, Some(ToolUse::Nothing) | None) => None,
+        };
+        match (self.settings.provider, choice) {
             // Providers want to know the tools that were called; Ollama does not, and knows no way to forbid them.
-            match self.settings.provider {
-                Provider::Ollama => request.tools = None,
-                _ if request.tools.is_some() => options = options.with_tool_choice(ToolChoice::None),
-                _ => {}
-            }
+            (Provider::Ollama, Some(ToolChoice::None)) => request.tools = None,
+            (_, Some(choice)) if request.tools.is_some() => options = options.with_tool_choice(choice),
+            _ => {}
         }
         let mut answer = self.ask(request, &options, deltas).await?;
         for call in &mut answer.calls {
@@ -274,7 +279,15 @@ impl Model for Remote {
             Some(AnswerFormat::Json) => provider == Provider::Ollama,
             Some(AnswerFormat::Schema(_)) => provider != Provider::Ollama,
         };
-        sampling.penalty().or_else(|| (!is_known).then_some("response_format"))
+        let must_call = matches!(sampling.tool_choice, Some(ToolUse::Any | ToolUse::Named(_)));
+        let one_by_one = sampling.parallel_tool_calls == Some(false);
+        let refused = [
+            ("response_format", !is_known),
+            ("tool_choice", must_call && provider == Provider::Ollama),
+            ("parallel_tool_calls", one_by_one),
+        ];
+        let refused = refused.into_iter().find_map(|(name, refused)| refused.then_some(name));
+        sampling.penalty().or(refused)
     }
 
     fn embedding_model(&self) -> Option<&str> {

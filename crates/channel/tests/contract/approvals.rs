@@ -24,7 +24,12 @@ struct Deletes(AtomicUsize);
 impl Toolbox for Deletes {
     async fn tools(&self) -> Vec<Tool> {
         let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
-        let spec = ToolSpec { name: "files.delete".to_owned(), description: "Deletes.".to_owned(), schema };
+        let spec = ToolSpec {
+            name: "files.delete".to_owned(),
+            description: "Deletes.".to_owned(),
+            schema,
+            strict: None,
+        };
         vec![Tool { spec, effect: Effect::Destroys }]
     }
 

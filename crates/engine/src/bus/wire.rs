@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use confidant_display::parted;
-use confidant_model::{ModelError, PromptMessage, Role, Sampling};
+use confidant_model::{ModelError, PromptMessage, Role, Sampling, ToolSpec};
 use confidant_seal::{Scope, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -30,8 +30,8 @@ use crate::ledger::audit::Actor;
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 use crate::turn::{
-    DataRequest, Ending, Enrichment, Errand, Final, History, MayAsk, MemoryState, Metadata, Outbound,
-    PastChat, Piece, Question, Restore, SafetyRecord, Spoken, SwitchedOff, TurnRequest,
+    ClientStep, DataRequest, Ending, Enrichment, Errand, Final, History, MayAsk, MemoryState, Metadata,
+    Outbound, PastChat, Piece, Question, Restore, SafetyRecord, Spoken, SwitchedOff, ToolSaid, TurnRequest,
 };
 
 /// One attempt to ask for something.
@@ -134,6 +134,12 @@ struct Given {
     instructions: Option<String>,
     brought: Vec<(bool, String)>,
     sampling: Sampling,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolSpec>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<ClientStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    results: Vec<ToolSaid>,
     profile: Profile,
     focus: Option<String>,
     past_chats: Vec<(String, String)>,
@@ -169,6 +175,9 @@ impl Given {
             instructions: request.instructions.clone(),
             brought: said.collect(),
             sampling: request.sampling.clone(),
+            tools: request.tools.clone(),
+            steps: request.steps.clone(),
+            results: request.results.clone(),
             profile: request.profile.clone(),
             focus: request.focus.clone(),
             past_chats: request.past_chats.iter().map(|it| (it.title.clone(), it.summary.clone())).collect(),
@@ -211,6 +220,9 @@ impl Given {
             instructions: self.instructions,
             brought: brought.collect(),
             sampling: self.sampling,
+            tools: self.tools,
+            steps: self.steps,
+            results: self.results,
             profile: self.profile,
             focus: self.focus,
             past_chats: past_chats.map(|(title, summary)| PastChat { title, summary }).collect(),

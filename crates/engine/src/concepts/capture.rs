@@ -54,7 +54,7 @@ pub(crate) fn tool() -> Tool {
     let description = "Call this once per turn, together with your answer, with the 1 to 5 public concepts (rules, taxes, \
         benefits, terms) that the answer is about. General knowledge only, never anything about the person. The person does \
         not see it.";
-    let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema };
+    let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema, strict: None };
     Tool { spec, effect: Effect::WritesOnce }
 }
 

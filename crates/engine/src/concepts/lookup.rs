@@ -33,7 +33,7 @@ pub(crate) fn find_tool() -> Tool {
     });
     let description = "Looks up public concepts (rules, taxes, benefits, terms) by name or id. Gives their definitions and \
         the ids of broader, narrower and related concepts. Give query or id.";
-    let spec = ToolSpec { name: FIND.to_owned(), description: description.to_owned(), schema };
+    let spec = ToolSpec { name: FIND.to_owned(), description: description.to_owned(), schema, strict: None };
     Tool { spec, effect: Effect::Reads }
 }
 

@@ -12,7 +12,7 @@ use confidant_prepare::RunningHarm;
 use serde::{Deserialize, Serialize};
 
 use crate::about::{About, Made, Summary};
-use crate::approval::{Approval, Decided, Decision, Work};
+use crate::approval::{Approval, Decided, Decision, Handed, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<Box<Work>>,
     },
-    /// Stopped until somebody decides.
+    /// Stopped until somebody decides, or the client has made the calls that it was handed.
     Waiting {
         work: Box<Work>,
     },
@@ -91,6 +91,19 @@ impl Exchange {
         }
     }
 
+    /// The calls that it waits for the client to make.
+    pub(crate) fn handed(&self) -> Option<&Handed> {
+        match &self.outcome {
+            Outcome::Waiting { work } => work.handed.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Until when what it waits for can come.
+    pub(crate) fn waits_until(&self) -> Option<Millis> {
+        self.approval().map(|approval| approval.expires_at).or(self.handed().map(|handed| handed.until))
+    }
+
     /// Whether somebody can still decide what it waits for.
     pub(crate) fn is_pending(&self, now: Millis) -> bool {
         self.approval().is_some_and(|approval| approval.decided.is_none() && approval.expires_at > now)
@@ -119,7 +132,7 @@ impl Exchange {
         self.given.as_ref()?.asked_as.as_deref()
     }
 
-    /// What it waits for.
+    /// The approval that it waits for.
     pub(crate) fn approval(&self) -> Option<&Approval> {
         match &self.outcome {
             Outcome::Waiting { work } => work.approval.as_ref(),
@@ -496,14 +509,26 @@ impl Checkpoint {
         })
     }
 
-    /// Exchanges that wait for a decision, oldest first.
+    /// Exchanges that wait for a decision or for the client, oldest first.
     pub(crate) fn waiting(&self) -> &[Exchange] {
         &self.waiting
     }
 
-    /// Until when the latest of them can be decided.
+    /// Whether one of them waits for a decision.
+    pub(crate) fn waits_for_decision(&self) -> bool {
+        self.waiting.iter().any(|waiting| waiting.approval().is_some())
+    }
+
+    /// Until when what the latest of them waits for can come.
     pub(crate) fn waits_until(&self) -> Option<Millis> {
-        self.waiting.iter().filter_map(|waiting| Some(waiting.approval()?.expires_at)).max()
+        self.waiting.iter().filter_map(Exchange::waits_until).max()
+    }
+
+    /// The newest request whose name is like this, be it that its exchange is kept no longer.
+    pub(crate) fn named(&self, is: impl Fn(&str) -> bool) -> Option<&str> {
+        let kept = self.waiting.iter().rev().chain(self.exchanges.iter().rev());
+        let kept = kept.map(|exchange| exchange.request_id.as_str());
+        kept.chain(self.settled.iter().map(String::as_str)).find(|name| is(name))
     }
 
     fn at(&self, ordinal: u64) -> Option<&Exchange> {

@@ -2,7 +2,7 @@
 //!
 //! These are stored types: their JSON is pinned by a snapshot test, and a change needs a reader for the old form.
 
-use confidant_model::Sampling;
+use confidant_model::{Sampling, ToolSpec};
 use confidant_prepare::RunningHarm;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub(crate) enum Entry {
     },
     /// What an accepted turn was given besides, as far as taking it up again needs it.
     Given { request_id: String, given: Box<Given> },
-    /// A turn that was cut off or failed is being tried again.
+    /// A turn that was cut off or failed is being tried again, or one that waited goes on.
     Resumed { request_id: String, at: Millis },
     /// A turn was answered.
     Answered { request_id: String, at: Millis, replies: Vec<Reply> },
@@ -37,9 +37,9 @@ pub(crate) enum Entry {
     Failed { request_id: String, at: Millis, reason: String },
     /// A turn was called off before it was accepted: only its name is kept, so that it is not run when it is sent again.
     CalledOff { request_id: String, at: Millis },
-    /// A call that changes something is about to go out; this is the work up to it.
+    /// A call that changes something is about to go out, or the client gave what it was asked for; this is the work up to it.
     Working { request_id: String, at: Millis, work: Box<Work> },
-    /// A turn stopped to wait for somebody's decision; this is the work up to it.
+    /// A turn stopped to wait for somebody's decision, or for the client; this is the work up to it.
     Waiting { request_id: String, at: Millis, work: Box<Work> },
     /// Somebody decided what a turn waits for.
     Decided { request_id: String, at: Millis, decided: Decided },
@@ -123,6 +123,9 @@ pub(crate) struct Given {
     /// Whether the client has a title.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) titled: bool,
+    /// Tools that the client has and runs itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tools: Vec<ToolSpec>,
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

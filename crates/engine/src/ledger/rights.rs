@@ -288,6 +288,9 @@ fn exported_summary(summary: &Summary) -> ExportedSummary {
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     let unanswered = match &exchange.outcome {
         Outcome::Open { .. } => Some("open".to_owned()),
+        Outcome::Waiting { .. } if exchange.handed().is_some() => {
+            Some("waiting for the application".to_owned())
+        }
         Outcome::Waiting { .. } => Some("waiting for approval".to_owned()),
         Outcome::Failed { reason, .. } => Some(reason.clone()),
         Outcome::Answered { .. } => None,
@@ -319,7 +322,20 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
         arguments: reply.arguments.clone(),
         unanswered: None,
     });
-    std::iter::once(human).chain(replies).collect()
+    // What the client gave of a turn that goes on with it.
+    let handed = exchange.handed().and(exchange.work()).into_iter().flat_map(|work| &work.done);
+    let given = handed.flat_map(|step| step.calls.iter().zip(&step.results));
+    let given = given.map(|(call, result)| ExportedMessage {
+        kind: MessageKind::Tool,
+        content: result.clone(),
+        timestamp: exchange.at,
+        audience: exchange.audience,
+        request_id: exchange.request_id.clone(),
+        name: Some(call.name.clone()),
+        arguments: Some(call.arguments.clone()),
+        unanswered: None,
+    });
+    std::iter::once(human).chain(given).chain(replies).collect()
 }
 
 debug_without_content!(Export, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);

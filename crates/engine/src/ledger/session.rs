@@ -17,7 +17,7 @@ use crate::clock::Millis;
 use crate::error::{Error, Tampering};
 use crate::inner::Inner;
 use crate::ledger::audit::{Action, Actor, AuditRecord};
-use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::checkpoint::{Checkpoint, Exchange};
 use crate::ledger::entry::{Capture, Entry};
 use crate::ledger::epoch::Epoch;
 use crate::ledger::erased;
@@ -352,8 +352,8 @@ impl Held<'_> {
         let anchor = Anchor { scope: session.names.scope, kid, version: log.version(), expires_at };
         inner.ledger.anchors.mark(anchor);
         // What waits from now on may run out before what this process knew of.
-        let waiting = log.checkpoint().waiting().iter().filter_map(|waiting| waiting.approval());
-        if let Some(soonest) = waiting.map(|approval| approval.expires_at).min() {
+        let waiting = log.checkpoint().waiting().iter().filter_map(Exchange::waits_until);
+        if let Some(soonest) = waiting.min() {
             inner.ledger.agenda.bring_forward(session.names.scope, soonest);
         }
         self.slot.log = Some(log);
@@ -377,17 +377,17 @@ async fn is_erased(session: &Session, kid: Kid, log: &Log) -> Result<bool, Error
     Ok(!has_key || erased)
 }
 
-/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, for somebody to carry
-/// one out, or for what they named to come into scope. None of these is ever alive, so whoever looks for what was left open finds them.
+/// Who stands as the owner of a session that nobody works on: turns of it may wait for a decision, for their client, for somebody
+/// to carry one out, or for what they named to come into scope. None of these is ever alive, so whoever looks for what was left open finds them.
 fn parked(checkpoint: &Checkpoint) -> Option<Owner> {
     let mut approvals = checkpoint.waiting().iter().filter_map(|waiting| waiting.approval());
-    if approvals.clone().any(|approval| approval.decided.is_some()) {
+    if approvals.any(|approval| approval.decided.is_some()) {
         return Some(Owner::Decided);
     }
     if !checkpoint.captured().is_empty() {
         return Some(Owner::Captured);
     }
-    approvals.next().map(|_| Owner::Parked)
+    (!checkpoint.waiting().is_empty()).then_some(Owner::Parked)
 }
 
 /// When the session ends if nothing more is said: not before what waits in it can be decided.

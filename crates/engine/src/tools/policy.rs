@@ -165,7 +165,8 @@ mod tests {
     use confidant_model::ToolSpec;
 
     fn tool(name: &str, effect: Effect) -> Tool {
-        let spec = ToolSpec { name: name.into(), description: String::new(), schema: json!({}) };
+        let spec =
+            ToolSpec { name: name.into(), description: String::new(), schema: json!({}), strict: None };
         Tool { spec, effect }
     }
 

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use super::after::{pay, resume};
+use super::after::{decide, pay, resume};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::{adopt, cancel, commit};
-use crate::approval::ApprovalRequest;
+use super::{adopt, cancel, commit, handed};
+use crate::approval::{ApprovalRequest, Work};
 use crate::error::Error;
 use crate::ledger::audit::Action;
 use crate::ledger::checkpoint::{Checkpoint, Exchange, Outcome};
@@ -39,6 +39,7 @@ pub(super) async fn accept(
     inbound: &Inbound,
 ) -> Result<Accepted, Error> {
     let (waiting, mut fresh) = (tokio::time::Instant::now(), held.checkpoint().is_none());
+    make_room(session, held).await?;
     loop {
         cancel::check()?;
         match attempt(session, held, inbound).await? {
@@ -66,10 +67,13 @@ async fn attempt(
         held.cool();
     }
     let checkpoint = held.log().await?.map(crate::ledger::log::Log::checkpoint);
-    if let Some(before) = checkpoint.map(|checkpoint| recorded(checkpoint, inbound)).transpose()?.flatten() {
+    let before = checkpoint.map(|checkpoint| recorded(session, checkpoint, inbound));
+    if let Some(before) = before.transpose()?.flatten() {
         return Ok(Some(before));
     }
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
+    let steps = &inbound.request.steps;
+    let gone_on = known.map(|exchange| handed::with_results(session, exchange, steps)).transpose()?.flatten();
     let given_up = known.is_some_and(|exchange| resume::is_given_up(session, exchange));
     let failed_before = known.is_some_and(|exchange| matches!(exchange.outcome, Outcome::Failed { .. }));
     let open = checkpoint.and_then(Checkpoint::open_exchange).map(|open| open.request_id.clone());
@@ -98,6 +102,9 @@ async fn attempt(
     if given_up {
         return Err(Error::Interrupted);
     }
+    if let Some(work) = gone_on {
+        return goes_on(session, held, inbound, work).await;
+    }
     let adopted = adopt::needed(session, held.checkpoint(), inbound)?;
     if failed_before && adopted.is_none() {
         return resumed(session, held, inbound).await;
@@ -114,7 +121,11 @@ async fn attempt(
 }
 
 /// What the log has of the request already, if that is all there is to say.
-fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+fn recorded(
+    session: &Session,
+    checkpoint: &Checkpoint,
+    inbound: &Inbound,
+) -> Result<Option<Accepted>, Error> {
     let known = checkpoint.exchange(&inbound.request_id);
     if known.is_some_and(|exchange| exchange.content != inbound.request.query) {
         return Err(Error::RequestReused);
@@ -138,7 +149,45 @@ fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepte
     if checkpoint.is_settled(&inbound.request_id) {
         return Err(Error::AnswerGone);
     }
+    if let Some(waiting) = known.filter(|exchange| exchange.handed().is_some())
+        && handed::with_results(session, waiting, &inbound.request.steps)?.is_none()
+    {
+        // Whoever comes without what it waits for has not heard what that is.
+        return Ok(handed::recorded(session, waiting).map(Accepted::Before));
+    }
     Ok(None)
+}
+
+/// Closes the oldest of the turns whose client does not come back, where they are too many.
+async fn make_room(session: &Session, held: &mut Held<'_>) -> Result<(), Error> {
+    let waiting = held.log().await?.map_or(&[][..], |log| log.checkpoint().waiting());
+    let handed: Vec<&Exchange> = waiting.iter().filter(|exchange| exchange.handed().is_some()).collect();
+    let many = handed.len().saturating_sub(MOST_HANDED);
+    for exchange in handed.into_iter().take(many).cloned().collect::<Vec<_>>() {
+        decide::let_go(session, held, &exchange).await?;
+    }
+    Ok(())
+}
+
+/// More than these at once are those of a client that does not come back.
+const MOST_HANDED: usize = 20;
+
+/// Goes on with a turn whose client has made the calls that it was handed.
+async fn goes_on(
+    session: &Session,
+    held: &mut Held<'_>,
+    inbound: &Inbound,
+    work: Work,
+) -> Result<Option<Accepted>, Error> {
+    let (inner, request_id, at) = (&session.inner, inbound.request_id.clone(), session.inner.ledger.now());
+    let mut entries = vec![Entry::Resumed { request_id: request_id.clone(), at }];
+    entries.extend(pay::given_of(inbound));
+    entries.push(Entry::Working { request_id, at, work: Box::new(work) });
+    let note = session.record(Action::TurnResumed);
+    if held.write(entries, Some(inner.ledger.instance.into()), note).await? == Wrote::Conflict {
+        return Ok(None);
+    }
+    Ok(Some(Accepted::Now { resumed: false }))
 }
 
 async fn resumed(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use confidant_model::tokens;
-use confidant_model::{Calling, Model, Step};
+use confidant_model::{Calling, Model, Step, ToolUse};
 use confidant_prepare::{Prepared, SafetyAction, SafetyText};
 
 use super::after::unfinished;
@@ -20,7 +20,7 @@ use super::remember::Reach;
 use super::request::Inbound;
 use super::spoken::SpokenCommand;
 use super::work::Desk;
-use super::{cancel, focus, past, recall, remember, respond, share};
+use super::{cancel, focus, handed, past, recall, remember, respond, share};
 use crate::about::{FocusChange, Note};
 use crate::approval::Work;
 use crate::aspects::Slot;
@@ -101,7 +101,12 @@ async fn produce(
         if is_web { inbound.request.titled } else { known.titled || goes_on(checkpoint, &inbound) };
     known.titled_elsewhere = inbound.request.titled;
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
-    let work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
+    let mut work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
+    if work.is_none() {
+        let brought = handed::begun(&inbound, inner.ledger.settings.tools.max_result_bytes);
+        let request_id = &draft.request_id;
+        work = brought.map_err(|error| Unanswered { request_id: request_id.clone(), error })?;
+    }
     draft.metadata.pending_approvals = held.as_deref().map_or(0, |held| held.pending());
     inbound.request.focus = inbound.request.focus.or_else(|| known.focus.clone());
     inbound.request.focus.take_if(|focus| inbound.request.off.has_focus_mode(focus));
@@ -165,7 +170,7 @@ impl Making<'_> {
         let messages = self.gathered.messages();
         let query = &self.gathered.query;
         let rules = self.planner.rules(&messages, query);
-        if self.work.is_some() {
+        if self.work.as_ref().is_some_and(Work::is_begun) {
             let plan = self.planner.plan(rules);
             return self.go_on(&plan, held, outlet).await;
         }
@@ -284,7 +289,14 @@ impl Making<'_> {
         loop {
             let (muted, second) = (outlet.muted(), rejected.is_some());
             let reached = self.again().respond(plan, held, &muted, rejected.take()).await?;
-            let Reached::Answer(mut answered) = reached else { return Ok(reached) };
+            let mut answered = match reached {
+                Reached::Answer(answered) => answered,
+                Reached::Pause(mut paused) => {
+                    // Nobody has judged what was said with it.
+                    paused.unsay();
+                    return Ok(Reached::Pause(paused));
+                }
+            };
             let material = self.material(plan, &answered.text).await;
             let made = enrich::ask(session, judge.as_ref(), &material).await;
             if let Err(error) = &made {
@@ -298,13 +310,13 @@ impl Making<'_> {
                 answered.enrichment = made.ok().filter(|_| wanted);
                 return Ok(Reached::Answer(answered));
             }
-            let Answered { draft, steps, .. } = *answered;
-            let steps = only_calls(steps);
+            let Answered { draft, steps, told, .. } = *answered;
+            let steps = only_calls(steps, told);
             if second {
                 let texts = &self.inner.staff.safety.texts;
                 let words = texts.text(SafetyText::Refusal, &plan.prepared_language()).to_owned();
                 let mut refused = said_by_us(draft, words);
-                refused.steps = steps;
+                (refused.steps, refused.told) = (steps, told);
                 return Ok(Reached::Answer(refused));
             }
             rejected = Some(steps);
@@ -323,11 +335,18 @@ impl Making<'_> {
         let is_second = rejected.is_some();
         if let Some(done) = rejected {
             // What was called for the first draft was called: only the words are made again.
-            work = Work { done, model: work.model, knows_settings: work.knows_settings, ..Work::default() };
+            let Work { model, knows_settings, told, .. } = work;
+            work = Work { done, model, knows_settings, told, ..Work::default() };
         }
         // Work that was begun with a tool goes on with it, whatever would be selected now.
-        let begun = work.current.is_some() || !work.done.is_empty();
+        let begun = work.is_begun();
+        work.brought = false;
         let mut offered = if begun { planner.allowed.clone() } else { plan.offered.clone() };
+        // Whoever wants its own tools called hears of no others.
+        let only_theirs = matches!(gathered.tool_use(), Some(ToolUse::Any | ToolUse::Named(_)));
+        if only_theirs {
+            offered.clear();
+        }
         let mut prompt =
             compose::compose(inner, session, gathered, plan.prepared.as_ref(), &offered, &mut draft).await;
         let mut ours = Vec::new();
@@ -345,7 +364,7 @@ impl Making<'_> {
         if let Some(session) = session {
             ours.extend(planner.focus_tools(plan, session, begun));
         }
-        ours.retain(|tool| !gathered.off.has_tool(&tool.spec.name));
+        ours.retain(|tool| !only_theirs && !gathered.off.has_tool(&tool.spec.name));
         prompt.tools.extend(ours.iter().map(|tool| tool.spec.clone()));
         offered.extend(ours);
         if is_second {
@@ -481,13 +500,16 @@ fn goes_on(log: Option<&Checkpoint>, inbound: &Inbound) -> bool {
 fn said_by_us(mut draft: Draft, text: String) -> Box<Answered> {
     draft.metadata.model = Some("confidant".to_owned());
     let tokens = tokens::count(&text);
-    Box::new(Answered { draft, text, tokens, steps: Vec::new(), enrichment: None })
+    Box::new(Answered { draft, text, tokens, steps: Vec::new(), told: 0, enrichment: None })
 }
 
-/// The calls of a draft that is not given, without its words and without the concepts that it named.
-fn only_calls(mut steps: Vec<Step>) -> Vec<Step> {
-    steps.retain(|step| !step.calls.iter().all(|call| call.name == concepts::NAME));
-    steps.iter_mut().for_each(|step| step.text.clear());
+/// The calls of a draft that is not given, without its words and without the concepts that it named. What the client has heard
+/// of was no part of it.
+fn only_calls(mut steps: Vec<Step>, told: usize) -> Vec<Step> {
+    let mut draft = steps.split_off(told.min(steps.len()));
+    draft.retain(|step| !step.calls.iter().all(|call| call.name == concepts::NAME));
+    draft.iter_mut().for_each(|step| step.text.clear());
+    steps.extend(draft);
     steps
 }
 

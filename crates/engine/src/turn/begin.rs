@@ -82,8 +82,8 @@ impl Session {
     #[must_use]
     pub fn turn(&self, mut request: TurnRequest) -> Turn {
         let session = self.clone();
-        if self.is_web() {
-            // What these words ask for elsewhere is done by a device here.
+        // What these words ask for elsewhere is done by a device here; and words whose answer was begun were read before.
+        if self.is_web() || !request.steps.is_empty() {
             request.spoken = Spoken::Read(None);
         }
         let audience = scope::default_audience(&self.scope, &request);

@@ -120,12 +120,12 @@ fn captures(session: &Session, answered: &Answered) -> bool {
 /// What an answer is in the log.
 pub(super) fn entries(session: &Session, answered: &Answered) -> Vec<Entry> {
     let (request_id, at) = (answered.draft.request_id.clone(), session.inner.ledger.now());
-    let mut replies: Vec<Reply> = answered.steps.iter().flat_map(tool_replies).collect();
+    let by = answered.draft.metadata.model.clone().unwrap_or_default();
+    let mut replies = replies(&answered.steps, answered.told, &by);
     if session.is_web() {
         // What a search found is the person's device's, and is not kept.
         replies.retain(|reply| reply.name != remember::NAME);
     }
-    let by = answered.draft.metadata.model.clone().unwrap_or_default();
     replies.push(Reply::ai(answered.text.clone(), Some(answered.tokens), by));
     vec![Entry::Answered { request_id, at, replies }]
 }
@@ -174,12 +174,23 @@ fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecor
 }
 
 async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
-    let Paused { request_id, work } = *paused;
+    let request_id = paused.request_id.clone();
     let entry = Entry::Waiting {
         request_id: request_id.clone(),
         at: session.inner.ledger.now(),
-        work: Box::new(asking::unkept(session.is_web(), &work).into_owned()),
+        work: Box::new(asking::unkept(session.is_web(), &paused.work).into_owned()),
     };
+    if paused.work.handed.is_some() {
+        let settled = write(session, held, &request_id, &[entry], Action::ToolCalled, &[]).await?;
+        session.inner.ledger.counters.paused.add();
+        let mut calls = paused.into_final();
+        if let Settled::Elsewhere { content, by } = settled {
+            let metadata = &mut calls.metadata;
+            (metadata.calls, metadata.model, metadata.replayed) = (Vec::new(), Some(by), true);
+            calls.content = content;
+        }
+        return Ok(Ending::Answer(calls));
+    }
     write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
     let exchange = held.checkpoint().and_then(|log| log.exchange(&request_id));
     let request = exchange.and_then(asked).ok_or(Error::Internal)?;
@@ -236,6 +247,17 @@ async fn write(
             return Ok(Settled::Here);
         }
     }
+}
+
+/// Steps as the log keeps them. The words of those that the client has heard of are messages of their own; those of the others
+/// are part of the answer.
+pub(super) fn replies(steps: &[Step], told: usize, by: &str) -> Vec<Reply> {
+    let said = |(at, step): (usize, &Step)| {
+        let is_told = at < told && !step.text.trim().is_empty();
+        let words = is_told.then(|| Reply::ai(step.text.clone(), None, by.to_owned()));
+        words.into_iter().chain(tool_replies(step)).collect::<Vec<_>>()
+    };
+    steps.iter().enumerate().flat_map(said).collect()
 }
 
 /// The calls of a step and what came back, as the log keeps them.

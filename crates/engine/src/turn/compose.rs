@@ -6,12 +6,15 @@
 use std::borrow::Cow;
 
 use confidant_model::tokens;
-use confidant_model::{Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, Voice, fresh_fence};
+use confidant_model::{
+    Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, ToolSpec, ToolUse, Voice, fresh_fence,
+};
 use confidant_prepare::Prepared;
 
+use super::client_tools::ToolSaid;
 use super::data_request::Piece;
 use super::draft::Draft;
-use super::recall::{MESSAGE_OVERHEAD, Quote, Recalled, RecalledExchange};
+use super::recall::{MESSAGE_OVERHEAD, Quote, Recalled, RecalledExchange, told_result};
 use super::request::{Inbound, Restore, SwitchedOff};
 use crate::aspects::{Profile, Situation};
 use crate::audience::Audience;
@@ -46,6 +49,9 @@ pub(super) struct Gathered {
     profile: Profile,
     focus: Option<String>,
     sampling: Sampling,
+    /// Tools that the client has.
+    pub(super) tools: Vec<ToolSpec>,
+    tools_tokens: u32,
     /// What the person switched off.
     pub(super) off: SwitchedOff,
     /// Quoted blocks with their tokens.
@@ -84,6 +90,11 @@ impl Gathered {
             tools: 0,
             concepts: &self.concepts,
         }
+    }
+
+    /// What is to be done with the client's tools, where it says so.
+    pub(super) fn tool_use(&self) -> Option<&ToolUse> {
+        self.sampling.tool_choice.as_ref().filter(|_| !self.tools.is_empty())
     }
 
     /// The focus mode that is on.
@@ -129,7 +140,15 @@ pub(super) fn gather(
     let quoted = [
         block("past_chats", PAST_INTRO, past, budget / QUOTED_SHARE),
         block("settings", SETTINGS_INTRO, settings, budget / QUOTED_SHARE),
+        brought_results(&recalled, &inbound.request.results, budget / RESULTS_SHARE),
     ];
+    let counted_tool = |tool: &ToolSpec| {
+        [&tool.name, &tool.description, &tool.schema.to_string()]
+            .map(|text| tokens::count(text))
+            .iter()
+            .sum::<u32>()
+    };
+    let tools_tokens = inbound.request.tools.iter().map(counted_tool).sum();
     let counted = |message: PromptMessage| {
         let tokens = tokens::count(&message.text) + MESSAGE_OVERHEAD;
         (message, tokens)
@@ -145,6 +164,8 @@ pub(super) fn gather(
         profile: inbound.request.profile,
         focus: inbound.request.focus,
         sampling: inbound.request.sampling,
+        tools: inbound.request.tools,
+        tools_tokens,
         off: inbound.request.off,
         blocks: quoted.into_iter().flatten().chain(room).collect(),
         room_lines,
@@ -191,7 +212,8 @@ pub(super) async fn compose(
     offered: &[Tool],
     draft: &mut Draft,
 ) -> Prompt {
-    let situation = Situation { tools: offered.len(), ..gathered.situation(inner, session, prepared) };
+    let tools = offered.len() + gathered.tools.len();
+    let situation = Situation { tools, ..gathered.situation(inner, session, prepared) };
     let composed = inner.staff.aspects.compose(situation).await;
     let mut system = composed.text;
     if let Some(instructions) = &gathered.instructions {
@@ -202,7 +224,7 @@ pub(super) async fn compose(
     }
     let budget = inner.ledger.settings.history.token_budget;
     let mut spent = inner.staff.count_system(&system) + gathered.query_tokens + 2 * MESSAGE_OVERHEAD;
-    spent += offered.iter().map(|tool| inner.staff.count_tool(tool)).sum::<u32>();
+    spent += offered.iter().map(|tool| inner.staff.count_tool(tool)).sum::<u32>() + gathered.tools_tokens;
     spent += composed.blocks.iter().map(|block| tokens::count(&block.render(&gathered.fence))).sum::<u32>();
     spent += gathered.blocks.iter().map(|(_, tokens)| tokens).sum::<u32>();
     let given = given(&draft.pieces, budget);
@@ -242,10 +264,11 @@ pub(super) async fn compose(
         blocks: blocks.chain(gathered.blocks.iter().map(|(block, _)| block.clone())).collect(),
         history,
         query: gathered.query.clone(),
-        tools: offered.iter().map(|tool| tool.spec.clone()).collect(),
+        // The client's first: they keep their names.
+        tools: gathered.tools.iter().chain(offered.iter().map(|tool| &tool.spec)).cloned().collect(),
         calling: Calling::Free,
         steps: Vec::new(),
-        sampling: gathered.sampling.clone(),
+        sampling: Sampling { tool_choice: gathered.tool_use().cloned(), ..gathered.sampling.clone() },
     }
 }
 
@@ -309,6 +332,24 @@ fn newest_within<'g, T>(items: &'g [T], tokens: impl Fn(&T) -> u32, budget: u32,
         *spent += tokens(&items[from]);
     }
     &items[from..]
+}
+
+/// What tools of the client said in earlier turns, as far as memory does not have it: the newest that fit, in their order.
+fn brought_results(recalled: &Recalled, results: &[ToolSaid], budget: u32) -> Option<(Block, u32)> {
+    let mut known: Vec<&str> =
+        recalled.exchanges.iter().flat_map(|one| &one.results).map(|result| result.text.as_str()).collect();
+    let said = results.iter().map(|said| (one_line(&said.tool), told_result(&said.text)));
+    let unknown = said.filter(|(_, text)| match known.iter().position(|known| known == text) {
+        Some(at) => {
+            known.swap_remove(at);
+            false
+        }
+        None => true,
+    });
+    let unknown: Vec<(String, String)> = unknown.collect();
+    let mut told = block("tool_results", RESULTS_INTRO, unknown.into_iter().rev(), budget)?;
+    told.0.lines.reverse();
+    Some(told)
 }
 
 /// What an application brought along and memory does not have: an OpenAI client sends its own copy of the

@@ -75,15 +75,16 @@ impl Draft {
 pub(super) enum Reached {
     /// To its answer.
     Answer(Box<Answered>),
-    /// To something that somebody must decide.
+    /// To something that somebody must decide, or that the client must do.
     Pause(Box<Paused>),
 }
 
 impl Reached {
-    /// The answer of a turn that has no log, and so cannot wait.
+    /// The answer of a turn that has no log, and so cannot wait; a client that is handed calls brings back all that it needs.
     pub(super) fn into_final(self) -> Result<Final, Error> {
         match self {
             Self::Answer(answered) => Ok(answered.into_final()),
+            Self::Pause(paused) if paused.work.handed.is_some() => Ok(paused.into_final()),
             Self::Pause(_) => Err(Error::AwaitsApproval),
         }
     }
@@ -97,6 +98,8 @@ pub(super) struct Answered {
     pub(super) tokens: u32,
     /// The tools that were called on the way.
     pub(super) steps: Vec<confidant_model::Step>,
+    /// How many of the steps the client has heard of before.
+    pub(super) told: usize,
     /// What was made of it, where that had to be before it was heard.
     pub(super) enrichment: Option<Enrichment>,
 }
@@ -116,6 +119,25 @@ impl Answered {
 pub(super) struct Paused {
     pub(super) request_id: String,
     pub(super) work: Work,
+    /// What the client hears with the calls that it is handed, and how they came about.
+    pub(super) text: String,
+    pub(super) metadata: Metadata,
+}
+
+impl Paused {
+    /// Takes back what the client would hear with its calls.
+    pub(super) fn unsay(&mut self) {
+        let Some(handed) = &self.work.handed else { return };
+        self.text.clear();
+        self.work.done.iter_mut().skip(handed.from).for_each(|step| step.text.clear());
+        self.work.current.iter_mut().for_each(|current| current.text.clear());
+    }
+
+    /// What a turn comes to, for now, that has handed calls to the client.
+    pub(super) fn into_final(self) -> Final {
+        let Self { request_id, text, metadata, .. } = self;
+        Final { request_id, content: text, metadata: Box::new(metadata) }
+    }
 }
 
 /// Why a turn has no answer, with the turn it is.

@@ -47,7 +47,10 @@ fn tool(name: &str, description: String, properties: Value, required: &[&str]) -
     let schema = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    Tool { spec: ToolSpec { name: name.to_owned(), description, schema }, effect: Effect::WritesOnce }
+    Tool {
+        spec: ToolSpec { name: name.to_owned(), description, schema, strict: None },
+        effect: Effect::WritesOnce,
+    }
 }
 
 /// The mode that a call would start.

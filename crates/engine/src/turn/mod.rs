@@ -23,6 +23,7 @@ mod asking;
 mod begin;
 mod calls;
 mod cancel;
+mod client_tools;
 mod commit;
 mod compose;
 mod compress;
@@ -31,6 +32,7 @@ mod draft;
 mod enrich;
 mod focus;
 mod gateway;
+mod handed;
 mod offers;
 mod outbound;
 mod outlet;
@@ -77,6 +79,7 @@ pub(crate) use after::resume::recover;
 pub use begin::Turn;
 pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
+pub use client_tools::{ClientCall, ClientResult, ClientStep, ToolSaid, may_be_the_clients};
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
@@ -114,9 +117,12 @@ async fn run(
     // Not before there is a place: the first time takes as long as some turns.
     inbound.tokens = tokens::count(&inbound.request.query);
     outlet.progress("🔍 Analyzing...");
+    // As long as this is there, the turn can be cancelled under the name that it goes on with, too.
+    let mut _named = None;
     let accepted = async {
         pay::pay(session, &mut held).await?;
         adopt::look(session, &mut held, &inbound).await?;
+        _named = handed::find(session, &mut held, &mut inbound).await?;
         accept::accept(session, &mut held, &inbound).await
     };
     let accepted = accepted.await;
@@ -163,7 +169,11 @@ async fn run(
             let kid = held.last_kid().filter(|_| !matches!(error, Error::Tampered(_)));
             let debt = kid.map(|kid| Debt::of(kid, pay::request_of(session, &inbound), &inbound.request_id));
             held.cool();
-            let answered = degraded(session, inbound, reason, outlet).await?;
+            let answered = match degraded(session, inbound, reason, outlet).await? {
+                Degraded::Answered(answered) => answered,
+                // The client brings all of it along when it comes back.
+                Degraded::Handed(calls) => return Ok(Ending::Answer(calls)),
+            };
             if let Some(debt) = debt {
                 let entries = commit::entries(session, &answered);
                 session.inner.ledger.slots.owed().note(session.names.scope, debt.ending(entries, Vec::new()));
@@ -185,12 +195,19 @@ fn end_older(session: &Session) {
     });
 }
 
+/// What a turn comes to whose log is out of reach.
+enum Degraded {
+    Answered(Box<Answered>),
+    /// Calls that the client is to make.
+    Handed(Final),
+}
+
 async fn degraded(
     session: &Session,
     inbound: Inbound,
     reason: &'static str,
     outlet: &Outlet,
-) -> Result<Answered, Error> {
+) -> Result<Degraded, Error> {
     session.inner.ledger.counters.degraded.add();
     tracing::warn!(scope.tag = %session.tag(), reason, "memory unavailable: answering without it");
     let mut draft = Draft::new(&inbound, MemoryState::Unavailable);
@@ -201,7 +218,7 @@ async fn degraded(
     let recalled = recall::Recalled::default();
     let whose = Whose::of(session);
     match answer(&session.inner, &whose, None, inbound, recalled, draft, outlet).await? {
-        Reached::Answer(answered) => Ok(*answered),
-        Reached::Pause(_) => Err(Error::AwaitsApproval),
+        Reached::Answer(answered) => Ok(Degraded::Answered(answered)),
+        pause @ Reached::Pause(_) => pause.into_final().map(Degraded::Handed),
     }
 }

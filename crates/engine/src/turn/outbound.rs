@@ -7,6 +7,7 @@ use confidant_model::Usage;
 use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
+use super::client_tools::ClientCall;
 use super::data_request::Wanted;
 use super::enrich::Enrichment;
 use super::safety::SafetyRecord;
@@ -53,7 +54,7 @@ pub enum Outbound {
 /// How a turn ended, for now.
 #[derive(Debug)]
 pub enum Ending {
-    /// With an answer.
+    /// With an answer, or with calls that the client is to make first.
     Answer(Final),
     /// With a question that somebody must decide.
     Approval(Box<ApprovalRequest>),
@@ -151,6 +152,9 @@ pub struct Metadata {
     /// What only a chat that its owner's devices keep needs to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<Box<ChatOutcome>>,
+    /// Calls that the client is to make: the turn goes on when it comes back with what they gave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ClientCall>,
 }
 
 /// What a turn of a chat that its owner's devices keep leaves with whoever keeps the chat.
@@ -242,6 +246,7 @@ impl Metadata {
             receipt: None,
             asks: None,
             chat: None,
+            calls: Vec::new(),
         }
     }
 }

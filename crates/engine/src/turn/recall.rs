@@ -197,6 +197,11 @@ fn tool_result(reply: &Reply) -> Option<ToolResult> {
     (!text.is_empty()).then(|| ToolResult { tool: reply.name.clone(), text, tokens })
 }
 
+/// The same of a result that no model has read here.
+pub(super) fn told_result(text: &str) -> String {
+    clip(&one_line(text), LONGEST_RESULT)
+}
+
 /// In characters. What a tool said at length is looked for again, and not carried along.
 const LONGEST_RESULT: usize = 2_000;
 /// About those of the text that stands for a quote.

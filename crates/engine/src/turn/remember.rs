@@ -43,7 +43,7 @@ pub(super) fn tool(reach: Reach) -> Tool {
              for what was said before and is needed now."
         }
     };
-    let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema };
+    let spec = ToolSpec { name: NAME.to_owned(), description: description.to_owned(), schema, strict: None };
     Tool { spec, effect: Effect::Reads }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_display::debug_without_content;
-use confidant_model::{PromptMessage, Sampling};
+use confidant_model::{PromptMessage, Sampling, ToolSpec};
 use serde::{Deserialize, Serialize};
 
+use super::client_tools::{ClientStep, ToolSaid};
 use super::data_request::MayAsk;
 use super::safety::SafetyRecord;
 use super::spoken::Spoken;
@@ -35,6 +36,12 @@ pub struct TurnRequest {
     pub brought: Vec<PromptMessage>,
     /// How to answer.
     pub sampling: Sampling,
+    /// Tools that the client has and runs itself. Never stored longer than the turn goes on.
+    pub tools: Vec<ToolSpec>,
+    /// Calls of these in this turn, with what they gave.
+    pub steps: Vec<ClientStep>,
+    /// What such tools said in earlier turns that the log does not have. Never stored.
+    pub results: Vec<ToolSaid>,
     /// What the person chose to have known. Never stored.
     pub profile: Profile,
     /// The focus mode that is on in this turn, if its name is known; else the conversation's own.

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::after::unfinished;
 use super::draft::{Answered, Draft, Paused, Reached, Unanswered};
+use super::handed;
 use super::outbound::TokenUsage;
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
@@ -26,21 +27,19 @@ pub(super) async fn respond(
     let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
     let limits = desk.inner.ledger.settings.tools;
     let voice = Voice::new(desk.outlet);
-    // What was said before a pause is part of the answer.
-    work.done.iter().map(|step| &step.text).chain(work.current.iter().map(|c| &c.text)).for_each(|text| {
+    // What was said before a pause is part of the answer, as far as nobody has heard it.
+    work.steps().skip(work.told).for_each(|(text, _)| {
         voice.begin();
         voice.say(text);
     });
     loop {
         match Box::pin(desk.finish_step(&mut work)).await {
             Ok(Step::Done) => {}
-            Ok(Step::Waits) => {
-                draft.metadata.model = Some(model.name().to_owned());
-                return Ok(Reached::Pause(Box::new(Paused { request_id: draft.request_id, work })));
-            }
+            Ok(Step::Waits) => return Ok(Reached::Pause(Box::new(paused(model, draft, work, desk)))),
             Err(error) => return Err(fail(&draft, error)),
         }
-        if work.done.len() >= limits.max_steps && prompt.calling == Calling::Free {
+        let many = work.done.len().saturating_sub(work.told) >= limits.max_steps;
+        if (many || work.done.len() >= handed::MOST_STEPS) && prompt.calling == Calling::Free {
             prompt.calling = Calling::Over;
             if !prompt.tools.is_empty() {
                 prompt.system.push_str(LAST_STEP);
@@ -58,6 +57,9 @@ pub(super) async fn respond(
                 return Err(fail(&draft, Error::Model(error)));
             }
         };
+        let counted =
+            TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens::count(&text) };
+        draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
         if desk.only_notes(&calls) && !text.trim().is_empty() {
             // The answer is there; nobody needs to hear that the concepts were noted.
             let results = vec![concepts::NOTED.to_owned(); calls.len()];
@@ -74,8 +76,10 @@ pub(super) async fn respond(
         }
         let text = voice.said();
         let tokens = tokens::count(&text);
-        let counted = TokenUsage { prompt_tokens: draft.prompt_tokens, completion_tokens: tokens };
-        draft.metadata.usage = Some(usage.map_or(counted, TokenUsage::from));
+        if usage.is_none() {
+            let prompt_tokens = draft.prompt_tokens;
+            draft.metadata.usage = Some(TokenUsage { prompt_tokens, completion_tokens: tokens });
+        }
         draft.metadata.model = Some(by);
         draft.metadata.tools = called(&work);
         return Ok(Reached::Answer(Box::new(Answered {
@@ -83,6 +87,7 @@ pub(super) async fn respond(
             text,
             tokens,
             steps: work.done,
+            told: work.told,
             enrichment: None,
         })));
     }
@@ -96,7 +101,17 @@ fn cut_short(mut draft: Draft, work: Work, voice: Voice<'_>) -> Box<Answered> {
     let tokens = tokens::count(&text);
     draft.metadata.model = Some("confidant".to_owned());
     draft.metadata.tools = called(&work);
-    Box::new(Answered { draft, text, tokens, steps: work.done, enrichment: None })
+    Box::new(Answered { draft, text, tokens, steps: work.done, told: work.told, enrichment: None })
+}
+
+/// A turn that waits for somebody's decision, or for the client.
+fn paused(model: &dyn Model, draft: Draft, work: Work, desk: &Desk<'_, '_>) -> Paused {
+    let Draft { request_id, mut metadata, .. } = draft;
+    let (text, calls) = handed::told(&desk.whose.tag, &request_id, &work);
+    metadata.model = Some(model.name().to_owned());
+    metadata.tools = called(&work);
+    metadata.calls = calls;
+    Paused { request_id, work, text, metadata }
 }
 
 fn called(work: &Work) -> Vec<String> {

@@ -5,6 +5,7 @@ use confidant_seal::Scope;
 
 use super::after::decide::{self, CarryOut, Meant};
 use super::after::{forgotten, remote};
+use super::handed;
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::outlet::Outlet;
 use super::request::{Inbound, SwitchedOff, TurnRequest};
@@ -29,8 +30,10 @@ pub(super) fn inbound(
     audience: Audience,
     settings: &Settings,
 ) -> Result<Inbound, Error> {
+    handed::check(&request)?;
     let query = &request.query;
-    if query.trim().is_empty() {
+    // What goes on with a turn need not say again what that was asked.
+    if query.trim().is_empty() && request.steps.is_empty() {
         return Err(invalid("the query is empty", "say something"));
     }
     if query.len() > settings.max_query_bytes {
@@ -52,7 +55,10 @@ pub(super) fn inbound(
 
 /// Refuses what none of those who may answer could do: an answer that only looks like what was asked for helps nobody.
 pub(super) fn can_be_answered(inbound: Inbound, models: Option<&Models>) -> Result<Inbound, Error> {
-    match models.and_then(|models| models.refuses(&inbound.request.sampling)) {
+    let without_tools =
+        !inbound.request.tools.is_empty() && models.is_some_and(|models| !models.call_tools());
+    let refused = models.and_then(|models| models.refuses(&inbound.request.sampling));
+    match refused.or(without_tools.then_some("tools")) {
         Some(name) => {
             Err(invalid(&format!("the model that answers here does not support `{name}`"), "leave it out"))
         }
@@ -83,7 +89,7 @@ pub(super) async fn is_meant(
     match held.fresh().await {
         Ok(log) => Ok(log
             .map(Log::checkpoint)
-            .is_some_and(|log| !log.waiting().is_empty() || log.decided_by(&inbound.request_id).is_some())),
+            .is_some_and(|log| log.waits_for_decision() || log.decided_by(&inbound.request_id).is_some())),
         // The turn itself says what is wrong, and answers without the log.
         Err(Error::Tampered(_)) => Ok(false),
         Err(error) => Err(error),

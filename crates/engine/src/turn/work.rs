@@ -4,7 +4,7 @@
 //! of the log that says so, so that a process that ends in between leaves a trace, and nobody makes the call again
 //! without knowing. What is easy to get wrong: the rules are asked here, at the call, whatever was offered before.
 
-use confidant_model::ToolCall;
+use confidant_model::{ToolCall, ToolUse};
 use confidant_prepare::Prepared;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -12,12 +12,13 @@ use futures_util::stream;
 
 use super::asking::{self, Asking};
 use super::calls::text_of;
+use super::client_tools::may_be_the_clients;
 use super::compose::Gathered;
 use super::outlet::Outlet;
 use super::prepare::{Whose, needs_log};
 use super::request::Restore;
-use super::{focus, remember};
-use crate::approval::{Approval, Current, Decision, Work, canonical};
+use super::{focus, handed, remember};
+use crate::approval::{Approval, Current, Decision, Handed, Work, canonical};
 use crate::aspects::{Situation, Slot};
 use crate::audience::Audience;
 use crate::concepts;
@@ -25,6 +26,7 @@ use crate::error::Error;
 use crate::fence::tool_said;
 use crate::inner::Inner;
 use crate::ledger::audit::Action;
+use crate::ledger::checkpoint::Exchange;
 use crate::ledger::entry::Entry;
 use crate::ledger::session::{Held, Session, Wrote};
 use crate::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Verdict, misfit};
@@ -55,7 +57,7 @@ pub(super) struct Desk<'d, 'h> {
 pub(super) enum Step {
     /// Every call has its result.
     Done,
-    /// One waits for a decision, as the work says.
+    /// One waits for a decision, or some for the client, as the work says.
     Waits,
 }
 
@@ -67,6 +69,8 @@ enum Fate {
     Made(Effect),
     /// Somebody must decide first.
     Asked(Approval),
+    /// The client makes it.
+    Handed,
 }
 
 impl Desk<'_, '_> {
@@ -94,6 +98,12 @@ impl Desk<'_, '_> {
                 }
                 Fate::Asked(approval) => {
                     work.approval = Some(approval);
+                    return Ok(Step::Waits);
+                }
+                Fate::Handed => {
+                    let until = handed::until(self.inner.ledger.now());
+                    work.handed = Some(Handed { until, from: work.told });
+                    work.told = work.done.len() + 1;
                     return Ok(Step::Waits);
                 }
             };
@@ -125,6 +135,8 @@ impl Desk<'_, '_> {
             Some(Decision::Approve) => match self.fate(&call) {
                 Fate::Refused(why) => why,
                 Fate::Made(_) | Fate::Asked(_) => self.make_once(work, at, &call).await?,
+                // It was a tool of ours when it was approved, and the client has one of that name now.
+                Fate::Handed => NOT_AS_SHOWN.to_owned(),
             },
         };
         set(work, at, result);
@@ -150,6 +162,12 @@ impl Desk<'_, '_> {
     }
 
     fn fate(&self, call: &ToolCall) -> Fate {
+        if self.gathered.tools.iter().any(|tool| tool.name == call.name) {
+            return match self.gathered.tool_use() {
+                Some(ToolUse::Nothing) => Fate::Refused(NOT_NOW.to_owned()),
+                _ => Fate::Handed,
+            };
+        }
         let Some(tool) = self.offered.iter().find(|tool| tool.spec.name == call.name) else {
             return Fate::Refused(format!("Not called: there is no tool {} here.", shown(&call.name)));
         };
@@ -182,10 +200,13 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// Whether the log has work of this turn: a call that went out, or a decision that was asked for.
+    /// Whether the log has work of this turn: a call that went out, or a decision that was asked for. What the client did is
+    /// known to the client, which asks again.
     pub(super) fn has_begun(&self) -> bool {
         let log = self.held.as_deref().and_then(Held::checkpoint);
-        log.and_then(|log| log.exchange(self.request_id)).is_some_and(|exchange| exchange.work().is_some())
+        let work = log.and_then(|log| log.exchange(self.request_id)).and_then(Exchange::work);
+        let is_ours = |call: &ToolCall| !may_be_the_clients(&call.name);
+        work.is_some_and(|work| work.steps().any(|(_, calls)| calls.iter().any(is_ours)))
     }
 
     /// Whether these calls only name concepts, as the model was asked to.
@@ -298,6 +319,8 @@ const MOST_CALLS: usize = 16;
 const MOST_PENDING: usize = 20;
 const TOO_MANY_WAIT: &str = "Not called: too many approvals wait in this conversation already. Say so.";
 const TOO_MANY: &str = "Not called: too many calls at once. Make fewer.";
+const NOT_NOW: &str =
+    "Not called: the application wants none of its tools called now. Answer with what you have.";
 const FORBIDDEN: &str = "Not called: this person may not use the tool in this way.";
 const NO_MEMORY: &str = "Not called: somebody must approve it, which needs a conversation that is kept.";
 const NOTHING_WRITTEN: &str =

@@ -7,6 +7,7 @@ mod calls;
 mod chats;
 mod chats_asking;
 mod chats_turns;
+mod client_tools;
 mod concepts;
 mod focus;
 mod in_a_row;

@@ -10,7 +10,9 @@ use confidant_engine::bus::{BusSettings, Speech};
 use confidant_engine::head::{Claim, Digest};
 use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
 use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
-use confidant_engine::turn::{CarryOut, DataRequest, Ending, MayAsk, MemoryState, Outbound, Piece};
+use confidant_engine::turn::{
+    CarryOut, ClientResult, ClientStep, DataRequest, Ending, MayAsk, MemoryState, Outbound, Piece,
+};
 use confidant_engine::{Actor, Engine, Error, Keep, Parts, Storage, TenantId, Turn, TurnRequest, UserId};
 
 use crate::proxy::Proxy;
@@ -229,7 +231,8 @@ debug_without_content!(Cutting);
 impl Toolbox for Cutting {
     async fn tools(&self) -> Vec<Tool> {
         let schema = serde_json::json!({ "type": "object" });
-        let spec = ToolSpec { name: "files.delete".into(), description: "Deletes.".into(), schema };
+        let spec =
+            ToolSpec { name: "files.delete".into(), description: "Deletes.".into(), schema, strict: None };
         vec![Tool { spec, effect: Effect::Destroys }]
     }
 
@@ -240,18 +243,18 @@ impl Toolbox for Cutting {
     }
 }
 
-/// A model that calls the tool, and says what came of it.
+/// A model that calls this tool, and says what came of it.
 #[derive(Debug)]
-struct Deleting;
+struct Calling(&'static str);
 
 #[async_trait]
-impl Model for Deleting {
+impl Model for Calling {
     fn name(&self) -> &str {
         "deleting"
     }
 
     async fn respond(&self, prompt: &Prompt, _: Deltas<'_>) -> Result<Answer, ModelError> {
-        let (name, id) = ("files.delete".to_owned(), "c".to_owned());
+        let (name, id) = (self.0.to_owned(), "c".to_owned());
         let call = ToolCall { id, name, arguments: serde_json::json!({}), signatures: Vec::new() };
         let calls = if prompt.steps.is_empty() { vec![call] } else { Vec::new() };
         Ok(Answer { text: "All is done.".into(), calls, model: "deleting".into(), usage: None })
@@ -259,6 +262,42 @@ impl Model for Deleting {
 
     async fn check(&self) -> Result<(), ModelError> {
         Ok(())
+    }
+}
+
+/// A tool of the client is called through a gateway, and what it gave goes on with the turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_a_clients_tools_and_their_results_go_over_the_bus() {
+    for speech in [Speech::Sealed, Speech::Plain] {
+        let Some(server) = Server::start(&[]) else { return };
+        let settings = || BusSettings { speech, ..bus(&server.url()) };
+        let worker = engine(&server, Arc::new(Calling("get_weather"))).await;
+        let mut working = worker.become_worker(settings()).await.unwrap();
+        let _working = tokio::spawn(async move { working.work().await });
+        let gateway = engine(&server, Arc::new(Calling("get_weather"))).await;
+        gateway.become_gateway(settings()).await.unwrap();
+        let tool = ToolSpec {
+            name: "get_weather".into(),
+            description: String::new(),
+            schema: serde_json::json!({ "type": "object" }),
+            strict: None,
+        };
+        let alice = session(&gateway, "http:r:main:alice");
+        let asked = TurnRequest { tools: vec![tool.clone()], ..says("what is it like?") };
+        let first = alice.turn(asked).finish().await.unwrap();
+        let calls = first.metadata.calls;
+        assert_eq!(calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["get_weather"]);
+        let given = || {
+            let result = ClientResult { id: calls[0].id.clone(), text: "rain".into() };
+            let step = ClientStep { results: vec![result], ..ClientStep::default() };
+            TurnRequest { steps: vec![step], tools: vec![tool.clone()], ..says("") }
+        };
+        for _ in 0..2 {
+            let last = alice.turn(given()).finish().await.unwrap();
+            assert!(last.metadata.calls.is_empty() && last.content == "All is done.", "{}", last.content);
+        }
+        let told = transcript(&gateway, "http:r:main:alice").await;
+        assert_eq!(told.len(), 4, "{told:?}");
     }
 }
 
@@ -271,7 +310,7 @@ async fn a_decision_whose_store_fails_afterwards_stands_and_says_so() {
     let storage = Storage::redis(&redis_settings(&proxy.url())).await.unwrap();
     let parts = Parts {
         toolbox: Arc::clone(&tools) as _,
-        ..Parts::new(storage, keys(&[1]), Arc::new(Deleting) as Arc<dyn Model>)
+        ..Parts::new(storage, keys(&[1]), Arc::new(Calling("files.delete")) as Arc<dyn Model>)
     };
     let engine = Engine::open(parts).await.unwrap();
     let alice = session(&engine, "http:r:main:alice");

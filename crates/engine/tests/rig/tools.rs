@@ -96,7 +96,7 @@ fn tool(name: &str, effect: Effect) -> Tool {
     let schema = json!({
         "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
     });
-    let spec = ToolSpec { name: name.to_owned(), description: "A tool.".to_owned(), schema };
+    let spec = ToolSpec { name: name.to_owned(), description: "A tool.".to_owned(), schema, strict: None };
     Tool { spec, effect }
 }
 

@@ -1,11 +1,14 @@
 //! What an OpenAI client asks for, and what of it can be had.
 
 use confidant_display::debug_without_content;
-use confidant_engine::model::{AnswerFormat, AnswerSchema, PromptMessage, Role as MessageRole, Sampling};
+use confidant_engine::model::{AnswerFormat, AnswerSchema, PromptMessage, Sampling, ToolSpec};
+use confidant_engine::turn::{ClientStep, ToolSaid};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::messages::{ChatMessage, Spoken};
+use super::tools::{OfferedTool, ToolChoice, offered};
 use crate::error::ApiError;
 
 /// A chat to complete. Parameters that are not listed are ignored, since ignoring them changes nothing.
@@ -13,7 +16,8 @@ use crate::error::ApiError;
 pub(crate) struct ChatRequest {
     /// Any name; the configured model answers.
     model: String,
-    /// The last one is the query and must be the user's. Earlier ones are used for this answer only and not kept.
+    /// The last one is the user's, which is the query, or the result of a call. Earlier ones are used for this answer only and
+    /// not kept.
     messages: Vec<ChatMessage>,
     /// Whose memory to use.
     user: Option<String>,
@@ -39,12 +43,12 @@ pub(crate) struct ChatRequest {
     presence_penalty: Option<f64>,
     /// -2 to 2, if the model supports it.
     frequency_penalty: Option<f64>,
-    /// Must be empty.
-    #[schema(value_type = Option<Vec<Object>>)]
-    tools: Option<Value>,
-    /// Only `none` or `auto`.
-    #[schema(value_type = Option<String>)]
-    tool_choice: Option<Value>,
+    /// Tools that the client runs itself: functions, up to 128.
+    tools: Option<Vec<OfferedTool>>,
+    /// Which of them are called.
+    tool_choice: Option<ToolChoice>,
+    /// Whether several may be called at once.
+    parallel_tool_calls: Option<bool>,
     #[schema(ignore)]
     functions: Option<Value>,
     #[schema(ignore)]
@@ -102,43 +106,17 @@ pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
 }
 
-/// One message.
-#[derive(Deserialize, ToSchema)]
-struct ChatMessage {
-    /// `system`, `developer`, `user` or `assistant`.
-    role: String,
-    /// A text, or parts of type `text`.
-    #[schema(value_type = Option<Content>)]
-    content: Option<Content>,
-    #[schema(ignore)]
-    tool_calls: Option<Value>,
-    #[schema(ignore)]
-    function_call: Option<Value>,
-}
-
-/// A text, or parts.
-#[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-/// A part of a message.
-#[derive(Deserialize, ToSchema)]
-struct Part {
-    /// Only `text`.
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-}
-
 /// What is wanted, as far as it can be had.
 pub(super) struct Wanted {
     pub(super) user: Option<String>,
     pub(super) query: String,
     pub(super) instructions: Option<String>,
     pub(super) brought: Vec<PromptMessage>,
+    /// What the client's tools said before the query.
+    pub(super) results: Vec<ToolSaid>,
+    /// Calls of them since.
+    pub(super) steps: Vec<ClientStep>,
+    pub(super) tools: Vec<ToolSpec>,
     pub(super) sampling: Sampling,
     /// `None` for a whole answer.
     pub(super) streaming: Option<StreamOptions>,
@@ -151,16 +129,21 @@ impl ChatRequest {
             return Err(bad("model", "`model` is empty", "use the name that GET /v1/models gives"));
         }
         self.refuse_what_cannot_be_honoured()?;
+        let tools = offered(self.tools.take().unwrap_or_default())?;
+        let parallel_tool_calls = self.parallel_tool_calls.filter(|_| !tools.is_empty());
         let sampling = Sampling {
+            tool_choice: self.tool_choice.take().map(|choice| choice.of(&tools)).transpose()?.flatten(),
+            parallel_tool_calls,
             stop: self.stop.take().map(Stop::into_texts).transpose()?.unwrap_or_default(),
             format: self.response_format.take().map(ResponseFormat::into_format).transpose()?.flatten(),
             ..self.sampling()?
         };
         let streaming = self.stream.unwrap_or(false).then(|| self.stream_options.unwrap_or_default());
         let spoken = Spoken::of(self.messages)?;
-        let Spoken { instructions, brought, query } = spoken;
+        let Spoken { instructions, brought, results, steps, query } = spoken;
         let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
-        Ok(Wanted { user: self.user, query, instructions, brought, sampling, streaming })
+        let user = self.user;
+        Ok(Wanted { user, query, instructions, brought, results, steps, tools, sampling, streaming })
     }
 
     fn refuse_what_cannot_be_honoured(&self) -> Result<(), ApiError> {
@@ -178,9 +161,7 @@ impl ChatRequest {
             let message = "`n` is not 1, but memory keeps one answer to each message";
             return Err(bad("n", message, "leave it out, and send the request again for another answer"));
         }
-        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 11] = [
-            ("tools", &self.tools, &is_empty),
-            ("tool_choice", &self.tool_choice, &is_no_choice),
+        let table: [(&'static str, &Option<Value>, IsDefault<'_>); 9] = [
             ("functions", &self.functions, &is_empty),
             ("function_call", &self.function_call, &is_no_choice),
             ("logprobs", &self.logprobs, &|on| on == &Value::Bool(false)),
@@ -289,90 +270,7 @@ const LARGEST_SCHEMA: usize = 64 << 10;
 /// Whether a value asks for nothing that is not done anyway.
 type IsDefault<'a> = &'a dyn Fn(&Value) -> bool;
 
-/// The messages by what they are for.
-struct Spoken {
-    instructions: Vec<String>,
-    brought: Vec<PromptMessage>,
-    query: String,
-}
-
-impl Spoken {
-    fn of(mut messages: Vec<ChatMessage>) -> Result<Self, ApiError> {
-        let Some(last) = messages.pop() else {
-            return Err(bad("messages", "`messages` is empty", "send at least one message, from the user"));
-        };
-        let (mut instructions, mut brought) = (Vec::new(), Vec::new());
-        let place = messages.len();
-        for (index, message) in messages.into_iter().enumerate() {
-            let role = message.role(index)?;
-            let text = message.text(index)?;
-            match role {
-                Speaker::Operator => instructions.push(text),
-                Speaker::User => brought.push(PromptMessage { role: MessageRole::Human, text }),
-                Speaker::Assistant => brought.push(PromptMessage { role: MessageRole::Ai, text }),
-            }
-        }
-        if last.role(place)? != Speaker::User {
-            let message =
-                format!("`messages[{place}].role` is not `user`, but the last message must be the user's");
-            return Err(bad("messages", message, "end with a message from the user"));
-        }
-        Ok(Self { instructions, brought, query: last.text(place)? })
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Speaker {
-    Operator,
-    User,
-    Assistant,
-}
-
-impl ChatMessage {
-    fn role(&self, index: usize) -> Result<Speaker, ApiError> {
-        match self.role.as_str() {
-            "system" | "developer" => Ok(Speaker::Operator),
-            "user" => Ok(Speaker::User),
-            "assistant" => Ok(Speaker::Assistant),
-            _ => {
-                let message = format!("`messages[{index}].role` is not supported here");
-                Err(bad("messages", message, "use system, developer, user or assistant"))
-            }
-        }
-    }
-
-    fn text(self, index: usize) -> Result<String, ApiError> {
-        for (name, value) in [("tool_calls", &self.tool_calls), ("function_call", &self.function_call)] {
-            if value.as_ref().is_some_and(|value| value.as_array().is_none_or(|calls| !calls.is_empty())) {
-                let message = format!("`messages[{index}].{name}` is not supported here");
-                return Err(bad("messages", message, "send messages of text only"));
-            }
-        }
-        match self.content {
-            Some(Content::Text(text)) => Ok(text),
-            Some(Content::Parts(parts)) => joined(parts, index),
-            None => Err(bad("messages", format!("`messages[{index}].content` is missing"), "give it text")),
-        }
-    }
-}
-
-fn joined(parts: Vec<Part>, index: usize) -> Result<String, ApiError> {
-    let mut texts = Vec::with_capacity(parts.len());
-    for (at, part) in parts.into_iter().enumerate() {
-        match (part.kind.as_str(), part.text) {
-            ("text", Some(text)) => texts.push(text),
-            (kind, _) => {
-                let known = ["image_url", "input_audio", "file", "refusal", "text"];
-                let kind = known.iter().find(|known| **known == kind).unwrap_or(&"unknown");
-                let message = format!("`messages[{index}].content[{at}]` of type {kind} is not text");
-                return Err(bad("messages", message, "send parts of type text, with a `text`"));
-            }
-        }
-    }
-    Ok(texts.join("\n"))
-}
-
-fn bad(
+pub(super) fn bad(
     param: &'static str,
     message: impl Into<std::borrow::Cow<'static, str>>,
     hint: &'static str,

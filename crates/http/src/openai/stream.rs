@@ -1,6 +1,6 @@
 //! An answer in OpenAI's chunks.
 //!
-//! Role first, then the text in pieces, then the reason why it ended, then (if asked for) what was spent, then `[DONE]`.
+//! Role first, then the text in pieces, then calls of the client's tools, then the reason why it ended, then (if asked for) what was spent, then `[DONE]`.
 //! The reply's head waits for the first word, so that a turn that fails before it fails with a status, as clients expect.
 
 use std::collections::VecDeque;
@@ -129,7 +129,7 @@ impl Chunks {
 
     fn end(&mut self, ending: Ending) {
         let asks = matches!(ending, Ending::Approval(_));
-        let Reply { content, usage, confidant } = ending.into();
+        let Reply { content, calls, usage, confidant } = ending.into();
         match (self.spoken, asks) {
             // A question follows what the model said before it.
             (true, true) => self.say(&format!("\n\n{content}")),
@@ -138,7 +138,13 @@ impl Chunks {
             (false, _) if content.is_empty() => {}
             (false, _) => self.say(&content),
         }
-        self.push(&json!({}), &json!("stop"), serde_json::to_value(confidant).ok());
+        let reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+        for (index, call) in calls.into_iter().enumerate() {
+            let mut piece = serde_json::to_value(call).unwrap_or_default();
+            piece["index"] = json!(index);
+            self.push(&json!({ "tool_calls": [piece] }), &Value::Null, None);
+        }
+        self.push(&json!({}), &json!(reason), serde_json::to_value(confidant).ok());
         if self.options.include_usage {
             let mut chunk = self.chunk(json!([]));
             chunk["usage"] = serde_json::to_value(usage).unwrap_or_default();

@@ -79,6 +79,7 @@ fn metadata() -> Value {
         "pending_approvals": 6, "usage": { "prompt_tokens": 7, "completion_tokens": 8 },
         "receipt": receipt(),
         "asks": { "question": "Which?", "options": ["a", "b"], "timeout_seconds": 9 },
+        "calls": [{ "id": "call_1", "name": "get_weather", "arguments": { "city": "Cork" } }],
     })
 }
 
@@ -127,6 +128,7 @@ async fn how_an_answer_was_made() {
     described(&document, "ConceptsOfTurn", &[&whole["concepts"]]);
     described(&document, "TokenUsage", &[&whole["usage"]]);
     described(&document, "Question", &[&whole["asks"]]);
+    described(&document, "ClientCall", &[&whole["calls"][0]]);
     for memory in ["kept", "off", "unavailable", "forgotten"] {
         let least = json!({ "memory": memory, "audience": "private", "recalled": 0, "room_lines": 0 });
         let least = sent::<engine::turn::Metadata, wire::Metadata>(read(least));

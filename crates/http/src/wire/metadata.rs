@@ -85,6 +85,9 @@ pub(crate) struct Metadata {
     /// A question of a foreign worker; the next message answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     asks: Option<Question>,
+    /// Calls of the client's own tools, which it must make before there is an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<ClientCall>,
 }
 
 impl From<engine::turn::Metadata> for Metadata {
@@ -117,6 +120,7 @@ impl From<engine::turn::Metadata> for Metadata {
             receipt,
             asks,
             chat: _,
+            calls,
         } = metadata;
         Self {
             memory: memory.into(),
@@ -145,7 +149,26 @@ impl From<engine::turn::Metadata> for Metadata {
             usage: usage.map(TokenUsage::from),
             receipt: receipt.map(|receipt| (*receipt).into()),
             asks: asks.map(|asks| (*asks).into()),
+            calls: all(calls),
         }
+    }
+}
+
+/// A call of one of the client's own tools.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ClientCall {
+    /// Names the call; its result is sent under this name.
+    id: String,
+    /// The tool.
+    name: String,
+    /// Its arguments, as the model wrote them.
+    arguments: serde_json::Value,
+}
+
+impl From<engine::turn::ClientCall> for ClientCall {
+    fn from(call: engine::turn::ClientCall) -> Self {
+        let engine::turn::ClientCall { id, name, arguments } = call;
+        Self { id, name, arguments }
     }
 }
 

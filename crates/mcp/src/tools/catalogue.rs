@@ -93,7 +93,10 @@ fn offered(name: String, tool: &mcp::Tool, schema: Value) -> Tool {
     let title = tool.title.as_deref().or_else(|| tool.annotations.as_ref()?.title.as_deref());
     let described = tool.description.as_deref().filter(|text| !text.trim().is_empty()).or(title);
     let description = visible(described.unwrap_or_default(), LONGEST_DESCRIPTION);
-    Tool { spec: ToolSpec { name, description, schema }, effect: effect(tool.annotations.as_ref()) }
+    Tool {
+        spec: ToolSpec { name, description, schema, strict: None },
+        effect: effect(tool.annotations.as_ref()),
+    }
 }
 
 /// What the hints amount to. Without any, the tool may change something.

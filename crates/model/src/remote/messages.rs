@@ -48,7 +48,7 @@ impl Names {
         self.ours.get(wire).cloned().unwrap_or_else(|| wire.to_owned())
     }
 
-    fn wire<'a>(&'a self, ours: &'a str) -> &'a str {
+    pub(super) fn wire<'a>(&'a self, ours: &'a str) -> &'a str {
         self.wire.get(ours).map_or(ours, String::as_str)
     }
 }
@@ -106,7 +106,8 @@ pub(super) fn flatten(prompt: &Prompt, names: &Names) -> ChatRequest {
             .with_description(tool.description.clone())
             .with_schema(tool.schema.clone())
     });
-    let tools: Vec<Tool> = tools.collect();
+    let strict = prompt.tools.iter().map(|tool| tool.strict);
+    let tools: Vec<Tool> = tools.zip(strict).map(|(tool, strict)| Tool { strict, ..tool }).collect();
     let request = ChatRequest::new(messages);
     let request = if tools.is_empty() { request } else { request.with_tools(tools) };
     if prompt.system.trim().is_empty() { request } else { request.with_system(prompt.system.clone()) }
@@ -130,6 +131,9 @@ pub(super) fn openai_options(model: &str, sampling: &Sampling) -> Value {
     let mut options = json!({ "model": model });
     if let Some(seed) = sampling.seed {
         options["seed"] = json!(seed);
+    }
+    if let Some(parallel) = sampling.parallel_tool_calls {
+        options["parallel_tool_calls"] = json!(parallel);
     }
     for (name, penalty) in
         [("presence_penalty", sampling.presence_penalty), ("frequency_penalty", sampling.frequency_penalty)]

@@ -430,7 +430,7 @@ fn providers_have_lower_case_names() {
 
 fn tool(name: &str) -> ToolSpec {
     let schema = json!({ "type": "object", "properties": { "q": { "type": "string" } } });
-    ToolSpec { name: name.to_owned(), description: "Finds things.".to_owned(), schema }
+    ToolSpec { name: name.to_owned(), description: "Finds things.".to_owned(), schema, strict: None }
 }
 
 fn call_piece(index: usize, id: &str, name: &str, arguments: &str) -> String {
@@ -623,6 +623,32 @@ async fn how_to_answer_arrives_as_the_client_wrote_it() {
     assert!(["stop", "seed", "presence_penalty"].iter().all(|name| body.get(name).is_none()), "{body}");
 }
 
+#[tokio::test]
+async fn which_tools_are_called_arrives_as_the_client_chose() {
+    let fake = Fake::start(pieces(&[chunk("{}"), ending()])).await;
+    let named = json!({ "type": "function", "function": { "name": "web_search" } });
+    for (chosen, expected) in [
+        (Some(ToolUse::Any), json!("required")),
+        (Some(ToolUse::Named("web.search".to_owned())), named),
+        (Some(ToolUse::Nothing), Value::Null),
+        (None, Value::Null),
+    ] {
+        let sampling =
+            Sampling { tool_choice: chosen, parallel_tool_calls: Some(false), ..Sampling::default() };
+        let strict = ToolSpec { strict: Some(true), ..tool("web.search") };
+        let prompt = Prompt { tools: vec![strict, tool("web.find")], sampling, ..prompt() };
+        ask_with(settings(Provider::OpenAi, fake.address.clone()), &prompt).await.0.unwrap();
+        let body = fake.last().body;
+        assert_eq!((&body["tool_choice"], &body["parallel_tool_calls"]), (&expected, &json!(false)));
+        let strict = [0, 1].map(|at| body["tools"][at]["function"]["strict"].clone());
+        assert_eq!(strict, [json!(true), json!(false)]);
+        // The last word is asked for without tools, whatever was chosen.
+        let over = Prompt { calling: Calling::Over, ..prompt };
+        ask_with(settings(Provider::OpenAi, fake.address.clone()), &over).await.0.unwrap();
+        assert_eq!(fake.last().body["tool_choice"], "none");
+    }
+}
+
 fn asked_schema() -> Value {
     json!({ "type": "object", "properties": { "kind": { "type": "string" } } })
 }
@@ -633,11 +659,18 @@ fn what_a_provider_cannot_do_is_named() {
         Remote::new(settings(provider, "http://127.0.0.1:1".to_owned())).unwrap().refuses(sampling)
     };
     let format = |format| Sampling { format: Some(format), ..Sampling::default() };
+    let must_call = Sampling { tool_choice: Some(ToolUse::Any), ..Sampling::default() };
+    let one_by_one = Sampling { parallel_tool_calls: Some(false), ..Sampling::default() };
     let schema = Sampling { presence_penalty: None, frequency_penalty: None, ..asked() };
     let cases = [
         (asked(), [None, Some("presence_penalty"), Some("presence_penalty"), Some("presence_penalty")]),
         (schema, [None, None, None, Some("response_format")]),
         (format(AnswerFormat::Json), [None, Some("response_format"), Some("response_format"), None]),
+        (must_call, [None, None, None, Some("tool_choice")]),
+        (
+            one_by_one,
+            [None, Some("parallel_tool_calls"), Some("parallel_tool_calls"), Some("parallel_tool_calls")],
+        ),
         (Sampling::default(), [None; 4]),
     ];
     let providers = [Provider::OpenAi, Provider::Anthropic, Provider::Gemini, Provider::Ollama];

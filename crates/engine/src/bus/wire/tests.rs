@@ -1,7 +1,7 @@
 use super::*;
 use crate::head::Digest;
 use crate::room::RoomLine;
-use crate::turn::{Said, SaidBy};
+use crate::turn::{ClientCall, ClientResult, Said, SaidBy};
 
 fn scope() -> Scope {
     let tenant = TenantId::new("acme").unwrap();
@@ -31,6 +31,22 @@ fn errand() -> Errand {
         room: RoomContext::new(vec![line("PostgreSQL")]),
         instructions: Some("be brief".to_owned()),
         brought: vec![PromptMessage { role: Role::Ai, text: "before".to_owned() }],
+        tools: vec![ToolSpec {
+            name: "get_weather".to_owned(),
+            description: String::new(),
+            schema: json!({}),
+            strict: Some(true),
+        }],
+        steps: vec![ClientStep {
+            text: "let me look".to_owned(),
+            calls: vec![ClientCall {
+                id: "c1".to_owned(),
+                name: "get_weather".to_owned(),
+                arguments: json!({}),
+            }],
+            results: vec![ClientResult { id: "c1".to_owned(), text: "rain".to_owned() }],
+        }],
+        results: vec![ToolSaid { tool: "get_time".to_owned(), text: "noon".to_owned() }],
         past_chats: vec![PastChat { title: "t".to_owned(), summary: "s".to_owned() }],
         available_settings: vec!["code.style".to_owned()],
         settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),

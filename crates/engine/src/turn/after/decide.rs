@@ -18,6 +18,7 @@ use crate::ledger::erasures::Asked;
 use crate::ledger::session::{Held, Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
 use crate::turn::commit;
+use crate::turn::handed;
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
 use crate::turn::outlet::Outlet;
 
@@ -370,32 +371,54 @@ async fn close(
     exchange: &Exchange,
     why: Closing,
 ) -> Result<bool, Error> {
-    let (Some(approval), Some(work)) = (exchange.approval(), exchange.work()) else { return Ok(false) };
-    let (words, action) = match why {
-        Closing::Expired => (EXPIRED, Action::ApprovalExpired),
-        Closing::Cancelled => (CANCELLED, Action::ApprovalDenied),
+    let Some(work) = exchange.work().filter(|_| exchange.waits_until().is_some()) else { return Ok(false) };
+    let approval = exchange.approval();
+    let (words, action) = match (why, approval) {
+        (Closing::Expired, Some(_)) => (EXPIRED, Action::ApprovalExpired),
+        (Closing::Expired, None) => (LET_GO, Action::TurnFailed),
+        (Closing::Cancelled, Some(_)) => (CANCELLED, Action::ApprovalDenied),
+        (Closing::Cancelled, None) => (CANCELLED_CALLS, Action::TurnFailed),
     };
     let done =
         if unfinished::called(work).is_empty() { "Nothing was done.".into() } else { unfinished::told(work) };
-    let text = format!("{words} ({}). {done}", approval.tool);
+    let waited = approval.map_or_else(|| handed::names(work), |approval| approval.tool.clone());
+    let text = format!("{words} ({waited}). {done}");
     let reply = Reply::ai(text, None, "confidant".to_owned());
+    // What the client's tools gave before is remembered; whoever is asked to approve something has heard nothing yet.
+    let heard =
+        if approval.is_none() { commit::replies(&work.done, work.told, &work.model) } else { Vec::new() };
     let request_id = exchange.request_id.clone();
     let entry = Entry::Answered {
         request_id: request_id.clone(),
         at: session.inner.ledger.now(),
-        replies: vec![reply],
+        replies: heard.into_iter().chain([reply]).collect(),
     };
     loop {
         let log = held.log().await?;
-        let still = log.and_then(|log| log.checkpoint().exchange(&request_id)).and_then(Exchange::approval);
-        let holds = |still: &Approval| why == Closing::Cancelled || still.decided.is_none();
-        if still.is_none_or(|still| still.id != approval.id || !holds(still)) {
+        let still = log.and_then(|log| log.checkpoint().exchange(&request_id));
+        let holds = |still: &Exchange| match (approval, still.approval()) {
+            (Some(approval), Some(still)) => {
+                still.id == approval.id && (why == Closing::Cancelled || still.decided.is_none())
+            }
+            (None, None) => still.handed().is_some() && still.handed() == exchange.handed(),
+            _ => false,
+        };
+        if !still.is_some_and(holds) {
             return Ok(false);
         }
         if held.write(vec![entry.clone()], None, session.record(action)).await? == Wrote::Done {
             return Ok(true);
         }
     }
+}
+
+/// Closes a turn whose client did not come back with what it was handed; says whether it still waited.
+pub(in crate::turn) async fn let_go(
+    session: &Session,
+    held: &mut Held<'_>,
+    exchange: &Exchange,
+) -> Result<bool, Error> {
+    close(session, held, exchange, Closing::Expired).await
 }
 
 /// Closes a turn whose approval ran out, and tells its channel; says whether it did.
@@ -437,4 +460,6 @@ async fn expire_due(session: &Session, held: &mut Held<'_>) -> Result<(), Error>
 }
 
 const EXPIRED: &str = "Nobody decided in time, so the approval has expired";
+const LET_GO: &str = "The application did not come back with the results of its tools";
+const CANCELLED_CALLS: &str = "Cancelled while waiting for the application's tools";
 const CANCELLED: &str = "Cancelled while waiting for an approval";

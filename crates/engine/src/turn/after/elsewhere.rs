@@ -14,6 +14,7 @@ use crate::ledger::erasures::Asked;
 use crate::ledger::session::{Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
 use crate::turn::commit;
+use crate::turn::handed;
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
 
 /// How a turn stands in the log.
@@ -45,6 +46,10 @@ impl Session {
                 Outcome::Open { .. } => Standing::Running,
                 Outcome::Waiting { .. } if exchange.approval().is_some_and(|it| it.decided.is_some()) => {
                     Standing::Decided
+                }
+                Outcome::Waiting { .. } if exchange.handed().is_some() => {
+                    let calls = handed::recorded(self, exchange).ok_or(Error::Internal)?;
+                    Standing::Ended(Ending::Answer(calls))
                 }
                 Outcome::Waiting { .. } => {
                     let asked = commit::asked(exchange).ok_or(Error::Internal)?;

@@ -10,6 +10,7 @@ use crate::ledger::audit::{Action, Actor};
 use crate::ledger::entry::{Entry, Given};
 use crate::ledger::owed::Debt;
 use crate::ledger::session::{Held, Session, Wrote};
+use crate::turn::handed;
 use crate::turn::request::Inbound;
 
 /// The entries that accept a request.
@@ -22,6 +23,17 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
         content: inbound.request.query.clone(),
         tokens: Some(inbound.tokens),
     }];
+    entries.extend(given_of(inbound));
+    let most = session.inner.ledger.settings.tools.max_result_bytes;
+    if let Ok(Some(work)) = handed::begun(inbound, most) {
+        let at = session.inner.ledger.now();
+        entries.push(Entry::Working { request_id, at, work: Box::new(work) });
+    }
+    entries
+}
+
+/// The entry that says what a request was given besides, if it was given anything.
+pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
     let given = Given {
         restore: inbound.request.restore,
         sampling: inbound.request.sampling.clone(),
@@ -32,11 +44,10 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
         claim: inbound.request.claim,
         off: inbound.request.off.clone(),
         titled: inbound.request.titled,
+        tools: inbound.request.tools.clone(),
     };
-    if given != Given::default() {
-        entries.push(Entry::Given { request_id, given: Box::new(given) });
-    }
-    entries
+    let request_id = inbound.request_id.clone();
+    (given != Given::default()).then(|| Entry::Given { request_id, given: Box::new(given) })
 }
 
 /// Writes what the session's log is missing; returns how many turns that were. What has to wait stays owed.

@@ -167,6 +167,11 @@ async fn look_after_waiting(
     let now = inner.ledger.now();
     let waiting = held.checkpoint().map_or_else(Vec::new, |log| log.waiting().to_vec());
     for exchange in &waiting {
+        if exchange.handed().is_some_and(|handed| handed.until <= now)
+            && decide::let_go(session, held, exchange).await?
+        {
+            return Ok(Some(Settled::Expired));
+        }
         let Some(approval) = exchange.approval() else { continue };
         if approval.decided.is_some() {
             let cancel = inner.cancels.enter(Some(session.names.scope), &exchange.request_id);
@@ -182,7 +187,7 @@ async fn look_after_waiting(
         }
     }
     // Another process may add one that runs out sooner, and nothing here would tell.
-    let next = waiting.iter().filter_map(|waiting| Some(waiting.approval()?.expires_at)).min();
+    let next = waiting.iter().filter_map(Exchange::waits_until).min();
     inner.ledger.agenda.note(session.names.scope, next.map(|next| next.min(now.plus(LOOK_AGAIN))));
     Ok(None)
 }
@@ -339,7 +344,7 @@ async fn rerun(
 ) -> Result<Ending, Error> {
     let inner = &session.inner;
     let given = exchange.given.map(|given| *given).unwrap_or_default();
-    let Given { restore, sampling, focus, capture, asked_as, shared, claim, off, titled } = given;
+    let Given { restore, sampling, focus, capture, asked_as, shared, claim, off, titled, tools } = given;
     let inbound = Inbound {
         request_id: exchange.request_id,
         audience: exchange.audience,
@@ -355,6 +360,7 @@ async fn rerun(
             claim,
             off,
             titled,
+            tools,
             ..TurnRequest::default()
         },
     };
