@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -14,8 +15,15 @@ TITLE, WORDS, LATER = "gimbalwort", "marzipanther", "overwrittenia"
 
 
 def opened(link: str, tmp_path: Path, status: int = 0, *arguments: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CONFIDANT_")}
     done = subprocess.run(
-        [BINARY, "chat", "--open", *arguments], input=link + "\n", cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [BINARY, "chat", "--open", *arguments],
+        input=link + "\n",
+        cwd=tmp_path,
+        env=clean | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == status, f"{done.returncode}: {done.stdout}\n{done.stderr}"
     return done

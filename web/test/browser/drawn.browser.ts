@@ -43,7 +43,7 @@ test("a language that is written from right to left sets the direction of the pa
 
 test("for fingers, nothing that is pressed is smaller than 40 px", async () => {
   const tab = await world.tab({ viewport: PHONE, hasTouch: true, isMobile: true });
-  for (const [state, hash] of [["chat", undefined], ["approval", undefined], ["wish", undefined], ["chat", "#/settings/general"], ["chat", "#/settings/security"], ["chat", "#/settings/data"], ["none", "#/"], ["locked", "#/"]] as const) {
+  for (const [state, hash] of [["chat", undefined], ["approval", undefined], ["wish", undefined], ["approvalover", undefined], ["chat", "#/settings/general"], ["chat", "#/settings/privacy"], ["chat", "#/settings/security"], ["chat", "#/settings/data"], ["none", "#/"], ["locked", "#/"]] as const) {
     await show(tab, state, hash);
     assert.equal(await tab.page.evaluate(() => matchMedia("(pointer: coarse)").matches), true);
     const small = await tab.page.evaluate(() =>

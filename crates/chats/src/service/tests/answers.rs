@@ -355,8 +355,14 @@ async fn who_comes_later_hears_which_tool_waits_and_how_long_it_still_does() {
     };
     let second = world.second(&ana).await;
     let mut two = world.connect(&second).await;
-    ask(&mut two, ClientEvent::ResumeAiTask(resume.clone())).await.unwrap();
-    let later = waiting(&mut two).await;
+    let asked = |frames: &[ServerFrame]| {
+        frames.iter().find_map(|frame| match &frame.event {
+            ServerEvent::AiApprovalRequested(asked) => Some(asked.clone()),
+            _ => None,
+        })
+    };
+    let frames = ask(&mut two, ClientEvent::ResumeAiTask(resume.clone())).await.unwrap();
+    let later = asked(&frames).unwrap();
     assert_eq!((&later.approval, &later.tool), (&first.approval, &first.tool));
     assert!(first.expires_ms <= 86_400_000 && later.expires_ms < first.expires_ms, "{later:?}");
     let (chat, turn) = (asker.chat.clone(), question.turn.clone());
@@ -366,14 +372,8 @@ async fn who_comes_later_hears_which_tool_waits_and_how_long_it_still_does() {
     // It was decided: whoever comes now is not asked.
     let third = world.second(&ana).await;
     let mut three = world.connect(&third).await;
-    ask(&mut three, ClientEvent::ResumeAiTask(resume)).await.unwrap();
-    loop {
-        match news(&mut three).await.event {
-            ServerEvent::AiApprovalRequested(asked) => panic!("{asked:?}"),
-            ServerEvent::AiTypingEnded(_) => break,
-            _ => {}
-        }
-    }
+    let frames = ask(&mut three, ClientEvent::ResumeAiTask(resume)).await.unwrap();
+    assert!(asked(&frames).is_none() && frames.iter().any(|one| one.event.name() == "ai_typing_ended"));
 }
 
 /// The tool that waits for a word.
