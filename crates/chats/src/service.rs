@@ -71,6 +71,7 @@ mod rate;
 mod record;
 mod refusals;
 mod register;
+mod remembered;
 mod restore;
 mod rotation;
 mod rows;

@@ -285,7 +285,7 @@ impl Device {
     }
 
     /// What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`,
-    /// `suggestions`, `cache`, or a tool by its name.
+    /// `suggestions`, `cache`, `concepts`, or a tool by its name.
     #[must_use]
     pub fn switched_off(&self) -> Vec<String> {
         let body = self.data(SETTINGS, OFF).ok().flatten();
@@ -487,6 +487,7 @@ impl Device {
             available: texts(available)?,
             given: List::new(given.map(piece).collect::<Result<_, Error>>()?)?,
             asks: List::new(asks.clone())?,
+            remembers: self.remembered_with(chat, &off)?,
         };
         let pending = Pending { turn: turn.clone(), parent: message.clone(), reply: reply.clone() };
         let begun_on = Some(self.socket_number);

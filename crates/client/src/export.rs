@@ -1,7 +1,7 @@
 //! Everything out, in clear; and everything gone.
 //!
 //! ```text
-//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters, safety ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, letters, safety, what is remembered ─▶ the checks of a sync ─▶ plain JSON
 //! proof ─▶ erased ─▶ receipt, and this device's files go
 //! ```
 //!
@@ -70,6 +70,8 @@ pub struct ExportedChat {
     pub letters: Vec<ExportedLetter>,
     /// What the server remembers of its safety, in JSON: scores and flags, without a word of it.
     pub safety: Option<String>,
+    /// What the server keeps of it beyond its words, because that was switched on: each in JSON, as it came.
+    pub remembered: Vec<String>,
 }
 
 /// A piece of account data of an export.
@@ -129,6 +131,7 @@ impl Device {
         let (mut records, mut devices, mut is_whole) = (Vec::new(), Vec::new(), false);
         let mut letters: BTreeMap<ChatId, Vec<LetterSent>> = BTreeMap::new();
         let mut safety: BTreeMap<ChatId, String> = BTreeMap::new();
+        let mut remembered: BTreeMap<ChatId, Vec<String>> = BTreeMap::new();
         for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
             match frame.event {
@@ -145,6 +148,11 @@ impl Device {
                     let records = part.records.into_vec().into_iter();
                     safety
                         .extend(records.filter_map(|one| Some((one.chat, one.record?.as_str().to_owned()))));
+                }
+                ServerEvent::RememberedRecords(part) => {
+                    for one in part.records.into_vec() {
+                        remembered.entry(one.chat).or_default().push(one.record.as_str().to_owned());
+                    }
                 }
                 ServerEvent::PhasedSyncComplete(_) => is_whole = true,
                 ServerEvent::Refused(refused) => return Err(refused.into()),
@@ -166,7 +174,12 @@ impl Device {
             let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
             let letters = letters.remove(&chat).unwrap_or_default();
             let safety = safety.remove(&chat);
-            exported.chats.push(ExportedChat { safety, ..exported_chat(&account, &room, letters)? });
+            let remembered = remembered.remove(&chat).unwrap_or_default();
+            exported.chats.push(ExportedChat {
+                safety,
+                remembered,
+                ..exported_chat(&account, &room, letters)?
+            });
         }
         exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
         for sent in records {
@@ -291,5 +304,6 @@ fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Re
         draft: room.draft.as_ref().map(|draft| draft.body.clone()),
         letters: exported_letters(account, room, letters)?,
         safety: None,
+        remembered: Vec::new(),
     })
 }

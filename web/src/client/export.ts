@@ -59,6 +59,8 @@ export interface ExportedChat {
   letters: ExportedLetter[];
   /** What the server remembers of its safety, in JSON: scores and flags, without a word of it. */
   safety: string | null;
+  /** What the server keeps of it beyond its words, because that was switched on: each in JSON, as it came. */
+  remembered: string[];
 }
 
 /** Everything that the server has of an account, in clear. */
@@ -82,6 +84,7 @@ interface Sent {
   devices: string[];
   letters: Map<ChatId, LetterSent[]>;
   safety: Map<ChatId, string>;
+  remembered: Map<ChatId, string[]>;
 }
 
 /** Takes everything out and opens it. */
@@ -89,13 +92,14 @@ export async function exportAll(device: Device, by: Credential): Promise<Exporte
   const signing = await device.link.ready(by);
   const signed = await device.link.signed("/account/export", { account: device.state.account }, signing);
   const [body] = await device.link.raw("/account/export", writeBody(Signed, signed));
-  const { state, chats, records, devices, letters, safety } = readFrames(body);
+  const { state, chats, records, devices, letters, safety, remembered } = readFrames(body);
   const account = await openExported(device, state);
   account.checkChats(chats.keys());
   const exported: Exported = { v: 1, account: account.id, generation: account.key.generation, chats: [], data: [], devices };
   for (const [chat, parts] of chats) {
     const room = await exportedRoom(device, account, chat, parts);
-    exported.chats.push({ ...(await exportedChat(account, room, letters.get(chat) ?? [])), safety: safety.get(chat) ?? null });
+    const kept = { safety: safety.get(chat) ?? null, remembered: remembered.get(chat) ?? [] };
+    exported.chats.push({ ...(await exportedChat(account, room, letters.get(chat) ?? [])), ...kept });
   }
   exported.chats.sort((one, two) => two.updated_at - one.updated_at);
   for (const { kind, name, data } of records) {
@@ -111,6 +115,7 @@ function readFrames(body: Bytes): Sent {
   let [state, isWhole]: [AccountState | null, boolean] = [null, false];
   const [chats, letters]: [Parts, Sent["letters"]] = [new Map(), new Map()];
   const safety: Sent["safety"] = new Map();
+  const remembered: Sent["remembered"] = new Map();
   const [records, devices]: [DataSent[], string[]] = [[], []];
   for (const line of text.split("\n").filter((one) => one !== "")) {
     const event = frameOf(line);
@@ -133,6 +138,9 @@ function readFrames(body: Bytes): Sent {
       case "safety_records":
         for (const { chat, record } of event.records) if (record !== undefined) safety.set(chat, record);
         break;
+      case "remembered_records":
+        for (const { chat, record } of event.records) remembered.set(chat, [...(remembered.get(chat) ?? []), record]);
+        break;
       case "phased_sync_complete":
         isWhole = true;
         break;
@@ -143,7 +151,7 @@ function readFrames(body: Bytes): Sent {
     }
   }
   if (state === null || !isWhole) throw new Refused("withheld");
-  return { state, chats, records, devices, letters, safety };
+  return { state, chats, records, devices, letters, safety, remembered };
 }
 
 function frameOf(line: string) {
@@ -216,7 +224,7 @@ async function exportedLetters(account: Account, room: Room, letters: readonly L
   return opened;
 }
 
-async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety">> {
+async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety" | "remembered">> {
   const messages = roomMessages(room).map(([id, , message]) => ({ id, message }));
   messages.sort((one, two) => one.message.createdAt - two.message.createdAt);
   const embeds: Record<string, string> = {};

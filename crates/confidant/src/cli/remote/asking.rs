@@ -47,6 +47,7 @@ impl Remote<'_> {
             "wait" => self.wait().await?,
             "switch" => self.switch(rest).await?,
             "cache" => self.cache(rest).await?,
+            "keep" => self.keep(rest).await?,
             _ => return Ok(None),
         }
         Ok(Some(()))
@@ -316,7 +317,7 @@ impl Remote<'_> {
             _ if rest.is_empty() => {}
             _ => {
                 return Err(anyhow!(
-                    "say on or off; hint: /switch NAME off, where NAME is tools, focus, settings, similar, search, suggestions or a tool"
+                    "say on or off; hint: /switch NAME off, where NAME is tools, focus, settings, similar, search, suggestions, concepts or a tool"
                 ));
             }
         }
