@@ -130,6 +130,7 @@ fn question(chat: ChatId, number: usize) -> ChatMessageAdded {
         available: List::default(),
         given: List::default(),
         asks: List::default(),
+        remembers: None,
     }
 }
 

@@ -22,10 +22,11 @@ use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
 use crate::errors::ErrorName;
 use crate::limits::{
     MAX_ASKS, MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES,
-    MAX_QUERY, MAX_RECORD, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
+    MAX_QUERY, MAX_RECORD, MAX_REMEMBERS, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
 };
 use crate::lists::List;
 use crate::malformed::Why;
+use crate::remembered::Remembered;
 use crate::shapes::{objects, words};
 use crate::values::{Blob, Text};
 
@@ -135,6 +136,9 @@ objects! {
         pub given: List<Piece, MAX_PIECES>,
         /// What the server may ask this device for while it answers, with `request_client_data`: each once. Anything else gets nothing.
         pub asks: List<Given, MAX_ASKS>,
+        /// What the server may keep of this chat beyond its words, and use for its answers: what the person switched on for it. What is not in the
+        /// list is forgotten. Left out: nothing is kept or used in this turn, and nothing forgotten.
+        pub remembers: Option<List<Remembered, MAX_REMEMBERS>>,
     }
 
     /// The history of a turn that was begun: the branch before its message, the oldest message first.

@@ -28,6 +28,7 @@ use crate::drafts::{
 use crate::errors::RefusedSent;
 use crate::letters::LettersWaiting;
 use crate::malformed::Why;
+use crate::remembered::{ForgetRemembered, RememberedForgotten, RememberedRecords};
 use crate::safety::SafetyRecords;
 use crate::snapshots::SnapshotKept;
 use crate::sync::{
@@ -176,6 +177,8 @@ events! {
         AiResponseCompleted(AiResponseCompleted) = "ai_response_completed",
         /// Says whether a tool may work.
         DecideAiTask(DecideAiTask) = "decide_ai_task",
+        /// Asks to forget what is kept of a chat beyond its words.
+        ForgetRemembered(ForgetRemembered) = "forget_remembered",
     }
 
     /// What a server sends.
@@ -210,6 +213,8 @@ events! {
         SafetyRecords(SafetyRecords) = "safety_records",
         /// In an export: a snapshot that the account shares.
         SnapshotKept(SnapshotKept) = "snapshot_kept",
+        /// In an export: what the server keeps of chats beyond their words.
+        RememberedRecords(RememberedRecords) = "remembered_records",
         /// Answers `update_manifest`.
         ManifestStored(ManifestStored) = "manifest_stored",
         /// To other devices: credentials, rings, floors or manifest changed.
@@ -266,6 +271,8 @@ events! {
         PendingAiResponse(PendingAiResponse) = "pending_ai_response",
         /// A tool waits for the person's word.
         AiApprovalRequested(AiApprovalRequested) = "ai_approval_requested",
+        /// Answers `forget_remembered`.
+        RememberedForgotten(RememberedForgotten) = "remembered_forgotten",
     }
 }
 

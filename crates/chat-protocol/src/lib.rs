@@ -56,6 +56,7 @@ mod lists;
 mod login;
 mod malformed;
 mod pairing;
+mod remembered;
 mod rotation;
 mod safety;
 mod shapes;
@@ -102,6 +103,7 @@ pub use login::{
 };
 pub use malformed::{Malformed, Why};
 pub use pairing::{PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken};
+pub use remembered::{ForgetRemembered, Remembered, RememberedForgotten, RememberedRecords, RememberedSent};
 pub use rotation::{RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged};
 pub use safety::{SafetyRecords, SafetySent};
 pub use snapshots::{

@@ -101,3 +101,9 @@ pub const MAX_SAFETY: usize = 4 * 1024;
 pub const MAX_CATALOGUE: usize = 500;
 /// Kinds of things that a server may ask a device for during one turn.
 pub const MAX_ASKS: usize = 3;
+/// Kinds of things that a server may keep of a chat beyond its words.
+pub const MAX_REMEMBERS: usize = 4;
+/// One thing that is kept so, in bytes of JSON; and how many of them come in one frame.
+pub const MAX_REMEMBERED: usize = 64 * 1024;
+/// See [`MAX_REMEMBERED`].
+pub const MAX_RECORDS: usize = 32;

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use confidant_chat_format::{
     AccountId, ChatId, Claim, Digest, MessageId, Transcript, TranscriptKind, TurnId,
 };
-use confidant_chat_protocol::{Finish, Given, Keep, RefusedSent};
+use confidant_chat_protocol::{Finish, Given, Keep, RefusedSent, Remembered};
 use confidant_display::debug_without_content;
 use tokio::sync::oneshot;
 
@@ -118,6 +118,9 @@ pub struct Ask {
     pub asks: Vec<Given>,
     /// What is known of the chat's safety from turns before, as the answer to one of them had it.
     pub safety: Option<Vec<u8>>,
+    /// What the person lets be kept of the chat beyond its words: what is not among it is forgotten. `None`: nothing is kept or used in
+    /// this turn, and nothing forgotten.
+    pub remembers: Option<Vec<Remembered>>,
 }
 
 debug_without_content!(Ask { place });
@@ -263,8 +266,8 @@ pub struct Offer {
 pub enum Left {
     /// It has no answer yet.
     Runs,
-    /// It was answered.
-    Answer(Box<Answer>),
+    /// It was answered; with what was made of it, if anything was.
+    Answer(Box<Answer>, Option<Box<Made>>),
     /// There is none, and none will come.
     Nothing,
 }
@@ -300,6 +303,20 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
     /// What answers in the chats of an account may use.
     async fn offers(&self, account: &AccountId) -> Result<Offers, RefusedSent>;
-    /// Forgets a chat.
+    /// Forgets the words of a chat.
     async fn end(&self, place: &Place) -> Result<(), RefusedSent>;
+    /// Forgets what is kept of a chat beyond its words; the receipt, if there was anything.
+    async fn forget(
+        &self,
+        account: &AccountId,
+        chat: &ChatId,
+        what: Remembered,
+    ) -> Result<Option<String>, RefusedSent>;
+    /// What is kept of a chat beyond its words, for its owner: each in JSON, in the order in which it came.
+    async fn remembered(
+        &self,
+        account: &AccountId,
+        chat: &ChatId,
+        what: Remembered,
+    ) -> Result<Vec<String>, RefusedSent>;
 }

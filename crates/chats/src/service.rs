@@ -72,6 +72,7 @@ mod rate;
 mod record;
 mod refusals;
 mod register;
+mod remembered;
 mod restore;
 mod rotation;
 mod rows;

@@ -300,7 +300,7 @@ impl Device {
     }
 
     /// What the person switched off, for every question on every device: `tools`, `focus`, `settings`, `similar`, `search`,
-    /// `suggestions`, `cache`, a tool by its name, or a focus mode ([`focus_switch`]).
+    /// `suggestions`, `cache`, `concepts`, a tool by its name, or a focus mode ([`focus_switch`]).
     #[must_use]
     pub fn switched_off(&self) -> Vec<String> {
         let body = self.data(SETTINGS, OFF).ok().flatten();
@@ -505,6 +505,7 @@ impl Device {
             available: texts(available)?,
             given: List::new(given.map(piece).collect::<Result<_, Error>>()?)?,
             asks: List::new(asks.clone())?,
+            remembers: self.remembered_with(chat, &off)?,
         };
         let pending = Pending { turn: turn.clone(), parent: message.clone(), reply: reply.clone() };
         let begun_on = Some(self.socket_number);

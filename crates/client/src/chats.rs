@@ -278,8 +278,8 @@ impl Device {
         self.save()
     }
 
-    /// Keeps what was typed into a chat; `None` when it was sent or thrown away. Servers ask for at most one every five
-    /// seconds: flush no more often while somebody types.
+    /// Keeps what was typed into a chat; `None` when it was sent or thrown away. A flush sends at most one every five seconds; one that comes
+    /// sooner waits ([`Device::draft_wait`]).
     pub fn set_draft(&mut self, chat: &ChatId, body: Option<&str>) -> Result<(), Error> {
         self.there(chat)?;
         sized(body.map_or(0, |body| text(body).len() + 1024 + 128), MAX_DRAFT)?;

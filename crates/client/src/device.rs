@@ -65,6 +65,8 @@ pub struct Device {
     pub(crate) socket_number: u64,
     /// Turns that this device hears, or heard.
     pub(crate) turns: Turns,
+    /// When a draft was sent last, by chat.
+    pub(crate) drafted: BTreeMap<ChatId, u64>,
 }
 
 debug_without_content!(Device { state, rooms: rooms.len() });
@@ -95,6 +97,7 @@ impl Device {
             inbox: VecDeque::new(),
             socket_number: 0,
             turns: Turns::default(),
+            drafted: BTreeMap::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Everything out, in clear; and everything gone.
 //!
 //! ```text
-//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, snapshots, letters, safety ─▶ the checks of a sync ─▶ plain JSON
+//! proof ─▶ frames, one per line ─▶ account, chats, embeds, data, snapshots, letters, safety, what is remembered ─▶ the checks of a sync
+//!       ─▶ plain JSON
 //! proof ─▶ erased ─▶ receipt, and this device's files go
 //! ```
 //!
@@ -106,6 +107,8 @@ pub struct ExportedChat {
     pub snapshots: Vec<ExportedSnapshot>,
     /// What the server remembers of its safety, in JSON: scores and flags, without a word of it.
     pub safety: Option<String>,
+    /// What the server keeps of it beyond its words, because that was switched on: each in JSON, as it came.
+    pub remembered: Vec<String>,
 }
 
 /// A piece of account data of an export.
@@ -168,6 +171,7 @@ impl Device {
         let mut letters: BTreeMap<ChatId, Vec<LetterSent>> = BTreeMap::new();
         let mut safety: BTreeMap<ChatId, String> = BTreeMap::new();
         let mut snapshots: BTreeMap<ChatId, Vec<SnapshotKept>> = BTreeMap::new();
+        let mut remembered: BTreeMap<ChatId, Vec<String>> = BTreeMap::new();
         for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let frame = ServerFrame::read(line).map_err(|_| Error::Unexpected)?;
             match frame.event {
@@ -187,6 +191,11 @@ impl Device {
                 }
                 ServerEvent::SnapshotKept(kept) => {
                     snapshots.entry(kept.line.chat.clone()).or_default().push(kept);
+                }
+                ServerEvent::RememberedRecords(part) => {
+                    for one in part.records.into_vec() {
+                        remembered.entry(one.chat).or_default().push(one.record.as_str().to_owned());
+                    }
                 }
                 ServerEvent::PhasedSyncComplete(_) => is_whole = true,
                 ServerEvent::Refused(refused) => return Err(refused.into()),
@@ -208,9 +217,10 @@ impl Device {
             let room = self.exported_room(&account, &chat, Delta::join(parts)?).await?;
             let letters = letters.remove(&chat).unwrap_or_default();
             let safety = safety.remove(&chat);
+            let remembered = remembered.remove(&chat).unwrap_or_default();
             let snapshots = exported_snapshots(&account, &room, snapshots.remove(&chat).unwrap_or_default())?;
             let chat = exported_chat(&account, &room, letters)?;
-            exported.chats.push(ExportedChat { safety, snapshots, ..chat });
+            exported.chats.push(ExportedChat { safety, snapshots, remembered, ..chat });
         }
         exported.chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
         for sent in records {
@@ -364,5 +374,6 @@ fn exported_chat(account: &Account, room: &Room, letters: Vec<LetterSent>) -> Re
         letters: exported_letters(account, room, letters)?,
         snapshots: Vec::new(),
         safety: None,
+        remembered: Vec::new(),
     })
 }

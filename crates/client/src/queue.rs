@@ -223,7 +223,7 @@ pub(crate) struct Pending {
 debug_without_content!(Act);
 
 impl Pending {
-    fn is_unsent(&self) -> bool {
+    pub(crate) fn is_unsent(&self) -> bool {
         self.sent.is_empty()
     }
 }

@@ -6,8 +6,13 @@
 //!                                          └─ no answer ─▶ Offline; the next flush decides again
 //! ```
 //!
+//! A draft goes at most every five seconds for each chat, so that a server learns little of how somebody types; one that is thrown away goes at
+//! once. Until then it waits in the queue, and holds up nothing.
+//!
 //! Easy to get wrong: a conflict that loading does not resolve. It is an id that was deleted elsewhere, or an account whose
 //! keys are frozen; trying once more would never end.
+
+use std::time::Duration;
 
 use confidant_chat_format::{ChatId, Digest, FieldName, Mark, Place, Refused, seal_record};
 use confidant_chat_protocol::{
@@ -43,13 +48,13 @@ impl Device {
             self.refresh_account().await?;
         }
         let mut most = BATCH;
-        while let Some(first) = self.state.queue.ops.first().cloned() {
+        while let Some(first) = self.next_due().cloned() {
             let before = self.standing(&first);
             match self.send_next(&first, most).await? {
                 Outcome::Next => most = BATCH,
                 Outcome::Conflict => {
                     self.refresh_for(&first).await?;
-                    let still = self.state.queue.ops.first().is_some_and(|op| op.n == first.n);
+                    let still = self.next_due().is_some_and(|op| op.n == first.n);
                     if still && self.standing(&first) == before {
                         if most > 1 && !matches!(first.act, Act::DeleteChat) {
                             // Of several, one is in the way: each by itself.
@@ -66,6 +71,26 @@ impl Device {
         self.settle().await?;
         begun?;
         self.acknowledge().await
+    }
+
+    /// What is sent next: the first that waits, but for drafts whose time has not come.
+    fn next_due(&self) -> Option<&Pending> {
+        self.state.queue.ops.iter().find(|op| self.waits_for(op).is_none())
+    }
+
+    /// How long a draft has to wait, if it has to: one whose answer was lost is sent again at once.
+    fn waits_for(&self, op: &Pending) -> Option<Duration> {
+        let Act::Draft { body: Some(_), .. } = &op.act else { return None };
+        let last = self.drafted.get(op.chat.as_ref().filter(|_| op.is_unsent())?)?;
+        // A clock that went back keeps nothing from being sent.
+        let since = self.now().checked_sub(*last).map(Duration::from_millis)?;
+        DRAFTS.checked_sub(since).filter(|left| !left.is_zero())
+    }
+
+    /// How long until a draft that waits may be sent: then [`Device::flush`] sends it. `None`: none waits.
+    #[must_use]
+    pub fn draft_wait(&self) -> Option<Duration> {
+        self.state.queue.ops.iter().filter_map(|op| self.waits_for(op)).min()
     }
 
     /// What a conflict has to change, or trying again is useless.
@@ -106,7 +131,7 @@ impl Device {
         let sent = match &first.act {
             Act::DeleteChat => self.send_deletion(first, &chat).await,
             Act::Draft { body, .. } => self.send_draft(first, &chat, body.as_deref()).await,
-            _ => self.send_write(&chat, most).await,
+            _ => self.send_write(first.n, &chat, most).await,
         };
         match sent {
             // The chat went meanwhile.
@@ -138,9 +163,11 @@ impl Device {
         Ok(Outcome::Next)
     }
 
-    async fn send_write(&mut self, chat: &ChatId, most: usize) -> Result<Outcome, Error> {
+    async fn send_write(&mut self, first: u64, chat: &ChatId, most: usize) -> Result<Outcome, Error> {
         let room = self.rooms.get(chat);
-        let ops = batch(&self.state.queue.ops, room, most);
+        let all = &self.state.queue.ops;
+        let from = all.iter().position(|op| op.n == first).unwrap_or(all.len());
+        let ops = batch(&all[from..], room, most);
         let Built { write, after, book } = self.scribe()?.write(chat, room, &change(&ops, room))?;
         let numbers: Vec<u64> = ops.iter().map(|op| op.n).collect();
         // Kept before it is sent: if the answer is lost, the server's history shows this mark.
@@ -221,6 +248,9 @@ impl Device {
         };
         self.state.queue.note_sent(&[first.n], mark_of(rev, draft.as_ref().map(|draft| &draft.sealed)));
         self.save()?;
+        if draft.is_some() {
+            self.drafted.insert(chat.clone(), self.now());
+        }
         let (seq, event) = self.request_one(event).await?;
         match event {
             ServerEvent::ChatDraftUpdated(_) | ServerEvent::DraftDeleted(_) => {}
@@ -402,6 +432,8 @@ fn refused_for_good(error: &Error) -> Option<&'static str> {
 /// The account data that has suggestions for new chats: its kind and name.
 pub(crate) const SUGGESTIONS: &str = "suggestions";
 pub(crate) const NEW_CHATS: &str = "new-chats";
+/// How often a draft of one chat is sent, at most.
+const DRAFTS: Duration = Duration::from_secs(5);
 /// Operations in one write.
 const BATCH: usize = 100;
 /// When the floor of a chat is due that another device wrote to.

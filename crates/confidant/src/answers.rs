@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKind, TurnId};
-use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent};
+use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered};
 use confidant_chats::answerer::{
     Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Offer,
     Offers, Place, Wants,
@@ -29,8 +29,8 @@ use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
 use confidant_engine::tools::Tool;
 use confidant_engine::turn::{
-    CarryOut, DataRequest, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece,
-    SaidBy, Standing, SwitchedOff, Turn, Wanted,
+    CarryOut, DataRequest, Ending, Enrichment, Final, History, MadeOfIt, MayAsk, Offered, Outbound, PastChat,
+    Piece, Recorded, SaidBy, Standing, SwitchedOff, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use confidant_redact::visible_line;
@@ -43,14 +43,14 @@ pub(crate) struct EngineAnswerer {
     sessions: WebSessions,
     /// Where words are kept that may be kept.
     keep: confidant_engine::Keep,
-    shared: Arc<Mutex<Remembered>>,
+    shared: Arc<Mutex<Warm>>,
 }
 
 debug_without_content!(EngineAnswerer);
 
 /// What is remembered from turn to turn.
 #[derive(Default)]
-struct Remembered {
+struct Warm {
     /// Where transcripts stand, by the digest that they belong to.
     stands: HashMap<Whose, (Digest, Transcript)>,
     /// Sessions that live as long as somebody holds them.
@@ -64,7 +64,7 @@ fn whose(place: &Place) -> Whose {
     (place.account.clone(), place.chat.clone())
 }
 
-impl Remembered {
+impl Warm {
     fn stand(&mut self, whose: Whose, digest: Digest, transcript: Transcript) {
         if self.stands.len() >= STANDS {
             // Any of them: it is made again from the words.
@@ -101,8 +101,8 @@ impl EngineAnswerer {
     fn tell(
         &self,
         place: &Place,
-        turn: TurnId,
-        begin: impl FnOnce(&Session) -> Turn + Send + 'static,
+        (turn, remembers): (TurnId, Option<Vec<Remembered>>),
+        begin: impl FnOnce(&Session, bool) -> Turn + Send + 'static,
         asked: Option<(Digest, Transcript)>,
     ) -> AnswerStream {
         let (sender, receiver) = mpsc::channel(64);
@@ -117,7 +117,8 @@ impl EngineAnswerer {
                 shared.lock().held.insert(whose(&place), session.clone());
             }
             let mut words = words_of(&session, &turn, asked.is_some()).await;
-            let mut turn = begin(&session);
+            let concepts = see_to_concepts(&sessions, &place, keep, remembers.as_deref()).await;
+            let mut turn = begin(&session, concepts);
             while let Some(event) = next(&mut turn, &mut words, &sender).await {
                 if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
                     let transcript = transcript.then(TranscriptKind::Assistant, &answer.content);
@@ -163,7 +164,9 @@ impl Answerer for EngineAnswerer {
 
     fn answer(&self, ask: Ask) -> AnswerStream {
         let (place, asked) = (ask.place.clone(), (ask.claim.after, ask.transcript));
-        self.tell(&place, ask.turn.clone(), move |session| session.turn(request(ask)), Some(asked))
+        let (turn, remembers) = (ask.turn.clone(), ask.remembers.clone());
+        let begin = move |session: &Session, concepts| session.turn(request(ask, concepts));
+        self.tell(&place, (turn, remembers), begin, Some(asked))
     }
 
     async fn again(
@@ -190,8 +193,17 @@ impl Answerer for EngineAnswerer {
     }
 
     async fn left(&self, place: &Place, turn: &TurnId) -> Result<Left, RefusedSent> {
-        match self.session(place)?.standing(turn.as_str()).await {
-            Ok(Standing::Ended(Ending::Answer(answer))) => Ok(Left::Answer(Box::new(answered(answer)))),
+        let session = self.session(place)?;
+        match session.standing(turn.as_str()).await {
+            Ok(Standing::Ended(Ending::Answer(answer))) => {
+                let (answer, made) = from_log(&session, turn, answer).await.map_err(refused)?;
+                // Its title is with it, and what is made of it soon is.
+                let made = match made {
+                    MadeOfIt::Soon => return Ok(Left::Runs),
+                    made => made_of_it(&session, turn, made).await,
+                };
+                Ok(Left::Answer(Box::new(answer), made.map(Box::new)))
+            }
             Ok(Standing::Running | Standing::Decided | Standing::Ended(Ending::Approval(_))) => {
                 Ok(Left::Runs)
             }
@@ -223,8 +235,8 @@ impl Answerer for EngineAnswerer {
     fn decide(&self, place: &Place, turn: &TurnId, approval: &str, allow: bool) -> AnswerStream {
         let decision = if allow { Decision::Approve } else { Decision::Deny };
         let (approval, by) = (approval.to_owned(), Decider::Person(place.account.as_str().to_owned()));
-        let decide = move |session: &Session| session.decide(&approval, decision, by, CarryOut::Here);
-        self.tell(place, turn.clone(), decide, None)
+        let decide = move |session: &Session, _| session.decide(&approval, decision, by, CarryOut::Here);
+        self.tell(place, (turn.clone(), None), decide, None)
     }
 
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent> {
@@ -256,6 +268,56 @@ impl Answerer for EngineAnswerer {
         self.shared.lock().forget(&whose(place));
         self.sessions.end(account, chat).await.map(drop).map_err(refused)
     }
+
+    async fn forget(
+        &self,
+        account: &AccountId,
+        chat: &ChatId,
+        what: Remembered,
+    ) -> Result<Option<String>, RefusedSent> {
+        let Remembered::Concepts = what;
+        let receipt =
+            self.sessions.forget_concepts(account.as_str(), chat.as_str()).await.map_err(refused)?;
+        let json = |receipt| serde_json::to_string(&receipt).map_err(|_| refused(Error::Internal));
+        receipt.map(json).transpose()
+    }
+
+    async fn remembered(
+        &self,
+        account: &AccountId,
+        chat: &ChatId,
+        what: Remembered,
+    ) -> Result<Vec<String>, RefusedSent> {
+        let Remembered::Concepts = what;
+        let kept = self.sessions.export_concepts(account.as_str(), chat.as_str()).await.map_err(refused)?;
+        Ok(kept.unwrap_or_default().iter().map(ToString::to_string).collect())
+    }
+}
+
+/// Keeps the concepts of a chat, or forgets them, as its owner has switched that; says whether this turn has them. What cannot be done now
+/// is done with the next question. Where words are in memory only, nothing else is kept.
+async fn see_to_concepts(
+    sessions: &WebSessions,
+    place: &Place,
+    keep: confidant_engine::Keep,
+    remembers: Option<&[Remembered]>,
+) -> bool {
+    let (account, chat) = (place.account.as_str(), place.chat.as_str());
+    let done = match remembers {
+        None => return false,
+        Some(what) if !what.contains(&Remembered::Concepts) => {
+            sessions.forget_concepts(account, chat).await.map(|_| false)
+        }
+        Some(_) if keep != confidant_engine::Keep::Stored => return false,
+        Some(_) => sessions.keep_concepts(account, chat).await,
+    };
+    done.unwrap_or_else(|error| {
+        tracing::warn!(
+            error = error.code(),
+            "the concepts of a chat could not be switched; the next question tries again"
+        );
+        false
+    })
 }
 
 /// Where the words of a turn are heard that another process may run: one that was decided at a gateway, or that was asked for before.
@@ -339,12 +401,64 @@ async fn follow(session: Session, turn: TurnId, sender: mpsc::Sender<AnswerEvent
                     look_at = Instant::now() + if words.is_some() { LOOK_BESIDE } else { LOOK };
                     None
                 }
+                Ok(Standing::Ended(Ending::Answer(answer))) => {
+                    return tell_from_log(&session, &turn, answer, &sender).await;
+                }
                 ended => return drop(sender.send(end(ended, failure)).await),
             },
         };
         if let Some(said) = said {
             let _gone = sender.send(said).await;
         }
+    }
+}
+
+/// Tells an answer that is found in the log, and what was made of it: soon, if whoever answered is at it.
+async fn tell_from_log(session: &Session, turn: &TurnId, found: Final, sender: &mpsc::Sender<AnswerEvent>) {
+    let (answer, mut made) = match from_log(session, turn, found).await {
+        Ok(found) => found,
+        Err(error) => return drop(sender.send(AnswerEvent::Failed(refused(error))).await),
+    };
+    let _gone = sender.send(AnswerEvent::Final(Box::new(answer))).await;
+    let until = Instant::now() + AFTERWARDS;
+    while matches!(made, MadeOfIt::Soon) && Instant::now() < until {
+        tokio::time::sleep(LOOK).await;
+        // What cannot be read now is looked at again.
+        if let Ok(recorded) = session.recorded(turn.as_str()).await {
+            made = recorded.map(|recorded| recorded.made).unwrap_or_default();
+        }
+    }
+    if let Some(made) = made_of_it(session, turn, made).await {
+        let _gone = sender.send(AnswerEvent::Made(Box::new(made))).await;
+    }
+}
+
+/// An answer that is found in the log, with what the log has of its turn besides.
+async fn from_log(session: &Session, turn: &TurnId, found: Final) -> Result<(Answer, MadeOfIt), Error> {
+    let answer = answered(found);
+    let Some(recorded) = session.recorded(turn.as_str()).await? else {
+        return Ok((answer, MadeOfIt::Nothing));
+    };
+    let Recorded { title, icon_names: icons, category, safety, made } = recorded;
+    let safety = serde_json::to_vec(&safety).ok();
+    Ok((Answer { title, icons, category, safety, ..answer }, made))
+}
+
+/// What was made of it; made now, if nobody else is at it any more.
+async fn made_of_it(session: &Session, turn: &TurnId, made: MadeOfIt) -> Option<Made> {
+    match made {
+        MadeOfIt::There(made) => Some(made_of(*made)),
+        MadeOfIt::Left => match session.enrich_left(turn.as_str()).await {
+            Ok(made) => made.map(made_of),
+            Err(error) => {
+                tracing::warn!(
+                    error = error.code(),
+                    "suggestions of an answer that was found in the log could not be made"
+                );
+                None
+            }
+        },
+        MadeOfIt::Nothing | MadeOfIt::Soon => None,
     }
 }
 
@@ -366,10 +480,9 @@ async fn hear_out(words: Option<Following>, sender: &mpsc::Sender<AnswerEvent>) 
     }
 }
 
-/// How a turn ended, as the log has it.
+/// How a turn ended without an answer, as the log has it.
 fn end(ended: Result<Standing, Error>, failure: Option<Error>) -> AnswerEvent {
     match (ended, failure) {
-        (Ok(Standing::Ended(Ending::Answer(answer))), _) => AnswerEvent::Final(Box::new(answered(answer))),
         (Ok(Standing::Ended(Ending::Approval(approval))), _) => {
             AnswerEvent::Approval(Box::new(asks(*approval)))
         }
@@ -380,7 +493,7 @@ fn end(ended: Result<Standing, Error>, failure: Option<Error>) -> AnswerEvent {
 }
 
 /// A question, as the engine takes it.
-fn request(ask: Ask) -> TurnRequest {
+fn request(ask: Ask, concepts: bool) -> TurnRequest {
     let digest = |digest: Digest| head::Digest::from_bytes(*digest.as_bytes());
     let claim = head::Claim {
         count: ask.claim.count.into(),
@@ -397,6 +510,7 @@ fn request(ask: Ask) -> TurnRequest {
         titled: ask.titled,
         focus: ask.focus,
         off: off(ask.off),
+        capture: concepts,
         asks: may_ask(&ask.asks),
         available_settings: ask.available,
         settings,
@@ -452,6 +566,8 @@ fn off(names: Vec<String>) -> SwitchedOff {
             "similar" => off.past_chats = true,
             "search" => drop(off.tools.insert("memory.search".to_owned())),
             "suggestions" => off.enrichment = true,
+            // What the question says of these counts.
+            "cache" | "concepts" => {}
             _ => drop(match name.strip_prefix(FOCUS_MODE) {
                 Some(mode) => off.focus_modes.insert(mode.to_owned()),
                 None => off.tools.insert(name),

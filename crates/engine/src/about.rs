@@ -48,6 +48,19 @@ pub(crate) struct Note {
     pub(crate) terminated: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) focus: Option<FocusChange>,
+    /// Where devices keep the conversation: that suggestions, tags and a summary of the turn are to follow, and who can make them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<Due>,
+}
+
+/// Who can make something of a turn that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Due {
+    /// Whoever has the log.
+    FromLog,
+    /// Only who answered: the turn was given what is not kept, and nothing of that may be in what is made.
+    Here,
 }
 
 /// What became of the focus mode.

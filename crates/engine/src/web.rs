@@ -14,11 +14,13 @@ use std::sync::Arc;
 
 use confidant_seal::{PlaceId, TenantId};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
 use crate::clock::Millis;
 use crate::error::Error;
 use crate::inner::Inner;
 use crate::ledger::audit::Actor;
+use crate::ledger::rights::{Receipt, erase_concepts};
 use crate::ledger::session::Session;
 use crate::ledger::web_cache;
 use crate::ledger::web_scope::{self, Keep};
@@ -95,6 +97,34 @@ impl WebSessions {
             // Any chat's session will do: what is allowed depends on whose it is.
             Ok(turn::offers(&self.session(account, ANY_CHAT, Keep::Once)?).await)
         })
+    }
+
+    /// Keeps the concepts of a chat from now on: its owner has switched that on. They are the chat's, and outlive its sessions. Says
+    /// whether it can be done: not where concepts are off.
+    pub fn keep_concepts<'a>(
+        &'a self,
+        account: &'a str,
+        chat: &'a str,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move { self.session(account, chat, Keep::Stored)?.join_conversation().await })
+    }
+
+    /// Ends what is kept of a chat's concepts, keys first, and keeps no more; the receipt, if there was anything.
+    pub fn forget_concepts<'a>(
+        &'a self,
+        account: &'a str,
+        chat: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Receipt>, Error>> {
+        Box::pin(async move { erase_concepts(&self.session(account, chat, Keep::Stored)?).await })
+    }
+
+    /// What is kept of a chat's concepts, for its owner's export; nothing where that is not switched on.
+    pub fn export_concepts<'a>(
+        &'a self,
+        account: &'a str,
+        chat: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<Value>>, Error>> {
+        Box::pin(async move { self.session(account, chat, Keep::Stored)?.kept_concepts().await })
     }
 
     /// The chats of an account that have a session.

@@ -74,6 +74,8 @@ export interface ExportedChat {
   snapshots: ExportedSnapshot[];
   /** What the server remembers of its safety, in JSON: scores and flags, without a word of it. */
   safety: string | null;
+  /** What the server keeps of it beyond its words, because that was switched on: each in JSON, as it came. */
+  remembered: string[];
 }
 
 /** Everything that the server has of an account, in clear. */
@@ -98,6 +100,7 @@ interface Sent {
   letters: Map<ChatId, LetterSent[]>;
   safety: Map<ChatId, string>;
   snapshots: Map<ChatId, SnapshotKept[]>;
+  remembered: Map<ChatId, string[]>;
 }
 
 /** Takes everything out and opens it. */
@@ -105,15 +108,15 @@ export async function exportAll(device: Device, by: Credential): Promise<Exporte
   const signing = await device.link.ready(by);
   const signed = await device.link.signed("/account/export", { account: device.state.account }, signing);
   const [body] = await device.link.raw("/account/export", writeBody(Signed, signed));
-  const { state, chats, records, devices, letters, safety, snapshots } = readFrames(body);
+  const { state, chats, records, devices, letters, safety, snapshots, remembered } = readFrames(body);
   const account = await openExported(device, state);
   account.checkChats(chats.keys());
   const exported: Exported = { v: 1, account: account.id, generation: account.key.generation, chats: [], data: [], devices };
   for (const [chat, parts] of chats) {
     const room = await exportedRoom(device, account, chat, parts);
     const shared = await exportedSnapshots(account, room, snapshots.get(chat) ?? []);
-    const opened = await exportedChat(account, room, letters.get(chat) ?? []);
-    exported.chats.push({ ...opened, snapshots: shared, safety: safety.get(chat) ?? null });
+    const kept = { snapshots: shared, safety: safety.get(chat) ?? null, remembered: remembered.get(chat) ?? [] };
+    exported.chats.push({ ...(await exportedChat(account, room, letters.get(chat) ?? [])), ...kept });
   }
   exported.chats.sort((one, two) => two.updated_at - one.updated_at);
   for (const { kind, name, data } of records) {
@@ -130,6 +133,7 @@ function readFrames(body: Bytes): Sent {
   const [chats, letters]: [Parts, Sent["letters"]] = [new Map(), new Map()];
   const safety: Sent["safety"] = new Map();
   const snapshots: Sent["snapshots"] = new Map();
+  const remembered: Sent["remembered"] = new Map();
   const [records, devices]: [DataSent[], string[]] = [[], []];
   for (const line of text.split("\n").filter((one) => one !== "")) {
     const event = frameOf(line);
@@ -155,6 +159,9 @@ function readFrames(body: Bytes): Sent {
       case "snapshot_kept":
         snapshots.set(event.line.chat, [...(snapshots.get(event.line.chat) ?? []), event]);
         break;
+      case "remembered_records":
+        for (const { chat, record } of event.records) remembered.set(chat, [...(remembered.get(chat) ?? []), record]);
+        break;
       case "phased_sync_complete":
         isWhole = true;
         break;
@@ -165,7 +172,7 @@ function readFrames(body: Bytes): Sent {
     }
   }
   if (state === null || !isWhole) throw new Refused("withheld");
-  return { state, chats, records, devices, letters, safety, snapshots };
+  return { state, chats, records, devices, letters, safety, snapshots, remembered };
 }
 
 function frameOf(line: string) {
@@ -259,7 +266,7 @@ async function exportedSnapshots(account: Account, room: Room, kept: SnapshotKep
   return opened;
 }
 
-async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety" | "snapshots">> {
+async function exportedChat(account: Account, room: Room, letters: readonly LetterSent[]): Promise<Omit<ExportedChat, "safety" | "snapshots" | "remembered">> {
   const messages = roomMessages(room).map(([id, , message]) => ({ id, message }));
   messages.sort((one, two) => one.message.createdAt - two.message.createdAt);
   const embeds: Record<string, string> = {};

@@ -24,12 +24,14 @@ import {
   MAX_PIECES,
   MAX_QUERY,
   MAX_RECORD,
+  MAX_REMEMBERS,
   MAX_SHORT,
   MAX_SUGGESTIONS,
   MAX_TAGS,
   MAX_TOOL_INPUT,
   MAX_WORDS,
 } from "./limits";
+import { Remembered } from "./remembered";
 import { type At, type Value, list, object, optional, words } from "./shapes";
 import { blob, chatId, digest, flag, messageId, text, turnId, u32, u64, utf8Length } from "./values";
 
@@ -146,6 +148,11 @@ export const ChatMessageAdded = object("ChatMessageAdded", () => ({
   given: list(() => Piece, MAX_PIECES),
   /** What the server may ask this device for while it answers, with `request_client_data`: each once. Anything else gets nothing. */
   asks: list(() => Given, MAX_ASKS),
+  /**
+   * What the server may keep of this chat beyond its words, and use for its answers: what the person switched on for it. What is not in the
+   * list is forgotten. Left out: nothing is kept or used in this turn, and nothing forgotten.
+   */
+  remembers: optional(list(() => Remembered, MAX_REMEMBERS)),
 }), { link: "chat_message_added", check: (ask, at) => {
       if (ask.message === ask.reply) at.field("reply").fail("expected another id than the message's");
       checkSize(ask.given, at.field("given"));

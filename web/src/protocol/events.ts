@@ -50,6 +50,7 @@ import {
 } from "./drafts";
 import { RefusedSent } from "./errors";
 import { LettersWaiting } from "./letters";
+import { ForgetRemembered, RememberedForgotten, RememberedRecords } from "./remembered";
 import { SafetyRecords } from "./safety";
 import { type Value, events } from "./shapes";
 import { SnapshotKept } from "./snapshots";
@@ -131,6 +132,8 @@ export const ClientEvent = events(() => ({
   ai_response_completed: AiResponseCompleted,
   /** Says whether a tool may work. */
   decide_ai_task: DecideAiTask,
+  /** Asks to forget what is kept of a chat beyond its words. */
+  forget_remembered: ForgetRemembered,
 }));
 export type ClientEvent = Value<typeof ClientEvent>;
 
@@ -166,6 +169,8 @@ export const ServerEvent = events(() => ({
   safety_records: SafetyRecords,
   /** In an export: a snapshot that the account shares. */
   snapshot_kept: SnapshotKept,
+  /** In an export: what the server keeps of chats beyond their words. */
+  remembered_records: RememberedRecords,
   /** Answers `update_manifest`. */
   manifest_stored: ManifestStored,
   /** To other devices: credentials, rings, floors or manifest changed. */
@@ -222,6 +227,8 @@ export const ServerEvent = events(() => ({
   pending_ai_response: PendingAiResponse,
   /** A tool waits for the person's word. */
   ai_approval_requested: AiApprovalRequested,
+  /** Answers `forget_remembered`. */
+  remembered_forgotten: RememberedForgotten,
 }));
 export type ServerEvent = Value<typeof ServerEvent>;
 

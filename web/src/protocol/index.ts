@@ -25,6 +25,7 @@ export type { Purpose } from "../format/index";
 export * from "./pairing";
 export * from "./rotation";
 export * from "./routes";
+export * from "./remembered";
 export * from "./safety";
 export * from "./snapshots";
 export { At, Malformed, type ObjectShape, type Shape, type Value, readBody, writeBody } from "./shapes";

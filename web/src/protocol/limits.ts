@@ -141,6 +141,11 @@ export const MAX_PIECES = 3;
 export const MAX_CATALOGUE = 500;
 /** Kinds of things that a server may ask a device for during one turn. */
 export const MAX_ASKS = 3;
+/** Kinds of things that a server may keep of a chat beyond its words. */
+export const MAX_REMEMBERS = 4;
+/** One thing that is kept so, in bytes of JSON; and how many of them come in one frame. */
+export const MAX_REMEMBERED = 64 * 1024;
+export const MAX_RECORDS = 32;
 /** What a server remembers of a chat's safety, in bytes. */
 export const MAX_SAFETY = 4 * 1024;
 

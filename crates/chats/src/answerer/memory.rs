@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use confidant_chat_format::{
     AccountId, ChatId, Claim, Digest, MessageId, Refused, Transcript, TranscriptKind, TurnId,
 };
-use confidant_chat_protocol::{Finish, Given, RefusedSent};
+use confidant_chat_protocol::{Finish, Given, RefusedSent, Remembered};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -34,6 +34,8 @@ pub struct MemoryAnswerer {
     lines_up: Arc<Mutex<HashMap<ChatId, Arc<tokio::sync::Mutex<()>>>>>,
     /// Turns that were cancelled.
     stopped: Arc<Mutex<BTreeSet<TurnId>>>,
+    /// What is kept of chats beyond their words: the last words of each question that allowed it.
+    remembered: Arc<Mutex<HashMap<ChatId, Vec<String>>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -56,6 +58,7 @@ impl Default for MemoryAnswerer {
             undecided: Arc::default(),
             lines_up: Arc::default(),
             stopped: Arc::default(),
+            remembered: Arc::default(),
             pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
         }
     }
@@ -145,12 +148,7 @@ impl MemoryAnswerer {
             this.running.lock().remove(&ask.turn);
             drop(spoken);
             let _gone = sender.send(AnswerEvent::Final(Box::new(answer))).await;
-            let made = Made {
-                follow_ups: vec!["and then?".to_owned()],
-                summary: Some("in short".to_owned()),
-                ..Made::default()
-            };
-            let _gone = sender.send(AnswerEvent::Made(Box::new(made))).await;
+            let _gone = sender.send(AnswerEvent::Made(Box::new(made()))).await;
         });
         receiver
     }
@@ -207,6 +205,11 @@ impl MemoryAnswerer {
             safety: Some(format!("turns={}", ask.claim.count / 2 + 1).into_bytes()),
         }
     }
+}
+
+/// What it makes of every answer.
+fn made() -> Made {
+    Made { follow_ups: vec!["and then?".to_owned()], summary: Some("in short".to_owned()), ..Made::default() }
 }
 
 /// The answer of a turn that was begun elsewhere, once it is there.
@@ -266,6 +269,13 @@ impl Answerer for MemoryAnswerer {
     }
 
     fn answer(&self, ask: Ask) -> AnswerStream {
+        match &ask.remembers {
+            Some(what) if what.is_empty() => drop(self.remembered.lock().remove(&ask.place.chat)),
+            Some(_) => {
+                self.remembered.lock().entry(ask.place.chat.clone()).or_default().push(ask.text.clone())
+            }
+            None => {}
+        }
         if ask.text.contains("approve me") {
             self.undecided.lock().insert(ask.turn, ask.claim.after);
             return undecided();
@@ -292,7 +302,7 @@ impl Answerer for MemoryAnswerer {
         }
         let begun = self.begun.lock().get(turn).cloned();
         Ok(match begun.map(|(_, begun)| begun.borrow().clone()) {
-            Some(Some(answer)) => Left::Answer(Box::new(answer)),
+            Some(Some(answer)) => Left::Answer(Box::new(answer), Some(Box::new(made()))),
             Some(None) => Left::Runs,
             None => Left::Nothing,
         })
@@ -327,6 +337,7 @@ impl Answerer for MemoryAnswerer {
             past: Vec::new(),
             asks: Vec::new(),
             safety: None,
+            remembers: None,
         })
     }
 
@@ -355,5 +366,24 @@ impl Answerer for MemoryAnswerer {
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {
         self.chats.lock().remove(&place.chat);
         Ok(())
+    }
+
+    async fn forget(
+        &self,
+        _: &AccountId,
+        chat: &ChatId,
+        _: Remembered,
+    ) -> Result<Option<String>, RefusedSent> {
+        let gone = self.remembered.lock().remove(chat);
+        Ok(gone.map(|gone| format!("{} forgotten", gone.len())))
+    }
+
+    async fn remembered(
+        &self,
+        _: &AccountId,
+        chat: &ChatId,
+        _: Remembered,
+    ) -> Result<Vec<String>, RefusedSent> {
+        Ok(self.remembered.lock().get(chat).cloned().unwrap_or_default())
     }
 }

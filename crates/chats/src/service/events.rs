@@ -54,6 +54,7 @@ impl Inner {
             ClientEvent::ResumeAiTask(resume) => self.resume(peer, resume).await,
             ClientEvent::CancelAiTask(cancel) => self.cancel(peer, &cancel).await,
             ClientEvent::DecideAiTask(decide) => self.decide(peer, decide),
+            ClientEvent::ForgetRemembered(forget) => self.forget_remembered(peer, forget).await,
             ClientEvent::AiResponseCompleted(stored) => self.stored(peer, stored).await,
         }
     }

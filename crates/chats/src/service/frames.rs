@@ -12,6 +12,7 @@ use confidant_display::debug_without_content;
 
 use super::identity::Proven;
 use super::refusals::{Answer, not_found, unavailable};
+use super::remembered::RememberedStep;
 use super::socket::Peer;
 use super::sync::{ChatsStep, SendReason};
 use super::witness::Act;
@@ -40,8 +41,17 @@ pub(crate) enum Step {
     Safety(Vec<ChatId>),
     /// A snapshot that the account shares.
     Snapshot(Box<SnapshotLine>),
+    /// What is kept of chats beyond their words.
+    Remembered(RememberedStep),
     /// Letters that wait, after this one.
     Letters(Option<(ChatId, TurnId)>),
+}
+
+/// Who asks for an export.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Owner,
+    Operator,
 }
 
 impl Step {
@@ -91,6 +101,10 @@ impl Frames {
                 let made = service.snapshot_frame(&self.peer.account, line).await;
                 made.map(|event| (event, None))
             }
+            Step::Remembered(left) => {
+                let made = service.remembered_frame(&self.peer.account, left).await;
+                made.map(|(event, rest)| (event, rest.map(Step::Remembered)))
+            }
             Step::Letters(after) => {
                 let made = service.letters_frame(&self.peer.account, after.clone()).await;
                 made.map(|(event, last)| (event, last.map(|last| Step::Letters(Some(last)))))
@@ -122,14 +136,15 @@ impl Service {
         }
         this.must_witness(&known.account, Act::Exported).await?;
         let session = this.session_of(caller, &known.account).await.ok();
-        let frames = Box::new(self.exported(&known.account, session).await?);
+        let frames = Box::new(self.exported(&known.account, session, By::Owner).await?);
         Ok(Answered { body: Body::Frames(frames), session: None })
     }
 
     /// Everything that the server has of an account, for somebody who may ask for it otherwise than by its credentials, as an
-    /// operator may for a person. It is ciphertext: only a device of the account's opens it.
+    /// operator may for a person. It is ciphertext: only a device of the account's opens it. What the server can read because the owner
+    /// switched that on is left out.
     pub async fn export_account(&self, account: &AccountId) -> Result<Frames, RefusedSent> {
-        self.exported(account, None).await
+        self.exported(account, None, By::Operator).await
     }
 
     /// How many chats an account has; none if there is no such account.
@@ -143,7 +158,7 @@ impl Service {
         }
     }
 
-    async fn exported(&self, account: &AccountId, session: Option<Session>) -> Answer<Frames> {
+    async fn exported(&self, account: &AccountId, session: Option<Session>, by: By) -> Answer<Frames> {
         let this = &*self.inner;
         let peer = Peer {
             account: account.clone(),
@@ -161,6 +176,9 @@ impl Service {
             let todo = chats.iter().map(|line| (line.chat.clone(), nothing.clone()));
             steps.push(Step::Chats(ChatsStep::new(SendReason::Export, todo)));
             steps.push(Step::Safety(chats.iter().map(|line| line.chat.clone()).collect()));
+            if by == By::Owner {
+                steps.push(Step::Remembered(RememberedStep::of(chats.iter().map(|line| line.chat.clone()))));
+            }
         }
         let snapshots = this.snapshot_lines(account).await?;
         steps.extend(snapshots.into_iter().map(|line| Step::Snapshot(Box::new(line))));

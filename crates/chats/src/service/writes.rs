@@ -183,11 +183,13 @@ impl Inner {
                 return Ok(vec![Step::event(ServerEvent::WriteConflict(conflict))]);
             }
             Err(StoreError::NotFound) => {
+                self.forget_all(account, chat).await?;
                 self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
                 return Err(StoreError::NotFound.into());
             }
             seq => seq?,
         };
+        self.forget_all(account, chat).await?;
         self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
         self.forget_ahead(account, Some(chat)).await;
         self.witness(account, Act::ChatDeleted).await;

@@ -17,7 +17,7 @@ use confidant_client::{ChatView, Credential, Device, Error, Phase, Posted, Trans
 use parking_lot::Mutex;
 
 use crate::place::Place as Store;
-use crate::world::{Between, MemoryFiles, Passes, Through, World};
+use crate::world::{Between, DRAFTS_MS, MemoryFiles, Passes, Through, World};
 
 /// SplitMix64.
 pub(crate) struct Dice(pub(crate) u64);
@@ -442,6 +442,7 @@ impl Case<'_> {
         }
         self.world.pass(FREEZE_MS);
         for round in 0..3 {
+            self.world.pass(DRAFTS_MS);
             for at in 0..2 {
                 self.log.lock().push(format!("{at}: settles, round {round}"));
                 let synced = self.device(at).sync(Phase::All).await;

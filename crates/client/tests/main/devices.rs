@@ -5,7 +5,7 @@ use std::time::Duration;
 use confidant_chat_format::{ChatId, Role};
 use confidant_client::{Device, Error, LossReason, News, OperationKind, Phase};
 
-use crate::world::{At, MemoryFiles};
+use crate::world::{At, DRAFTS_MS, MemoryFiles};
 
 crate::at_both! {
     what_one_device_writes_another_reads,
@@ -16,6 +16,7 @@ crate::at_both! {
     a_device_opens_again_without_the_server,
     many_messages_go_in_few_writes_and_come_in_order,
     whatever_this_device_accepts_can_be_stored,
+    drafts_go_at_most_every_five_seconds,
 }
 
 /// Applies news until this one came.
@@ -284,6 +285,48 @@ async fn many_messages_go_in_few_writes_and_come_in_order(at: At) {
     assert_eq!(one.say(&chats[0], &"x".repeat(300_000)).unwrap_err(), Error::TooLarge);
     assert_eq!(one.say_all(&chats[0], &["fine", &"x".repeat(300_000)]).unwrap_err(), Error::TooLarge);
     assert!(one.waiting().is_empty(), "all or nothing");
+}
+
+async fn drafts_go_at_most_every_five_seconds(at: At) {
+    let world = at.world().await;
+    let (mut one, ana) = world.ana().await;
+    let (chat, other) = (one.new_chat(None).unwrap(), one.new_chat(None).unwrap());
+    one.set_draft(&chat, Some("W")).unwrap();
+    one.flush().await.unwrap();
+    let mut two = world.second(&ana).await;
+    let draft = |device: &Device, chat: &ChatId| device.chat(chat).unwrap().draft;
+    assert_eq!((draft(&two, &chat).as_deref(), one.draft_wait()), (Some("W"), None));
+    // Too soon: it waits, and holds up nothing that is behind it.
+    world.pass(DRAFTS_MS / 4);
+    for words in ["Wh", "Whe", "Where to"] {
+        one.set_draft(&chat, Some(words)).unwrap();
+        one.flush().await.unwrap();
+    }
+    one.say(&chat, "said").unwrap();
+    one.set_draft(&other, Some("of another chat")).unwrap();
+    one.flush().await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    assert_eq!(draft(&two, &chat).as_deref(), Some("W"));
+    assert_eq!(bodies(&two, &chat), ["said"]);
+    assert_eq!(draft(&two, &other).as_deref(), Some("of another chat"));
+    assert_eq!(draft(&one, &chat).as_deref(), Some("Where to"), "here it is shown");
+    let wait = one.draft_wait().unwrap();
+    assert!(one.waiting().len() == 1 && wait < Duration::from_millis(DRAFTS_MS - DRAFTS_MS / 4), "{wait:?}");
+    // Its time has come: the last words go, once.
+    world.pass(u64::try_from(wait.as_millis()).unwrap());
+    assert_eq!(one.draft_wait(), None);
+    one.flush().await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    assert_eq!(draft(&two, &chat).as_deref(), Some("Where to"));
+    assert!(one.waiting().is_empty());
+    // What is thrown away goes at once, with what waited.
+    one.set_draft(&chat, Some("Where to go")).unwrap();
+    one.flush().await.unwrap();
+    one.set_draft(&chat, None).unwrap();
+    one.flush().await.unwrap();
+    two.sync(Phase::All).await.unwrap();
+    assert_eq!((draft(&two, &chat), one.waiting().len()), (None, 0));
+    assert!(one.copies().is_empty() && two.copies().is_empty());
 }
 
 /// The most bytes that `takes` accepts, between these.

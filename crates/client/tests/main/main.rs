@@ -15,6 +15,7 @@ mod malicious;
 mod offline;
 mod over_http;
 mod place;
+mod remembered;
 mod restore;
 mod rows;
 mod snapshots;

@@ -4,6 +4,7 @@
 //! just now; one "with memory" synced before the lie.
 
 mod entering;
+mod key_holder;
 mod oracle;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use confidant_client::{Device, Error, Phase, Posted, Transport, TransportError};
 use parking_lot::Mutex;
 
 use crate::devices::bodies;
-use crate::world::{Between, MemoryFiles, Person, Through, World};
+use crate::world::{Between, DRAFTS_MS, MemoryFiles, Person, Through, World};
 
 type Lie = Box<dyn FnMut(&mut ServerFrame) + Send>;
 type PostLie = Box<dyn FnMut(&str, &mut Posted) + Send>;
@@ -396,6 +397,7 @@ async fn an_older_state_is_rolled_back() {
         assert!(matches!(shown, Ok(3) | Err(Error::NoSuchChat)));
     }
     // An old draft, and old account data.
+    scene.world.pass(DRAFTS_MS);
     scene.one.set_draft(&scene.chat, Some("another draft")).unwrap();
     scene.one.set_data("settings", "theme", Some("light")).unwrap();
     scene.one.flush().await.unwrap();

@@ -14,7 +14,7 @@ use confidant_client::{
 use parking_lot::Mutex;
 
 use crate::devices::bodies;
-use crate::world::{Between, Local, MemoryFiles, Passes, Person, Through, World};
+use crate::world::{Between, DRAFTS_MS, Local, MemoryFiles, Passes, Person, Through, World};
 
 /// Ana with two devices that have everything, and the files of both.
 struct Scene {
@@ -190,6 +190,7 @@ async fn an_old_backup_is_refused_until_the_person_sends_theirs_again() {
     scene.one.edit(&scene.chat, &scene.ids[0], "edited").unwrap();
     scene.one.delete(&scene.chat, &scene.ids[1]).unwrap();
     scene.one.rename(&scene.chat, "Lisbon").unwrap();
+    scene.world.pass(DRAFTS_MS);
     scene.one.set_draft(&scene.chat, Some("a longer draft")).unwrap();
     scene.one.set_data("settings", "theme", Some("light")).unwrap();
     scene.one.delete_chat(&doomed).unwrap();

@@ -26,7 +26,7 @@ use confidant_client::{Device, Error, Phase};
 use parking_lot::Mutex;
 
 use crate::place::Place;
-use crate::world::{MemoryFiles, Person, World};
+use crate::world::{DRAFTS_MS, MemoryFiles, Person, World};
 
 /// What a person sees: titles and other fields, words by message, the branch that is shown.
 type Shown = BTreeMap<ChatId, (BTreeMap<String, String>, BTreeMap<MessageId, String>, Vec<MessageId>)>;
@@ -150,6 +150,7 @@ impl Writer {
         let third = one.new_chat(Some(&say("new"))).unwrap();
         one.say(&third, &say("hello")).unwrap();
         one.say(trip, &say("four")).unwrap();
+        world.pass(DRAFTS_MS);
         one.set_draft(trip, Some(&say("whole"))).unwrap();
         one.set_data("settings", "theme", Some(&say("dark"))).unwrap();
         one.flush().await.unwrap();

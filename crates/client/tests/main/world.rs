@@ -25,6 +25,8 @@ use crate::place::Place;
 use crate::rows::Kept;
 
 pub(crate) const NOW: u64 = 1_800_000_000_000;
+/// How long a draft waits after another one of its chat.
+pub(crate) const DRAFTS_MS: u64 = 5_000;
 
 /// A server with open registration; the first account is somebody else's.
 pub(crate) struct World {

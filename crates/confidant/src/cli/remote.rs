@@ -8,6 +8,7 @@ mod again;
 mod asking;
 mod commands;
 mod giving;
+mod keeping;
 mod restore;
 mod snapshots;
 mod switches;
@@ -181,9 +182,14 @@ pub(super) async fn run(
             Next::End => break,
             Next::Erase(by) => {
                 remote.erase(&by).await?;
-                break;
+                return Ok(Outcome::Done);
             }
         }
+    }
+    // A draft that followed another: nobody else sends it.
+    if let Some(wait) = remote.device.draft_wait().filter(|_| remote.device.is_connected()) {
+        tokio::time::sleep(wait).await;
+        remote.send().await?;
     }
     Ok(Outcome::Done)
 }

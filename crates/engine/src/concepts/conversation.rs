@@ -13,6 +13,7 @@ use crate::error::{Error, Tampering};
 use crate::inner::Inner;
 use crate::ledger::keyring::Keyring;
 use crate::ledger::session::Session;
+use crate::ledger::web_scope::{self, Keep};
 use crate::store::Names;
 use crate::store::contexts::{CaptureRow, ContextRow, ConversationName};
 
@@ -42,6 +43,9 @@ const OWN_CHANNEL: &str = "concepts";
 /// What stands in the thread's place in the scope of a conversation's key, and before the session's tag in that of a part's.
 const WHOLE: &str = "context";
 const PART: &str = "by-";
+/// The same where the conversation is a chat that only its owner can open.
+const CHAT: &str = "chat";
+const CHAT_PART: &str = "chat-by-";
 const FIXED: &str = "these are short words of plain letters, which every id allows";
 
 impl Conversation {
@@ -50,23 +54,28 @@ impl Conversation {
         Self::named(keyring, scope.tenant(), "session", &scope.session_id())
     }
 
-    /// The conversation that the session's application named, if it did.
+    /// The conversation that the session's application named, if it did; or the chat, where only its owner can open it: then it is
+    /// kept for the chat, which outlives its sessions. One whose words are in memory only has none.
     pub(super) fn shared(keyring: &Keyring, scope: &Scope) -> Option<Self> {
+        if web_scope::keep(scope) == Some(Keep::Stored) {
+            let place = keyring.conversation(scope.tenant(), "web", &scope.session_id()).to_string();
+            return Some(Self::of_place(keyring, scope.tenant(), PlaceId::new(&place).expect(FIXED), CHAT));
+        }
         let place = scope.place_id().filter(|_| scope.channel().as_str() == SHARED_CHANNEL)?;
         Some(Self::named(keyring, scope.tenant(), "shared", place.as_str()))
     }
 
     pub(super) fn named(keyring: &Keyring, tenant: &TenantId, kind: &str, id: &str) -> Self {
         let place = keyring.conversation(tenant, kind, id).to_string();
-        Self::of_place(keyring, tenant, PlaceId::new(&place).expect(FIXED))
+        Self::of_place(keyring, tenant, PlaceId::new(&place).expect(FIXED), WHOLE)
     }
 
-    fn of_place(keyring: &Keyring, tenant: &TenantId, place: PlaceId) -> Self {
+    fn of_place(keyring: &Keyring, tenant: &TenantId, place: PlaceId, thread: &str) -> Self {
         let scope = Scope::place(
             tenant.clone(),
             ChannelName::any(OWN_CHANNEL).expect(FIXED),
             place,
-            ThreadId::new(WHOLE).expect(FIXED),
+            ThreadId::new(thread).expect(FIXED),
             UserId::new("confidant").expect(FIXED),
         );
         Self::at(keyring, scope)
@@ -88,14 +97,25 @@ impl Conversation {
         inner.ledger.keyring.names(&self.scope)
     }
 
+    /// Whether it is a chat that only its owner can open: nobody else is shown anything of it.
+    pub(super) fn is_chat(&self) -> bool {
+        self.scope.thread().is_some_and(|thread| thread.as_str() == CHAT)
+    }
+
+    /// Whether it is sealed at rest. A chat always is.
+    pub(super) fn is_sealed(&self, settings: &ConceptSettings) -> bool {
+        settings.seal_context || self.is_chat()
+    }
+
     /// A session's part in it.
     pub(super) fn part(&self, keyring: &Keyring, by: Tag, person: Tag) -> PartName {
         let place = self.scope.place_id().expect("the scope of a conversation has a place");
+        let before = if self.is_chat() { CHAT_PART } else { PART };
         let scope = Scope::place(
             self.scope.tenant().clone(),
             ChannelName::any(OWN_CHANNEL).expect(FIXED),
             place.clone(),
-            ThreadId::new(&format!("{PART}{by}")).expect(FIXED),
+            ThreadId::new(&format!("{before}{by}")).expect(FIXED),
             UserId::new(&person.to_string()).expect(FIXED),
         );
         let names = keyring.names(&scope);
@@ -105,9 +125,11 @@ impl Conversation {
     /// The conversation and the part whose key's scope this is; nothing if it is another's.
     pub(super) fn of_part(keyring: &Keyring, scope: &Scope) -> Option<(Self, PartName)> {
         let place = scope.place_id().filter(|_| scope.channel().as_str() == OWN_CHANNEL)?;
-        let by = Tag::from_hex(scope.thread()?.as_str().strip_prefix(PART)?)?;
-        let person = Tag::from_hex(scope.user().as_str())?;
-        let conversation = Self::of_place(keyring, scope.tenant(), place.clone());
+        let thread = scope.thread()?.as_str();
+        let of_chat = thread.strip_prefix(CHAT_PART).map(|by| (by, CHAT));
+        let (by, whole) = of_chat.or_else(|| thread.strip_prefix(PART).map(|by| (by, WHOLE)))?;
+        let (by, person) = (Tag::from_hex(by)?, Tag::from_hex(scope.user().as_str())?);
+        let conversation = Self::of_place(keyring, scope.tenant(), place.clone(), whole);
         let part = conversation.part(keyring, by, person);
         Some((conversation, part))
     }
@@ -115,7 +137,14 @@ impl Conversation {
 
 /// Whether a scope is that of a conversation's key.
 pub(crate) fn is_conversation(scope: &Scope) -> bool {
-    scope.channel().as_str() == OWN_CHANNEL && scope.thread().is_some_and(|thread| thread.as_str() == WHOLE)
+    let is_whole = |thread: &ThreadId| [WHOLE, CHAT].contains(&thread.as_str());
+    scope.channel().as_str() == OWN_CHANNEL && scope.thread().is_some_and(is_whole)
+}
+
+/// Whether a scope is that of a conversation's key, or of a part's in one.
+pub(crate) fn is_concepts_key(scope: &Scope) -> bool {
+    let is_part = |thread: &ThreadId| [PART, CHAT_PART].iter().any(|part| thread.as_str().starts_with(part));
+    is_conversation(scope) || (scope.channel().as_str() == OWN_CHANNEL && scope.thread().is_some_and(is_part))
 }
 
 /// A conversation that the store knows by its name, with its key.
@@ -173,7 +202,7 @@ pub(super) fn content(
     stored: &Stored,
 ) -> Vec<u8> {
     let plain = serde_json::to_vec(stored).expect("a context has string keys only, so it is always JSON");
-    if !settings.seal_context {
+    if !conversation.is_sealed(settings) {
         return plain;
     }
     in_place(&conversation.scope, key, &version.to_string(), "", |context| {
@@ -189,7 +218,7 @@ pub(super) fn opened(
 ) -> Result<Stored, Error> {
     let refused = Error::Tampered(Tampering::RecordRefused);
     // Where the operator chose readable contexts, what is there may still be sealed from before.
-    if !settings.seal_context && row.content.first() == Some(&b'{') {
+    if !conversation.is_sealed(settings) && row.content.first() == Some(&b'{') {
         return serde_json::from_slice(&row.content).map_err(|_| refused);
     }
     let sealed = Sealed::from_bytes(row.content.clone());

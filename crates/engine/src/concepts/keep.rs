@@ -39,6 +39,9 @@ pub(super) async fn load(session: &Session) -> Result<ConversationContext, Error
     let inner = &session.inner;
     let Some(shared) = inner.ledger.concepts.shared() else { return Ok(ConversationContext::default()) };
     let seat = Seat::of(session).await?;
+    if !seat.keeps(session) {
+        return Ok(ConversationContext::default());
+    }
     lifetime::prolong_part(inner, &seat);
     let Some((read, key)) = read(inner, &shared.settings, &seat.conversation).await? else {
         return Ok(ConversationContext::default());
@@ -123,6 +126,10 @@ pub(super) async fn merge(
 ) -> Result<ConversationContext, Error> {
     let inner = &session.inner;
     let seat = Seat::of(session).await?;
+    if !seat.keeps(session) {
+        // Switched off since the turn began.
+        return Err(Error::Erased);
+    }
     let conversation = &seat.conversation;
     let mut known = PartKeys::default();
     for attempt in 0..TRIES_TO_WRITE {
@@ -431,7 +438,8 @@ pub(crate) async fn export_person(
 ) -> Result<Vec<serde_json::Value>, Error> {
     let mut exported = Vec::new();
     for (conversation, part) in parts_of(inner, person).await? {
-        if !besides.contains(&part.by) {
+        // What is kept of a chat that only its owner can open is in its owner's export, and in nobody else's.
+        if !besides.contains(&part.by) && !conversation.is_chat() {
             let events = events(inner, CapturesOf::Conversation(conversation.name)).await?;
             let theirs = events.into_iter().filter(|(row, _)| row.scope == part.by);
             exported.extend(theirs.filter_map(|(_, event)| serde_json::to_value(event).ok()));
@@ -640,7 +648,7 @@ const SWEPT_AT_ONCE: usize = 100;
 
 /// The events of a conversation, oldest first, each with its row. Those of a part whose key is gone are gone, whoever put
 /// the row back. Of a whole tenant's, those that do not open are left out, so that one damaged conversation does not hide the
-/// others.
+/// others; and those of chats that only their owner can open.
 pub(super) async fn events(inner: &Inner, of: CapturesOf) -> Result<Vec<(CaptureRow, Event)>, Error> {
     let mut events = Vec::new();
     let mut keys: BTreeMap<ConversationName, Result<(Conversation, Key), Tampering>> = BTreeMap::new();
@@ -650,6 +658,10 @@ pub(super) async fn events(inner: &Inner, of: CapturesOf) -> Result<Vec<(Capture
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(key_of(inner, row.name).await?),
         };
+        // What was captured in a chat that only its owner can open is shown to nobody else.
+        if matches!(of, CapturesOf::Tenant(_)) && matches!(known, Ok((one, _)) if one.is_chat()) {
+            continue;
+        }
         let opened = match known {
             Ok((conversation, key)) if row.sealed.kid() == Some(key.kid()) => {
                 open_event(&conversation.scope, key, &row)

@@ -3,6 +3,9 @@
 //! Being in it is having a key of one's own there. A person gets one when an agent or an administrator speaks for them, or
 //! invites them; never by knowing the conversation's name. Who is not in it has the same conversation to themselves: their
 //! concepts are kept with their session, and nobody else's are seen.
+//!
+//! A chat that only its owner can open is such a conversation of one: its owner is in it while they have its concepts switched
+//! on ([`WebSessions::keep_concepts`](crate::WebSessions::keep_concepts)). Otherwise it has no concepts at all.
 
 use confidant_seal::Scope;
 use futures_util::future::BoxFuture;
@@ -24,6 +27,11 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// Whether anything is kept here: nothing is of a chat whose owner did not switch that on.
+    pub(super) fn keeps(&self, session: &Session) -> bool {
+        self.part.is_some() || !session.is_web()
+    }
+
     pub(super) async fn of(session: &Session) -> Result<Self, Error> {
         let keyring = &session.inner.ledger.keyring;
         if let Some((conversation, part)) = shared(session)

@@ -33,7 +33,7 @@ pub(crate) use capture::{NAME, NOTED, Taken, take, tool};
 pub use confidant_concepts::{Concept, Graph, GraphError, Look, Node};
 pub(crate) use context::Captured;
 pub use context::{ConversationContext, ConversationIdentity};
-pub(crate) use conversation::is_conversation;
+pub(crate) use conversation::{is_concepts_key, is_conversation};
 pub(crate) use keep::{
     check, count, count_person, export_person, forget, forget_expired, forget_person, stored_version, sweep,
     take_back,

@@ -142,7 +142,7 @@ impl Stored {
             parts.push(StoredPart::seal(inner, settings, conversation, (&by, person, &key), &nodes));
         }
         let nobodys: Vec<Active> = nodes.into_iter().filter(|node| node.uses.is_empty()).collect();
-        let readable = if settings.seal_context {
+        let readable = if conversation.is_sealed(settings) {
             nobodys.iter().map(|node| node.id.clone()).collect()
         } else {
             active_node_ids
@@ -161,7 +161,8 @@ impl StoredPart {
     ) -> Self {
         let plain =
             serde_json::to_vec(nodes).expect("concepts have string keys only, so they are always JSON");
-        let ids = nodes.iter().map(|node| node.id.clone()).filter(|_| !settings.seal_context).collect();
+        let ids =
+            nodes.iter().map(|node| node.id.clone()).filter(|_| !conversation.is_sealed(settings)).collect();
         let tag = Tag::from_hex(by).unwrap_or(person);
         let scope = conversation.part(&inner.ledger.keyring, tag, person).scope;
         let sealed = in_place(&scope, key, FIELD, FIELD, |context| seal(key, SUITE, context, 1, &plain));

@@ -2,6 +2,7 @@
 
 use super::context::ConversationContext;
 use super::keep::load;
+use super::members::Seat;
 use super::shared::{CaptureWhen, ContextStatus, InScope, ScopeNode, Shared};
 use crate::audience::{Audience, Sharing};
 use crate::ledger::session::Session;
@@ -10,6 +11,9 @@ use crate::ledger::session::Session;
 pub(crate) async fn recall(session: &Session, audience: Audience, sharing: Sharing, asked: bool) -> InScope {
     let inner = &session.inner;
     let Some(shared) = inner.ledger.concepts.shared() else { return InScope::default() };
+    if session.is_web() && !matches!(Seat::of(session).await, Ok(seat) if seat.keeps(session)) {
+        return InScope::default();
+    }
     let mut scope = match load(session).await {
         Ok(context) => visible(session, shared, &context, audience, sharing).await,
         Err(error) => {

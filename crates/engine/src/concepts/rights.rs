@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::context::{Active, Captured, ConversationContext, Event, What};
 use super::conversation::SHARED_CHANNEL;
-use super::keep::{self, Merge};
+use super::keep::{self, Forgotten, Merge};
 use super::members::Seat;
 use super::{ContextStatus, InScope, Shared};
 use crate::audience::{Audience, Sharing};
@@ -235,6 +235,20 @@ impl Session {
     /// Makes the context anew from the capture log.
     pub fn rebuild_concepts(&self) -> BoxFuture<'_, Result<ConversationContext, Error>> {
         Box::pin(async move { keep::rebuild(self, on(self)?).await })
+    }
+
+    /// Ends what a chat that only its owner can open has in scope, and the log of it: the keys first. Says what went, if anything
+    /// was kept at all.
+    pub(crate) async fn end_concepts(&self) -> Result<Option<Forgotten>, Error> {
+        let Seat { conversation, part: Some((part, _)) } = Seat::of(self).await? else { return Ok(None) };
+        Ok(Some(keep::forget_part(&self.inner, &conversation, &part).await?))
+    }
+
+    /// What is kept of such a chat, for its owner: what was captured, oldest first; nothing where that is not switched on.
+    pub(crate) async fn kept_concepts(&self) -> Result<Option<Vec<serde_json::Value>>, Error> {
+        let Seat { conversation, part: Some(_) } = Seat::of(self).await? else { return Ok(None) };
+        let events = keep::events(&self.inner, CapturesOf::Conversation(conversation.name)).await?;
+        Ok(Some(events.into_iter().filter_map(|(_, event)| serde_json::to_value(event).ok()).collect()))
     }
 
     /// Its records in the capture log.

@@ -5,6 +5,7 @@
 //! result.
 
 mod adopted;
+mod found;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::head::Head;
 use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
+use found::Found;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -179,6 +181,9 @@ pub(crate) struct Checkpoint {
     /// Where the conversation stands for its client, where that has said so with the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     head: Option<Head>,
+    /// What the newest turns found out, oldest first, where devices keep the conversation.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    found: VecDeque<Found>,
     /// Requests that were called off before they were accepted, newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     called_off: VecDeque<String>,
@@ -297,7 +302,8 @@ impl Checkpoint {
                 self.decided.drain(..many);
                 approval.decided = Some(decided);
             }
-            Entry::Noted { note, harm, .. } => {
+            Entry::Noted { request_id, note, harm, .. } => {
+                self.find_out(&request_id, |found| found.note = (*note).clone());
                 self.about.take(*note);
                 self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
             }
@@ -313,6 +319,7 @@ impl Checkpoint {
                 let known = self.exchange(&request_id).map(|exchange| exchange.audience);
                 let audience = known.unwrap_or(Audience::Private);
                 self.made.retain(|made| made.audience != audience);
+                self.find_out(&request_id, |found| found.made = Some(enrichment.clone()));
                 self.made.push(Made { audience, enrichment: *enrichment });
             }
             Entry::Summarised { summary } => {
@@ -419,6 +426,7 @@ impl Checkpoint {
             _ => false,
         });
         self.captured.retain(|capture| capture.request_id != request_id);
+        self.found.retain(|found| found.request_id() != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
         self.about.category = None;

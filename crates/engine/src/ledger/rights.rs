@@ -29,8 +29,8 @@ pub use administrator::{
     Administrator, AuditCursor, AuditEnd, AuditPage, ReceiptProof, SessionSummary, Verified,
 };
 pub use census::{Census, Kept};
-pub(crate) use erasure::Whose;
 use erasure::{Subject, erase};
+pub(crate) use erasure::{Whose, erase_concepts};
 pub use receipt::Receipt;
 
 /// A session's content, decrypted and portable.

@@ -454,6 +454,7 @@ impl Making<'_> {
             flagged_for_review: does(SafetyAction::FlagForHumanReview) && !self.planner.known.flagged,
             terminated: does(SafetyAction::TerminateConversation),
             focus: None,
+            due: None,
         }
     }
 

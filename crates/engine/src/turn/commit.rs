@@ -63,7 +63,8 @@ async fn answer(
         let capture = Capture { request_id, at, audience, concepts: taken.concepts };
         entries.push(Entry::Captured { capture });
     }
-    let (note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
+    let (mut note, harm) = (std::mem::take(&mut answered.draft.note), answered.draft.harm.take());
+    note.due = enrich::due(session, &answered);
     let notes: Vec<AuditRecord> = taken.refused.into_iter().chain(noteworthy(session, &note)).collect();
     if !note.is_empty() || harm.is_some() {
         entries.push(Entry::Noted { request_id: request_id.clone(), at, note: Box::new(note), harm });

@@ -74,6 +74,7 @@ pub use after::elsewhere::Standing;
 pub(crate) use after::forgotten;
 pub(crate) use after::left_open::LeftOpen;
 pub(crate) use after::pay::{pay, pay_all};
+pub use after::recorded::{MadeOfIt, Recorded};
 pub use after::resume::Recovered;
 pub(crate) use after::resume::recover;
 pub use begin::Turn;

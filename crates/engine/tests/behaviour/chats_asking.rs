@@ -230,6 +230,9 @@ async fn no_concept_is_captured_in_a_chat_that_did_not_ask_for_it(place: Place) 
     let is_offered = || rig.model.last_prompt().tools.iter().any(|tool| tool.name == "capture_concepts");
     assert!(answer.metadata.concepts.is_none() && !is_offered());
     chat.turn(request(1, true)).finish().await.unwrap();
+    assert!(!is_offered(), "its owner has not switched it on");
+    assert!(web(&rig.engine).keep_concepts(ACCOUNT, CHAT).await.unwrap());
+    chat.turn(request(2, true)).finish().await.unwrap();
     assert!(is_offered(), "it can be switched on");
     stop(rig.engine).await;
 }

@@ -6,6 +6,8 @@ mod approvals;
 mod calls;
 mod chats;
 mod chats_asking;
+mod chats_concepts;
+mod chats_recorded;
 mod chats_turns;
 mod client_tools;
 mod concepts;

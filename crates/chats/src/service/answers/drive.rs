@@ -178,6 +178,7 @@ fn question(
         past,
         asks: ask.asks.into_vec(),
         safety: None,
+        remembers: ask.remembers.map(confidant_chat_protocol::List::into_vec),
     }
 }
 
@@ -189,10 +190,16 @@ pub(super) async fn hear(service: Arc<Inner>, running: Arc<Running>, telling: An
 }
 
 async fn forget_dropped(service: &Inner, running: &Running) {
-    if running.called_off() == Some(CalledOff::Dropped)
-        && let Some(answerer) = &service.answers.answerer
-        && let Err(refused) = answerer.end(&running.place).await
-    {
+    if running.called_off() != Some(CalledOff::Dropped) {
+        return;
+    }
+    let Some(answerer) = &service.answers.answerer else { return };
+    let Place { account, chat, .. } = &running.place;
+    let forgotten = match answerer.end(&running.place).await {
+        Ok(()) => service.forget_all(account, chat).await,
+        Err(refused) => Err(refused),
+    };
+    if let Err(refused) = forgotten {
         tracing::warn!(reason = refused.error.name(), "chats: words of a deleted chat may still be kept");
     }
 }
@@ -352,10 +359,15 @@ async fn settle(service: &Arc<Inner>, running: &Running) {
 /// Leaves the answer in the mailbox, and keeps nothing of it here that is not to be kept.
 pub(super) async fn leave(service: &Inner, running: &Running) {
     let is_gone = service.leave(running).await;
-    if (is_gone || running.place.keep == Keep::Turn)
-        && let Some(answerer) = &service.answers.answerer
-        && let Err(refused) = answerer.end(&running.place).await
-    {
+    let Place { account, chat, keep } = &running.place;
+    let Some(answerer) = service.answers.answerer.as_ref().filter(|_| is_gone || *keep == Keep::Turn) else {
+        return;
+    };
+    let forgotten = match answerer.end(&running.place).await {
+        Ok(()) if is_gone => service.forget_all(account, chat).await,
+        ended => ended,
+    };
+    if let Err(refused) = forgotten {
         tracing::warn!(
             reason = refused.error.name(),
             "chats: words that were for one turn, or of a deleted chat, are still kept"
@@ -401,7 +413,7 @@ pub(super) async fn ended(
     }
 }
 
-fn made_event(running: &Running, made: Made) -> PostProcessingCompleted {
+pub(super) fn made_event(running: &Running, made: Made) -> PostProcessingCompleted {
     PostProcessingCompleted {
         chat: running.place.chat.clone(),
         turn: running.turn.clone(),
@@ -552,7 +564,7 @@ impl Inner {
     }
 
     /// Remembers what is known now, if it is something else. Somebody else may do so at the same time: then theirs is looked at again.
-    async fn note_safety(&self, running: &Running, now: Option<&[u8]>) {
+    pub(super) async fn note_safety(&self, running: &Running, now: Option<&[u8]>) {
         let Some(now) = now else { return };
         for _ in 0..NOTES {
             let before = match self.known_safety(running).await {

@@ -264,14 +264,19 @@ impl Inner {
         };
         match (mark, found) {
             (_, Left::Runs) => Ok(()),
-            (Some(mark), Left::Answer(answer)) => {
+            (Some(mark), Left::Answer(answer, made)) => {
                 let place = Place { account, chat, keep: mark.keep };
                 let ids = Some((mark.message, mark.reply));
                 let running = Running::again(place, &turn, mark.after, ids);
                 running.asked_at(mark.asked_at);
                 running.set(&answer.text);
+                self.note_safety(&running, answer.safety.as_deref()).await;
                 let ended = drive::ended(self, &running, *answer).await;
                 running.keep(&ServerEvent::AiTypingEnded(ended));
+                if let Some(made) = made {
+                    let made = drive::made_event(&running, *made);
+                    running.keep(&ServerEvent::PostProcessingCompleted(made));
+                }
                 drive::leave(self, &running).await;
                 Ok(())
             }

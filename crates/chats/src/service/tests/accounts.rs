@@ -407,6 +407,7 @@ async fn an_export_has_everything() {
         "devices",
         "chat_content_batch_response",
         "safety_records",
+            "remembered_records",
         "letters_waiting",
         "phased_sync_complete",
     ];

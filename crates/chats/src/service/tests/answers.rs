@@ -43,6 +43,7 @@ impl Asker {
             available: List::default(),
             given: List::default(),
             asks: List::default(),
+            remembers: None,
         }
     }
 
@@ -317,7 +318,7 @@ async fn a_second_question_waits_for_the_first_and_the_same_one_is_not_asked_twi
 
 #[tokio::test]
 async fn a_tool_waits_for_the_persons_word() {
-    let (_world, _, _ana, mut socket, asker) = answered(false).await;
+    let (world, _, _ana, mut socket, asker) = answered(false).await;
     let question = asker.question("approve me");
     ask(&mut socket, ask_event(&question)).await.unwrap();
     let approval = loop {
@@ -331,6 +332,20 @@ async fn a_tool_waits_for_the_persons_word() {
         approval: approval.approval,
         allow: true,
     };
+    // Of another question, in another chat, of another turn, or by somebody else: refused, and the turn goes on waiting.
+    let wrong = [
+        DecideAiTask { approval: Text::cut("2"), ..decide.clone() },
+        DecideAiTask { chat: ChatId::random(), ..decide.clone() },
+        DecideAiTask { turn: TurnId::random(), ..decide.clone() },
+    ];
+    for wrong in wrong {
+        let frames = ask(&mut socket, ClientEvent::DecideAiTask(wrong)).await.unwrap();
+        assert_eq!(name(&frames), "not-found");
+    }
+    let bob = world.register("bob").await;
+    let mut theirs = world.connect(&bob).await;
+    let frames = ask(&mut theirs, ClientEvent::DecideAiTask(decide.clone())).await.unwrap();
+    assert_eq!(name(&frames), "not-found");
     let frames = ask(&mut socket, ClientEvent::DecideAiTask(decide.clone())).await.unwrap();
     assert_eq!(name(&frames), "ai_task_initiated");
     let (words, ended) = hear(&mut socket, &question.turn).await;

@@ -49,6 +49,7 @@ impl Lab {
             available: List::default(),
             given: List::default(),
             asks: List::default(),
+            remembers: None,
         }
     }
 
@@ -159,6 +160,9 @@ async fn an_answer_outlives_the_process_that_was_asked_for_it() {
         ("known=0: a question", Some(&question.message))
     );
     assert!(more.contains(r#""finish":"whole""#), "{more}");
+    // With the title that it gave, and what was made of it.
+    assert!(more.contains(r#""title":"A chat""#) && more.contains("in short"), "{more}");
+    assert_eq!(more.matches("and then?").count(), 1, "{more}");
     // The proof is that of any answer.
     let asked = confidant_chat_format::Transcript::start().then(TranscriptKind::User, "a question");
     let end = asked.then(TranscriptKind::Assistant, &message.body);

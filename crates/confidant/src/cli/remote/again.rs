@@ -21,6 +21,8 @@ pub(super) struct Again {
     pause: Duration,
     /// The session is over: nobody tries.
     is_over: bool,
+    /// When a draft that waits may be sent.
+    draft: Option<Instant>,
 }
 
 /// What happened while nobody typed.
@@ -28,11 +30,13 @@ pub(super) enum Meanwhile {
     News(News),
     /// The server is there again.
     Back,
+    /// A draft that had to wait may be sent.
+    Draft,
 }
 
 impl Again {
     pub(super) fn new() -> Self {
-        let mut again = Self { next: Instant::now(), pause: FIRST, is_over: false };
+        let mut again = Self { next: Instant::now(), pause: FIRST, is_over: false, draft: None };
         again.later();
         again
     }
@@ -66,7 +70,16 @@ impl Again {
 pub(super) async fn meanwhile(device: &mut Device, again: &mut Again) -> Meanwhile {
     loop {
         if device.is_connected() {
-            match device.listen().await {
+            // Kept here: a line that is typed meanwhile does not make it later.
+            again.draft = again.draft.or_else(|| Some(Instant::now() + device.draft_wait()?));
+            let heard = tokio::select! {
+                heard = device.listen() => heard,
+                () = at(again.draft) => {
+                    again.draft = None;
+                    return Meanwhile::Draft;
+                }
+            };
+            match heard {
                 Ok(news) => return Meanwhile::News(news),
                 Err(error @ Error::Refused(_)) => note(&error.to_string()),
                 Err(error) => {
@@ -88,11 +101,20 @@ pub(super) async fn meanwhile(device: &mut Device, again: &mut Again) -> Meanwhi
     }
 }
 
+/// Waits until then; for ever, if there is no such time.
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Remote<'_> {
     /// Takes in what happened while nobody typed. What fails is said, and the conversation goes on.
     pub(super) async fn heed_meanwhile(&mut self, happened: Meanwhile) -> anyhow::Result<()> {
         match happened {
             Meanwhile::News(news) => self.heed(&news).await,
+            Meanwhile::Draft => self.send().await,
             Meanwhile::Back => {
                 match self.arrive().await {
                     Ok(()) if self.device.is_connected() => {

@@ -47,6 +47,7 @@ impl Remote<'_> {
             "wait" => self.wait().await?,
             "switch" => self.switch(rest).await?,
             "cache" => self.cache(rest).await?,
+            "keep" => self.keep(rest).await?,
             _ => return Ok(None),
         }
         Ok(Some(()))

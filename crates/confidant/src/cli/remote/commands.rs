@@ -232,6 +232,7 @@ impl Remote<'_> {
 
     async fn delete_chat(&mut self) -> anyhow::Result<()> {
         let chat = self.open_chat()?;
+        self.forget_kept(&chat).await?;
         self.device.delete_chat(&chat)?;
         self.chat = None;
         self.send().await
@@ -388,7 +389,7 @@ const HELP: &str = "\
 /ask TEXT  /retry [NUMBER]  /approve  /deny           ask, or ask again; decide whether a tool may run
 /wait  /cancel  /give-up                              wait for, stop or give up an answer
 /switch [NAME on|off]                                 what answers may use: lists it, or switches it for all devices
-/cache [on|off]                                       whether the server keeps this chat's words for a while
+/cache [on|off]  /keep [NAME on|off]                  whether the server keeps this chat's words for a while; what else it keeps
 /give [NUMBERS]  /deny  /share [NAME on|off]          what answers may get from your device, once or always
 /memory [NAME [TEXT]]                                 what you save for answers, by name
 /edit NUMBER TEXT  /delete NUMBER  /rename TITLE  /draft TEXT  /delete-chat

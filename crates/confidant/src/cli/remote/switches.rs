@@ -14,6 +14,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("settings", "the names of what you saved, and what you share of it"),
     ("similar", "summaries of similar chats"),
     ("search", "what your other chats say about some words"),
+    ("concepts", "what the server keeps of a chat's concepts, where /keep allows it"),
     ("memory.concepts", "the shared graph of public concepts"),
     ("suggestions", "suggestions, tags and a summary after the answer"),
     ("focus", "all focus modes"),

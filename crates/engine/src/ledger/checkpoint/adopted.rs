@@ -27,6 +27,7 @@ impl Checkpoint {
         }
         self.summaries.clear();
         self.made.clear();
+        self.found.clear();
         self.by_request.clear();
         self.dropped = 0;
         self.taken_over = said.iter().map(|taken| 1 + taken.replies.len() as u64).sum();

@@ -8,7 +8,7 @@ use confidant_seal::TenantId;
 use futures_util::future::BoxFuture;
 
 use super::administrator::Administrator;
-use crate::concepts::is_conversation;
+use crate::concepts::is_concepts_key;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ledger::account_scope::is_account_key;
@@ -48,7 +48,7 @@ impl Engine {
                     census.unreadable += 1;
                 }
                 let is_over = owned.row.expires_at.is_some_and(|at| at <= now);
-                let is_session = !is_conversation(&scope) && !is_account_key(&scope) && !is_over;
+                let is_session = !is_concepts_key(&scope) && !is_account_key(&scope) && !is_over;
                 if scope.tenant() == tenant && is_session {
                     let kept = if is_volatile(&scope) { Kept::Memory } else { Kept::Stored };
                     *census.sessions.entry((scope.channel().as_str().to_owned(), kept)).or_default() += 1;

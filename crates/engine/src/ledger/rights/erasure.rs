@@ -17,6 +17,7 @@ use crate::inner::Inner;
 use crate::ledger::access::end_tokens;
 use crate::ledger::audit::{Action, Actor, AuditRecord};
 use crate::ledger::epoch::Epoch;
+use crate::ledger::session::Session;
 use crate::store::{KeyName, Known, Names};
 
 /// Whose data ends.
@@ -95,24 +96,32 @@ pub(super) async fn erase(
     if captures > 0 {
         derived.insert("captures".to_owned(), captures);
     }
-    let at = inner.ledger.now();
-    let note = AuditRecord::new(at, actor, action).about(tag).within(tenant).counting(sessions);
+    let note =
+        AuditRecord::new(inner.ledger.now(), actor, action).about(tag).within(tenant).counting(sessions);
+    let what = Receipt { epoch, sessions, records, tokens, derived, ..Receipt::of(word, tag, &keys) };
+    proved(inner, what, note).await
+}
+
+/// Ends what is kept of a chat's concepts; nothing if nothing was. The chat's session and its turns are left as they are.
+pub(crate) async fn erase_concepts(session: &Session) -> Result<Option<Receipt>, Error> {
+    let Some(gone) = session.end_concepts().await? else { return Ok(None) };
+    let derived = BTreeMap::from([("captures".to_owned(), gone.captures)]);
+    let what = Receipt { derived, ..Receipt::of("concepts", session.names.scope, &gone.keys) };
+    let note = session.record(Action::ContextErased).counting(gone.captures);
+    proved(&session.inner, what, note).await.map(Some)
+}
+
+/// The receipt of what went, with the record of it.
+async fn proved(inner: &Inner, what: Receipt, note: AuditRecord) -> Result<Receipt, Error> {
+    let at = note.at;
     let head = inner.ledger.record(note).await?;
     inner.ledger.store.scrub().await?;
     let mut receipt = Receipt {
-        erased: word.to_owned(),
-        subject: tag.to_string(),
         at,
-        epoch,
-        sessions,
-        records,
-        tokens,
-        derived,
-        keys: keys.iter().map(Kid::to_string).collect(),
         audit_lane: head.lane,
         audit_seq: head.seq,
         audit_tag: Tag::from_bytes(head.tag).to_string(),
-        signature: String::new(),
+        ..what
     };
     receipt.signature = sign(inner, &receipt);
     Ok(receipt)

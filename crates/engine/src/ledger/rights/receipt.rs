@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use confidant_seal::{Kid, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
@@ -11,7 +12,7 @@ use crate::ledger::epoch::Epoch;
 /// Proof of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// What was erased: `session` or `person`.
+    /// What was erased: `session`, `person`, or `concepts` of a chat that only its owner can open.
     pub erased: String,
     /// Whose, as a tag: only the keyring can tell whom it stands for.
     pub subject: String,
@@ -40,6 +41,27 @@ pub struct Receipt {
     pub audit_tag: String,
     /// Signature with the audit key over all of the above.
     pub signature: String,
+}
+
+impl Receipt {
+    /// Of nothing yet but these keys; not signed.
+    pub(super) fn of(erased: &str, subject: Tag, keys: &[Kid]) -> Self {
+        Self {
+            erased: erased.to_owned(),
+            subject: subject.to_string(),
+            at: Millis(0),
+            epoch: Epoch::default(),
+            sessions: 0,
+            records: 0,
+            tokens: 0,
+            derived: BTreeMap::new(),
+            keys: keys.iter().map(Kid::to_string).collect(),
+            audit_lane: Lane::ZERO,
+            audit_seq: 0,
+            audit_tag: String::new(),
+            signature: String::new(),
+        }
+    }
 }
 
 /// Whether it is a receipt from before erasures were counted.

@@ -6,6 +6,7 @@ pub(super) mod elsewhere;
 pub(crate) mod forgotten;
 pub(super) mod left_open;
 pub(super) mod pay;
+pub(super) mod recorded;
 pub(super) mod remote;
 pub(super) mod resume;
 pub(super) mod unfinished;

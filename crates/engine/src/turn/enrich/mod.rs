@@ -4,14 +4,17 @@ mod enrichment;
 mod strip;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use confidant_model::{Model, ModelError, fresh_fence};
 
 use super::compress;
-use super::draft::Draft;
+use super::draft::{Answered, Draft};
 use super::outbound::Outbound;
 use super::outlet::Outlet;
+use crate::about::Due;
 use crate::error::Error;
+use crate::inner::Inner;
 use crate::ledger::audit::Action;
 use crate::ledger::entry::Entry;
 use crate::ledger::session::{Session, Wrote};
@@ -44,6 +47,23 @@ pub(super) fn later(session: &Session, material: Option<Material>, draft: &Draft
             tracing::warn!(error = error.code(), "a conversation was not summarised");
         }
     });
+}
+
+/// Whether something is to be made of an answer, where devices keep the chat: they may have to look for it in the log.
+pub(super) fn due(session: &Session, answered: &Answered) -> Option<Due> {
+    let inner = &session.inner;
+    let makes = inner.ledger.settings.processing.enrich && inner.staff.models.small().is_some();
+    let material = answered.draft.material.as_ref().filter(|_| makes && session.is_web())?;
+    if answered.enrichment.is_some() {
+        return None;
+    }
+    let is_known = material.settings.is_empty() && material.profile.is_empty();
+    Some(if is_known { Due::FromLog } else { Due::Here })
+}
+
+/// How long it may take until it is there, or will not come from whoever answered.
+pub(super) fn patience(inner: &Inner) -> Duration {
+    inner.ledger.settings.processing.timeout * (ENRICH_PATIENCE + 1) + Duration::from_secs(5)
 }
 
 /// What a small model makes of a turn.
