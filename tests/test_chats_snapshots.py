@@ -57,11 +57,11 @@ def test_somebody_without_an_account_opens_what_was_shared(server: Confidant, an
     assert key not in server.log() and shared["snapshot"] not in server.log()
     assert leaks(server.folder, (key, WORDS, TITLE, shared["snapshot"])) == []
     for damaged in (link[:-1], link.replace("#", ""), "nothing"):
-        assert "not the whole link" in opened(damaged, tmp_path, 1).stderr
+        assert "not the whole link" in opened(damaged, tmp_path, 2).stderr
     wrong = link[:-4] + ("AAAA" if link[-4:] != "AAAA" else "BBBA")
-    assert "record-refused" in opened(wrong, tmp_path, 1).stderr
+    assert "record-refused" in opened(wrong, tmp_path, 2).stderr
     two.do("/snapshots end 1")
-    assert "not-found" in opened(link, tmp_path, 1).stderr
+    assert "not-found" in opened(link, tmp_path, 2).stderr
     assert ana.do("/snapshots") == []
 
 
@@ -74,6 +74,6 @@ def test_a_snapshot_goes_with_its_chat(server: Confidant, ana: Person, tmp_path:
     (snapshot,) = exported["chats"][0]["snapshots"]
     assert [message["body"] for message in snapshot["messages"]] == [WORDS]
     ana.do("/open 1", "/delete-chat")
-    assert "not-found" in opened(shared["link"], tmp_path, 1).stderr
-    refused = ana.run("--login", ana.login, "--do", "/snapshot", status=1)
+    assert "not-found" in opened(shared["link"], tmp_path, 2).stderr
+    refused = ana.run("--login", ana.login, "--do", "/snapshot", status=2)
     assert "no chat is open" in refused.stderr
