@@ -77,4 +77,4 @@ pub use pairing::{NewDevice, Pairing, PairingSecret};
 pub use record::{Message, Opened, Place, Role, Shared, Shelf, Text, open_record, seal_record};
 pub use ring::{AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap, check_append};
 pub use rotation::{check_commit, restage, rings_digest};
-pub use transcript::{Said, Transcript, TranscriptKind, adopt};
+pub use transcript::{Said, Transcript, TranscriptKind, adopt, beside};

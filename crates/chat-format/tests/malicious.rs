@@ -590,8 +590,8 @@ fn a_proof_moved_to_another_chat_branch_message_or_kind() {
                  text: &str,
                  proof: Option<&Digest>| {
         let branch = [
-            Said { id: &ask, kind: TranscriptKind::User, text: asked, proof: None },
-            Said { id, kind, text, proof },
+            Said { id: &ask, kind: TranscriptKind::User, text: asked, proof: None, sums_up: None },
+            Said { id, kind, text, proof, sums_up: None },
         ];
         adopt(&key, chat, Transcript::start(), branch).0[1]
     };
@@ -610,7 +610,7 @@ fn a_proof_moved_to_another_chat_branch_message_or_kind() {
         assert_eq!(quoted, TranscriptKind::Quoted);
     }
     // What was quoted stays quoted for what follows, and the place is the same from the root and from the middle.
-    let said = Said { id: &answer, kind: says, text: "yes", proof: None };
+    let said = Said { id: &answer, kind: says, text: "yes", proof: None, sums_up: None };
     let (_, at) = adopt(&key, &one, Transcript::resume(*question.digest()), [said]);
     assert_eq!(at, question.then(TranscriptKind::Quoted, "yes"));
 }

@@ -250,7 +250,7 @@ fn histories_and_transcripts() {
         for line in case.lines {
             let (id, proof) = (MessageId::parse(&line.id).unwrap(), digest(&line.proof));
             assert_eq!(line.deltas.concat(), hex(line.text.as_bytes()));
-            let said = Said { id: &id, kind: kind(line.kind), text: &line.text, proof: Some(&proof) };
+            let said = Said { id: &id, kind: kind(line.kind), text: &line.text, proof: Some(&proof), sums_up: None };
             let (kinds, next) = adopt(&key(&case.account_key), &chat, at, [said]);
             assert_eq!((kinds[0].byte(), *next.digest()), (line.kind, digest(&line.transcript)));
             at = next;
@@ -259,7 +259,7 @@ fn histories_and_transcripts() {
     for bad in vectors.must_fail.transcripts {
         let (chat, id) = (ChatId::parse(&bad.chat).unwrap(), MessageId::parse(&bad.id).unwrap());
         let (from, proof) = (Transcript::resume(digest(&bad.before)), digest(&bad.proof));
-        let said = Said { id: &id, kind: kind(bad.kind), text: &bad.text, proof: Some(&proof) };
+        let said = Said { id: &id, kind: kind(bad.kind), text: &bad.text, proof: Some(&proof), sums_up: None };
         let (kinds, at) = adopt(&key(&bad.account_key), &chat, from, [said]);
         assert_eq!((kinds[0].byte(), *at.digest()), (bad.adopted, digest(&bad.transcript)), "{}", bad.name);
     }

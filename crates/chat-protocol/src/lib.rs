@@ -67,6 +67,7 @@ pub use account::{
     RestoreRings, RingsRestored, TotpSetup, UpdateManifest,
 };
 pub use answers::{
+    Beside, BesideBy,
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
     AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory,
     ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,

@@ -91,3 +91,7 @@ pub const MAX_CLIENT_DATA: usize = 4 * 1024;
 pub const MAX_SAFETY: usize = 4 * 1024;
 /// Kinds of things that a server may ask a device for during one turn.
 pub const MAX_ASKS: usize = 3;
+/// Messages beside one answer: what tools said, and a summary.
+pub const MAX_BESIDE: usize = 32;
+/// The words of one of them.
+pub const MAX_BESIDE_TEXT: usize = 16 * 1024;

@@ -47,5 +47,5 @@ export { Message, openRecord, Place, sealRecord, Shelf, Text } from "./record";
 export type { Opened, Role, Shared } from "./record";
 export { AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap } from "./ring";
 export { restage, ringsDigest } from "./rotation";
-export { adopt, Kind, Transcript } from "./transcript";
+export { adopt, besideId, Kind, Transcript } from "./transcript";
 export type { Said } from "./transcript";

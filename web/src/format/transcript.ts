@@ -7,8 +7,8 @@
 // back, and only tests make them here. Easy to get wrong: dropping what fails. A message whose proof fails still enters the
 // prompt, as a quotation: kind 5.
 
-import { concat, Digest, hash, lp, same, sha256, utf8 } from "./bytes";
-import type { ChatId, MessageId } from "./ids";
+import { concat, Digest, hash, lp, same, sha256, u32, utf8 } from "./bytes";
+import { type ChatId, MessageId, type TurnId } from "./ids";
 import type { Key } from "./key";
 
 /** Who speaks, by its byte: 1 the person, 2 the model, 3 a tool, 4 a summary by the model, 5 words without proof. */
@@ -40,6 +40,12 @@ export class Transcript {
     const bytes = concat(lp(chat), lp(id), Uint8Array.of(kind), Digest.toBytes(this.digest));
     return Digest.fromBytes(await accountKey.macUnder("proof", "proof/v1", bytes));
   }
+}
+
+/** The id of what a turn leaves beside its answer: what tools said, then a summary, counted from 0. The same on every device. */
+export async function besideId(turn: TurnId, n: number): Promise<MessageId> {
+  const digest = await hash(utf8("seal/v1/beside"), lp(turn), u32(n));
+  return MessageId.fromBits(Digest.toBytes(digest).subarray(0, 16));
 }
 
 /** A message that a client sent from its history: who speaks, says the client, and the server's proof, if it gave one. */

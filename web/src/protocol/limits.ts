@@ -127,6 +127,11 @@ export const MAX_TOOL_INPUT = 16 * 1024;
 export const MAX_PIECES = 3;
 /** Kinds of things that a server may ask a device for during one turn. */
 export const MAX_ASKS = 3;
+
+/** Messages beside one answer: what tools said, and a summary. */
+export const MAX_BESIDE = 32;
+/** The words of one of them. */
+export const MAX_BESIDE_TEXT = 16 * 1024;
 /** What a server remembers of a chat's safety, in bytes. */
 export const MAX_SAFETY = 4 * 1024;
 

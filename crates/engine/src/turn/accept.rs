@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::after::{pay, resume};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::{adopt, cancel, commit};
+use super::{adopt, beside, cancel, commit};
 use crate::approval::ApprovalRequest;
 use crate::error::Error;
 use crate::ledger::audit::Action;
@@ -66,7 +66,7 @@ async fn attempt(
         held.cool();
     }
     let checkpoint = held.log().await?.map(crate::ledger::log::Log::checkpoint);
-    if let Some(before) = checkpoint.map(|checkpoint| recorded(checkpoint, inbound)).transpose()?.flatten() {
+    if let Some(before) = checkpoint.map(|checkpoint| recorded(session, checkpoint, inbound)).transpose()?.flatten() {
         return Ok(Some(before));
     }
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
@@ -114,7 +114,7 @@ async fn attempt(
 }
 
 /// What the log has of the request already, if that is all there is to say.
-fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+fn recorded(session: &Session, checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
     let known = checkpoint.exchange(&inbound.request_id);
     if known.is_some_and(|exchange| exchange.content != inbound.request.query) {
         return Err(Error::RequestReused);
@@ -128,6 +128,9 @@ fn recorded(checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepte
         let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
         metadata.replayed = true;
         metadata.model = Some(reply.name.clone());
+        if session.is_web() {
+            metadata.beside = beside::of(Some(checkpoint), &inbound.request_id);
+        }
         let request_id = inbound.request_id.clone();
         return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
     }

@@ -146,6 +146,7 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
             through: job.through,
             at: inner.ledger.now(),
             text: text.clone(),
+            told_with: None,
         };
         let note = session.record(Action::SessionSummarised);
         if held.write(vec![Entry::Summarised { summary }], owner, note).await? == Wrote::Done {

@@ -21,6 +21,7 @@ mod after;
 mod answer;
 mod asking;
 mod begin;
+mod beside;
 mod calls;
 mod cancel;
 mod commit;
@@ -74,6 +75,7 @@ pub(crate) use after::pay::{pay, pay_all};
 pub use after::resume::Recovered;
 pub(crate) use after::resume::recover;
 pub use begin::Turn;
+pub use beside::{Beside, SummedUp};
 pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
@@ -87,7 +89,7 @@ pub(crate) use relay::{Relay, RelayedTurn, Tap};
 pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
-pub use told::Lines;
+pub use told::{Lines, Told};
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(

@@ -7,6 +7,7 @@ use confidant_model::Usage;
 use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
+use super::beside::Beside;
 use super::data_request::Wanted;
 use super::enrich::Enrichment;
 use super::safety::SafetyRecord;
@@ -151,6 +152,9 @@ pub struct Metadata {
     /// What only a chat that its owner's devices keep needs to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<Box<ChatOutcome>>,
+    /// What such a chat keeps beside the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Box<Beside>>,
 }
 
 /// What a turn of a chat that its owner's devices keep leaves with whoever keeps the chat.
@@ -242,6 +246,7 @@ impl Metadata {
             receipt: None,
             asks: None,
             chat: None,
+            beside: None,
         }
     }
 }

@@ -117,6 +117,7 @@ impl From<engine::turn::Metadata> for Metadata {
             receipt,
             asks,
             chat: _,
+            beside: _,
         } = metadata;
         Self {
             memory: memory.into(),

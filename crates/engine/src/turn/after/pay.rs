@@ -30,6 +30,7 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
         asked_as: inbound.request.asked_as.clone(),
         shared: inbound.request.shared,
         claim: inbound.request.claim,
+        transcript: inbound.request.transcript,
         off: inbound.request.off.clone(),
         titled: inbound.request.titled,
     };

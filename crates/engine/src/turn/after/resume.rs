@@ -339,7 +339,7 @@ async fn rerun(
 ) -> Result<Ending, Error> {
     let inner = &session.inner;
     let given = exchange.given.map(|given| *given).unwrap_or_default();
-    let Given { restore, sampling, focus, capture, asked_as, shared, claim, off, titled } = given;
+    let Given { restore, sampling, focus, capture, asked_as, shared, claim, transcript, off, titled } = given;
     let inbound = Inbound {
         request_id: exchange.request_id,
         audience: exchange.audience,
@@ -353,6 +353,7 @@ async fn rerun(
             asked_as,
             shared,
             claim,
+            transcript,
             off,
             titled,
             ..TurnRequest::default()
