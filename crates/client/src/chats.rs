@@ -265,7 +265,8 @@ impl Device {
 
     /// Shows the branch that ends in this message, on every device.
     pub fn show_branch(&mut self, chat: &ChatId, leaf: &MessageId) -> Result<(), Error> {
-        if !self.chat(chat)?.messages.contains_key(leaf) {
+        // What stands beside a branch ends none.
+        if self.chat(chat)?.messages.get(leaf).is_none_or(|message| message.is_beside) {
             return Err(Error::NoSuchMessage);
         }
         self.state.queue.show_branch(chat, leaf);

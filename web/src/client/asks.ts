@@ -24,7 +24,6 @@ import {
   MAX_QUERY,
   MAX_SHORT,
   type RequestChatHistory,
-  cutText,
   utf8Length,
 } from "../protocol/index";
 import { askRest } from "./answers";

@@ -148,7 +148,7 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
     chat: chatLine(device, notes, id, opsByChat(device).get(id) ?? []),
     messages: [
       ...(room !== undefined && view.isThin ? outlinedBranch(room).map(missingLine) : []),
-      ...withBeside(view).map((message) => messageLine(message, siblings.get(message.parent) ?? [message], lost, notes, endings)),
+      ...withBeside(view).map((message) => messageLine(message, (message.isBeside ? undefined : siblings.get(message.parent)) ?? [message], lost, notes, endings)),
     ],
     turns: turnLines(device, notes, id),
     draft: view.draft,
@@ -227,8 +227,11 @@ function bySiblings(view: ChatView): Map<MessageId | null, MessageView[]> {
 
 /** The last message of the branch through this one: of several answers, always the newest. */
 export function leafUnder(device: Device, chat: ChatId, message: MessageId): MessageId {
-  const siblings = bySiblings(viewOf(device, chat));
+  const view = viewOf(device, chat);
+  const siblings = bySiblings(view);
   let leaf = message;
+  // What stands beside a branch is shown with what it belongs to.
+  for (let one = view.messages.get(leaf); one?.isBeside === true && one.parent !== null; one = view.messages.get(leaf)) leaf = one.parent;
   // A chat that was verified has no circles.
   for (let below = siblings.get(leaf)?.at(-1); below !== undefined; below = siblings.get(leaf)?.at(-1)) leaf = below.id;
   return leaf;

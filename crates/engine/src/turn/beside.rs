@@ -9,41 +9,15 @@
 //! Made of the log alone, so that every process that tells an answer tells the same. Easy to get wrong: a text that changes. A proof
 //! is over its exact bytes, so what a result becomes here is what the log is taken for later ([`told`](super::told)).
 
-use confidant_display::debug_without_content;
-use serde::{Deserialize, Serialize};
-
 use super::calls::NOT_CALLED;
 use super::enrich::clip;
+use super::outbound::{Beside, SummedUp};
 use super::{focus, remember};
 use crate::about::Summary;
 use crate::concepts;
 use crate::fence::{one_line, unfenced};
-use crate::head::Stand;
 use crate::ledger::checkpoint::{Checkpoint, Exchange};
 use crate::ledger::entry::{Entry, Reply, ReplyFrom};
-
-/// What belongs beside an answer.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
-    /// What tools said on the way, in their order: the tool's name, a line break, and its words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<String>,
-    /// The beginning of the conversation, where it was summed up and the chat was not told yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summed_up: Option<SummedUp>,
-}
-
-/// The beginning of a conversation in few words.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct SummedUp {
-    /// The words.
-    pub text: String,
-    /// Where the branch stood behind what they stand for.
-    pub through: Stand,
-}
-
-debug_without_content!(Beside { tools: tools.len() });
-debug_without_content!(SummedUp { through });
 
 /// What belongs beside this turn's answer, as the log has it; `None` if nothing does.
 pub(super) fn of(log: Option<&Checkpoint>, request_id: &str) -> Option<Box<Beside>> {

@@ -153,15 +153,14 @@ fn unkept(
     let reason = error.costs_memory().unwrap_or("store-failed");
     session.inner.ledger.counters.degraded.add();
     tracing::warn!(scope.tag = %session.tag(), reason, "an answer could not be saved; will retry later");
+    let beside = beside::of_entries(&entries).filter(|_| session.is_web());
     if let Some(kid) = kid {
         // Its request is in the log.
         let debt = Debt::of(kid, Vec::new(), &answered.draft.request_id).ending(entries, notes);
         session.inner.ledger.slots.owed().note(session.names.scope, debt);
     }
     let metadata = &mut answered.draft.metadata;
-    if session.is_web() {
-        metadata.beside = beside::of_entries(&entries);
-    }
+    metadata.beside = beside;
     metadata.memory = MemoryState::Unavailable;
     metadata.memory_error = Some(reason.into());
     if metadata.context_status != ContextStatus::Off {

@@ -75,14 +75,14 @@ pub(crate) use after::pay::{pay, pay_all};
 pub use after::resume::Recovered;
 pub(crate) use after::resume::recover;
 pub use begin::Turn;
-pub use beside::{Beside, SummedUp};
 pub(crate) use begin::start_without_memory;
 pub(crate) use cancel::Cancels;
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
 pub use outbound::{
-    ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
+    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, SummedUp,
+    TokenUsage,
 };
 pub(crate) use outlet::Outlet;
 pub(crate) use relay::{Relay, RelayedTurn, Tap};
