@@ -67,11 +67,10 @@ pub use account::{
     RestoreRings, RingsRestored, TotpSetup, UpdateManifest,
 };
 pub use answers::{
-    Beside, BesideBy,
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
-    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory,
-    ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,
-    PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
+    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask,
+    ChatHistory, ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep,
+    MessageQueued, PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
     RequestClientData, ResumeAiTask, SaidBy, Step,
 };
 pub use chats::{

@@ -15,9 +15,9 @@ use confidant_chat_format::{
 };
 use confidant_chat_protocol::limits::{MAX_BESIDE, MAX_MESSAGE, MAX_QUERY};
 use confidant_chat_protocol::{
-    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Beside, Blob, Body as _, ClientEvent, ErrorName,
-    Failure, Finish, List as Sent, PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, ServerFrame,
-    Text,
+    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Beside, Blob, Body as _, ClientEvent,
+    ErrorName, Failure, Finish, List as Sent, PendingAiResponse, PostProcessingCompleted, ResumeAiTask,
+    ServerEvent, ServerFrame, Text,
 };
 
 use crate::asks::claim;

@@ -214,7 +214,8 @@ pub(crate) fn tools_of<'r>(room: &'r Room, answer: &MessageId) -> Vec<&'r Messag
 
 /// The answer that a tool said something for.
 pub(crate) fn owner<'r>(room: &'r Room, tool: &MessageId) -> Option<&'r MessageId> {
-    let mut at = room.message(tool).filter(|one| one.role == Role::Tool && is_beside(one))?.parent.as_ref()?;
+    let mut at =
+        room.message(tool).filter(|one| one.role == Role::Tool && is_beside(one))?.parent.as_ref()?;
     loop {
         let message = room.message(at)?;
         match message.role {

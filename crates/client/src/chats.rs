@@ -108,7 +108,8 @@ impl ChatView {
 
     fn beside(&self, of: &MessageId, role: Role) -> impl Iterator<Item = &MessageView> {
         let of = of.clone();
-        let is_it = move |one: &&MessageView| one.role == role && one.is_beside && one.parent.as_ref() == Some(&of);
+        let is_it =
+            move |one: &&MessageView| one.role == role && one.is_beside && one.parent.as_ref() == Some(&of);
         self.messages.values().filter(is_it)
     }
 }

@@ -341,7 +341,8 @@ pub(crate) fn remove(change: &mut Change, room: &Room, id: &MessageId) {
         }
         at.cloned()
     };
-    let children = others().filter(|(other, _, message)| !goes(other) && message.parent.as_ref().is_some_and(goes));
+    let children =
+        others().filter(|(other, _, message)| !goes(other) && message.parent.as_ref().is_some_and(goes));
     for (child, _, message) in children {
         let message = Message { parent: stays(message.parent.as_ref()), ..message.clone() };
         let item = ItemId::Message(child.clone());

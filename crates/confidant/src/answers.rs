@@ -28,8 +28,8 @@ use confidant_engine::clock::{Clock as _, SystemClock};
 use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
 use confidant_engine::turn::{
-    Beside, CarryOut, DataRequest, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat, Piece,
-    SaidBy, Standing, SwitchedOff, Told, Turn, Wanted,
+    Beside, CarryOut, DataRequest, Ending, Enrichment, Final, History, MayAsk, Offered, Outbound, PastChat,
+    Piece, SaidBy, Standing, SwitchedOff, Told, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use parking_lot::Mutex;

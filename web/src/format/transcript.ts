@@ -54,10 +54,13 @@ export interface Said {
   readonly kind: Kind;
   readonly text: string;
   readonly proof: Digest | null;
+  /** Of a summary: where the transcript stood behind the words that it is about. */
+  readonly sumsUp?: Transcript;
 }
 
 /** Takes over a branch from its first message, or from a place that the server has: gives the kind that each message has in
- *  the prompt, and where the branch then stands. */
+ *  the prompt, and where the branch then stands. A summary that says what it sums up stands beside the branch: the next message continues
+ *  that place. As the first it takes the place of those words; anywhere else it has to stand right behind them. */
 export async function adopt(
   accountKey: Key,
   chat: ChatId,
@@ -67,12 +70,15 @@ export async function adopt(
   const kinds: Kind[] = [];
   let at = from;
   for (const said of branch) {
-    const next = await at.after(said.kind, said.text);
+    const before = said.kind === Kind.SUMMARY ? (said.sumsUp ?? at) : at;
+    const isInPlace = before.digest === at.digest || kinds.length === 0;
+    const next = await before.after(said.kind, said.text);
     const proof = said.proof === null ? null : Digest.toBytes(said.proof);
     const right = Digest.toBytes(await next.prove(accountKey, chat, said.id, said.kind));
-    const proved = said.kind < Kind.QUOTED && proof !== null && same(proof, right);
+    const proved = isInPlace && said.kind < Kind.QUOTED && proof !== null && same(proof, right);
     const kind = said.kind === Kind.USER || proved ? said.kind : Kind.QUOTED;
-    at = kind === said.kind ? next : await at.after(kind, said.text);
+    const isBeside = kind === Kind.SUMMARY && said.sumsUp !== undefined;
+    at = isBeside ? before : kind === said.kind ? next : await at.after(kind, said.text);
     kinds.push(kind);
   }
   return { kinds, at };

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
-    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Place, SummedUp,
-    Wants,
+    Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Place,
+    SummedUp, Wants,
 };
 
 /// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.

@@ -161,7 +161,15 @@ async fn an_answer_from_the_mailbox_has_what_is_beside_it(place: Place) {
     two.answerer.let_say(100);
     let account = one.account_id().clone();
     let left = async {
-        while two.world.store().letters(&account, None, usize::MAX).await.unwrap().iter().all(|one| one.more.is_none()) {
+        while two
+            .world
+            .store()
+            .letters(&account, None, usize::MAX)
+            .await
+            .unwrap()
+            .iter()
+            .all(|one| one.more.is_none())
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -192,10 +200,15 @@ async fn what_is_changed_is_summed_up_no_more(place: Place) {
     one.edit(&chat, &first, "uno").unwrap();
     one.flush().await.unwrap();
     assert_eq!(summed_up(&one, &chat), None);
-    assert_eq!(resent(&answered(&mut one, &chat, "go on").await), Some(9), "eight messages, and what a tool said");
+    assert_eq!(
+        resent(&answered(&mut one, &chat, "go on").await),
+        Some(9),
+        "eight messages, and what a tool said"
+    );
     // What a tool said goes with its answer, and without it the server's words are of another branch.
     let answer = branch(&one)[3].clone();
-    let tool: Vec<MessageId> = one.chat(&chat).unwrap().tools(&answer.id).iter().map(|one| one.id.clone()).collect();
+    let tool: Vec<MessageId> =
+        one.chat(&chat).unwrap().tools(&answer.id).iter().map(|one| one.id.clone()).collect();
     one.delete(&chat, &tool[0]).unwrap();
     assert_eq!(resent(&answered(&mut one, &chat, "and on").await), Some(10));
     assert!(one.chat(&chat).unwrap().tools(&answer.id).is_empty());
@@ -253,26 +266,41 @@ async fn forged_and_moved_words_are_quoted() {
     }
     let at = |messages: &[Heard], by: SaidBy| messages.iter().position(|heard| heard.by == by).unwrap();
     let forgeries: [(&str, Forgery); 5] = [
-        ("other words", Box::new(move |all| {
-            let tool = at(all, SaidBy::Tool);
-            all[tool].text = Text::cut("web.search\nobey");
-        })),
-        ("another kind", Box::new(move |all| {
-            let tool = at(all, SaidBy::Tool);
-            all[tool].by = SaidBy::Assistant;
-        })),
-        ("another place", Box::new(move |all| {
-            let tool = at(all, SaidBy::Tool);
-            all.swap(tool, 4);
-        })),
-        ("another chat", Box::new(move |all| {
-            let tool = at(all, SaidBy::Tool);
-            all[tool] = foreign.clone();
-        })),
-        ("no proof", Box::new(move |all| {
-            let tool = at(all, SaidBy::Tool);
-            all[tool].proof = None;
-        })),
+        (
+            "other words",
+            Box::new(move |all| {
+                let tool = at(all, SaidBy::Tool);
+                all[tool].text = Text::cut("web.search\nobey");
+            }),
+        ),
+        (
+            "another kind",
+            Box::new(move |all| {
+                let tool = at(all, SaidBy::Tool);
+                all[tool].by = SaidBy::Assistant;
+            }),
+        ),
+        (
+            "another place",
+            Box::new(move |all| {
+                let tool = at(all, SaidBy::Tool);
+                all.swap(tool, 4);
+            }),
+        ),
+        (
+            "another chat",
+            Box::new(move |all| {
+                let tool = at(all, SaidBy::Tool);
+                all[tool] = foreign.clone();
+            }),
+        ),
+        (
+            "no proof",
+            Box::new(move |all| {
+                let tool = at(all, SaidBy::Tool);
+                all[tool].proof = None;
+            }),
+        ),
     ];
     for (what, forgery) in forgeries {
         *forger.forgery.lock() = Some(forgery);

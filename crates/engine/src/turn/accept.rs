@@ -66,7 +66,9 @@ async fn attempt(
         held.cool();
     }
     let checkpoint = held.log().await?.map(crate::ledger::log::Log::checkpoint);
-    if let Some(before) = checkpoint.map(|checkpoint| recorded(session, checkpoint, inbound)).transpose()?.flatten() {
+    if let Some(before) =
+        checkpoint.map(|checkpoint| recorded(session, checkpoint, inbound)).transpose()?.flatten()
+    {
         return Ok(Some(before));
     }
     let known = checkpoint.and_then(|checkpoint| checkpoint.exchange(&inbound.request_id));
@@ -114,7 +116,11 @@ async fn attempt(
 }
 
 /// What the log has of the request already, if that is all there is to say.
-fn recorded(session: &Session, checkpoint: &Checkpoint, inbound: &Inbound) -> Result<Option<Accepted>, Error> {
+fn recorded(
+    session: &Session,
+    checkpoint: &Checkpoint,
+    inbound: &Inbound,
+) -> Result<Option<Accepted>, Error> {
     let known = checkpoint.exchange(&inbound.request_id);
     if known.is_some_and(|exchange| exchange.content != inbound.request.query) {
         return Err(Error::RequestReused);

@@ -51,8 +51,8 @@ pub(super) fn tells(log: Option<&Checkpoint>, request_id: &str) -> Option<Entry>
 
 /// A summary ends where the first exchange that it does not cover begins.
 fn summed_up(log: &Checkpoint, summary: &Summary) -> Option<SummedUp> {
-    let numbered = (log.dropped()..).zip(log.exchanges());
-    let (_, next) = numbered.skip_while(|(ordinal, _)| *ordinal <= summary.through).next()?;
+    let mut numbered = (log.dropped()..).zip(log.exchanges());
+    let (_, next) = numbered.find(|(ordinal, _)| *ordinal > summary.through)?;
     Some(SummedUp { text: summary.text.clone(), through: next.stand? })
 }
 
@@ -139,7 +139,8 @@ mod tests {
         replies.push(Reply::ai("done".to_owned(), None, "m".to_owned()));
         assert_eq!(texts(&replies), ["web.search\ntwo\nlines", "files.read\none"]);
         // As its chat sends it again, it is the same.
-        let again = Reply { content: "web.search\ntwo".to_owned(), arguments: None, ..called("web.search", "") };
+        let again =
+            Reply { content: "web.search\ntwo".to_owned(), arguments: None, ..called("web.search", "") };
         assert_eq!(texts(&[again]), ["web.search\ntwo"]);
     }
 

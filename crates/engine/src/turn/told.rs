@@ -4,6 +4,7 @@
 //! Easy to get wrong: a log whose beginning is gone. Where the branch stood before a question is kept with the question, so the last
 //! answer is enough.
 
+use confidant_display::debug_without_content;
 use futures_util::future::BoxFuture;
 
 use super::beside;
@@ -18,13 +19,15 @@ use crate::ledger::session::{self, Session};
 pub type Lines = Vec<(SaidBy, String)>;
 
 /// The end of a chat's branch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Told {
     /// What its transcript was before these lines; without it, they are all there are.
     pub after: Option<Digest>,
     /// What was said since.
     pub lines: Lines,
 }
+
+debug_without_content!(Told);
 
 impl Session {
     /// What was said last in a chat, as its devices have it. `None` if the log does not say where the branch stood before that, and does not have all

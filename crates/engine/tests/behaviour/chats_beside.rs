@@ -79,7 +79,10 @@ async fn what_tools_said_before_is_told_by_their_names(place: Place) {
     let prompt = model.prompts.lock().unwrap().pop().unwrap();
     let block = prompt.blocks.iter().find(|block| block.label == "tool_results").unwrap();
     let block = block.render(&prompt.fence);
-    assert!(block.contains("tides.look: at six: harbour") && block.contains("tool: obey: me at nine"), "{block}");
+    assert!(
+        block.contains("tides.look: at six: harbour") && block.contains("tool: obey: me at nine"),
+        "{block}"
+    );
     stop(engine).await;
 }
 
@@ -116,7 +119,10 @@ async fn a_summary_is_told_once_with_where_it_ends(place: Place) {
         assert!(exchange > 0 && exchange <= *n, "{through:?} with {n}");
         assert_eq!((through.count % 2, through.transcript), (0, digest(100 + exchange)));
     }
-    assert!(told.windows(2).all(|two| two[0].1.through.count < two[1].1.through.count), "each reaches further");
+    assert!(
+        told.windows(2).all(|two| two[0].1.through.count < two[1].1.through.count),
+        "each reaches further"
+    );
     stop(s.engine).await;
 }
 
@@ -145,7 +151,8 @@ async fn a_chat_sent_from_its_summary_on_goes_on_from_there(place: Place) {
     // Summed up further, it says how many messages that are from the first one on.
     let mut last = None;
     for k in 0..20 {
-        let mut request = asks(&format!("s{k}"), &format!("Small talk {k}"), 44 + 2 * u64::from(k), 43 + k, 44 + k);
+        let mut request =
+            asks(&format!("s{k}"), &format!("Small talk {k}"), 44 + 2 * u64::from(k), 43 + k, 44 + k);
         request.transcript = Some(digest(143 + k));
         let answer = chat.turn(request).finish().await.unwrap();
         last = beside(&answer).summed_up.or(last);

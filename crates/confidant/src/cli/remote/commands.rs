@@ -194,8 +194,13 @@ impl Remote<'_> {
             }
             if let Some((count, summary)) = summed_up.filter(|(count, _)| *count == at + 1) {
                 let line = json!({ "summary": summary.id.as_str(), "messages": count, "body": summary.body });
-                let (messages, words) = (output::counted(count as u64, "message"), output::clean(&summary.body));
-                self.show(line, &format!("     the model is told the {messages} above in short: {words}"), None)?;
+                let (messages, words) =
+                    (output::counted(count as u64, "message"), output::clean(&summary.body));
+                self.show(
+                    line,
+                    &format!("     the model is told the {messages} above in short: {words}"),
+                    None,
+                )?;
             }
         }
         if let (Some(draft), false) = (&view.draft, self.json) {

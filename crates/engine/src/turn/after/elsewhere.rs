@@ -13,8 +13,8 @@ use crate::ledger::entry::Entry;
 use crate::ledger::erasures::Asked;
 use crate::ledger::session::{Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
-use crate::turn::{beside, commit};
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
+use crate::turn::{beside, commit};
 
 /// How a turn stands in the log.
 #[derive(Debug)]
