@@ -61,7 +61,7 @@ pub(super) fn texts(replies: &[Reply]) -> Vec<String> {
     let mut left = MOST_BYTES;
     let texts = replies.iter().filter_map(text).take(MOST);
     let fits = |text: &String| {
-        let rest = left.checked_sub(text.len());
+        let rest = serde_json::to_string(text).ok().and_then(|json| left.checked_sub(json.len()));
         left = rest.unwrap_or(left);
         rest.is_some()
     };
@@ -107,7 +107,7 @@ pub(super) fn replies(exchange: &Exchange) -> impl Iterator<Item = (ReplyFrom, S
     })
 }
 
-/// Texts of tools beside one answer, and bytes of all.
+/// Texts of tools beside one answer, and what all may take in JSON.
 const MOST: usize = 16;
 const MOST_BYTES: usize = 24 * 1024;
 /// Of one, in characters. What a tool said at length is looked for again, and not carried along.
