@@ -116,7 +116,7 @@ fn said(exchange: &Exchange) -> String {
 }
 
 /// Sums up and writes it down. Whatever fails leaves things as they were.
-pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Result<(), Error> {
+pub(super) async fn sum_up(session: &Session, model: &dyn Model, mut job: Job) -> Result<(), Error> {
     let inner = &session.inner;
     let form = Form {
         name: "sum_up",
@@ -126,7 +126,7 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
             "properties": { "summary": { "type": "string", "maxLength": LONGEST_SUMMARY } },
         }),
         system: SYSTEM.to_owned(),
-        material: job.material,
+        material: std::mem::take(&mut job.material),
         max_tokens: 700,
     };
     let filled = tokio::time::timeout(inner.ledger.settings.answer_timeout, model.fill(&form)).await;

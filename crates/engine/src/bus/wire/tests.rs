@@ -1,5 +1,5 @@
 use super::*;
-use crate::head::Digest;
+use crate::head::{Digest, Stand};
 use crate::room::RoomLine;
 use crate::turn::{Said, SaidBy};
 
